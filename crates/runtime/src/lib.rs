@@ -1,0 +1,1 @@
+//! What a tool is, and the life of one call.
