@@ -1,1 +1,34 @@
 //! What a tool is, and the life of one call.
+
+mod bounds;
+mod call;
+mod caller;
+mod changes;
+mod doors;
+mod effect;
+mod error;
+mod event;
+mod export;
+mod nearest;
+mod outcome;
+mod registry;
+mod schema;
+mod tool;
+
+pub use bounds::{Bounds, Miss};
+pub use call::{AutoApprove, CallId, CallRequest, Listener};
+pub use caller::{Caller, Scope, Source, TenantId};
+pub use changes::{Change, ChangeKind, ChangeList, ChangeState, Direction, Flag, Turn};
+pub use doors::{
+    Answer, AnswerReceipt, Answered, CallRecord, CallState, Catalog, Delivery, Entry, Evidence, Grant, Guard, Journal,
+    Opening, Question, Questions, Recovered, Workbench,
+};
+pub use effect::{Effect, Isolation};
+pub use error::{Category, ErrorCode, ToolError};
+pub use event::{CallEvent, Stream};
+pub use export::{annotations, to_anthropic, to_mcp, to_openai};
+pub use nearest::nearest;
+pub use outcome::{ApprovedBy, End, Image, Outcome, Pending, ToolOutput};
+pub use registry::{RegisteredTool, Registry, RegistryError};
+pub use schema::faults_of_input;
+pub use tool::{AnyTool, Asks, Output, Prepared, Tool, ToolCtx, ToolSpec, typed};

@@ -1,0 +1,356 @@
+//! The six doors of the runtime. A house is built by choosing who stands behind each.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    AutoApprove, Bounds, CallEvent, CallId, Caller, ChangeList, Direction, Effect, Isolation, Outcome, RegisteredTool,
+    Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
+};
+
+/// Which tools exist, and for whom.
+pub trait Catalog: Send + Sync {
+    /// The tool that a name or an alias stands for.
+    fn find<'a>(&'a self, scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>>;
+
+    /// Every tool, sorted by name, without aliases.
+    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Vec<ToolSpec>>;
+}
+
+/// Whether this caller may use this tool. A guard that errors, refuses.
+pub trait Guard: Send + Sync {
+    /// Refuses by an error.
+    fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>>;
+}
+
+/// What is staged under a call id.
+pub trait Workbench: Send + Sync {
+    /// Everything the call staged, with diffs, wherever it stands now.
+    fn show<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<ChangeList, ToolError>>;
+
+    /// What a turn would do, checked for conflicts; nothing is touched.
+    fn preview<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>>;
+
+    /// Takes the turn, whole or not at all, and says what it did.
+    fn take<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>>;
+
+    /// Drops what is staged and was never committed.
+    fn discard<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Brings a turn that a crash cut short to its beginning or its end, and says in a sentence which.
+    fn recover<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>>;
+}
+
+/// What recovery found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recovered {
+    /// What is in the workspace because of the turn; empty when it was taken back.
+    pub done: ChangeList,
+    /// What happened, for the journal and the caller.
+    pub sentence: String,
+}
+
+/// Anything that is waited for from outside, with all that is needed to carry the call on in another process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// The call that waits.
+    pub call: CallId,
+    /// The tool's own name.
+    pub tool: String,
+    /// The exact input.
+    pub input: Value,
+    /// How far it reaches.
+    pub effect: Effect,
+    /// Why it is asked.
+    pub reason: String,
+    /// Which bound of which grant nearly matched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearly: Option<String>,
+    /// What the call does, where that could be seen before.
+    pub evidence: Evidence,
+    /// Who asked for the call.
+    pub asked_by: String,
+    /// The workspace that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// When it was put.
+    pub asked_at: Timestamp,
+    /// When an answer comes too late.
+    pub expires_at: Timestamp,
+}
+
+/// What is known of a call before the decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// It is done but for the commit.
+    Staged {
+        /// What the caller gets after the commit.
+        output: ToolOutput,
+        /// What it would change.
+        changes: ChangeList,
+        /// What a yes does.
+        turn: Turn,
+        /// The rung of the processes it started.
+        isolation: Option<Isolation>,
+    },
+    /// It can only be described, and cannot be undone.
+    Plain {
+        /// What the approver is shown.
+        preview: Option<String>,
+    },
+}
+
+/// What somebody answered, and who.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The answer.
+    pub answer: Answer,
+    /// Who gave it.
+    pub by: String,
+    /// Through which door.
+    pub source: Source,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An answer to a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Answer {
+    /// Yes, to all or to some of the changes.
+    Approve {
+        /// Which changes; `None` means all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        paths: Option<Vec<String>>,
+    },
+    /// Not this, but the same tool with another input.
+    Edit {
+        /// The other input.
+        input: Value,
+    },
+    /// No.
+    Reject {
+        /// In the person's own words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// Nobody wants it any more.
+    Cancel,
+    /// Nobody answered in time; the house says so itself.
+    Expire,
+}
+
+/// What became of an attempt to answer. The first answer wins.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnswerReceipt {
+    /// It counts.
+    Taken,
+    /// Somebody was earlier.
+    TooLate(Answered),
+    /// The call waits for nothing.
+    NoQuestion,
+}
+
+/// A remembered yes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Grant {
+    /// `gr_` and a UUIDv7.
+    pub id: String,
+    /// For which tool.
+    pub tool: String,
+    /// What it covers.
+    pub bounds: Bounds,
+    /// For which caller; `None` means any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// Until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// How often it may still be used; `None` means without limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses_left: Option<u32>,
+    /// How often it has been used.
+    #[serde(default)]
+    pub used: u32,
+    /// When it was given.
+    pub created_at: Timestamp,
+}
+
+/// Questions put to people, their answers, and the answers that are remembered.
+pub trait Questions: Send + Sync {
+    /// Puts the question. The question, the call's row and its events are one transaction.
+    fn ask<'a>(
+        &'a self,
+        scope: &'a Scope,
+        question: &'a Question,
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Waits for the answer, at most this long. `None` means that there is none yet.
+    fn wait<'a>(
+        &'a self,
+        scope: &'a Scope,
+        call: &'a CallId,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<Option<Answered>, ToolError>>;
+
+    /// Gives an answer; the first one counts.
+    fn answer<'a>(
+        &'a self,
+        scope: &'a Scope,
+        call: &'a CallId,
+        answered: &'a Answered,
+    ) -> BoxFuture<'a, Result<AnswerReceipt, ToolError>>;
+
+    /// The question of one call, open or answered.
+    fn find<'a>(
+        &'a self,
+        scope: &'a Scope,
+        call: &'a CallId,
+    ) -> BoxFuture<'a, Result<Option<(Question, Option<Answered>)>, ToolError>>;
+
+    /// The open questions, oldest first.
+    fn open<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<Question>, ToolError>>;
+
+    /// The open questions that nobody answered in time.
+    fn overdue<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>>;
+
+    /// Takes over a waiting call whose owner is gone. At most one process succeeds.
+    fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<bool, ToolError>>;
+
+    /// The grants that could cover this tool, newest first.
+    fn grants<'a>(&'a self, scope: &'a Scope, tool: &'a str) -> BoxFuture<'a, Result<Vec<Grant>, ToolError>>;
+
+    /// Spends one use. `false` means that it ran out or expired meanwhile.
+    fn spend<'a>(&'a self, scope: &'a Scope, grant: &'a str) -> BoxFuture<'a, Result<bool, ToolError>>;
+
+    /// Remembers a yes.
+    fn remember<'a>(&'a self, scope: &'a Scope, grant: &'a Grant) -> BoxFuture<'a, Result<(), ToolError>>;
+}
+
+/// Where a call stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallState {
+    /// Being looked at, aside.
+    Preparing,
+    /// Waits for an answer.
+    Waiting,
+    /// Acting.
+    Executing,
+    /// Over.
+    Ended,
+}
+
+/// One addition to the journal: where a call stands now and what happened since the last one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Which call.
+    pub call: CallId,
+    /// Who asked for what; only in a call's first entry.
+    pub opening: Option<Opening>,
+    /// Where it stands.
+    pub state: CallState,
+    /// What it is about to do, or did, with staged changes.
+    pub turn: Option<Turn>,
+    /// The envelope, once there is one.
+    pub outcome: Option<Outcome>,
+    /// The whole output, when the envelope holds only head and tail of it.
+    pub whole_output: Option<ToolOutput>,
+    /// What happened since the last entry, in order.
+    pub events: Vec<(Timestamp, CallEvent)>,
+}
+
+/// Who asked for what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opening {
+    /// The tool's own name; what was asked for when there is no such tool.
+    pub tool: String,
+    /// The exact input.
+    pub input: Value,
+    /// The call that this one comes from.
+    pub parent: Option<CallId>,
+    /// Who asked.
+    pub caller: String,
+    /// Through which door.
+    pub source: Source,
+    /// What could happen without asking.
+    pub auto_approve: AutoApprove,
+    /// When it came in.
+    pub at: Timestamp,
+}
+
+/// One call as the journal knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallRecord {
+    /// Which call.
+    pub call: CallId,
+    /// Who asked for what.
+    pub opening: Opening,
+    /// The workspace that it belongs to.
+    pub workspace: Option<String>,
+    /// Where it stands.
+    pub state: CallState,
+    /// What it did, or was about to do, with staged changes.
+    pub turn: Option<Turn>,
+    /// The envelope, once there is one.
+    pub outcome: Option<Outcome>,
+}
+
+impl CallRecord {
+    /// The turn that takes back what this call did; `None` when it changed nothing.
+    pub fn reversal(&self) -> Option<Turn> {
+        let done = self.turn.as_ref()?;
+        let changes = self.outcome.as_ref()?.changes.as_ref()?;
+        let wanted = match done.direction {
+            Direction::Commit => crate::ChangeState::Committed,
+            Direction::Undo => crate::ChangeState::Undone,
+        };
+        let paths: Vec<String> =
+            changes.0.iter().filter(|change| change.state == wanted).map(|change| change.path.clone()).collect();
+        let turn = Turn { of: done.of.clone(), direction: done.direction.reversed(), paths: Some(paths) };
+        turn.paths.as_ref().is_some_and(|paths| !paths.is_empty()).then_some(turn)
+    }
+}
+
+/// The append-only record of every call.
+pub trait Journal: Send + Sync {
+    /// Records and returns once it would survive `kill -9`.
+    fn record<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Records soon, in a batch. Waits only when the queue is full; nothing is dropped.
+    fn record_later<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// One call.
+    fn find<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<CallRecord>, ToolError>>;
+
+    /// The whole output of a call.
+    fn output<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<ToolOutput>, ToolError>>;
+
+    /// Waits until the call has ended, at most this long. `None` means that it has not.
+    fn ended<'a>(
+        &'a self,
+        scope: &'a Scope,
+        call: &'a CallId,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<Option<Outcome>, ToolError>>;
+
+    /// Takes over the calls that were preparing or executing in a process that is gone.
+    fn abandoned<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>>;
+
+    /// Returns when some process has asked for this running call to be stopped; otherwise never.
+    fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()>;
+}
+
+/// Who hears of a finished call: a space, an inbox.
+pub trait Delivery: Send + Sync {
+    /// Hands the outcome on.
+    fn deliver<'a>(&'a self, scope: &'a Scope, outcome: &'a Outcome) -> BoxFuture<'a, ()>;
+}

@@ -1,0 +1,35 @@
+//! How far a call reaches, and how well what it started was fenced.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How far a call reaches. Ordered: a later one includes the earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Effect {
+    /// Only looks.
+    #[serde(rename = "read")]
+    Read,
+    /// Makes or changes something.
+    #[serde(rename = "write")]
+    Write,
+    /// Runs somebody else's code.
+    #[serde(rename = "execute")]
+    Execute,
+    /// Takes something away.
+    #[serde(rename = "destructive")]
+    Destroy,
+}
+
+/// The rung of the fence around the processes that a call started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// No fence, or no process was started.
+    None,
+    /// Limits on time, memory and output only.
+    Limits,
+    /// Landlock and seccomp.
+    Landlock,
+    /// Namespaces, a built root, Landlock and seccomp.
+    Namespaces,
+}

@@ -1,0 +1,42 @@
+//! The catalogue in the words of each model interface. Sorted by name, so that the same tools give the same bytes.
+
+use serde_json::{Value, json};
+
+use crate::{Effect, ToolSpec};
+
+/// `[{name, description, parameters}]`, wrapped as OpenAI's function tools.
+pub fn to_openai(specs: &[ToolSpec]) -> Value {
+    export(specs, |spec| {
+        json!({"type": "function", "function": {
+            "name": spec.name, "description": spec.description, "parameters": spec.input_schema}})
+    })
+}
+
+/// `[{name, description, input_schema}]`.
+pub fn to_anthropic(specs: &[ToolSpec]) -> Value {
+    export(specs, |spec| {
+        json!({"name": spec.name, "description": spec.description, "input_schema": spec.input_schema})
+    })
+}
+
+/// MCP's tool list entries, with both schemas and the annotations that follow from the effect.
+pub fn to_mcp(specs: &[ToolSpec]) -> Value {
+    export(specs, |spec| {
+        json!({"name": spec.name, "title": spec.title, "description": spec.description,
+            "inputSchema": spec.input_schema, "outputSchema": spec.output_schema,
+            "annotations": annotations(spec)})
+    })
+}
+
+/// Behaviour hints. They steer a client's look, never the decision.
+pub fn annotations(spec: &ToolSpec) -> Value {
+    let reads = spec.effect == Effect::Read;
+    json!({"readOnlyHint": reads, "destructiveHint": spec.effect == Effect::Destroy,
+        "idempotentHint": reads, "openWorldHint": false})
+}
+
+fn export(specs: &[ToolSpec], shape: impl Fn(&ToolSpec) -> Value) -> Value {
+    let mut sorted: Vec<&ToolSpec> = specs.iter().collect();
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    Value::Array(sorted.into_iter().map(shape).collect())
+}

@@ -1,0 +1,11 @@
+//! "Did you mean": the names most like the one that was typed.
+
+/// At most three names that are close enough to be meant, the closest first.
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let typed = typed.to_lowercase();
+    let closeness = |name: &str| strsim::jaro_winkler(&typed, &name.to_lowercase());
+    let mut close: Vec<(f64, &str)> =
+        known.into_iter().map(|name| (closeness(name), name)).filter(|(score, _)| *score > 0.75).collect();
+    close.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
+    close.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
+}

@@ -1,0 +1,150 @@
+//! The one envelope in which every call ends, whatever door it came in by.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{CallId, ChangeList, Isolation, ToolError};
+
+/// How a call ended, or where it stands while it waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Success, error, rejected, pending or cancelled, with what belongs to it.
+    #[serde(flatten)]
+    pub end: End,
+    /// Which call.
+    pub tool_call_id: CallId,
+    /// The tool's own name, also when an alias was used.
+    pub tool: String,
+    /// What was committed and what is left staged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangeList>,
+    /// Whether `undo_call` can take back what the call did.
+    pub undoable: bool,
+    /// Who said yes; absent when nobody was asked because the call never got that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<ApprovedBy>,
+    /// The grant that said yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+    /// The rung of the processes that the call really started.
+    pub isolation: Isolation,
+    /// How often the work was tried.
+    pub attempts: u32,
+    /// Whether the answer came from the cache.
+    pub cached: bool,
+    /// When the call came in.
+    pub started_at: Timestamp,
+    /// When it ended; absent while it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// How long the work took, waiting for an answer not counted.
+    pub execution_time_ms: u64,
+}
+
+/// The end of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+pub enum End {
+    /// It did what was asked.
+    Success {
+        /// What it gives back.
+        result: ToolOutput,
+    },
+    /// It did not.
+    Error {
+        /// Why.
+        error: ToolError,
+    },
+    /// A person said no, or nobody answered in time.
+    Rejected {
+        /// A sentence for the model.
+        reason: String,
+        /// The person's own words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user_message: Option<String>,
+        /// `REJECTED` or `APPROVAL_EXPIRED`.
+        error: ToolError,
+    },
+    /// It waits for an answer.
+    Pending {
+        /// What it waits for.
+        pending: Pending,
+    },
+    /// It was stopped.
+    Cancelled {
+        /// Says by what.
+        error: ToolError,
+    },
+}
+
+impl End {
+    /// The word on the wire.
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::Success { .. } => "success",
+            Self::Error { .. } => "error",
+            Self::Rejected { .. } => "rejected",
+            Self::Pending { .. } => "pending",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// The error inside, where there is one.
+    pub fn error(&self) -> Option<&ToolError> {
+        match self {
+            Self::Error { error } | Self::Rejected { error, .. } | Self::Cancelled { error } => Some(error),
+            Self::Success { .. } | Self::Pending { .. } => None,
+        }
+    }
+}
+
+/// A call that waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pending {
+    /// The call to answer; a child call when an edited input waits in its place.
+    pub pending_tool_call_id: CallId,
+    /// When an answer comes too late.
+    pub expires_at: Timestamp,
+}
+
+/// Who said yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApprovedBy {
+    /// It only read.
+    Auto,
+    /// A person.
+    User,
+    /// The mode, a rule or a grant.
+    Config,
+}
+
+/// What a tool gives back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// Text for the model, cut to the limit.
+    pub content: String,
+    /// Text for people, where it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_content: Option<String>,
+    /// The value, conforming to the output schema.
+    pub structured: Value,
+    /// Pictures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+    /// Facts beside the value.
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
+}
+
+/// A picture that a model can look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Image {
+    /// `image/png` and the like.
+    pub mime_type: String,
+    /// The bytes in base64.
+    pub data: String,
+}

@@ -1,0 +1,213 @@
+//! The tools of a house by name: a snapshot that calls read while others register.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+};
+
+use arc_swap::ArcSwap;
+use futures_util::future::BoxFuture;
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+
+use crate::{AnyTool, Catalog, ErrorCode, Scope, ToolError, ToolSpec, nearest::nearest, schema};
+
+/// A tool with its schemas compiled once.
+pub struct RegisteredTool {
+    tool: Arc<dyn AnyTool>,
+    input: Validator,
+    output: Validator,
+}
+
+impl RegisteredTool {
+    /// Compiles the schemas and refuses what no client could use.
+    pub fn new(tool: Arc<dyn AnyTool>) -> Result<Self, RegistryError> {
+        let spec = tool.spec();
+        let unusable = |why: String| RegistryError::Unusable { name: spec.name.clone(), why };
+        if !is_name(&spec.name) {
+            return Err(unusable("a name is a letter and up to 63 letters, digits, `_` or `-`".to_owned()));
+        }
+        if spec.description.is_empty() {
+            return Err(unusable("it has no description".to_owned()));
+        }
+        if let Some(fault) = schema::faults_of_input(&spec.input_schema).into_iter().next() {
+            return Err(unusable(fault));
+        }
+        let input = compile(&spec.input_schema).map_err(&unusable)?;
+        let output = compile(&spec.output_schema).map_err(&unusable)?;
+        Ok(Self { tool, input, output })
+    }
+
+    /// What the tool is.
+    pub fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    pub(crate) fn tool(&self) -> &dyn AnyTool {
+        &*self.tool
+    }
+
+    pub(crate) fn input(&self) -> &Validator {
+        &self.input
+    }
+
+    pub(crate) fn output(&self) -> &Validator {
+        &self.output
+    }
+}
+
+/// Linear-time patterns only, and no `$ref` that leaves the schema: both could come from a stranger.
+fn compile(schema: &Value) -> Result<Validator, String> {
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .with_pattern_options(PatternOptions::regex().size_limit(1 << 20))
+        .build(schema)
+        .map_err(|err| format!("its schema is broken: {err}"))
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    plain && name.len() <= 64 && name.starts_with(|first: char| first.is_ascii_alphabetic())
+}
+
+/// Why a tool was not taken in.
+#[derive(Debug, PartialEq, Eq)]
+pub enum RegistryError {
+    /// Another tool has this name or alias.
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// No client could use it.
+    Unusable {
+        /// The tool.
+        name: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for RegistryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Duplicate { name } => write!(f, "another tool or alias is called `{name}`"),
+            Self::Unusable { name, why } => write!(f, "the tool `{name}` cannot be used: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for RegistryError {}
+
+#[derive(Clone, Default)]
+struct Snapshot {
+    tools: BTreeMap<String, Arc<RegisteredTool>>,
+    aliases: BTreeMap<String, String>,
+}
+
+impl Snapshot {
+    fn insert(&mut self, tool: Arc<RegisteredTool>) -> Result<(), RegistryError> {
+        let spec = tool.spec();
+        let taken = |name: &String| self.tools.contains_key(name) || self.aliases.contains_key(name);
+        let mut names = std::iter::once(&spec.name).chain(&spec.aliases);
+        if let Some(name) = names.find(|name| taken(name)) {
+            return Err(RegistryError::Duplicate { name: name.clone() });
+        }
+        for alias in &spec.aliases {
+            self.aliases.insert(alias.clone(), spec.name.clone());
+        }
+        self.tools.insert(spec.name.clone(), tool);
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) -> bool {
+        self.aliases.retain(|_, canonical| canonical != name);
+        self.tools.remove(name).is_some()
+    }
+}
+
+/// The tools by name. Every reader sees one consistent state.
+#[derive(Default)]
+pub struct Registry(ArcSwap<Snapshot>);
+
+impl Registry {
+    /// A registry that holds these tools.
+    pub fn with(tools: impl IntoIterator<Item = Arc<dyn AnyTool>>) -> Result<Self, RegistryError> {
+        let mut snapshot = Snapshot::default();
+        for tool in tools {
+            snapshot.insert(Arc::new(RegisteredTool::new(tool)?))?;
+        }
+        Ok(Self(ArcSwap::from_pointee(snapshot)))
+    }
+
+    /// Adds a tool; a name or alias that is taken is an error.
+    pub fn register(&self, tool: Arc<dyn AnyTool>) -> Result<(), RegistryError> {
+        let tool = Arc::new(RegisteredTool::new(tool)?);
+        self.change(|snapshot| snapshot.insert(tool.clone()))
+    }
+
+    /// Adds a tool in the place of the one that has its name.
+    pub fn replace(&self, tool: Arc<dyn AnyTool>) -> Result<(), RegistryError> {
+        let tool = Arc::new(RegisteredTool::new(tool)?);
+        self.change(|snapshot| {
+            snapshot.remove(&tool.spec().name);
+            snapshot.insert(tool.clone())
+        })
+    }
+
+    /// Takes a tool out; `false` when there was none.
+    pub fn unregister(&self, name: &str) -> bool {
+        let mut found = false;
+        self.0.rcu(|old| {
+            let mut next = Snapshot::clone(old);
+            found = next.remove(name);
+            next
+        });
+        found
+    }
+
+    /// The tool that a name or an alias stands for.
+    pub fn get(&self, name: &str) -> Option<Arc<RegisteredTool>> {
+        let snapshot = self.0.load();
+        let canonical = snapshot.aliases.get(name).map_or(name, String::as_str);
+        snapshot.tools.get(canonical).cloned()
+    }
+
+    /// Every tool's description, sorted by name.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.0.load().tools.values().map(|tool| tool.spec().clone()).collect()
+    }
+
+    /// Readers go on with the old state until the new one is complete; a failed change leaves the old one.
+    fn change(&self, apply: impl Fn(&mut Snapshot) -> Result<(), RegistryError>) -> Result<(), RegistryError> {
+        let mut failed = None;
+        self.0.rcu(|old| {
+            let mut next = Snapshot::clone(old);
+            failed = apply(&mut next).err();
+            if failed.is_some() { Arc::clone(old) } else { Arc::new(next) }
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn not_found(&self, name: &str) -> ToolError {
+        let snapshot = self.0.load();
+        let near = nearest(name, snapshot.tools.keys().chain(snapshot.aliases.keys()).map(String::as_str));
+        let canonical = |name: &String| snapshot.aliases.get(name).unwrap_or(name).clone();
+        let mut near: Vec<String> = near.iter().map(canonical).collect();
+        near.dedup();
+        let hint = match near.as_slice() {
+            [] => "`haft tools` lists them all".to_owned(),
+            [first, ..] => format!("did you mean `{first}`? `haft tools` lists them all"),
+        };
+        ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool `{name}`; {hint}")).with("nearest", near)
+    }
+}
+
+impl Catalog for Registry {
+    fn find<'a>(&'a self, _scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>> {
+        Box::pin(std::future::ready(self.get(name).ok_or_else(|| self.not_found(name))))
+    }
+
+    fn list<'a>(&'a self, _scope: &'a Scope) -> BoxFuture<'a, Vec<ToolSpec>> {
+        Box::pin(std::future::ready(self.specs()))
+    }
+}

@@ -1,0 +1,289 @@
+//! The contract every tool meets, whether written in Rust, fetched from elsewhere or authored by a tenant.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    CallEvent, CallId, Caller, ChangeList, Effect, ErrorCode, Image, Isolation, Stream, ToolError, ToolOutput, Turn,
+    schema,
+};
+
+/// What a tool is, as data: everything a list, a form or a model needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSpec {
+    /// The name it is called by.
+    pub name: String,
+    /// The name people read.
+    pub title: String,
+    /// When to use it, and when not.
+    pub description: String,
+    /// What it belongs to.
+    pub category: String,
+    /// What goes in.
+    pub input_schema: Value,
+    /// What comes out.
+    pub output_schema: Value,
+    /// The worst that any input can do.
+    pub effect: Effect,
+    /// Permanent other names, never listed to models.
+    pub aliases: Vec<String>,
+    /// Other names of parameters: what may be written, what it means.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parameter_aliases: Vec<(String, String)>,
+    /// How long one call may work.
+    #[serde(rename = "timeoutMs", serialize_with = "as_millis")]
+    pub timeout: Duration,
+    /// When a person is asked.
+    pub asks: Asks,
+}
+
+fn as_millis<S: serde::Serializer>(limit: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u128(limit.as_millis())
+}
+
+/// When a person is asked, beside what a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asks {
+    /// What the call does decides.
+    ByEffect,
+    /// Always, whatever the mode, rules and grants say.
+    Always,
+    /// Never while it only reads, not even in mode `none`: it shows haft's own records.
+    NeverForReads,
+}
+
+/// What a tool learned and set aside without leaving a trace, so that the decision is made on evidence.
+#[derive(Clone, Debug)]
+pub enum Prepared<O> {
+    /// It is done but for the commit.
+    Staged {
+        /// What the caller gets after the commit.
+        output: O,
+        /// What it would change.
+        changes: ChangeList,
+        /// What a yes does.
+        turn: Turn,
+        /// The rung of the processes it started; `None` when it started none.
+        isolation: Option<Isolation>,
+    },
+    /// It can only be described.
+    Plain {
+        /// What the approver is shown.
+        preview: Option<String>,
+    },
+}
+
+/// A tool written in Rust: the input struct is the schema, its doc comment is the description.
+/// What a tool writes is either `run` (it reads), or `prepare` (it changes files), or both (it acts outside).
+pub trait Tool: Send + Sync + 'static {
+    /// What goes in.
+    type Input: DeserializeOwned + JsonSchema + Send + Sync;
+    /// What comes out.
+    type Output: Output;
+
+    /// The name it is called by.
+    const NAME: &'static str;
+    /// What it belongs to.
+    const CATEGORY: &'static str;
+    /// The worst that any input can do; the annotations come from it.
+    const WORST: Effect;
+    /// Permanent other names.
+    const ALIASES: &'static [&'static str] = &[];
+    /// Other names of parameters: what may be written, what it means.
+    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[];
+    /// How long one call may work.
+    const TIMEOUT: Duration = Duration::from_secs(30);
+    /// When a person is asked, beside what a call does.
+    const ASKS: Asks = Asks::ByEffect;
+
+    /// How far this input reaches; never further than `WORST`. Cheap, touches nothing.
+    fn effect(&self, _input: &Self::Input) -> Effect {
+        Self::WORST
+    }
+
+    /// Everything that can be done without leaving a trace.
+    fn prepare(
+        &self,
+        _ctx: &ToolCtx,
+        _input: &Self::Input,
+    ) -> impl Future<Output = Result<Prepared<Self::Output>, ToolError>> + Send {
+        async { Ok(Prepared::Plain { preview: None }) }
+    }
+
+    /// The work itself, after the yes; only for what `prepare` could not stage.
+    fn run(
+        &self,
+        _ctx: &ToolCtx,
+        _input: Self::Input,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send {
+        async { Err(ToolError::new(ErrorCode::Internal, format!("`{}` has nothing to run", Self::NAME))) }
+    }
+}
+
+/// What a tool gives back: a value with its own text for the model.
+pub trait Output: Serialize + JsonSchema + Send {
+    /// The text for the model.
+    fn text(&self) -> String;
+
+    /// Facts beside the value.
+    fn metadata(&self) -> Map<String, Value> {
+        Map::new()
+    }
+
+    /// Pictures.
+    fn images(&mut self) -> Vec<Image> {
+        Vec::new()
+    }
+}
+
+/// The same contract without types: what the line holds. Dynamic tools implement it directly.
+pub trait AnyTool: Send + Sync {
+    /// What the tool is.
+    fn spec(&self) -> &ToolSpec;
+
+    /// How far this input reaches. An input whose effect cannot be told has the worst one.
+    fn effect(&self, input: &Value) -> Effect;
+
+    /// Everything that can be done without leaving a trace.
+    fn prepare<'a>(
+        &'a self,
+        ctx: &'a ToolCtx,
+        input: &'a Value,
+    ) -> BoxFuture<'a, Result<Prepared<ToolOutput>, ToolError>>;
+
+    /// The work itself, after the yes.
+    fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// Erases a Rust tool's types.
+pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
+    let mut input_schema = schema::of::<T::Input>();
+    let description = schema::take_description(&mut input_schema);
+    let mut output_schema = schema::of::<T::Output>();
+    schema::take_description(&mut output_schema);
+    let spec = ToolSpec {
+        name: T::NAME.to_owned(),
+        title: humanised(T::NAME),
+        description,
+        category: T::CATEGORY.to_owned(),
+        input_schema,
+        output_schema,
+        effect: T::WORST,
+        aliases: T::ALIASES.iter().map(|&alias| alias.to_owned()).collect(),
+        parameter_aliases: T::PARAMETER_ALIASES.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect(),
+        timeout: T::TIMEOUT,
+        asks: T::ASKS,
+    };
+    Arc::new(Typed { spec, tool })
+}
+
+struct Typed<T> {
+    spec: ToolSpec,
+    tool: T,
+}
+
+impl<T: Tool> Typed<T> {
+    /// The schema has been checked by now; what is left are the few things a schema cannot say.
+    fn parse(input: &Value) -> Result<T::Input, ToolError> {
+        T::Input::deserialize(input)
+            .map_err(|err| ToolError::new(ErrorCode::InvalidArgs, format!("`{}`: {err}", T::NAME)))
+    }
+
+    fn erase(mut output: T::Output) -> Result<ToolOutput, ToolError> {
+        let images = output.images();
+        let structured = serde_json::to_value(&output)
+            .map_err(|err| ToolError::new(ErrorCode::OutputInvalid, format!("`{}`: {err}", T::NAME)))?;
+        Ok(ToolOutput {
+            content: output.text(),
+            display_content: None,
+            structured,
+            images,
+            metadata: output.metadata(),
+        })
+    }
+}
+
+impl<T: Tool> AnyTool for Typed<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn effect(&self, input: &Value) -> Effect {
+        Self::parse(input).map_or(Effect::Destroy, |input| self.tool.effect(&input))
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        ctx: &'a ToolCtx,
+        input: &'a Value,
+    ) -> BoxFuture<'a, Result<Prepared<ToolOutput>, ToolError>> {
+        Box::pin(async move {
+            Ok(match self.tool.prepare(ctx, &Self::parse(input)?).await? {
+                Prepared::Staged { output, changes, turn, isolation } => {
+                    Prepared::Staged { output: Self::erase(output)?, changes, turn, isolation }
+                }
+                Prepared::Plain { preview } => Prepared::Plain { preview },
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { Self::erase(self.tool.run(ctx, Self::parse(input)?).await?) })
+    }
+}
+
+/// `read_file` → `Read file`.
+fn humanised(name: &str) -> String {
+    let spaced = name.replace(['_', '-'], " ");
+    let mut letters = spaced.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Everything a working tool may touch. Nothing here leads to the journal, the policy or the door.
+pub struct ToolCtx {
+    /// The call it works for.
+    pub call_id: CallId,
+    /// Who asked.
+    pub caller: Caller,
+    /// Fires when the work must stop.
+    pub cancel: CancellationToken,
+    pub(crate) words: mpsc::Sender<Words>,
+}
+
+/// What a working tool says.
+#[derive(Debug)]
+pub(crate) enum Words {
+    Output { stream: Stream, chunk: String },
+    Progress { progress: Option<u8>, message: String },
+}
+
+impl ToolCtx {
+    /// Hands on a piece of output as it comes. Waits when the reader is slow.
+    pub async fn output(&self, stream: Stream, chunk: impl Into<String>) {
+        // The reader goes away only when the call is over; then nobody is left to tell.
+        let _ = self.words.send(Words::Output { stream, chunk: chunk.into() }).await;
+    }
+
+    /// Says how far the work is. Skipped when the reader is slow.
+    pub fn progress(&self, progress: Option<u8>, message: impl Into<String>) {
+        let _ = self.words.try_send(Words::Progress { progress, message: message.into() });
+    }
+}
+
+impl Words {
+    /// The event that tells of these words.
+    pub(crate) fn into_event(self, offset: u64) -> CallEvent {
+        match self {
+            Self::Output { stream, chunk } => CallEvent::OutputAppended { stream, chunk, offset },
+            Self::Progress { progress, message } => CallEvent::Progress { progress, message },
+        }
+    }
+}
