@@ -56,7 +56,9 @@ impl Bounds {
     /// Whether a call that could not be staged lies within: only a bound to its exact input can say so.
     pub fn contain_unstaged(&self, input: &Value) -> Result<(), Miss> {
         if self.input.is_none() {
-            return Err(Miss("its effect could not be seen before, so only a grant for this very input covers it".into()));
+            return Err(Miss(
+                "its effect could not be seen before, so only a grant for this very input covers it".into(),
+            ));
         }
         self.contain_input(input)
     }

@@ -332,7 +332,8 @@ pub trait Journal: Send + Sync {
     fn find<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<CallRecord>, ToolError>>;
 
     /// The whole output of a call.
-    fn output<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<ToolOutput>, ToolError>>;
+    fn output<'a>(&'a self, scope: &'a Scope, call: &'a CallId)
+    -> BoxFuture<'a, Result<Option<ToolOutput>, ToolError>>;
 
     /// Waits until the call has ended, at most this long. `None` means that it has not.
     fn ended<'a>(

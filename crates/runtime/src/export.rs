@@ -14,9 +14,7 @@ pub fn to_openai(specs: &[ToolSpec]) -> Value {
 
 /// `[{name, description, input_schema}]`.
 pub fn to_anthropic(specs: &[ToolSpec]) -> Value {
-    export(specs, |spec| {
-        json!({"name": spec.name, "description": spec.description, "input_schema": spec.input_schema})
-    })
+    export(specs, |spec| json!({"name": spec.name, "description": spec.description, "input_schema": spec.input_schema}))
 }
 
 /// MCP's tool list entries, with both schemas and the annotations that follow from the effect.

@@ -1,9 +1,6 @@
 //! The tools of a house by name: a snapshot that calls read while others register.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;

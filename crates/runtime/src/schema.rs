@@ -24,7 +24,10 @@ pub(crate) fn take_description(schema: &mut Value) -> String {
     let description = schema.as_object_mut().and_then(|root| root.remove("description"));
     // A doc comment is wrapped for people who read code; a model gets plain paragraphs.
     let text = description.as_ref().and_then(Value::as_str).unwrap_or_default();
-    text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("\n\n")
+    text.split("\n\n")
+        .map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 /// Why a schema cannot be used as the input of a tool; empty when it can.

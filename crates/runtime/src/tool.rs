@@ -119,11 +119,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// The work itself, after the yes; only for what `prepare` could not stage.
-    fn run(
-        &self,
-        _ctx: &ToolCtx,
-        _input: Self::Input,
-    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send {
+    fn run(&self, _ctx: &ToolCtx, _input: Self::Input) -> impl Future<Output = Result<Self::Output, ToolError>> + Send {
         async { Err(ToolError::new(ErrorCode::Internal, format!("`{}` has nothing to run", Self::NAME))) }
     }
 }
@@ -266,6 +262,12 @@ pub(crate) enum Words {
 }
 
 impl ToolCtx {
+    /// A context that nobody listens to, for using a tool by hand.
+    pub fn detached(call_id: CallId, caller: Caller) -> Self {
+        let (words, _) = mpsc::channel(1);
+        Self { call_id, caller, cancel: CancellationToken::new(), words }
+    }
+
     /// Hands on a piece of output as it comes. Waits when the reader is slow.
     pub async fn output(&self, stream: Stream, chunk: impl Into<String>) {
         // The reader goes away only when the call is over; then nobody is left to tell.

@@ -1,0 +1,111 @@
+//! What has happened to one call and is not yet in the journal.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+
+use crate::{CallEvent, CallId, CallRequest, CallState, Entry, Listener, Opening, Scope, ToolOutput, Turn};
+
+/// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
+pub(crate) struct CallLog {
+    pub(crate) call: CallId,
+    pub(crate) scope: Scope,
+    /// The tool's own name, as soon as it is known.
+    pub(crate) tool: String,
+    pub(crate) started_at: Timestamp,
+    /// Time spent working, waiting for answers not counted.
+    pub(crate) worked: Duration,
+    pub(crate) attempts: u32,
+    opening: Option<Opening>,
+    listener: Option<Listener>,
+    events: Vec<(Timestamp, CallEvent)>,
+    pub(crate) turn: Option<Turn>,
+}
+
+impl CallLog {
+    pub(crate) fn new(request: &CallRequest) -> Self {
+        let started_at = Timestamp::now();
+        let opening = Opening {
+            tool: request.tool.clone(),
+            input: request.input.clone(),
+            parent: request.parent.clone(),
+            caller: request.caller.name.clone(),
+            source: request.caller.source,
+            auto_approve: request.auto_approve,
+            at: started_at,
+        };
+        Self { opening: Some(opening), ..Self::resumed(request, started_at) }
+    }
+
+    /// The log of a call that the journal already knows.
+    pub(crate) fn resumed(request: &CallRequest, started_at: Timestamp) -> Self {
+        Self {
+            call: request.id.clone(),
+            scope: request.caller.scope.clone(),
+            tool: request.tool.clone(),
+            started_at,
+            worked: Duration::ZERO,
+            attempts: 0,
+            opening: None,
+            listener: request.listener.as_ref().map(Arc::clone),
+            events: Vec::new(),
+            turn: None,
+        }
+    }
+
+    /// The call's real tool is known.
+    pub(crate) fn resolved(&mut self, tool: &str) {
+        tool.clone_into(&mut self.tool);
+        if let Some(opening) = &mut self.opening {
+            tool.clone_into(&mut opening.tool);
+        }
+    }
+
+    /// Tells the listener and remembers for the journal.
+    pub(crate) fn note(&mut self, event: CallEvent) {
+        self.tell(&event);
+        self.events.push((Timestamp::now(), event));
+    }
+
+    /// The journal already tells that the call was asked for.
+    pub(crate) fn forget_the_call_event(&mut self) {
+        self.events.retain(|(_, event)| !matches!(event, CallEvent::Called { .. }));
+    }
+
+    /// Tells the listener only.
+    pub(crate) fn tell(&self, event: &CallEvent) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
+    }
+
+    /// Whether the journal knows the call.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.opening.is_none()
+    }
+
+    /// Everything that the journal does not know yet.
+    pub(crate) fn entry(&mut self, state: CallState) -> Entry {
+        Entry {
+            call: self.call.clone(),
+            opening: self.opening.take(),
+            state,
+            turn: self.turn.clone(),
+            outcome: None,
+            whole_output: None,
+            events: std::mem::take(&mut self.events),
+        }
+    }
+
+    /// The last entry of the call.
+    pub(crate) fn last_entry(&mut self, outcome: crate::Outcome, whole_output: Option<ToolOutput>) -> Entry {
+        let state = match outcome.end {
+            crate::End::Pending { .. } => CallState::Waiting,
+            crate::End::Success { .. }
+            | crate::End::Error { .. }
+            | crate::End::Rejected { .. }
+            | crate::End::Cancelled { .. } => CallState::Ended,
+        };
+        Entry { outcome: Some(outcome), whole_output, ..self.entry(state) }
+    }
+}

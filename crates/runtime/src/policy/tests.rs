@@ -1,0 +1,1 @@
+//! The decision, case by case.

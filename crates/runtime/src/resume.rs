@@ -1,0 +1,168 @@
+//! Answers, and what they set going: a waiting call is carried on by its owner, or by whoever answered.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{
+    Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ErrorCode, Outcome, Pipeline,
+    Question, Scope, ToolError, Turn,
+    log::CallLog,
+    stage::{
+        approve::{Stopped, settle},
+        authorize::authorize,
+        execute::{Executed, execute},
+        prepare::prepared_before,
+        record::Ending,
+        resolve::resolve,
+        validate::validate,
+    },
+};
+
+/// How long one look for an outcome or a dead owner lasts.
+const ONE_LOOK: Duration = Duration::from_millis(250);
+
+/// What became of an answer.
+#[derive(Debug)]
+pub enum Reply {
+    /// It counted, and this is how the call ended or stands.
+    Counted(Box<Outcome>),
+    /// Somebody was earlier.
+    TooLate(Answered),
+    /// The call waits for nothing.
+    NoQuestion,
+}
+
+impl Pipeline {
+    /// Gives an answer and sees it through: the owner carries the call on, or this process does if the owner is gone.
+    pub async fn answer(&self, scope: &Scope, call: &CallId, answered: &Answered) -> Result<Reply, ToolError> {
+        match self.doors.questions.answer(scope, call, answered).await? {
+            AnswerReceipt::Taken => {}
+            AnswerReceipt::TooLate(first) => return Ok(Reply::TooLate(first)),
+            AnswerReceipt::NoQuestion => return Ok(Reply::NoQuestion),
+        }
+        self.carry(scope, call).await.map(|outcome| Reply::Counted(Box::new(outcome)))
+    }
+
+    /// Sees an answered call to its end. The owner may die at any moment, so this keeps trying, bounded.
+    async fn carry(&self, scope: &Scope, call: &CallId) -> Result<Outcome, ToolError> {
+        let patience = tokio::time::Instant::now() + self.doors.limits.longest_work + ONE_LOOK;
+        while tokio::time::Instant::now() < patience {
+            if self.doors.questions.claim(scope, call).await? {
+                return self.resume(scope, call).await;
+            }
+            if let Some(outcome) = self.doors.journal.ended(scope, call, ONE_LOOK).await? {
+                return Ok(outcome);
+            }
+            self.recover(scope).await?;
+        }
+        let message =
+            format!("the answer to {call} counts, but its owner has not ended it; see `haft log show {call}`");
+        Err(ToolError::new(ErrorCode::Busy, message))
+    }
+
+    /// Carries on a call that this process has claimed. It is resolved, authorized and validated again,
+    /// then decided on the stored evidence.
+    async fn resume(&self, scope: &Scope, call: &CallId) -> Result<Outcome, ToolError> {
+        let gone = || ToolError::new(ErrorCode::InvalidArgs, format!("there is no call {call} that waits"));
+        let record = self.doors.journal.find(scope, call).await?.ok_or_else(gone)?;
+        let Some((question, Some(answered))) = self.doors.questions.find(scope, call).await? else {
+            return Err(gone());
+        };
+        let started_at = record.opening.at;
+        let request = request_of(scope, record);
+        let mut log = CallLog::resumed(&request, started_at);
+        let ending = match self.walk_again(request.clone(), question, answered, &mut log).await {
+            Ok(executed) => Ending::Executed(executed),
+            Err(stopped) => self.stopped(stopped, request, &mut log).await,
+        };
+        Ok(self.end(&mut log, ending).await)
+    }
+
+    async fn walk_again(
+        &self,
+        request: CallRequest,
+        question: Question,
+        answered: Answered,
+        log: &mut CallLog,
+    ) -> Result<Executed, Stopped> {
+        let doors = &*self.doors;
+        let call = resolve(&*doors.catalog, request, log).await?;
+        log.forget_the_call_event();
+        let call = authorize(&*doors.guard, call).await?;
+        let call = validate(call)?;
+        let call = prepared_before(call, question, log);
+        let call = settle(&self.desk(), call, answered, log).await?;
+        Ok(execute(&self.bench(), call, log).await)
+    }
+
+    /// Ends what a dead process left behind, and what nobody answered in time. Never touches a live call.
+    pub async fn recover(&self, scope: &Scope) -> Result<usize, ToolError> {
+        let everywhere = scope.all_workspaces();
+        let abandoned = self.doors.journal.abandoned(&everywhere).await?;
+        let found = abandoned.len();
+        for record in abandoned {
+            self.interrupted(&everywhere, record).await?;
+        }
+        Ok(found)
+    }
+
+    /// Answers the questions that nobody answered in time with a no.
+    pub async fn expire(&self, scope: &Scope) -> Result<usize, ToolError> {
+        let overdue = self.doors.questions.overdue(scope).await?;
+        for call in &overdue {
+            let expired = Answered {
+                answer: Answer::Expire,
+                by: "haft".to_owned(),
+                source: crate::Source::Call,
+                at: Timestamp::now(),
+            };
+            self.answer(scope, call, &expired).await?;
+        }
+        Ok(overdue.len())
+    }
+
+    async fn interrupted(&self, scope: &Scope, record: CallRecord) -> Result<(), ToolError> {
+        let (state, turn, at) = (record.state, record.turn.clone(), record.opening.at);
+        let own = record.call.clone();
+        let request = request_of(scope, record);
+        let mut log = CallLog::resumed(&request, at);
+        let (sentence, changes) = self.heal(state, turn.as_ref(), &own).await?;
+        log.turn = turn;
+        let ending = Ending::Interrupted { sentence, changes };
+        self.end(&mut log, ending).await;
+        Ok(())
+    }
+
+    /// A call that was only preparing has touched nothing; one that was acting is brought to its beginning or its end.
+    async fn heal(
+        &self,
+        state: CallState,
+        turn: Option<&Turn>,
+        own: &CallId,
+    ) -> Result<(String, Option<crate::ChangeList>), ToolError> {
+        match (state, turn) {
+            (CallState::Executing, Some(turn)) => {
+                let recovered = self.doors.workbench.recover(turn).await?;
+                Ok((recovered.sentence, Some(recovered.done).filter(|done| !done.0.is_empty())))
+            }
+            (CallState::Executing, None) => {
+                Ok(("it was acting on something outside, and may or may not have happened".to_owned(), None))
+            }
+            (CallState::Preparing | CallState::Waiting | CallState::Ended, _) => {
+                self.doors.workbench.discard(own).await?;
+                Ok(("it had not acted yet; nothing was changed".to_owned(), None))
+            }
+        }
+    }
+}
+
+fn request_of(scope: &Scope, record: CallRecord) -> CallRequest {
+    let scope = Scope { tenant: scope.tenant.clone(), workspace: record.workspace };
+    let caller = Caller { name: record.opening.caller, scope, source: record.opening.source };
+    let mut request = CallRequest::new(caller, record.opening.tool, record.opening.input);
+    request.id = record.call;
+    request.parent = record.opening.parent;
+    request.auto_approve = record.opening.auto_approve;
+    request
+}

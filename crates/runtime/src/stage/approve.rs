@@ -1,0 +1,228 @@
+//! Does this call need a person's yes, and if so, get it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    Answer, AnswerReceipt, Answered, ApprovedBy, CallEvent, CallState, Effect, ErrorCode, Evidence, Limits, Pending,
+    Question, Questions, ToolError, Workbench,
+    log::CallLog,
+    policy::{Case, Decision, Policy, decide},
+    stage::{prepare::PreparedCall, resolve::ResolvedCall},
+};
+
+/// Policy or a person said yes to exactly this. Only this file makes one.
+pub(crate) struct ApprovedCall {
+    call: ResolvedCall,
+    effect: Effect,
+    evidence: Evidence,
+    approval: Approval,
+}
+
+/// Who said yes.
+#[derive(Clone, Debug)]
+pub(crate) struct Approval {
+    pub(crate) by: ApprovedBy,
+    pub(crate) grant: Option<String>,
+}
+
+impl ApprovedCall {
+    pub(crate) fn into_parts(self) -> (ResolvedCall, Effect, Evidence, Approval) {
+        (self.call, self.effect, self.evidence, self.approval)
+    }
+}
+
+/// Why a call goes no further, other than by success.
+pub(crate) enum Stopped {
+    Failed(ToolError),
+    Rejected {
+        reason: String,
+        user_message: Option<String>,
+        code: ErrorCode,
+    },
+    Pending(Pending),
+    /// The approver wants the same tool with another input: that is another call.
+    Edited {
+        input: Value,
+        by: String,
+    },
+}
+
+impl From<ToolError> for Stopped {
+    fn from(error: ToolError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The doors and rules that a decision needs.
+pub(crate) struct Desk<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) limits: &'a Limits,
+    pub(crate) questions: &'a dyn Questions,
+    pub(crate) workbench: &'a dyn Workbench,
+}
+
+pub(crate) async fn approve(desk: &Desk<'_>, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Stopped> {
+    match desk.decide(&call, log).await? {
+        Decision::Yes { approved_by, by, grant } => {
+            log.note(CallEvent::Approved { approved_by, by, continued_as: None });
+            Ok(approved(call, Approval { by: approved_by, grant }))
+        }
+        Decision::No(error) => {
+            desk.discard(&call).await?;
+            Err(Stopped::Failed(error))
+        }
+        Decision::Ask { reason, nearly } => {
+            let question = question(&call, log, reason, nearly, desk.limits.answer_within);
+            log.note(CallEvent::NeedsApproval { effect: question.effect, reason: question.reason.clone() });
+            let entry = log.entry(CallState::Waiting);
+            desk.questions.ask(&log.scope, &question, entry).await?;
+            let answered = desk.wait(&call, &question, log).await?;
+            settle(desk, call, answered, log).await
+        }
+    }
+}
+
+/// Goes on with an answer. It is decided on the stored evidence; a rule that refuses still refuses.
+pub(crate) async fn settle(
+    desk: &Desk<'_>,
+    call: PreparedCall,
+    answered: Answered,
+    log: &mut CallLog,
+) -> Result<ApprovedCall, Stopped> {
+    let by = answered.by;
+    match answered.answer {
+        Answer::Approve { paths } => {
+            if let Decision::No(error) = desk.decide(&call, log).await? {
+                desk.discard(&call).await?;
+                return Err(Stopped::Failed(error));
+            }
+            log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as: None });
+            let mut call = approved(call, Approval { by: ApprovedBy::User, grant: None });
+            if let (Evidence::Staged { turn, .. }, Some(paths)) = (&mut call.evidence, paths) {
+                turn.paths = Some(paths);
+            }
+            Ok(call)
+        }
+        Answer::Edit { input } => {
+            desk.discard(&call).await?;
+            Err(Stopped::Edited { input, by })
+        }
+        Answer::Reject { message } => {
+            desk.discard(&call).await?;
+            let reason = "User rejected the operation".to_owned();
+            Err(Stopped::Rejected { reason, user_message: message, code: ErrorCode::Rejected })
+        }
+        Answer::Expire => {
+            desk.discard(&call).await?;
+            let reason = "Approval expired: nobody answered in time".to_owned();
+            Err(Stopped::Rejected { reason, user_message: None, code: ErrorCode::ApprovalExpired })
+        }
+        Answer::Cancel => {
+            desk.discard(&call).await?;
+            let message = format!("the call was cancelled by {by} while it waited for an answer");
+            Err(Stopped::Failed(ToolError::new(ErrorCode::Cancelled, message)))
+        }
+    }
+}
+
+fn approved(call: PreparedCall, approval: Approval) -> ApprovedCall {
+    let (call, effect, evidence) = call.into_parts();
+    ApprovedCall { call, effect, evidence, approval }
+}
+
+impl Desk<'_> {
+    /// The decision, with one use of its grant spent. A grant that ran out meanwhile does not count.
+    async fn decide(&self, call: &PreparedCall, log: &CallLog) -> Result<Decision, ToolError> {
+        let spec = call.call().tool.spec();
+        let request = &call.call().request;
+        let mut grants = match call.effect() {
+            Effect::Read => Vec::new(),
+            Effect::Write | Effect::Execute | Effect::Destroy => self.questions.grants(&log.scope, &spec.name).await?,
+        };
+        grants.retain(|grant| grant.caller.as_ref().is_none_or(|caller| *caller == request.caller.name));
+        loop {
+            let case = Case {
+                spec,
+                input: &request.input,
+                effect: call.effect(),
+                evidence: call.evidence(),
+                mode: request.auto_approve,
+                grants: &grants,
+            };
+            let decision = decide(self.policy, &case);
+            let Decision::Yes { grant: Some(grant), .. } = &decision else { return Ok(decision) };
+            if self.questions.spend(&log.scope, grant).await? {
+                return Ok(decision);
+            }
+            grants.retain(|other| other.id != *grant);
+        }
+    }
+
+    async fn wait(&self, call: &PreparedCall, question: &Question, log: &mut CallLog) -> Result<Answered, Stopped> {
+        let request = &call.call().request;
+        let answered = tokio::select! {
+            answered = self.questions.wait(&log.scope, &question.call, request.wait) => answered?,
+            () = request.cancel.cancelled() => Some(self.answer_for(&log.scope, question, Answer::Cancel).await?),
+        };
+        let Some(answered) = answered else {
+            if request.wait >= self.limits.answer_within {
+                return Ok(self.answer_for(&log.scope, question, Answer::Expire).await?);
+            }
+            let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
+            return Err(Stopped::Pending(pending));
+        };
+        Ok(answered)
+    }
+
+    /// The house answers for itself; whoever was earlier wins.
+    async fn answer_for(
+        &self,
+        scope: &crate::Scope,
+        question: &Question,
+        answer: Answer,
+    ) -> Result<Answered, ToolError> {
+        let by = question.asked_by.clone();
+        let mine = Answered { answer, by, source: crate::Source::Call, at: Timestamp::now() };
+        Ok(match self.questions.answer(scope, &question.call, &mine).await? {
+            AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
+            AnswerReceipt::TooLate(first) => first,
+        })
+    }
+
+    /// Drops what the call itself staged; the staged changes of an earlier call stay where they are.
+    async fn discard(&self, call: &PreparedCall) -> Result<(), ToolError> {
+        match call.evidence() {
+            Evidence::Staged { turn, .. } if turn.of == call.call().request.id => {
+                self.workbench.discard(&turn.of).await
+            }
+            Evidence::Staged { .. } | Evidence::Plain { .. } => Ok(()),
+        }
+    }
+}
+
+fn question(
+    call: &PreparedCall,
+    log: &CallLog,
+    reason: String,
+    nearly: Option<String>,
+    answer_within: Duration,
+) -> Question {
+    let request = &call.call().request;
+    let asked_at = Timestamp::now();
+    Question {
+        call: request.id.clone(),
+        tool: log.tool.clone(),
+        input: request.input.clone(),
+        effect: call.effect(),
+        reason,
+        nearly,
+        evidence: call.evidence().clone(),
+        asked_by: request.caller.name.clone(),
+        workspace: log.scope.workspace.clone(),
+        asked_at,
+        expires_at: asked_at.checked_add(answer_within).unwrap_or(Timestamp::MAX),
+    }
+}

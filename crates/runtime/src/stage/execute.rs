@@ -1,0 +1,137 @@
+//! Commit what was staged, or run what could only be described.
+
+use crate::{
+    CallEvent, CallState, Change, ChangeList, Direction, Effect, ErrorCode, Evidence, Isolation, Journal, Limits,
+    ToolError, ToolOutput, Turn, Workbench,
+    log::CallLog,
+    stage::{
+        approve::{Approval, ApprovedCall},
+        prepare::work_limit,
+        resolve::ResolvedCall,
+    },
+    work::Work,
+};
+
+/// The work is done. Only this file makes one.
+pub(crate) struct Done {
+    pub(crate) output: ToolOutput,
+    pub(crate) changes: Option<ChangeList>,
+    pub(crate) isolation: Isolation,
+}
+
+/// What became of an approved call, and who had approved it.
+pub(crate) struct Executed {
+    pub(crate) approval: Approval,
+    pub(crate) result: Result<Done, ToolError>,
+}
+
+/// The doors that acting needs.
+pub(crate) struct Bench<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) journal: &'a dyn Journal,
+    pub(crate) workbench: &'a dyn Workbench,
+}
+
+pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut CallLog) -> Executed {
+    let (call, effect, evidence, approval) = call.into_parts();
+    let result = match evidence {
+        Evidence::Staged { output, changes, turn, isolation } => {
+            let committed = bench.commit(&turn, changes, log).await;
+            let isolation = isolation.unwrap_or(Isolation::None);
+            committed.map(|changes| Done { output, changes: Some(changes), isolation })
+        }
+        Evidence::Plain { preview: _ } => bench.run(&call, effect, log).await,
+    };
+    let result = result.and_then(|done| conforming(&call, done));
+    Executed { approval, result }
+}
+
+impl Bench<'_> {
+    async fn commit(&self, turn: &Turn, staged: ChangeList, log: &mut CallLog) -> Result<ChangeList, ToolError> {
+        if staged.0.is_empty() {
+            return Ok(staged);
+        }
+        log.turn = Some(turn.clone());
+        self.about_to_act(log).await?;
+        // Once begun, a turn is finished: nothing cancels it half-way.
+        let started = std::time::Instant::now();
+        let done = self.workbench.take(turn).await;
+        log.worked += started.elapsed();
+        let done = done?;
+        let (of, changes) = (turn.of.clone(), done.without_diffs());
+        log.note(match turn.direction {
+            Direction::Commit => CallEvent::Committed { of, changes },
+            Direction::Undo => CallEvent::Undone { of, changes },
+        });
+        Ok(merged(staged, done))
+    }
+
+    async fn run(&self, call: &ResolvedCall, effect: Effect, log: &mut CallLog) -> Result<Done, ToolError> {
+        let acts = effect != Effect::Read;
+        if acts {
+            self.about_to_act(log).await?;
+        } else {
+            started(log);
+        }
+        let work = Work {
+            request: &call.request,
+            limit: work_limit(self.limits, call),
+            idle: self.limits.idle,
+            journal: self.journal,
+            state: CallState::Executing,
+        };
+        let output = work
+            .run(log, |ctx| {
+                let (tool, input) = (&call.tool, &call.request.input);
+                async move { tool.tool().run(&ctx, input).await }
+            })
+            .await
+            .map_err(|error| if acts { unknown_if_cut_short(error) } else { error })?;
+        Ok(Done { output, changes: None, isolation: Isolation::None })
+    }
+
+    /// Invariant: the journal is durable before a call acts on anything but its own throw-away copy.
+    async fn about_to_act(&self, log: &mut CallLog) -> Result<(), ToolError> {
+        started(log);
+        let entry = log.entry(CallState::Executing);
+        self.journal.record(&log.scope, entry).await
+    }
+}
+
+fn started(log: &mut CallLog) {
+    log.attempts += 1;
+    log.note(CallEvent::Started { attempt: log.attempts });
+}
+
+/// What acted on the outside world and was cut short may have happened.
+fn unknown_if_cut_short(error: ToolError) -> ToolError {
+    match error.code {
+        ErrorCode::Timeout | ErrorCode::Cancelled => {
+            let message = format!("{}; it may or may not have happened, and was not tried again", error.message);
+            ToolError { details: error.details, ..ToolError::new(ErrorCode::OutcomeUnknown, message) }
+        }
+        _ => error,
+    }
+}
+
+/// The staged list with what the turn did: what was left out keeps its state.
+fn merged(staged: ChangeList, done: ChangeList) -> ChangeList {
+    let mut done: std::collections::HashMap<String, Change> =
+        done.0.into_iter().map(|change| (change.path.clone(), change)).collect();
+    ChangeList(staged.0.into_iter().map(|change| done.remove(&change.path).unwrap_or(change)).collect())
+}
+
+/// A result that does not fit its own schema fails where tools are developed, and is marked where they are used.
+fn conforming(call: &ResolvedCall, mut done: Done) -> Result<Done, ToolError> {
+    let validator = call.tool.output();
+    if validator.is_valid(&done.output.structured) {
+        return Ok(done);
+    }
+    if cfg!(debug_assertions) {
+        let why = validator.iter_errors(&done.output.structured).next().map(|err| err.to_string()).unwrap_or_default();
+        let message = format!("the result of `{}` does not fit its own schema: {why}", call.tool.spec().name);
+        return Err(ToolError::new(ErrorCode::OutputInvalid, message));
+    }
+    done.output.metadata.insert("output_invalid".to_owned(), true.into());
+    Ok(done)
+}

@@ -1,0 +1,80 @@
+//! Everything that can be done without leaving a trace, so that the decision is made on evidence.
+
+use std::time::Duration;
+
+use crate::{
+    CallEvent, CallState, Effect, Evidence, Journal, Limits, Prepared, Question, ToolError,
+    log::CallLog,
+    stage::{resolve::ResolvedCall, validate::ValidCall},
+    work::Work,
+};
+
+/// What the call does is known as far as it can be. Only this file makes one.
+pub(crate) struct PreparedCall {
+    call: ResolvedCall,
+    effect: Effect,
+    evidence: Evidence,
+}
+
+impl PreparedCall {
+    pub(crate) fn call(&self) -> &ResolvedCall {
+        &self.call
+    }
+
+    pub(crate) fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    pub(crate) fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    pub(crate) fn into_parts(self) -> (ResolvedCall, Effect, Evidence) {
+        (self.call, self.effect, self.evidence)
+    }
+}
+
+pub(crate) async fn prepare(
+    limits: &Limits,
+    journal: &dyn Journal,
+    call: ValidCall,
+    log: &mut CallLog,
+) -> Result<PreparedCall, ToolError> {
+    let call = call.into_inner();
+    let told = call.tool.tool().effect(&call.request.input);
+    let work = Work {
+        request: &call.request,
+        limit: work_limit(limits, &call),
+        idle: limits.idle,
+        journal,
+        state: CallState::Preparing,
+    };
+    let prepared = work
+        .run(log, |ctx| {
+            let (tool, input) = (&call.tool, &call.request.input);
+            async move { tool.tool().prepare(&ctx, input).await }
+        })
+        .await?;
+    Ok(match prepared {
+        Prepared::Staged { output, changes, turn, isolation } => {
+            log.note(CallEvent::Staged { changes: changes.without_diffs(), turn: turn.clone() });
+            log.turn = Some(turn.clone());
+            let effect = changes.effect();
+            PreparedCall { call, effect, evidence: Evidence::Staged { output, changes, turn, isolation } }
+        }
+        Prepared::Plain { preview } => PreparedCall { call, effect: told, evidence: Evidence::Plain { preview } },
+    })
+}
+
+/// A call whose question was put by a process that is gone: the evidence is the one that was stored with it.
+pub(crate) fn prepared_before(call: ValidCall, question: Question, log: &mut CallLog) -> PreparedCall {
+    if let Evidence::Staged { turn, .. } = &question.evidence {
+        log.turn = Some(turn.clone());
+    }
+    PreparedCall { call: call.into_inner(), effect: question.effect, evidence: question.evidence }
+}
+
+/// The caller's limit or the tool's own, and never more than the house allows.
+pub(crate) fn work_limit(limits: &Limits, call: &ResolvedCall) -> Duration {
+    call.request.timeout.unwrap_or(call.tool.spec().timeout).min(limits.longest_work)
+}

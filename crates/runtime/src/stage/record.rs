@@ -1,0 +1,133 @@
+//! The end of a call, in the journal before anybody hears of it.
+
+use jiff::Timestamp;
+
+use crate::{
+    CallEvent, ChangeList, ChangeState, End, ErrorCode, Isolation, Journal, Limits, Outcome, ToolError, ToolOutput,
+    log::CallLog,
+    shorten::shortened,
+    stage::{
+        approve::Stopped,
+        execute::{Done, Executed},
+    },
+};
+
+/// What the line came to.
+pub(crate) enum Ending {
+    /// It was approved and tried.
+    Executed(Executed),
+    /// It stopped before.
+    Stopped(Stopped),
+    /// Another call carries it on.
+    Continued(Box<Outcome>),
+    /// The process that had it is gone.
+    Interrupted { sentence: String, changes: Option<ChangeList> },
+}
+
+/// Makes the envelope and records it: at once when the call did more than read, in a batch behind the answer otherwise.
+pub(crate) async fn record(limits: &Limits, journal: &dyn Journal, log: &mut CallLog, ending: Ending) -> Outcome {
+    let (mut outcome, whole) = envelope(limits, log, ending);
+    note_the_end(log, &outcome);
+    let by_reference = whole.is_some();
+    let only_read = !log.is_recorded() && outcome.changes.is_none() && !by_reference;
+    let entry = log.last_entry(outcome.clone(), whole);
+    let recorded =
+        if only_read { journal.record_later(&log.scope, entry).await } else { journal.record(&log.scope, entry).await };
+    if let Err(error) = recorded {
+        // What was done is done; the caller must learn that the journal does not know how it ended.
+        let message = format!(
+            "the call ended with `{}`, but that could not be recorded: {}",
+            outcome.end.status(),
+            error.message
+        );
+        outcome.end = End::Error { error: ToolError::new(ErrorCode::StoreUnavailable, message) };
+    }
+    outcome
+}
+
+fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<ToolOutput>) {
+    let mut outcome = Outcome {
+        end: End::Error { error: ToolError::new(ErrorCode::Internal, "no end") },
+        tool_call_id: log.call.clone(),
+        tool: log.tool.clone(),
+        changes: None,
+        undoable: false,
+        approved_by: None,
+        grant: None,
+        isolation: Isolation::None,
+        attempts: log.attempts,
+        cached: false,
+        started_at: log.started_at,
+        finished_at: Some(Timestamp::now()),
+        execution_time_ms: log.worked.as_millis().try_into().unwrap_or(u64::MAX),
+    };
+    let mut whole = None;
+    match ending {
+        Ending::Executed(Executed { approval, result }) => {
+            outcome.approved_by = Some(approval.by);
+            outcome.grant = approval.grant;
+            match result {
+                Ok(done) => whole = succeed(limits, &mut outcome, done),
+                Err(error) => outcome.end = failed(error),
+            }
+        }
+        Ending::Stopped(stopped) => outcome.end = stop(&mut outcome.finished_at, stopped),
+        Ending::Continued(child) => outcome = *child,
+        Ending::Interrupted { sentence, changes } => {
+            let message = format!("haft ended while the call was under way: {sentence}");
+            outcome.end = failed(ToolError::new(ErrorCode::Interrupted, message));
+            outcome.undoable = changes.is_some();
+            outcome.changes = changes;
+        }
+    }
+    (outcome, whole)
+}
+
+fn succeed(limits: &Limits, outcome: &mut Outcome, done: Done) -> Option<ToolOutput> {
+    outcome.isolation = done.isolation;
+    let changed = done.changes.filter(|changes| !changes.0.is_empty());
+    outcome.undoable = changed.as_ref().is_some_and(|changes| {
+        changes.0.iter().any(|change| matches!(change.state, ChangeState::Committed | ChangeState::Undone))
+    });
+    outcome.changes = changed.map(|changes| changes.without_diffs());
+    let (result, whole) = shortened(done.output, limits.content_chars);
+    outcome.end = End::Success { result };
+    whole
+}
+
+fn stop(finished_at: &mut Option<Timestamp>, stopped: Stopped) -> End {
+    match stopped {
+        Stopped::Failed(error) => failed(error),
+        Stopped::Rejected { reason, user_message, code } => {
+            End::Rejected { error: ToolError::new(code, reason.clone()), reason, user_message }
+        }
+        Stopped::Pending(pending) => {
+            *finished_at = None;
+            End::Pending { pending }
+        }
+        Stopped::Edited { .. } => failed(ToolError::new(ErrorCode::Internal, "an edited input was not carried on")),
+    }
+}
+
+fn failed(error: ToolError) -> End {
+    match error.code {
+        ErrorCode::Cancelled => End::Cancelled { error },
+        _ => End::Error { error },
+    }
+}
+
+fn note_the_end(log: &mut CallLog, outcome: &Outcome) {
+    let event = match &outcome.end {
+        End::Success { .. } => CallEvent::Completed { execution_time_ms: outcome.execution_time_ms },
+        End::Error { error } if error.code == ErrorCode::Interrupted => {
+            CallEvent::Interrupted { recovered: error.message.clone() }
+        }
+        End::Error { error } => CallEvent::Failed { error: error.clone() },
+        End::Rejected { reason, user_message, .. } => {
+            CallEvent::Rejected { reason: reason.clone(), user_message: user_message.clone() }
+        }
+        End::Pending { pending } => CallEvent::Pending { pending_tool_call_id: pending.pending_tool_call_id.clone() },
+        End::Cancelled { error } => CallEvent::Cancelled { reason: error.message.clone() },
+    };
+    log.note(event);
+}

@@ -1,0 +1,65 @@
+//! `commit_call`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Calls, call_id};
+use crate::{CallId, ChangeState, Direction, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError, Turn};
+
+pub(super) struct CommitCall(pub(super) Calls);
+
+/// Brings changes into the workspace that an ended call has left staged: after a time-out, or after a person committed
+/// only some of them. Nothing is run again. Refused with CONFLICT when the files have changed since.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Input {
+    /// The call that staged the changes.
+    #[serde(deserialize_with = "call_id")]
+    call_id: CallId,
+    /// Only these of its paths; everything that is left when not given.
+    paths: Option<Vec<String>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The paths that came into the workspace.
+    committed: Vec<String>,
+    /// The paths that are still staged.
+    left: Vec<String>,
+}
+
+impl Output for Answer {
+    fn text(&self) -> String {
+        format!("Committed {} paths, {} left staged", self.committed.len(), self.left.len())
+    }
+}
+
+impl Tool for CommitCall {
+    type Input = Input;
+    type Output = Answer;
+    const NAME: &'static str = "commit_call";
+    const CATEGORY: &'static str = "calls";
+    const WORST: Effect = Effect::Write;
+
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Answer>, ToolError> {
+        self.0.find(&ctx.caller.scope, &input.call_id).await?;
+        self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
+        let all = self.0.workbench.show(&input.call_id).await?;
+        let staged: Vec<String> = all
+            .0
+            .iter()
+            .filter(|change| change.state == ChangeState::Staged)
+            .map(|change| change.path.clone())
+            .collect();
+        if staged.is_empty() {
+            let message = format!("{} has nothing left to commit", input.call_id);
+            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+        }
+        let paths = input.paths.clone().unwrap_or_else(|| staged.clone());
+        let turn = Turn { of: input.call_id.clone(), direction: Direction::Commit, paths: Some(paths) };
+        let changes = self.0.workbench.preview(&turn).await?;
+        let committed = changes.paths();
+        let left = staged.into_iter().filter(|path| !committed.contains(path)).collect();
+        Ok(Prepared::Staged { output: Answer { committed, left }, changes, turn, isolation: None })
+    }
+}

@@ -1,0 +1,64 @@
+//! `discard_call`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Calls, call_id};
+use crate::{CallId, ChangeState, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError};
+
+pub(super) struct DiscardCall(pub(super) Calls);
+
+/// Drops changes that an ended call has left staged and that nobody wants any more. The workspace is not touched; what
+/// was already committed stays (use `undo_call` for that).
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Input {
+    /// The call that staged the changes.
+    #[serde(deserialize_with = "call_id")]
+    call_id: CallId,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The paths whose staged changes are gone.
+    discarded: Vec<String>,
+}
+
+impl Output for Answer {
+    fn text(&self) -> String {
+        format!("Dropped the staged changes of {} paths", self.discarded.len())
+    }
+}
+
+impl DiscardCall {
+    async fn staged(&self, ctx: &ToolCtx, input: &Input) -> Result<Vec<String>, ToolError> {
+        self.0.find(&ctx.caller.scope, &input.call_id).await?;
+        self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
+        let mut staged = self.0.workbench.show(&input.call_id).await?;
+        staged.0.retain(|change| change.state == ChangeState::Staged);
+        if staged.0.is_empty() {
+            let message = format!("{} has nothing staged to drop", input.call_id);
+            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+        }
+        Ok(staged.paths())
+    }
+}
+
+impl Tool for DiscardCall {
+    type Input = Input;
+    type Output = Answer;
+    const NAME: &'static str = "discard_call";
+    const CATEGORY: &'static str = "calls";
+    const WORST: Effect = Effect::Destroy;
+
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Answer>, ToolError> {
+        let preview = format!("drops the staged changes of:\n{}", self.staged(ctx, input).await?.join("\n"));
+        Ok(Prepared::Plain { preview: Some(preview) })
+    }
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Answer, ToolError> {
+        let discarded = self.staged(ctx, &input).await?;
+        self.0.workbench.discard(&input.call_id).await?;
+        Ok(Answer { discarded })
+    }
+}

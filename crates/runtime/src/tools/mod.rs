@@ -1,0 +1,62 @@
+//! Tools about calls themselves, on the doors.
+
+mod commit_call;
+mod discard_call;
+mod result_query;
+mod undo_call;
+mod wait_call;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, de::Error};
+
+use crate::{AnyTool, CallId, CallRecord, ErrorCode, Journal, Questions, Scope, ToolError, Workbench, typed};
+
+/// Every tool of this kind.
+pub fn all(
+    journal: &Arc<dyn Journal>,
+    questions: &Arc<dyn Questions>,
+    workbench: &Arc<dyn Workbench>,
+) -> Vec<Arc<dyn AnyTool>> {
+    let calls = || Calls { journal: journal.clone(), questions: questions.clone(), workbench: workbench.clone() };
+    vec![
+        typed(commit_call::CommitCall(calls())),
+        typed(discard_call::DiscardCall(calls())),
+        typed(result_query::ResultQuery(calls())),
+        typed(undo_call::UndoCall(calls())),
+        typed(wait_call::WaitCall(calls())),
+    ]
+}
+
+/// The doors that these tools look through.
+struct Calls {
+    journal: Arc<dyn Journal>,
+    questions: Arc<dyn Questions>,
+    workbench: Arc<dyn Workbench>,
+}
+
+impl Calls {
+    async fn find(&self, scope: &Scope, call: &CallId) -> Result<CallRecord, ToolError> {
+        self.journal.find(scope, call).await?.ok_or_else(|| {
+            ToolError::new(ErrorCode::InvalidArgs, format!("there is no call {call}; `haft log` lists the latest"))
+        })
+    }
+
+    /// A call whose question is open is answered, not worked around.
+    async fn refuse_while_it_waits(&self, scope: &Scope, call: &CallId) -> Result<(), ToolError> {
+        match self.questions.find(scope, call).await? {
+            Some((_, None)) => Err(ToolError::new(
+                ErrorCode::InvalidArgs,
+                format!(
+                    "{call} still waits for an answer; a person answers it with `haft approve {call}` or `haft reject {call}`"
+                ),
+            )),
+            Some((_, Some(_))) | None => Ok(()),
+        }
+    }
+}
+
+fn call_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CallId, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    CallId::parse(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not a call id: `tc_` and 32 hex digits")))
+}

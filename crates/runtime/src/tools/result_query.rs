@@ -1,0 +1,89 @@
+//! `result_query`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Calls, call_id};
+use crate::{Asks, CallId, Effect, ErrorCode, Output, Tool, ToolCtx, ToolError};
+
+pub(super) struct ResultQuery(pub(super) Calls);
+
+/// Reads more of a long result that an earlier outcome showed only in part. Ask for a window of its text, or for one
+/// part of its value by JSON Pointer. Do not call the original tool again for this.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Input {
+    /// The call whose result to read.
+    #[serde(deserialize_with = "call_id")]
+    call_id: CallId,
+    /// The first character to read, counted from 0.
+    #[serde(default)]
+    offset: usize,
+    /// How many characters to read at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 30_000))]
+    limit: usize,
+    /// A JSON Pointer such as `/entries/0/name` into the structured value; without it the text is read.
+    pointer: Option<String>,
+}
+
+fn default_limit() -> usize {
+    20_000
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Answer {
+    /// The text of the window; JSON when a pointer was given and it names more than a string.
+    content: String,
+    /// Where to go on reading; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<usize>,
+    /// How many characters there are.
+    total: usize,
+}
+
+impl Output for Answer {
+    fn text(&self) -> String {
+        self.content.clone()
+    }
+}
+
+impl Tool for ResultQuery {
+    type Input = Input;
+    type Output = Answer;
+    const NAME: &'static str = "result_query";
+    const CATEGORY: &'static str = "calls";
+    const WORST: Effect = Effect::Read;
+    const ASKS: Asks = Asks::NeverForReads;
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Answer, ToolError> {
+        let scope = &ctx.caller.scope;
+        self.0.find(scope, &input.call_id).await?;
+        let Some(output) = self.0.journal.output(scope, &input.call_id).await? else {
+            let message = format!("{} has no result to read: it has not ended with success", input.call_id);
+            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+        };
+        let text = match &input.pointer {
+            None => output.content,
+            Some(pointer) => part(&output.structured, pointer)?,
+        };
+        Ok(window(&text, input.offset, input.limit))
+    }
+}
+
+fn part(value: &Value, pointer: &str) -> Result<String, ToolError> {
+    let Some(found) = value.pointer(pointer) else {
+        let message = format!("the value has nothing at `{pointer}`; a pointer looks like `/entries/0/name`");
+        return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+    };
+    Ok(found.as_str().map_or_else(|| found.to_string(), str::to_owned))
+}
+
+fn window(text: &str, offset: usize, limit: usize) -> Answer {
+    let total = text.chars().count();
+    let content: String = text.chars().skip(offset).take(limit).collect();
+    let end = offset.saturating_add(limit);
+    Answer { content, next_offset: (end < total).then_some(end), total }
+}

@@ -1,0 +1,217 @@
+//! Work under limits: streamed, timed, stoppable, and never able to take the house down with it.
+
+use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, Sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    CallEvent, CallRequest, CallState, ErrorCode, Journal, Stream, ToolCtx, ToolError, log::CallLog, tool::Words,
+};
+
+/// Work that lasts longer than this is put into the journal while it goes on, so that it can be seen and stopped.
+const SHOWN_AFTER: Duration = Duration::from_millis(100);
+/// Words that may wait for the line to take them.
+const WORDS_IN_FLIGHT: usize = 64;
+/// Output of one call that the journal keeps as events.
+const JOURNALED_OUTPUT: u64 = 1 << 20;
+/// The end of the output that an error carries.
+const PARTIAL_OUTPUT: usize = 8 << 10;
+/// Adjacent pieces of one stream are joined up to this size.
+const LARGEST_CHUNK: usize = 64 << 10;
+const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How long things may take.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// No call works longer, whatever it or its caller says.
+    pub longest_work: Duration,
+    /// How long a call may be silent; `None` means as long as it likes.
+    pub idle: Option<Duration>,
+    /// How long a question stays open.
+    pub answer_within: Duration,
+    /// Characters of a result's text that reach the caller; the rest is kept for `result_query`.
+    pub content_chars: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            longest_work: Duration::from_secs(600),
+            idle: None,
+            answer_within: Duration::from_secs(24 * 3600),
+            content_chars: 30_000,
+        }
+    }
+}
+
+/// One piece of work and what it is done under.
+pub(crate) struct Work<'a> {
+    pub(crate) request: &'a CallRequest,
+    pub(crate) limit: Duration,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) journal: &'a dyn Journal,
+    /// What the journal is told if the work lasts.
+    pub(crate) state: CallState,
+}
+
+impl Work<'_> {
+    /// Does the work. Whatever ends it early also stops what it has started.
+    pub(crate) async fn run<'w, T, F>(self, log: &mut CallLog, work: impl FnOnce(ToolCtx) -> F) -> Result<T, ToolError>
+    where
+        F: Future<Output = Result<T, ToolError>> + 'w,
+    {
+        let started = Instant::now();
+        let (words, heard) = mpsc::channel(WORDS_IN_FLIGHT);
+        let cancel = self.request.cancel.child_token();
+        let stop = cancel.clone().drop_guard();
+        let ctx = ToolCtx {
+            call_id: self.request.id.clone(),
+            caller: self.request.caller.clone(),
+            cancel: cancel.clone(),
+            words,
+        };
+        let working = AssertUnwindSafe(work(ctx)).catch_unwind();
+        let mut ear = Ear { heard, said: [0; 3], tail: String::new() };
+        let result = self.watch(working, &cancel, &mut ear, log).await;
+        drop(stop);
+        ear.rest(log);
+        log.worked += started.elapsed();
+        result.map_err(|error| if ear.tail.is_empty() { error } else { error.with("partialOutput", ear.tail) })
+    }
+
+    async fn watch<T>(
+        &self,
+        working: impl Future<Output = Result<Result<T, ToolError>, Box<dyn std::any::Any + Send>>>,
+        cancel: &CancellationToken,
+        ear: &mut Ear,
+        log: &mut CallLog,
+    ) -> Result<T, ToolError> {
+        let deadline = tokio::time::sleep(self.limit);
+        let idle = tokio::time::sleep(self.idle.unwrap_or(NEVER));
+        let shown = tokio::time::sleep(SHOWN_AFTER);
+        let scope = log.scope.clone();
+        let call = log.call.clone();
+        let stop_wanted = self.journal.stop_wanted(&scope, &call);
+        tokio::pin!(working, deadline, idle, shown, stop_wanted);
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled")),
+                Some(words) = ear.heard.recv() => {
+                    ear.take(words, log);
+                    postpone(idle.as_mut(), self.idle);
+                }
+                result = &mut working => return result.unwrap_or_else(|panic| Err(fault(&*panic))),
+                () = &mut deadline => return Err(too_long(self.limit)),
+                () = &mut idle => return Err(too_quiet(self.idle)),
+                () = &mut shown, if !log.is_recorded() => {
+                    let entry = log.entry(self.state);
+                    self.journal.record_later(&scope, entry).await?;
+                }
+                () = &mut stop_wanted, if log.is_recorded() => {
+                    return Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled from another process"));
+                }
+            }
+        }
+    }
+}
+
+fn postpone(timer: std::pin::Pin<&mut Sleep>, by: Option<Duration>) {
+    if let Some(by) = by {
+        timer.reset(Instant::now() + by);
+    }
+}
+
+fn too_long(limit: Duration) -> ToolError {
+    ToolError::new(ErrorCode::Timeout, format!("Tool timed out after {}ms", limit.as_millis()))
+}
+
+fn too_quiet(limit: Option<Duration>) -> ToolError {
+    let limit = limit.unwrap_or(NEVER).as_millis();
+    ToolError::new(ErrorCode::Timeout, format!("Tool timed out: no output for {limit}ms"))
+}
+
+fn fault(panic: &(dyn std::any::Any + Send)) -> ToolError {
+    let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    ToolError::new(ErrorCode::Internal, format!("the tool stopped on a fault of its own: {what}"))
+}
+
+/// Hears what a tool says, and hands it to the listener and the journal.
+struct Ear {
+    heard: mpsc::Receiver<Words>,
+    /// Bytes of each stream so far.
+    said: [u64; 3],
+    tail: String,
+}
+
+impl Ear {
+    fn take(&mut self, first: Words, log: &mut CallLog) {
+        let mut words = first;
+        while let Ok(next) = self.heard.try_recv() {
+            match joined(words, next) {
+                Ok(both) => words = both,
+                Err((before, next)) => {
+                    self.hand_on(before, log);
+                    words = next;
+                }
+            }
+        }
+        self.hand_on(words, log);
+    }
+
+    /// A tool may have said its last words in the very step in which it ended.
+    fn rest(&mut self, log: &mut CallLog) {
+        if let Ok(words) = self.heard.try_recv() {
+            self.take(words, log);
+        }
+    }
+
+    fn hand_on(&mut self, words: Words, log: &mut CallLog) {
+        let Words::Output { stream, chunk } = &words else {
+            // Progress is for whoever looks on now.
+            return log.tell(&words.into_event(0));
+        };
+        let said = &mut self.said[slot(*stream)];
+        let offset = *said;
+        *said += chunk.len() as u64;
+        self.tail.push_str(chunk);
+        keep_tail(&mut self.tail);
+        let total: u64 = self.said.iter().sum();
+        let event: CallEvent = words.into_event(offset);
+        if total <= JOURNALED_OUTPUT { log.note(event) } else { log.tell(&event) }
+    }
+}
+
+fn slot(stream: Stream) -> usize {
+    match stream {
+        Stream::Stdout => 0,
+        Stream::Stderr => 1,
+        Stream::Text => 2,
+    }
+}
+
+fn keep_tail(tail: &mut String) {
+    if tail.len() > 2 * PARTIAL_OUTPUT {
+        let cut = tail.ceil_char_boundary(tail.len() - PARTIAL_OUTPUT);
+        tail.drain(..cut);
+    }
+}
+
+/// Two pieces of the same stream become one, as long as it stays small.
+fn joined(before: Words, next: Words) -> Result<Words, (Words, Words)> {
+    match (before, next) {
+        (Words::Output { stream, chunk: mut first }, Words::Output { stream: same, chunk })
+            if stream == same && first.len() + chunk.len() <= LARGEST_CHUNK =>
+        {
+            first.push_str(&chunk);
+            Ok(Words::Output { stream, chunk: first })
+        }
+        (before, next) => Err((before, next)),
+    }
+}
