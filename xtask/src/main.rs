@@ -1,2 +1,40 @@
-//! Chores of this workspace.
-fn main() {}
+//! Chores of this workspace: `cargo xtask tidy`, `cargo xtask bench`.
+#![expect(clippy::print_stdout, reason = "a chore talks to whoever runs it")]
+#![expect(clippy::disallowed_methods, reason = "a chore runs cargo; no tool is behind it")]
+
+mod tidy;
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, Result, bail};
+
+fn main() -> Result<ExitCode> {
+    let chore = std::env::args().nth(1).unwrap_or_default();
+    match chore.as_str() {
+        "tidy" => {
+            let faults = tidy::faults(&root())?;
+            faults.iter().for_each(|fault| println!("{fault}"));
+            Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        "bench" => bench(),
+        other => bail!("there is no chore `{other}`: tidy or bench"),
+    }
+}
+
+/// Builds the program and the benches as they are released, and runs everything side by side.
+fn bench() -> Result<ExitCode> {
+    for arguments in [&["build", "--release", "-p", "haft"][..], &["run", "--release", "-p", "haft-benches"][..]] {
+        let ended = Command::new("cargo").args(arguments).current_dir(root()).status().context("cannot start cargo")?;
+        if !ended.success() {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
+}

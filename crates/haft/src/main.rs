@@ -1,2 +1,19 @@
-//! The program.
-fn main() {}
+//! `haft`: reads the command line and ends with the right exit code.
+
+use std::process::ExitCode;
+
+use haft::cli;
+
+fn main() -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(err) => {
+            anstream::eprintln!("haft: cannot start: {err}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(cli::run(std::env::args_os()));
+    // A reader that waits for the terminal must not hold the process.
+    runtime.shutdown_background();
+    code.into()
+}

@@ -76,6 +76,8 @@ pub struct CallRequest {
     pub input: Value,
     /// The call that this one comes from.
     pub parent: Option<CallId>,
+    /// Whoever gave this input in the place of another; where nothing can be shown before, that was the yes.
+    pub edited_by: Option<String>,
     /// What may happen without asking.
     pub auto_approve: AutoApprove,
     /// How long to wait for an answer before handing back `pending`.
@@ -97,6 +99,7 @@ impl CallRequest {
             tool: tool.into(),
             input,
             parent: None,
+            edited_by: None,
             auto_approve: AutoApprove::default(),
             wait: Duration::ZERO,
             timeout: None,

@@ -87,6 +87,7 @@ pub struct Question {
 /// What is known of a call before the decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one lives for each call under way, and most are staged")]
 pub enum Evidence {
     /// It is done but for the commit.
     Staged {
@@ -145,6 +146,9 @@ pub enum Answer {
     /// Nobody answered in time; the house says so itself.
     Expire,
 }
+
+/// A question, and the answer once there is one.
+pub type QuestionAndAnswer = (Question, Option<Answered>);
 
 /// What became of an attempt to answer. The first answer wins.
 #[derive(Clone, Debug, PartialEq)]
@@ -214,7 +218,7 @@ pub trait Questions: Send + Sync {
         &'a self,
         scope: &'a Scope,
         call: &'a CallId,
-    ) -> BoxFuture<'a, Result<Option<(Question, Option<Answered>)>, ToolError>>;
+    ) -> BoxFuture<'a, Result<Option<QuestionAndAnswer>, ToolError>>;
 
     /// The open questions, oldest first.
     fn open<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<Question>, ToolError>>;

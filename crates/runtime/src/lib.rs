@@ -31,7 +31,7 @@ pub use caller::{Caller, Scope, Source, TenantId};
 pub use changes::{Change, ChangeKind, ChangeList, ChangeState, Direction, Flag, Turn};
 pub use doors::{
     Answer, AnswerReceipt, Answered, CallRecord, CallState, Catalog, Delivery, Entry, Evidence, Grant, Guard, Journal,
-    Opening, Question, Questions, Recovered, Workbench,
+    Opening, Question, QuestionAndAnswer, Questions, Recovered, Workbench,
 };
 pub use effect::{Effect, Isolation};
 pub use error::{Category, ErrorCode, ToolError};

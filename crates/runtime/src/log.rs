@@ -100,8 +100,10 @@ impl CallLog {
     /// The last entry of the call.
     pub(crate) fn last_entry(&mut self, outcome: crate::Outcome, whole_output: Option<ToolOutput>) -> Entry {
         let state = match outcome.end {
-            crate::End::Pending { .. } => CallState::Waiting,
-            crate::End::Success { .. }
+            // When an edited input waits in its place, this call itself is over.
+            crate::End::Pending { ref pending } if pending.pending_tool_call_id == self.call => CallState::Waiting,
+            crate::End::Pending { .. }
+            | crate::End::Success { .. }
             | crate::End::Error { .. }
             | crate::End::Rejected { .. }
             | crate::End::Cancelled { .. } => CallState::Ended,

@@ -42,6 +42,33 @@ pub struct Outcome {
     pub execution_time_ms: u64,
 }
 
+impl Outcome {
+    /// The envelope of a wish that a door could not even read; it never became a call.
+    pub fn refused(tool: impl Into<String>, error: ToolError) -> Self {
+        let now = Timestamp::now();
+        Self::ended(CallId::new(), tool.into(), now, End::Error { error })
+    }
+
+    /// An envelope with nothing in it but how it ended.
+    pub(crate) fn ended(call: CallId, tool: String, started_at: Timestamp, end: End) -> Self {
+        Self {
+            end,
+            tool_call_id: call,
+            tool,
+            changes: None,
+            undoable: false,
+            approved_by: None,
+            grant: None,
+            isolation: Isolation::None,
+            attempts: 0,
+            cached: false,
+            started_at,
+            finished_at: Some(Timestamp::now()),
+            execution_time_ms: 0,
+        }
+    }
+}
+
 /// The end of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "lowercase")]

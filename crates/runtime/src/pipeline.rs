@@ -98,7 +98,13 @@ impl Pipeline {
     /// An edited input is a new call with its own approval and record; its outcome is the caller's.
     pub(crate) async fn stopped(&self, stopped: Stopped, parent: CallRequest, log: &mut CallLog) -> Ending {
         let Stopped::Edited { input, by } = stopped else { return Ending::Stopped(stopped) };
-        let mut child = CallRequest { id: CallId::new(), input, parent: Some(parent.id.clone()), ..parent };
+        let mut child = CallRequest {
+            id: CallId::new(),
+            input,
+            parent: Some(parent.id.clone()),
+            edited_by: Some(by.clone()),
+            ..parent
+        };
         child.caller.source = Source::Call;
         log.note(CallEvent::Approved {
             approved_by: crate::ApprovedBy::User,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ErrorCode, Outcome, Pipeline,
+    Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ErrorCode, Outcome, Pipeline,
     Question, Scope, ToolError, Turn,
     log::CallLog,
     stage::{
@@ -127,7 +127,7 @@ impl Pipeline {
         let own = record.call.clone();
         let request = request_of(scope, record);
         let mut log = CallLog::resumed(&request, at);
-        let (sentence, changes) = self.heal(state, turn.as_ref(), &own).await?;
+        let (sentence, changes) = self.heal(state, turn.as_ref(), &own).await;
         log.turn = turn;
         let ending = Ending::Interrupted { sentence, changes };
         self.end(&mut log, ending).await;
@@ -140,18 +140,22 @@ impl Pipeline {
         state: CallState,
         turn: Option<&Turn>,
         own: &CallId,
-    ) -> Result<(String, Option<crate::ChangeList>), ToolError> {
+    ) -> (String, Option<ChangeList>) {
         match (state, turn) {
             (CallState::Executing, Some(turn)) => {
-                let recovered = self.doors.workbench.recover(turn).await?;
-                Ok((recovered.sentence, Some(recovered.done).filter(|done| !done.0.is_empty())))
+                // What cannot be healed now (the folder is gone) heals itself when its changes are next looked at.
+                match self.doors.workbench.recover(turn).await {
+                    Ok(recovered) => (recovered.sentence, Some(recovered.done).filter(|done| !done.0.is_empty())),
+                    Err(error) => (format!("what it had changed could not be looked at: {}", error.message), None),
+                }
             }
             (CallState::Executing, None) => {
-                Ok(("it was acting on something outside, and may or may not have happened".to_owned(), None))
+                ("it was acting on something outside, and may or may not have happened".to_owned(), None)
             }
             (CallState::Preparing | CallState::Waiting | CallState::Ended, _) => {
-                self.doors.workbench.discard(own).await?;
-                Ok(("it had not acted yet; nothing was changed".to_owned(), None))
+                // There may be nothing to drop, or only half a plan: neither was ever in the workspace.
+                let _ = self.doors.workbench.discard(own).await;
+                ("it had not acted yet; nothing was changed".to_owned(), None)
             }
         }
     }

@@ -1,1 +1,20 @@
 //! The only code that opens a path or changes a file on a tool's behalf.
+
+mod beneath;
+pub mod changes;
+mod error;
+mod look;
+mod place;
+mod root;
+mod sensitive;
+mod stamp;
+mod target;
+mod transfer;
+mod walk;
+
+pub use error::PathError;
+pub use look::{Entry, OpenFile};
+pub use place::Place;
+pub use root::Root;
+pub use sensitive::{is_sensitive, is_sensitive_name};
+pub use stamp::{EntryKind, Meta, Stamp};

@@ -1,1 +1,28 @@
 //! The built-in workspace tools.
+
+mod aside;
+mod files;
+mod refusal;
+mod shape;
+mod shown;
+mod workbench;
+mod workspace;
+
+use std::sync::Arc;
+
+use haft_runtime::AnyTool;
+
+pub use workbench::SandboxWorkbench;
+pub use workspace::Workspace;
+
+/// Every built-in tool, at work in one workspace.
+pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
+    let here = || Arc::clone(workspace);
+    vec![
+        shape::changes_files(files::DeleteFile(here())),
+        shape::changes_files(files::EditFile(here())),
+        shape::reads(files::ListDirectory(here())),
+        shape::reads(files::ReadFile(here())),
+        shape::changes_files(files::WriteFile(here())),
+    ]
+}

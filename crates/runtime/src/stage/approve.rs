@@ -65,7 +65,8 @@ pub(crate) struct Desk<'a> {
 }
 
 pub(crate) async fn approve(desk: &Desk<'_>, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Stopped> {
-    match desk.decide(&call, log).await? {
+    let decision = desk.decide(&call, log).await?;
+    match the_edit_was_the_yes(&call, decision) {
         Decision::Yes { approved_by, by, grant } => {
             log.note(CallEvent::Approved { approved_by, by, continued_as: None });
             Ok(approved(call, Approval { by: approved_by, grant }))
@@ -125,6 +126,16 @@ pub(crate) async fn settle(
             let message = format!("the call was cancelled by {by} while it waited for an answer");
             Err(Stopped::Failed(ToolError::new(ErrorCode::Cancelled, message)))
         }
+    }
+}
+
+/// Whoever edited an input whose effect cannot be shown before has nothing more to look at.
+fn the_edit_was_the_yes(call: &PreparedCall, decision: Decision) -> Decision {
+    match (&decision, call.evidence(), &call.call().request.edited_by) {
+        (Decision::Ask { .. }, Evidence::Plain { .. }, Some(by)) => {
+            Decision::Yes { approved_by: ApprovedBy::User, by: Some(by.clone()), grant: None }
+        }
+        _ => decision,
     }
 }
 

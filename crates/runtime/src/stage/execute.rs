@@ -35,14 +35,17 @@ pub(crate) struct Bench<'a> {
 pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut CallLog) -> Executed {
     let (call, effect, evidence, approval) = call.into_parts();
     let result = match evidence {
-        Evidence::Staged { output, changes, turn, isolation } => {
-            let committed = bench.commit(&turn, changes, log).await;
-            let isolation = isolation.unwrap_or(Isolation::None);
-            committed.map(|changes| Done { output, changes: Some(changes), isolation })
-        }
+        Evidence::Staged { output, changes, turn, isolation } => match conforming(&call, output) {
+            // Nothing is committed whose result could not be handed out.
+            Err(error) => Err(error),
+            Ok(output) => bench.commit(&turn, changes, log).await.map(|changes| Done {
+                output,
+                changes: Some(changes),
+                isolation: isolation.unwrap_or(Isolation::None),
+            }),
+        },
         Evidence::Plain { preview: _ } => bench.run(&call, effect, log).await,
     };
-    let result = result.and_then(|done| conforming(&call, done));
     Executed { approval, result }
 }
 
@@ -78,7 +81,8 @@ impl Bench<'_> {
             limit: work_limit(self.limits, call),
             idle: self.limits.idle,
             journal: self.journal,
-            state: CallState::Executing,
+            // What only reads is, to everybody else, still being looked at: it can be stopped and leaves nothing.
+            state: if acts { CallState::Executing } else { CallState::Preparing },
         };
         let output = work
             .run(log, |ctx| {
@@ -87,7 +91,7 @@ impl Bench<'_> {
             })
             .await
             .map_err(|error| if acts { unknown_if_cut_short(error) } else { error })?;
-        Ok(Done { output, changes: None, isolation: Isolation::None })
+        Ok(Done { output: conforming(call, output)?, changes: None, isolation: Isolation::None })
     }
 
     /// Invariant: the journal is durable before a call acts on anything but its own throw-away copy.
@@ -105,13 +109,11 @@ fn started(log: &mut CallLog) {
 
 /// What acted on the outside world and was cut short may have happened.
 fn unknown_if_cut_short(error: ToolError) -> ToolError {
-    match error.code {
-        ErrorCode::Timeout | ErrorCode::Cancelled => {
-            let message = format!("{}; it may or may not have happened, and was not tried again", error.message);
-            ToolError { details: error.details, ..ToolError::new(ErrorCode::OutcomeUnknown, message) }
-        }
-        _ => error,
+    if !matches!(error.code, ErrorCode::Timeout | ErrorCode::Cancelled) {
+        return error;
     }
+    let message = format!("{}; it may or may not have happened, and was not tried again", error.message);
+    ToolError { details: error.details, ..ToolError::new(ErrorCode::OutcomeUnknown, message) }
 }
 
 /// The staged list with what the turn did: what was left out keeps its state.
@@ -122,16 +124,16 @@ fn merged(staged: ChangeList, done: ChangeList) -> ChangeList {
 }
 
 /// A result that does not fit its own schema fails where tools are developed, and is marked where they are used.
-fn conforming(call: &ResolvedCall, mut done: Done) -> Result<Done, ToolError> {
+fn conforming(call: &ResolvedCall, mut output: ToolOutput) -> Result<ToolOutput, ToolError> {
     let validator = call.tool.output();
-    if validator.is_valid(&done.output.structured) {
-        return Ok(done);
+    if validator.is_valid(&output.structured) {
+        return Ok(output);
     }
     if cfg!(debug_assertions) {
-        let why = validator.iter_errors(&done.output.structured).next().map(|err| err.to_string()).unwrap_or_default();
+        let why = validator.iter_errors(&output.structured).next().map(|err| err.to_string()).unwrap_or_default();
         let message = format!("the result of `{}` does not fit its own schema: {why}", call.tool.spec().name);
         return Err(ToolError::new(ErrorCode::OutputInvalid, message));
     }
-    done.output.metadata.insert("output_invalid".to_owned(), true.into());
-    Ok(done)
+    output.metadata.insert("output_invalid".to_owned(), true.into());
+    Ok(output)
 }

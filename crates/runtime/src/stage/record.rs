@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::{
-    CallEvent, ChangeList, ChangeState, End, ErrorCode, Isolation, Journal, Limits, Outcome, ToolError, ToolOutput,
+    CallEvent, ChangeList, ChangeState, End, ErrorCode, Journal, Limits, Outcome, ToolError, ToolOutput,
     log::CallLog,
     shorten::shortened,
     stage::{
@@ -46,21 +46,10 @@ pub(crate) async fn record(limits: &Limits, journal: &dyn Journal, log: &mut Cal
 }
 
 fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<ToolOutput>) {
-    let mut outcome = Outcome {
-        end: End::Error { error: ToolError::new(ErrorCode::Internal, "no end") },
-        tool_call_id: log.call.clone(),
-        tool: log.tool.clone(),
-        changes: None,
-        undoable: false,
-        approved_by: None,
-        grant: None,
-        isolation: Isolation::None,
-        attempts: log.attempts,
-        cached: false,
-        started_at: log.started_at,
-        finished_at: Some(Timestamp::now()),
-        execution_time_ms: log.worked.as_millis().try_into().unwrap_or(u64::MAX),
-    };
+    let no_end = End::Error { error: ToolError::new(ErrorCode::Internal, "the call has no end") };
+    let mut outcome = Outcome::ended(log.call.clone(), log.tool.clone(), log.started_at, no_end);
+    outcome.attempts = log.attempts;
+    outcome.execution_time_ms = log.worked.as_millis().try_into().unwrap_or(u64::MAX);
     let mut whole = None;
     match ending {
         Ending::Executed(Executed { approval, result }) => {
@@ -110,10 +99,7 @@ fn stop(finished_at: &mut Option<Timestamp>, stopped: Stopped) -> End {
 }
 
 fn failed(error: ToolError) -> End {
-    match error.code {
-        ErrorCode::Cancelled => End::Cancelled { error },
-        _ => End::Error { error },
-    }
+    if error.code == ErrorCode::Cancelled { End::Cancelled { error } } else { End::Error { error } }
 }
 
 fn note_the_end(log: &mut CallLog, outcome: &Outcome) {

@@ -1,0 +1,97 @@
+//! The command line as it is typed, and which command it means.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Parser, Subcommand};
+
+use crate::{commands, exit::Exit, show::Out};
+
+/// One tool system for AI agents and the people who work beside them.
+///
+/// Every call is recorded, asks before it changes anything, and can be undone. Run `haft` in a folder to see where you
+/// are, `haft tools` for what there is, and `haft call TOOL --help` for one tool.
+#[derive(Parser)]
+#[command(name = "haft", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub(crate) everywhere: Everywhere,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// What every command takes.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Everywhere {
+    /// The workspace; by default the nearest folder upward with a `.haft`, `haft.toml` or `.git`, else the current one
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Print one JSON document and nothing else
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Use one tool
+    #[command(disable_help_flag = true)]
+    Call(commands::call::Args),
+    /// The tools there are, or one of them in full
+    Tools(commands::tools::Args),
+    /// What has been called, newest first; `log show CALL` tells one call's whole story
+    Log(commands::log::Args),
+    /// The calls that wait for an answer
+    Approvals(commands::approvals::Args),
+    /// Say yes to a waiting call
+    Approve(commands::answer::ApproveArgs),
+    /// Say no to a waiting call
+    Reject(commands::answer::RejectArgs),
+    /// What a call changed, or would change
+    Changes(commands::changes::Args),
+    /// Commit all or some of what a call has staged
+    Commit(commands::commit::Args),
+    /// Drop what a call has staged
+    Discard(commands::discard::Args),
+    /// Take back what a call changed
+    Undo(commands::undo::Args),
+    /// Bring back what an undo took back
+    Redo(commands::undo::Args),
+    /// Stop a call, from any process
+    Cancel(commands::cancel::Args),
+    /// Wait until a call has ended
+    Wait(commands::wait::Args),
+    /// What works here, what does not, and what to do about it
+    Doctor,
+    /// A completion script for your shell
+    Completions(commands::completions::Args),
+}
+
+/// Runs what was typed. Everything that goes wrong ends in one sentence and an exit code.
+pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
+    let cli = match Cli::try_parse_from(typed) {
+        Ok(cli) => cli,
+        Err(err) => {
+            let _ = err.print();
+            return if err.use_stderr() { Exit::Usage } else { Exit::Success };
+        }
+    };
+    let out = Out::new(cli.everywhere.json);
+    let ended = match cli.command {
+        None => commands::status::run(&cli.everywhere, &out).await,
+        Some(Command::Call(args)) => commands::call::run(cli.everywhere, args).await,
+        Some(Command::Tools(args)) => commands::tools::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Log(args)) => commands::log::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Approvals(args)) => commands::approvals::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Approve(args)) => commands::answer::approve(&cli.everywhere, &out, args).await,
+        Some(Command::Reject(args)) => commands::answer::reject(&cli.everywhere, &out, args).await,
+        Some(Command::Changes(args)) => commands::changes::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Commit(args)) => commands::commit::run(&cli.everywhere, &out, args).await,
+        Some(Command::Discard(args)) => commands::discard::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Undo(args)) => commands::undo::undo(&cli.everywhere, &out, &args).await,
+        Some(Command::Redo(args)) => commands::undo::redo(&cli.everywhere, &out, &args).await,
+        Some(Command::Cancel(args)) => commands::cancel::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Wait(args)) => commands::wait::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
+        Some(Command::Completions(args)) => Ok(commands::completions::run(&args)),
+    };
+    ended.unwrap_or_else(|err| out.failed(&err))
+}

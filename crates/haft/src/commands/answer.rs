@@ -1,0 +1,88 @@
+//! `haft approve` and `haft reject`
+
+use anyhow::{Result, bail};
+use haft_runtime::{Answer, Answered, CallId, Outcome, Reply};
+
+use crate::{
+    cli::Everywhere,
+    commands::{
+        arguments, open_for,
+        prompt::{Lines, Person, answered, ask},
+    },
+    exit::Exit,
+    house::House,
+    show::{Out, outcome},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct ApproveArgs {
+    /// The call that waits
+    call: String,
+    /// Use this input instead; you then see what it would do
+    #[arg(long, value_name = "JSON")]
+    input: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct RejectArgs {
+    /// The call that waits
+    call: String,
+    /// Why, in your own words; the caller reads it
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+}
+
+pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArgs) -> Result<Exit> {
+    let (house, record) = open_for(everywhere, &args.call).await?;
+    let answer = match &args.input {
+        Some(text) => Answer::Edit { input: arguments::read(text)? },
+        None => Answer::Approve { paths: None },
+    };
+    let outcome = give(&house, &record.call, answer).await?;
+    let outcome = ask_for_the_child(&house, outcome).await?;
+    house.close().await?;
+    Ok(outcome::print(*out, &outcome))
+}
+
+pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs) -> Result<Exit> {
+    let (house, record) = open_for(everywhere, &args.call).await?;
+    let outcome = give(&house, &record.call, Answer::Reject { message: args.message }).await?;
+    house.close().await?;
+    outcome::print(*out, &outcome);
+    Ok(Exit::Success)
+}
+
+/// Gives an answer and sees the call through; an answer that does not count is an error that says why.
+pub(crate) async fn give(house: &House, call: &CallId, answer: Answer) -> Result<Outcome> {
+    match house.pipeline.answer(&house.scope, call, &answered(house, answer)).await? {
+        Reply::Counted(outcome) => Ok(*outcome),
+        Reply::TooLate(first) => bail!("{call} was already answered: {}", told(&first)),
+        Reply::NoQuestion => bail!("{call} waits for no answer; `haft log show {call}` tells its story"),
+    }
+}
+
+/// What somebody decided, in words.
+pub(crate) fn told(first: &Answered) -> String {
+    let what = match &first.answer {
+        Answer::Approve { paths: None } => "yes".to_owned(),
+        Answer::Approve { paths: Some(paths) } => format!("yes to {}", paths.join(", ")),
+        Answer::Edit { .. } => "with another input".to_owned(),
+        Answer::Reject { message: None } => "no".to_owned(),
+        Answer::Reject { message: Some(message) } => format!("no, “{message}”"),
+        Answer::Cancel => "cancelled".to_owned(),
+        Answer::Expire => "nobody answered in time".to_owned(),
+    };
+    format!("{what} (by {} at {})", first.by, first.at)
+}
+
+/// An edited input is a call of its own, whose card is shown at once.
+async fn ask_for_the_child(house: &House, outcome: Outcome) -> Result<Outcome> {
+    let haft_runtime::End::Pending { pending } = &outcome.end else { return Ok(outcome) };
+    if Person::at_the_terminal() != Person::Terminal {
+        return Ok(outcome);
+    }
+    let child = &pending.pending_tool_call_id;
+    let Some((question, None)) = house.question(child).await? else { return Ok(outcome) };
+    let answer = ask(&question, &mut Lines::new()).await;
+    give(house, child, answer).await
+}

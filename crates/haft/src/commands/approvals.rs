@@ -1,0 +1,113 @@
+//! `haft approvals`
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+use haft_runtime::{CallId, Question, Scope};
+
+use crate::{
+    cli::Everywhere,
+    commands::{
+        answer::give,
+        open, open_for,
+        prompt::{Lines, ask},
+    },
+    exit::Exit,
+    house::House,
+    show::{
+        Out,
+        card::{Depth, card},
+        outcome,
+        style::DIM,
+    },
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Stay, and answer each question as it arrives
+    #[arg(long)]
+    watch: bool,
+    /// The questions of all workspaces
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+    let house = open(everywhere).await?;
+    let scope = if args.all { house.scope.all_workspaces() } else { house.scope.clone() };
+    if args.watch {
+        return watch(everywhere, out, &house, &scope).await;
+    }
+    let open = house.open_questions(&scope).await?;
+    house.close().await?;
+    if out.json {
+        out.document(&open);
+        return Ok(Exit::Success);
+    }
+    if open.is_empty() {
+        out.line("nothing waits for an answer");
+        out.hint("`haft approvals --watch` stays and asks as questions arrive");
+    }
+    for question in &open {
+        out.line(&card(question, Depth::Short));
+        out.line(&format!("{DIM}haft approve {0}    haft reject {0}{DIM:#}\n", question.call));
+    }
+    Ok(Exit::Success)
+}
+
+/// Asks one question after the other, until Ctrl-C or the end of input.
+async fn watch(everywhere: &Everywhere, out: &Out, house: &House, scope: &Scope) -> Result<Exit> {
+    out.hint("waiting for questions; Ctrl-C ends");
+    let mut lines = Lines::new();
+    let mut left = HashSet::new();
+    loop {
+        let question = tokio::select! {
+            question = next(house, scope, &left) => question?,
+            _ = tokio::signal::ctrl_c() => break,
+        };
+        let answer = tokio::select! {
+            answer = ask(&question, &mut lines) => answer,
+            () = answered_elsewhere(house, &question.call) => {
+                anstream::eprintln!("\n{DIM}answered elsewhere{DIM:#}");
+                continue;
+            }
+            _ = tokio::signal::ctrl_c() => break,
+        };
+        if answer == haft_runtime::Answer::Cancel {
+            break;
+        }
+        let (its_house, _) = open_for(everywhere, question.call.as_str()).await?;
+        match give(&its_house, &question.call, answer).await {
+            Ok(ended) => {
+                outcome::print(*out, &ended);
+            }
+            Err(err) => anstream::eprintln!("{err:#}"),
+        }
+        left.insert(question.call);
+        its_house.close().await?;
+    }
+    house.close().await?;
+    Ok(Exit::Success)
+}
+
+/// The oldest open question that was not looked at yet; waits for one.
+async fn next(house: &House, scope: &Scope, left: &HashSet<CallId>) -> Result<Question> {
+    loop {
+        let news = house.store.watch_questions();
+        let open = house.open_questions(scope).await?;
+        if let Some(question) = open.into_iter().find(|question| !left.contains(&question.call)) {
+            return Ok(question);
+        }
+        news.changed().await;
+    }
+}
+
+async fn answered_elsewhere(house: &House, call: &CallId) {
+    loop {
+        let news = house.store.watch_questions();
+        if !matches!(house.question(call).await, Ok(Some((_, None)))) {
+            return;
+        }
+        news.changed().await;
+    }
+}

@@ -1,0 +1,132 @@
+//! A tool's input as it is typed: JSON, a file, standard input, or flags made from the schema.
+
+use std::io::Read;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use haft_runtime::{ErrorCode, ToolError, ToolSpec};
+use serde_json::{Map, Value};
+
+/// What a tool may be given at most.
+const LARGEST_INPUT: u64 = 16 << 20;
+
+/// Adds one flag for each field of the schema that haft's own flags do not already use.
+pub(crate) fn with_fields(mut command: Command, spec: &ToolSpec) -> Command {
+    let own: Vec<String> = command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
+    let mut in_json_only = Vec::new();
+    for (name, schema) in fields(spec) {
+        if own.contains(name) {
+            in_json_only.push(name.as_str());
+            continue;
+        }
+        command = command.arg(flag(name, schema, required(spec, name)));
+    }
+    if in_json_only.is_empty() {
+        return command;
+    }
+    let note =
+        format!("Fields that only the JSON can set, because haft has a flag of that name: {}", in_json_only.join(", "));
+    command.after_help(note)
+}
+
+fn fields(spec: &ToolSpec) -> impl Iterator<Item = (&String, &Value)> {
+    spec.input_schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+fn required(spec: &ToolSpec, name: &str) -> bool {
+    spec.input_schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|n| n == name))
+}
+
+fn flag(name: &str, schema: &Value, required: bool) -> Arg {
+    let help = schema.get("description").and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
+    let help = if required { format!("{help} [required]") } else { help };
+    let flag = Arg::new(name.to_owned()).long(name.to_owned()).help(help).help_heading("The tool's own fields");
+    let kebab = kebab_case(name);
+    let flag = if kebab == name { flag } else { flag.alias(kebab) };
+    match schema.get("type").and_then(Value::as_str) {
+        Some("boolean") => {
+            flag.num_args(0..=1).default_missing_value("true").value_parser(["true", "false"]).value_name("BOOL")
+        }
+        Some("array") => flag.action(ArgAction::Append).value_name("ITEM").allow_hyphen_values(true),
+        Some("integer" | "number") => flag.value_name("NUMBER").allow_hyphen_values(true),
+        Some("object") => flag.value_name("JSON"),
+        _ => flag.value_name("TEXT").allow_hyphen_values(true),
+    }
+}
+
+fn kebab_case(name: &str) -> String {
+    let mut kebab = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() {
+            kebab.push('-');
+        }
+        kebab.extend(letter.to_lowercase());
+    }
+    kebab.replace('_', "-")
+}
+
+/// The input: the JSON that was given, with the flags laid over it.
+pub(crate) fn input(typed: Option<&str>, spec: Option<&ToolSpec>, matches: &ArgMatches) -> Result<Value, ToolError> {
+    let mut input = typed.map_or_else(|| Ok(Value::Object(Map::new())), read)?;
+    let Some(spec) = spec else { return Ok(input) };
+    for (name, schema) in fields(spec) {
+        let Ok(Some(values)) = matches.try_get_many::<String>(name) else { continue };
+        let Value::Object(object) = &mut input else {
+            return Err(bad("flags can only be laid over a JSON object"));
+        };
+        object.insert(name.clone(), value(schema, &values.cloned().collect::<Vec<_>>()));
+    }
+    Ok(input)
+}
+
+/// What was typed, as the schema's type where it can be read so; otherwise as text, which validation then names.
+fn value(schema: &Value, typed: &[String]) -> Value {
+    let parsed = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()));
+    let last = typed.last().cloned().unwrap_or_default();
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") => Value::String(last),
+        Some("array") => {
+            let of_text = schema.pointer("/items/type").is_some_and(|kind| kind == "string");
+            let item = |text: &String| if of_text { Value::String(text.clone()) } else { parsed(text) };
+            Value::Array(typed.iter().map(item).collect())
+        }
+        _ => parsed(&last),
+    }
+}
+
+pub(crate) fn read(typed: &str) -> Result<Value, ToolError> {
+    let text = match typed.strip_prefix('@') {
+        Some(file) => {
+            let opened = std::fs::File::open(file);
+            let opened = opened.map_err(|err| bad(format!("cannot read the input from `{file}`: {err}")))?;
+            up_to_the_limit(opened)?
+        }
+        None if typed == "-" => up_to_the_limit(std::io::stdin().lock())?,
+        None if typed.len() as u64 > LARGEST_INPUT => return Err(too_large()),
+        None => typed.to_owned(),
+    };
+    serde_json::from_str(&text).map_err(|err| {
+        bad(format!(
+            "the input is not JSON: {err}; give an object like '{{\"path\": \"README.md\"}}', @FILE, - or flags"
+        ))
+    })
+}
+
+/// Reads no further than the limit.
+fn up_to_the_limit(reader: impl Read) -> Result<String, ToolError> {
+    let mut bytes = Vec::new();
+    let mut reader = reader.take(LARGEST_INPUT + 1);
+    reader.read_to_end(&mut bytes).map_err(|err| bad(format!("cannot read the input: {err}")))?;
+    if bytes.len() as u64 > LARGEST_INPUT {
+        return Err(too_large());
+    }
+    String::from_utf8(bytes).map_err(|_| bad("the input is not UTF-8"))
+}
+
+fn too_large() -> ToolError {
+    let most = LARGEST_INPUT >> 20;
+    ToolError::new(ErrorCode::TooLarge, format!("the input is larger than {most} MiB; write large content in parts"))
+}
+
+fn bad(message: impl Into<String>) -> ToolError {
+    ToolError::new(ErrorCode::InvalidArgs, message)
+}

@@ -1,0 +1,120 @@
+//! `haft call`
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::Result;
+use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
+use haft_runtime::{CallEvent, CallRequest, Listener, Outcome, Stream, ToolSpec};
+
+use crate::{
+    cli::{Cli, Everywhere},
+    commands::{
+        arguments,
+        flags::CallFlags,
+        open,
+        prompt::{Person, see_through},
+    },
+    exit::Exit,
+    house::House,
+    settings::Settings,
+    show::{Out, outcome, safe::safe},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The tool's name or one of its aliases; `haft tools` lists them
+    tool: Option<String>,
+    /// The input and flags; `haft call TOOL --help` lists those of a tool
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "JSON | @FILE | - | --FIELD VALUE")]
+    rest: Vec<String>,
+    /// Show help, for one tool when it is named
+    #[arg(long, short)]
+    help: bool,
+}
+
+pub(crate) async fn run(mut everywhere: Everywhere, args: Args) -> Result<Exit> {
+    let Some(tool) = &args.tool else { return Ok(help_for_all(&args)) };
+    if everywhere.workspace.is_none() {
+        everywhere.workspace = workspace_in(&args.rest);
+    }
+    let house = open(&everywhere).await?;
+    let spec = house.registry.get(tool).map(|found| found.spec().clone());
+    let (flags, matches) = match parse(tool, spec.as_ref(), &args) {
+        Ok(parsed) => parsed,
+        Err(err) => {
+            let _ = err.print();
+            house.close().await?;
+            return Ok(if err.use_stderr() { Exit::Usage } else { Exit::Success });
+        }
+    };
+    let out = Out::new(everywhere.json || flags.everywhere.json);
+    let ended = match arguments::input(flags.input.as_deref(), spec.as_ref(), &matches) {
+        Ok(input) => one_call(&house, tool, input, &flags, out).await,
+        Err(error) => Ok(Outcome::refused(tool, error)),
+    };
+    house.close().await?;
+    Ok(outcome::print(out, &ended?))
+}
+
+async fn one_call(house: &House, tool: &str, input: serde_json::Value, flags: &CallFlags, out: Out) -> Result<Outcome> {
+    let settings = Settings::read()?;
+    // When the input came from standard input there is nobody there to ask.
+    let person = if flags.input.as_deref() == Some("-") { Person::Absent } else { Person::at_the_terminal() };
+    let mut request = CallRequest::new(house.caller.clone(), tool, input);
+    request.auto_approve = flags.auto_approve.unwrap_or(settings.mode);
+    request.timeout = flags.timeout.map(Duration::from_millis);
+    request.wait = match (flags.wait, &person) {
+        (Some(wait), _) => wait,
+        (None, Person::Absent) => Duration::ZERO,
+        (None, Person::Terminal | Person::SaysYes) => settings.expire,
+    };
+    request.listener = (!out.json).then(|| streaming(out));
+    see_through(house, request, &person).await
+}
+
+/// Output as it comes.
+fn streaming(out: Out) -> Listener {
+    Arc::new(move |event| {
+        if let CallEvent::OutputAppended { stream, chunk, .. } = event {
+            match stream {
+                Stream::Stdout | Stream::Text => out.text(&safe(chunk)),
+                Stream::Stderr => anstream::eprint!("{}", safe(chunk)),
+            }
+        } else if let CallEvent::Progress { progress, message } = event {
+            let percent = progress.map_or_else(String::new, |percent| format!("{percent:>3}% "));
+            out.hint(&format!("{percent}{}", safe(message)));
+        }
+    })
+}
+
+fn parse(tool: &str, spec: Option<&ToolSpec>, args: &Args) -> Result<(CallFlags, ArgMatches), clap::Error> {
+    let mut command = clap::Command::new(format!("haft call {tool}")).no_binary_name(true).max_term_width(100);
+    command = CallFlags::augment_args(command);
+    if let Some(spec) = spec {
+        command = arguments::with_fields(command.about(spec.description.clone()), spec);
+    }
+    let asked_for_help = args.help.then(|| "--help".to_owned());
+    let matches = command.try_get_matches_from(args.rest.iter().cloned().chain(asked_for_help))?;
+    Ok((CallFlags::from_arg_matches(&matches)?, matches))
+}
+
+/// The tools depend on the workspace and the flags on the tools, so the workspace is looked for first.
+fn workspace_in(rest: &[String]) -> Option<PathBuf> {
+    let at = rest.iter().position(|word| word == "--workspace" || word.starts_with("--workspace="))?;
+    match rest[at].strip_prefix("--workspace=") {
+        Some(folder) => Some(PathBuf::from(folder)),
+        None => rest.get(at + 1).map(PathBuf::from),
+    }
+}
+
+fn help_for_all(args: &Args) -> Exit {
+    let mut program = Cli::command();
+    let help = program.find_subcommand_mut("call").map(|call| call.render_long_help().to_string());
+    let help = help.unwrap_or_default();
+    if args.help {
+        anstream::println!("{help}");
+        return Exit::Success;
+    }
+    anstream::eprintln!("error: name a tool; `haft tools` lists them\n\n{help}");
+    Exit::Usage
+}

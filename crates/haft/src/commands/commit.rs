@@ -1,0 +1,41 @@
+//! `haft commit`
+
+use anyhow::Result;
+use haft_runtime::{Answer, CallRequest};
+use serde_json::json;
+
+use crate::{
+    cli::Everywhere,
+    commands::{
+        answer::give,
+        open_for,
+        prompt::{Person, see_through},
+    },
+    exit::Exit,
+    show::{Out, outcome},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The call that staged the changes
+    call: String,
+    /// Only these paths; everything that is staged when left out
+    paths: Vec<String>,
+}
+
+/// While the question is open this is a yes to those paths; later it is a call of its own.
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<Exit> {
+    let (house, record) = open_for(everywhere, &args.call).await?;
+    let paths = (!args.paths.is_empty()).then_some(args.paths);
+    let waits = matches!(house.question(&record.call).await?, Some((_, None)));
+    let ended = if waits {
+        give(&house, &record.call, Answer::Approve { paths }).await?
+    } else {
+        let input = json!({"callId": record.call, "paths": paths});
+        let mut request = CallRequest::new(house.caller.clone(), "commit_call", input);
+        request.wait = std::time::Duration::from_secs(60);
+        see_through(&house, request, &Person::SaysYes).await?
+    };
+    house.close().await?;
+    Ok(outcome::print(*out, &ended))
+}

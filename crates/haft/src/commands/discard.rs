@@ -1,0 +1,40 @@
+//! `haft discard`
+
+use std::time::Duration;
+
+use anyhow::Result;
+use haft_runtime::{Answer, CallRequest};
+use serde_json::json;
+
+use crate::{
+    cli::Everywhere,
+    commands::{
+        answer::give,
+        open_for,
+        prompt::{Person, see_through},
+    },
+    exit::Exit,
+    show::{Out, outcome},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The call that staged the changes
+    call: String,
+}
+
+/// While the question is open this is a no; later it is a call of its own.
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+    let (house, record) = open_for(everywhere, &args.call).await?;
+    let waits = matches!(house.question(&record.call).await?, Some((_, None)));
+    let exit = if waits {
+        outcome::print(*out, &give(&house, &record.call, Answer::Reject { message: None }).await?);
+        Exit::Success
+    } else {
+        let mut request = CallRequest::new(house.caller.clone(), "discard_call", json!({"callId": record.call}));
+        request.wait = Duration::from_secs(60);
+        outcome::print(*out, &see_through(&house, request, &Person::SaysYes).await?)
+    };
+    house.close().await?;
+    Ok(exit)
+}

@@ -1,0 +1,161 @@
+//! `haft doctor`: what works here, what does not, and what to do about it.
+
+use std::{os::unix::fs::MetadataExt, path::Path};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::{
+    cli::Everywhere,
+    exit::Exit,
+    settings::{KEYS, Settings},
+    show::{
+        Out,
+        style::{ADDED, DIM, WRONG},
+        time::bytes,
+    },
+    workspace,
+};
+
+/// One thing that was looked at.
+#[derive(Serialize)]
+struct Finding {
+    what: &'static str,
+    good: bool,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+impl Finding {
+    fn good(what: &'static str, found: impl Into<String>) -> Self {
+        Self { what, good: true, found: found.into(), fix: None }
+    }
+
+    fn bad(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { what, good: false, found: found.into(), fix: Some(fix.into()) }
+    }
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
+    let findings = look(everywhere).await;
+    let good = findings.iter().all(|finding| finding.good);
+    if out.json {
+        out.document(&findings);
+    } else {
+        for finding in &findings {
+            let (mark, style) = if finding.good { ("ok", ADDED) } else { ("!!", WRONG) };
+            out.line(&format!("{style}{mark}{style:#}  {:<10} {}", finding.what, finding.found));
+            if let Some(fix) = &finding.fix {
+                out.line(&format!("    {DIM}→{DIM:#} {fix}"));
+            }
+        }
+    }
+    Ok(if good { Exit::Success } else { Exit::Failure })
+}
+
+async fn look(everywhere: &Everywhere) -> Vec<Finding> {
+    let settings = match Settings::read() {
+        Ok(settings) => settings,
+        Err(err) => {
+            return vec![Finding::bad(
+                "settings",
+                format!("{err:#}"),
+                "correct that line; the settings are in the README",
+            )];
+        }
+    };
+    let mut findings = vec![
+        Finding::good("program", format!("haft {} on {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)),
+        kernel(),
+        Finding::good("fence", "rung none: no tool of this version starts a process"),
+    ];
+    findings.extend(settings_found(&settings));
+    findings.push(store(&settings).await);
+    match workspace::find(everywhere.workspace.as_deref()) {
+        Ok(folder) => findings.extend(folder_found(&folder, &settings.data)),
+        Err(err) => findings.push(Finding::bad("workspace", format!("{err:#}"), "name a folder with --workspace")),
+    }
+    findings
+}
+
+/// Paths are opened beneath a handle, which needs `openat2` (Linux 5.6).
+fn kernel() -> Finding {
+    use rustix::fs::{Mode, OFlags, ResolveFlags};
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy().into_owned();
+    match rustix::fs::openat2(
+        rustix::fs::CWD,
+        ".",
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::BENEATH,
+    ) {
+        Ok(_) => Finding::good("kernel", format!("Linux {release}, openat2 works")),
+        Err(err) => Finding::bad(
+            "kernel",
+            format!("Linux {release}: openat2 fails ({err})"),
+            "use Linux 5.6 or later; a container's seccomp profile may have to allow openat2",
+        ),
+    }
+}
+
+fn settings_found(settings: &Settings) -> Vec<Finding> {
+    let origin = |key: &str| {
+        let found = settings.origins.iter().find(|(known, _)| known == key);
+        found.map_or("default", |(_, origin)| origin.as_str()).to_owned()
+    };
+    let from: Vec<String> = KEYS.iter().map(|(key, _, _)| format!("{key} from {}", origin(key))).collect();
+    vec![Finding::good("data", settings.data.display().to_string()), Finding::good("settings", from.join(", "))]
+}
+
+async fn store(settings: &Settings) -> Finding {
+    let fix = "set HAFT_DATA_DIR to a folder you may write to, or move that file away: it is never overwritten";
+    match haft_store::Store::open(&settings.data, settings.sync).await {
+        Err(err) => Finding::bad("store", err.to_string(), fix),
+        Ok(store) => {
+            let found = match store.health().await {
+                Err(err) => Finding::bad("store", err.to_string(), fix),
+                Ok(health) => Finding::good(
+                    "store",
+                    format!(
+                        "{}, version {}, sync {:?}, SQLite {}, {} calls",
+                        bytes(health.bytes),
+                        health.schema_version,
+                        settings.sync,
+                        health.sqlite_version,
+                        health.calls
+                    ),
+                ),
+            };
+            let _ = store.close().await;
+            found
+        }
+    }
+}
+
+fn folder_found(folder: &Path, data: &Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+    let shown = folder.display().to_string();
+    findings.push(if writable {
+        Finding::good("workspace", shown)
+    } else {
+        Finding::bad(
+            "workspace",
+            format!("{shown} cannot be written to"),
+            "tools can read here; to change files, own the folder or remount it",
+        )
+    });
+    let device = |path: &Path| path.metadata().map(|meta| meta.dev()).ok();
+    let same = device(folder) == device(data);
+    findings.push(Finding::good(
+        "commits",
+        if same {
+            "by rename: data and workspace share a file system"
+        } else {
+            "by copy: data and workspace lie on different file systems"
+        },
+    ));
+    findings
+}

@@ -1,0 +1,200 @@
+//! A question at the terminal: the card, one line typed, the answer.
+
+use std::{
+    io::{BufRead, IsTerminal},
+    sync::Arc,
+};
+
+use anyhow::Result;
+use haft_runtime::{
+    Answer, AnswerReceipt, Answered, CallEvent, CallId, CallRequest, Evidence, Outcome, Question, Questions, Source,
+};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::{
+    house::House,
+    show::{
+        card::{Depth, card},
+        style::{STRONG, WARN},
+    },
+};
+
+const HELP: &str = "\
+  y  yes: do exactly what the card shows
+  n  no: nothing is done; you can say why, and the caller reads it
+  e  edit: type the fields to change as JSON; you then see what that would do
+  d  show all of the changes
+  ?  this help";
+
+/// Who can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Person {
+    /// Nobody: the question stays open for others.
+    Absent,
+    /// Somebody at the terminal.
+    Terminal,
+    /// Somebody who typed a command that is itself the yes.
+    SaysYes,
+}
+
+impl Person {
+    /// A person can be asked where both the question can be seen and the answer typed.
+    pub(crate) fn at_the_terminal() -> Self {
+        if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() { Self::Terminal } else { Self::Absent }
+    }
+}
+
+/// Takes a call down the line, and puts its question to the person while it waits. Ctrl-C cancels it.
+pub(crate) async fn see_through(house: &House, mut request: CallRequest, person: &Person) -> Result<Outcome> {
+    let (asked, mut questions) = mpsc::unbounded_channel();
+    let listener = request.listener.take();
+    let call = request.id.clone();
+    request.listener = Some(Arc::new(move |event| {
+        if let Some(listener) = &listener {
+            listener(event);
+        }
+        if matches!(event, CallEvent::NeedsApproval { .. }) {
+            let _ = asked.send(());
+        }
+    }));
+    let cancel = request.cancel.clone();
+    let calling = house.pipeline.call(request);
+    tokio::pin!(calling);
+    loop {
+        tokio::select! {
+            outcome = &mut calling => return Ok(outcome),
+            Some(()) = questions.recv() => {
+                let answering = answer_when_asked(house, &call, person);
+                tokio::select! {
+                    outcome = &mut calling => return Ok(outcome),
+                    answered = answering => answered?,
+                    () = interrupt() => cancel.cancel(),
+                }
+            }
+            () = interrupt() => cancel.cancel(),
+        }
+    }
+}
+
+async fn interrupt() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The question is in the store a moment after the event; an edited input's child asks under its own id.
+async fn answer_when_asked(house: &House, call: &CallId, person: &Person) -> Result<()> {
+    if *person == Person::Absent {
+        return std::future::pending().await;
+    }
+    let question = loop {
+        if let Some(question) = open_question(house, call).await? {
+            break question;
+        }
+        tokio::task::yield_now().await;
+    };
+    let answer = match person {
+        Person::Absent => return Ok(()),
+        Person::SaysYes => Answer::Approve { paths: None },
+        Person::Terminal => ask(&question, &mut Lines::new()).await,
+    };
+    if let AnswerReceipt::TooLate(first) =
+        house.store.answer(&house.scope, &question.call, &answered(house, answer)).await?
+    {
+        anstream::eprintln!("{WARN}already answered by {}{WARN:#}", first.by);
+    }
+    Ok(())
+}
+
+async fn open_question(house: &House, call: &CallId) -> Result<Option<Question>> {
+    if let Some((question, None)) = house.question(call).await? {
+        return Ok(Some(question));
+    }
+    for child in house.store.children(&house.scope, call).await? {
+        if let Some((question, None)) = house.question(&child).await? {
+            return Ok(Some(question));
+        }
+    }
+    Ok(None)
+}
+
+/// An answer by the person at the command line.
+pub(crate) fn answered(house: &House, answer: Answer) -> Answered {
+    Answered { answer, by: house.caller.name.clone(), source: Source::Cli, at: Timestamp::now() }
+}
+
+/// Lines typed at the terminal, read on a thread of their own so that nothing else waits for them.
+pub(crate) struct Lines(mpsc::Receiver<String>);
+
+impl Lines {
+    pub(crate) fn new() -> Self {
+        let (typed, lines) = mpsc::channel(1);
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+                if typed.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self(lines)
+    }
+
+    async fn next(&mut self, prompt: &str) -> Option<String> {
+        anstream::eprint!("{prompt}");
+        self.0.recv().await
+    }
+}
+
+/// Shows the card and asks until the answer is clear. No more input means: stop the call.
+pub(crate) async fn ask(question: &Question, lines: &mut Lines) -> Answer {
+    anstream::eprint!("{}", card(question, Depth::Short));
+    let what = match question.evidence {
+        Evidence::Staged { .. } => "Commit this?",
+        Evidence::Plain { .. } => "Do this?",
+    };
+    loop {
+        let prompt = format!("{STRONG}{what}{STRONG:#} [y]es [n]o [e]dit [d]iff [?] ");
+        let Some(line) = lines.next(&prompt).await else { return Answer::Cancel };
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Answer::Approve { paths: None },
+            "n" | "no" => {
+                let words = lines.next("Why? (Enter for no words) ").await.unwrap_or_default();
+                let message = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
+                return Answer::Reject { message };
+            }
+            "e" | "edit" => {
+                if let Some(input) = edited(question, lines).await {
+                    return Answer::Edit { input };
+                }
+            }
+            "d" | "diff" => anstream::eprint!("{}", card(question, Depth::Whole)),
+            "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
+            other => anstream::eprintln!("`{other}` is none of y, n, e, d, ?"),
+        }
+    }
+}
+
+/// The input with the typed fields laid over it.
+async fn edited(question: &Question, lines: &mut Lines) -> Option<Value> {
+    anstream::eprintln!("{}", question.input);
+    let line = lines.next("Fields to change, as JSON (Enter keeps them): ").await?;
+    if line.trim().is_empty() {
+        return None;
+    }
+    match (serde_json::from_str(&line), question.input.clone()) {
+        (Ok(Value::Object(fields)), Value::Object(mut input)) => {
+            input.extend(fields);
+            Some(Value::Object(input))
+        }
+        (Ok(_), _) => {
+            anstream::eprintln!("give an object, like {{\"path\": \"other.txt\"}}");
+            None
+        }
+        (Err(err), _) => {
+            anstream::eprintln!("that is not JSON: {err}");
+            None
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Bare `haft`: where am I.
+
+use anyhow::Result;
+use jiff::{Timestamp, ToSpan};
+use serde_json::json;
+
+use crate::{
+    cli::Everywhere,
+    commands::open,
+    exit::Exit,
+    show::{
+        Out,
+        style::{PLACE, STRONG, WARN},
+    },
+};
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
+    let house = open(everywhere).await?;
+    let tools = house.registry.specs().len();
+    let waiting = house.open_questions(&house.scope).await?;
+    let today = house.store.counts(&house.scope, Timestamp::now() - 24.hours()).await?;
+    let last = house.store.calls(&house.scope, &haft_store::CallFilter { limit: 1, ..Default::default() }).await?;
+    house.close().await?;
+    let workspace = house.scope.workspace.clone().unwrap_or_default();
+    if out.json {
+        out.document(&json!({"workspace": workspace, "tools": tools, "openQuestions": waiting.len(),
+            "callsToday": today.calls, "version": env!("CARGO_PKG_VERSION")}));
+        return Ok(Exit::Success);
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    out.line(&format!("{STRONG}haft {version}{STRONG:#}  in {PLACE}{workspace}{PLACE:#}"));
+    out.line(&format!("  {tools} tools, {} calls in the last 24 hours", today.calls));
+    if waiting.is_empty() {
+        out.line("  nothing waits for an answer");
+    } else {
+        out.line(&format!("  {WARN}{} calls wait for an answer{WARN:#}", waiting.len()));
+    }
+    out.line("");
+    out.line("Try next:");
+    for (command, what) in
+        next_steps(waiting.first().map(|q| q.call.to_string()), last.first().map(|c| c.id.to_string()))
+    {
+        out.line(&format!("  {STRONG}{command:<58}{STRONG:#} {what}"));
+    }
+    Ok(Exit::Success)
+}
+
+/// The three commands that make most sense now.
+fn next_steps(waiting: Option<String>, last: Option<String>) -> Vec<(String, &'static str)> {
+    let mut steps = Vec::new();
+    if let Some(call) = waiting {
+        steps.push((format!("haft approve {call}"), "say yes"));
+        steps.push(("haft approvals".to_owned(), "see what waits"));
+    }
+    if let Some(call) = last {
+        steps.push((format!("haft log show {call}"), "the last call"));
+    }
+    steps.push(("haft call list_directory".to_owned(), "look around"));
+    steps.push(("haft tools".to_owned(), "what there is"));
+    steps.push(("haft doctor".to_owned(), "what works here"));
+    steps.truncate(3);
+    steps
+}

@@ -1,0 +1,149 @@
+//! `haft tools`
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use haft_runtime::{ToolSpec, nearest, to_anthropic, to_mcp, to_openai};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    cli::Everywhere,
+    commands::open,
+    exit::Exit,
+    show::{
+        Out,
+        style::{DIM, STRONG},
+        table::table,
+    },
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// One tool, in full
+    name: Option<String>,
+    /// Only tools whose name or description has this text
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// What each definition costs a model, in tokens
+    #[arg(long)]
+    tokens: bool,
+    /// The definitions as a model interface wants them
+    #[arg(long, value_name = "FORM")]
+    export: Option<Form>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Form {
+    Openai,
+    Anthropic,
+    Mcp,
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+    let house = open(everywhere).await?;
+    let mut specs = house.registry.specs();
+    let named = args.name.as_ref().map(|name| house.registry.get(name).map(|tool| tool.spec().clone()).ok_or(name));
+    house.close().await?;
+    match named {
+        Some(Err(name)) => {
+            let near = nearest(name, specs.iter().map(|spec| spec.name.as_str()));
+            let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            bail!("there is no tool `{name}`{hint}");
+        }
+        Some(Ok(spec)) if args.export.is_none() => {
+            one(out, &spec);
+            return Ok(Exit::Success);
+        }
+        Some(Ok(spec)) => specs = vec![spec],
+        None => {}
+    }
+    if let Some(text) = &args.search {
+        let text = text.to_lowercase();
+        specs.retain(|spec| spec.name.contains(&text) || spec.description.to_lowercase().contains(&text));
+    }
+    match args.export {
+        Some(Form::Openai) => out.document(&to_openai(&specs)),
+        Some(Form::Anthropic) => out.document(&to_anthropic(&specs)),
+        Some(Form::Mcp) => out.document(&to_mcp(&specs)),
+        None if out.json => out.document(&specs.iter().map(|spec| entry(spec, args.tokens)).collect::<Vec<_>>()),
+        None => list(out, &specs, args.tokens),
+    }
+    Ok(Exit::Success)
+}
+
+/// What a definition costs: four bytes are about one token.
+fn tokens(spec: &ToolSpec) -> usize {
+    to_mcp(std::slice::from_ref(spec)).to_string().len() / 4
+}
+
+fn entry(spec: &ToolSpec, with_tokens: bool) -> Value {
+    let mut value = serde_json::to_value(spec).unwrap_or_default();
+    if with_tokens {
+        value["tokens"] = json!(tokens(spec));
+    }
+    value
+}
+
+fn list(out: &Out, specs: &[ToolSpec], with_tokens: bool) {
+    if specs.is_empty() {
+        out.line("no tool fits; `haft tools` lists them all");
+        return;
+    }
+    let effect = |spec: &ToolSpec| json!(spec.effect).as_str().unwrap_or_default().to_owned();
+    let first = |spec: &ToolSpec| spec.description.split(". ").next().unwrap_or_default().to_owned();
+    let (head, rows): (&[&str], Vec<Vec<String>>) = if with_tokens {
+        let row = |spec: &ToolSpec| vec![spec.name.clone(), effect(spec), tokens(spec).to_string(), first(spec)];
+        (&["TOOL", "EFFECT", "TOKENS", "WHAT IT DOES"], specs.iter().map(row).collect())
+    } else {
+        let row = |spec: &ToolSpec| vec![spec.name.clone(), effect(spec), first(spec)];
+        (&["TOOL", "EFFECT", "WHAT IT DOES"], specs.iter().map(row).collect())
+    };
+    out.text(&table(head, &rows));
+    if with_tokens {
+        out.line(&format!("{DIM}{} tokens in all{DIM:#}", specs.iter().map(tokens).sum::<usize>()));
+    }
+    out.hint("one in full: haft tools NAME    its flags: haft call NAME --help");
+}
+
+fn one(out: &Out, spec: &ToolSpec) {
+    let example = example(&spec.input_schema);
+    if out.json {
+        let mut value = entry(spec, true);
+        value["example"] = example;
+        return out.document(&value);
+    }
+    let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    out.line(&format!("{STRONG}{}{STRONG:#}  {DIM}{}, {}{DIM:#}", spec.name, spec.category, json!(spec.effect)));
+    out.line(&format!("{}\n", spec.description));
+    if !spec.aliases.is_empty() {
+        out.line(&format!("{STRONG}also called{STRONG:#} {}\n", spec.aliases.join(", ")));
+    }
+    out.line(&format!("{STRONG}example{STRONG:#}\n  haft call {} '{example}'\n", spec.name));
+    out.line(&format!("{STRONG}input{STRONG:#}\n{}\n", pretty(&spec.input_schema)));
+    out.line(&format!("{STRONG}output{STRONG:#}\n{}", pretty(&spec.output_schema)));
+}
+
+/// The smallest input that fits: every required field with a plausible value.
+fn example(schema: &Value) -> Value {
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let mut input = Map::new();
+    for name in required {
+        let field = schema.pointer(&format!("/properties/{name}")).unwrap_or(&Value::Null);
+        input.insert(name.to_owned(), example_value(name, field));
+    }
+    Value::Object(input)
+}
+
+fn example_value(name: &str, field: &Value) -> Value {
+    if let Some(first) = field.pointer("/enum/0") {
+        return first.clone();
+    }
+    match (name, field.get("type").and_then(Value::as_str)) {
+        ("path", _) => json!("README.md"),
+        ("callId", _) => json!("tc_0190163d8d0c7a2e9d4f3b6a1c5e7f80"),
+        (_, Some("integer" | "number")) => json!(1),
+        (_, Some("boolean")) => json!(true),
+        (_, Some("array")) => json!([]),
+        (_, Some("object")) => example(field),
+        _ => json!("some text"),
+    }
+}

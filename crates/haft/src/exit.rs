@@ -1,0 +1,47 @@
+//! Exit codes: what a script learns without reading anything.
+
+use std::process::ExitCode;
+
+use haft_runtime::{End, Outcome};
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: it worked.
+    Success,
+    /// 1: the tool failed, the arguments were bad, something needs a hand.
+    Failure,
+    /// 2: the flags could not be read.
+    Usage,
+    /// 3: a person said no.
+    Rejected,
+    /// 4: it waits for an answer.
+    Pending,
+    /// 130: it was stopped.
+    Cancelled,
+}
+
+impl From<&Outcome> for Exit {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome.end {
+            End::Success { .. } => Self::Success,
+            End::Error { .. } => Self::Failure,
+            End::Rejected { .. } => Self::Rejected,
+            End::Pending { .. } => Self::Pending,
+            End::Cancelled { .. } => Self::Cancelled,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Success => 0,
+            Exit::Failure => 1,
+            Exit::Usage => 2,
+            Exit::Rejected => 3,
+            Exit::Pending => 4,
+            Exit::Cancelled => 130,
+        })
+    }
+}

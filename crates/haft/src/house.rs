@@ -1,0 +1,99 @@
+//! The houses. All that differs between them is said here, once.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::{Context, Result};
+use futures_util::future::BoxFuture;
+use haft_runtime::{
+    CallId, Caller, Doors, ErrorCode, Guard, Isolation, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer,
+    Questions, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
+};
+use haft_store::Store;
+use haft_tools::{SandboxWorkbench, Workspace};
+
+use crate::settings::Settings;
+
+/// A line with everything behind its doors, for one workspace.
+pub struct House {
+    /// The line.
+    pub pipeline: Pipeline,
+    /// The tools.
+    pub registry: Arc<Registry>,
+    /// The journal, the questions and everything else that lasts.
+    pub store: Store,
+    /// What is staged.
+    pub workbench: Arc<dyn Workbench>,
+    /// The workspace, as scope.
+    pub scope: Scope,
+    /// The person at the command line.
+    pub caller: Caller,
+}
+
+impl House {
+    /// Waits for what is under way, and writes what is queued.
+    pub async fn close(&self) -> Result<()> {
+        self.pipeline.finish().await;
+        Ok(self.store.close().await?)
+    }
+
+    /// The question of a call, and its answer once there is one.
+    pub async fn question(&self, call: &CallId) -> Result<Option<QuestionAndAnswer>, ToolError> {
+        Questions::find(&self.store, &self.scope, call).await
+    }
+
+    /// The open questions, oldest first.
+    pub async fn open_questions(&self, scope: &Scope) -> Result<Vec<Question>, ToolError> {
+        Questions::open(&self.store, scope).await
+    }
+}
+
+/// One owner, one folder, embedded SQLite.
+pub async fn solo(settings: &Settings, store: Store, folder: &Path) -> Result<House> {
+    let workspace = Workspace::open(folder, &settings.data)
+        .map_err(|error| anyhow::anyhow!("{}", error.message))
+        .with_context(|| format!("cannot work in {}", folder.display()))?;
+    let workspace = Arc::new(workspace);
+    let journal: Arc<dyn Journal> = Arc::new(store.clone());
+    let questions: Arc<dyn Questions> = Arc::new(store.clone());
+    let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(&settings.data));
+    let mut tools = haft_tools::all(&workspace);
+    tools.extend(haft_runtime::tools::all(&journal, &questions, &workbench));
+    let registry = Arc::new(Registry::with(tools)?);
+    let scope = Scope::local(folder.to_string_lossy());
+    let pipeline = Pipeline::new(Doors {
+        catalog: registry.clone(),
+        guard: Arc::new(OwnerGuard { scope: scope.clone() }),
+        workbench: workbench.clone(),
+        questions,
+        journal,
+        deliveries: Vec::new(),
+        policy: Policy { rules: Vec::new(), minimum_unasked: Isolation::Namespaces },
+        limits: Limits {
+            longest_work: settings.longest_work,
+            idle: settings.idle,
+            answer_within: settings.expire,
+            ..Limits::default()
+        },
+    });
+    let caller = Caller { name: settings.user.clone(), scope: scope.clone(), source: Source::Cli };
+    let house = House { pipeline, registry, store, workbench, scope, caller };
+    house.pipeline.recover(&house.scope).await?;
+    house.pipeline.expire(&house.scope).await?;
+    Ok(house)
+}
+
+/// The owner may do everything in the owner's own workspace, and nobody else anything.
+struct OwnerGuard {
+    scope: Scope,
+}
+
+impl Guard for OwnerGuard {
+    fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>> {
+        let at_home = caller.scope == self.scope;
+        let refusal = || {
+            let message = format!("`{}` may not be used here by {}: another workspace", tool.name, caller.name);
+            ToolError::new(ErrorCode::Forbidden, message)
+        };
+        Box::pin(std::future::ready(if at_home { Ok(()) } else { Err(refusal()) }))
+    }
+}

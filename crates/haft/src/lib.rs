@@ -1,0 +1,9 @@
+//! The program: settings, commands, and the houses they are built from.
+
+pub mod cli;
+mod commands;
+pub mod exit;
+pub mod house;
+pub mod settings;
+mod show;
+mod workspace;

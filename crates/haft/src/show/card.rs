@@ -1,0 +1,132 @@
+//! The approval card: what a yes covers, computed by haft, nothing hidden.
+
+use haft_runtime::{Change, ChangeKind, ChangeList, Evidence, Flag, Question};
+
+use crate::show::{
+    diff::coloured,
+    safe::safe,
+    style::{ADDED, DIM, PLACE, REMOVED, STRONG, WARN},
+    time::{ago, bytes},
+};
+
+/// How many lines of each diff a card shows before `d` is pressed.
+const SHORT_DIFF: usize = 20;
+/// How many changes a card lists before `d` is pressed.
+const SHORT_LIST: usize = 40;
+
+/// How much of the diffs to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    Short,
+    Whole,
+}
+
+/// The card of one question.
+pub(crate) fn card(question: &Question, depth: Depth) -> String {
+    let mut text = format!(
+        "{STRONG}{}{STRONG:#} {DIM}{}{DIM:#}  asked {} by {}\n",
+        question.tool,
+        question.call,
+        ago(question.asked_at),
+        safe(&question.asked_by)
+    );
+    text.push_str(&format!("{DIM}why asked:{DIM:#} {}\n", safe(&question.reason)));
+    if let Some(nearly) = &question.nearly {
+        text.push_str(&format!("{DIM}{}{DIM:#}\n", safe(nearly)));
+    }
+    match &question.evidence {
+        Evidence::Staged { changes, .. } => {
+            text.push_str(&changes_text(changes, depth));
+            text.push_str(&format!("{DIM}a yes commits exactly this; it can be undone later{DIM:#}\n"));
+        }
+        Evidence::Plain { preview } => {
+            text.push_str(&input_text(question));
+            if let Some(preview) = preview {
+                text.push_str(&safe(preview));
+                text.push('\n');
+            }
+            text.push_str(&format!("{WARN}it cannot be previewed further, and cannot be undone{WARN:#}\n"));
+        }
+    }
+    text
+}
+
+fn input_text(question: &Question) -> String {
+    let pretty = serde_json::to_string_pretty(&question.input).unwrap_or_default();
+    format!("{}\n", safe(&pretty))
+}
+
+/// A list of changes with their diffs, flagged ones first.
+pub(crate) fn changes_text(changes: &ChangeList, depth: Depth) -> String {
+    let (list, diff) = match depth {
+        Depth::Short => (SHORT_LIST, SHORT_DIFF),
+        Depth::Whole => (usize::MAX, usize::MAX),
+    };
+    let mut sorted: Vec<&Change> = changes.0.iter().collect();
+    sorted.sort_by_key(|change| change.flags.is_empty());
+    let mut text = String::new();
+    for change in sorted.iter().take(list) {
+        text.push_str(&change_line(change));
+        if let Some(shown) = &change.diff {
+            text.push_str(&coloured(shown, diff));
+        }
+    }
+    if sorted.len() > list {
+        text.push_str(&format!("{DIM}… {} more paths{DIM:#}\n", sorted.len() - list));
+    }
+    text
+}
+
+/// One change on one line.
+pub(crate) fn change_line(change: &Change) -> String {
+    let (word, style) = match change.kind {
+        ChangeKind::Created => ("create", ADDED),
+        ChangeKind::Changed => ("change", PLACE),
+        ChangeKind::Deleted => ("delete", REMOVED),
+        ChangeKind::Mode => ("mode", PLACE),
+        ChangeKind::Link => ("link", PLACE),
+        ChangeKind::Renamed => ("rename", PLACE),
+    };
+    let mut text = format!("{style}{word}{style:#} {}", safe(&change.path).replace('\n', "⟨newline⟩"));
+    if change.directory {
+        text.push('/');
+    }
+    if let Some(from) = &change.from {
+        text.push_str(&format!(" from {}", safe(from)));
+    }
+    let mut facts = vec![];
+    if !change.directory {
+        facts.push(bytes(change.size));
+    }
+    if change.added + change.removed > 0 {
+        facts.push(format!("+{} -{}", change.added, change.removed));
+    }
+    if change.binary {
+        facts.push("binary".to_owned());
+    }
+    if change.executable {
+        facts.push("executable".to_owned());
+    }
+    if !facts.is_empty() {
+        text.push_str(&format!("  {DIM}{}{DIM:#}", facts.join(", ")));
+    }
+    for flag in &change.flags {
+        text.push_str(&format!("  {WARN}! {}{WARN:#}", flag_words(*flag)));
+    }
+    text.push('\n');
+    text
+}
+
+fn flag_words(flag: Flag) -> &'static str {
+    match flag {
+        Flag::HaftFiles => "steers haft itself",
+        Flag::GitHook => "a git hook that runs by itself",
+        Flag::GitConfigCommand => "names a command that git runs",
+        Flag::LinkOutside => "a link out of the workspace",
+        Flag::SetUid => "set-uid or set-gid",
+        Flag::SensitiveName => "a name that usually holds secrets",
+        Flag::RunsByItself => "run or obeyed by other programs",
+        Flag::IgnoreRules => "decides what search and git see",
+        Flag::InsideGit => "inside a git folder",
+    }
+}

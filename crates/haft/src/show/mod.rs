@@ -1,0 +1,12 @@
+//! How things look in a terminal, and as JSON.
+
+pub(crate) mod card;
+pub(crate) mod diff;
+mod out;
+pub(crate) mod outcome;
+pub(crate) mod safe;
+pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod time;
+
+pub(crate) use out::Out;

@@ -1,0 +1,70 @@
+//! Where a command prints: people's text, or one JSON document.
+
+use std::io::IsTerminal;
+
+use haft_runtime::{ErrorCode, ToolError};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{exit::Exit, show::style::WRONG};
+
+/// The two ways to print.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Out {
+    pub(crate) json: bool,
+}
+
+impl Out {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// One JSON document, laid out for people only when people look at it.
+    pub(crate) fn document(self, value: &impl Serialize) {
+        let text = if std::io::stdout().is_terminal() {
+            serde_json::to_string_pretty(value)
+        } else {
+            serde_json::to_string(value)
+        };
+        match text {
+            Ok(text) => self.line(&text),
+            Err(err) => anstream::eprintln!("haft: cannot write JSON: {err}"),
+        }
+    }
+
+    /// A line on standard output. A reader that went away (`haft log | head`) is no fault.
+    pub(crate) fn line(self, text: &str) {
+        use std::io::Write;
+        let _ = writeln!(anstream::stdout(), "{text}");
+    }
+
+    /// Text on standard output as it is.
+    pub(crate) fn text(self, text: &str) {
+        use std::io::Write;
+        let mut stdout = anstream::stdout();
+        let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    }
+
+    /// A hint beside the result, for people only.
+    pub(crate) fn hint(self, text: &str) {
+        if !self.json && std::io::stderr().is_terminal() {
+            let dim = crate::show::style::DIM;
+            anstream::eprintln!("{dim}{text}{dim:#}");
+        }
+    }
+
+    /// The last words of a command that could not do its work.
+    pub(crate) fn failed(self, err: &anyhow::Error) -> Exit {
+        let sentence = format!("{err:#}");
+        if self.json {
+            let error = err
+                .downcast_ref::<ToolError>()
+                .cloned()
+                .unwrap_or_else(|| ToolError::new(ErrorCode::ExecutionError, sentence));
+            self.document(&json!({"error": error}));
+        } else {
+            anstream::eprintln!("{WRONG}haft:{WRONG:#} {sentence}");
+        }
+        Exit::Failure
+    }
+}

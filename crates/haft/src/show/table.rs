@@ -1,0 +1,48 @@
+//! Columns that line up.
+
+use crate::show::{safe::safe, style::STRONG};
+
+/// The width of the terminal, or 80.
+pub(crate) fn width() -> usize {
+    terminal_size::terminal_size().map_or(80, |(terminal_size::Width(width), _)| usize::from(width)).max(40)
+}
+
+/// Rows under a heading; the last column takes what is left of the line and is cut to it.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| safe(cell)).collect()).collect();
+    let widths: Vec<usize> = (0..head.len())
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+        })
+        .collect();
+    let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
+    let mut text = format!("{STRONG}{}{STRONG:#}\n", line(&head, &widths));
+    for row in &rows {
+        text.push_str(&line(row, &widths));
+        text.push('\n');
+    }
+    text
+}
+
+fn line(cells: &[String], widths: &[usize]) -> String {
+    let mut text = String::new();
+    for (column, cell) in cells.iter().enumerate() {
+        if column + 1 == cells.len() {
+            let left = width().saturating_sub(text.chars().count());
+            text.push_str(&cut(cell, left.max(8)));
+        } else {
+            text.push_str(&format!("{cell:<width$}  ", width = widths[column]));
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+/// The text cut to so many columns.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    let one_line = text.replace('\n', " ");
+    if one_line.chars().count() <= most {
+        return one_line;
+    }
+    one_line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}

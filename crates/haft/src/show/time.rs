@@ -1,0 +1,36 @@
+//! Times and sizes as people say them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// `12s ago`, `5m ago`, `3h ago`, `2d ago`.
+pub(crate) fn ago(then: Timestamp) -> String {
+    let seconds = Timestamp::now().as_second().saturating_sub(then.as_second()).max(0);
+    format!("{} ago", length(Duration::from_secs(seconds.unsigned_abs())))
+}
+
+/// `12s`, `5m`, `3h`, `2d`.
+pub(crate) fn length(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3600 => format!("{}m", seconds / 60),
+        seconds @ 3600..86_400 => format!("{}h", seconds / 3600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// `812 B`, `1.4 KB`, `3.2 MB`.
+pub(crate) fn bytes(size: u64) -> String {
+    let units = ["KB", "MB", "GB", "TB"];
+    if size < 1000 {
+        return format!("{size} B");
+    }
+    let mut value = size as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", units[unit])
+}

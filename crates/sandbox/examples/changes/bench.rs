@@ -1,0 +1,86 @@
+//! How long a small edit and the deletion of a folder take.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haft_sandbox::Root;
+use haft_sandbox::changes::{Direction, Draft, Expected, Selection, Sync};
+
+const EDITS: usize = 2000;
+const DELETES: usize = 15;
+const FILES: usize = 1000;
+
+/// Prints the medians for a workspace and data in `folder`.
+pub(crate) fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let home = tempfile::tempdir_in(folder)?;
+    let workspace = home.path().join("workspace");
+    fs::create_dir(&workspace)?;
+    let root = Arc::new(Root::open(&workspace, &[])?);
+    edits(&root, home.path(), Sync::Process, EDITS)?;
+    edits(&root, home.path(), Sync::Disk, EDITS / 20)?;
+    deletes(&root, home.path())
+}
+
+fn edits(root: &Arc<Root>, home: &Path, sync: Sync, count: usize) -> Result<(), Box<dyn Error>> {
+    let text = "a line of text like any other\n".repeat(40);
+    fs::create_dir_all(root.path().join("src"))?;
+    fs::write(root.path().join("src/small.rs"), &text)?;
+    let place = root.place("src/small.rs")?;
+    let (mut plans, mut turns, mut lives) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..count {
+        let content = format!("{text}edit {number}\n");
+        let dir = home.join(format!("data/changes/{sync:?}{number}"));
+        let started = Instant::now();
+        let mut draft = Draft::new(root, &dir)?.surviving(sync);
+        draft.write(&place, content.as_bytes(), Expected::Anything)?;
+        let mut changes = draft.seal()?;
+        let planned = started.elapsed();
+        changes.turn(Direction::Commit, Selection::All)?;
+        let life = started.elapsed();
+        plans.push(planned);
+        turns.push(life - planned);
+        lives.push(life);
+    }
+    let (plan, turn, life) = (median(&mut plans), median(&mut turns), median(&mut lives));
+    println!("small edit, {sync:?}: p50 {life:?} (plan {plan:?}, commit {turn:?}), {count} edits");
+    Ok(())
+}
+
+fn deletes(root: &Arc<Root>, home: &Path) -> Result<(), Box<dyn Error>> {
+    let (mut ours, mut commits, mut plain) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..DELETES {
+        fill(&root.path().join("many"))?;
+        let started = Instant::now();
+        let mut draft = Draft::new(root, &home.join(format!("data/changes/delete{number}")))?;
+        draft.delete(&root.place("many")?, true)?;
+        let mut changes = draft.seal()?;
+        let planned = started.elapsed();
+        changes.turn(Direction::Commit, Selection::All)?;
+        ours.push(started.elapsed());
+        commits.push(started.elapsed() - planned);
+        fill(&root.path().join("many"))?;
+        let started = Instant::now();
+        fs::remove_dir_all(root.path().join("many"))?;
+        plain.push(started.elapsed());
+    }
+    let (ours, commit, plain) = (median(&mut ours), median(&mut commits), median(&mut plain));
+    println!("delete of {FILES} files: p50 {ours:?} (commit {commit:?}); remove_dir_all {plain:?}");
+    Ok(())
+}
+
+fn fill(folder: &Path) -> Result<(), Box<dyn Error>> {
+    for number in 0..FILES {
+        let within = folder.join(format!("d{}", number % 10));
+        fs::create_dir_all(&within)?;
+        fs::write(within.join(format!("file{number}")), "some text\n")?;
+    }
+    Ok(())
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

@@ -1,0 +1,89 @@
+//! Turns fifty paths under a tracer that may end the process after any system call.
+
+use std::error::Error;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Arc;
+
+use haft_sandbox::Root;
+use haft_sandbox::changes::{Changes, Direction, Draft, Expected, Selection, recover};
+use nix::sys::signal::{Signal, raise};
+use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
+
+/// Prepares `what`, stops for the tracer, and does it. `user` is a uid to become first, or `-`.
+pub(crate) fn run(what: &str, workspace: &Path, dir: &Path, user: &str) -> Result<(), Box<dyn Error>> {
+    if let Ok(user) = user.parse::<u32>() {
+        setgroups(&[])?;
+        setgid(Gid::from_raw(user))?;
+        setuid(Uid::from_raw(user))?;
+    }
+    match what {
+        "commit" => {
+            let mut changes = plan(workspace, dir)?;
+            stop_for_tracer()?;
+            changes.turn(Direction::Commit, Selection::All)?;
+        }
+        "undo" => {
+            let mut changes = plan(workspace, dir)?;
+            changes.turn(Direction::Commit, Selection::All)?;
+            stop_for_tracer()?;
+            changes.turn(Direction::Undo, Selection::All)?;
+        }
+        "recover" => {
+            stop_for_tracer()?;
+            recover(dir)?;
+        }
+        other => return Err(format!("nothing is called {other}").into()),
+    }
+    Ok(())
+}
+
+fn stop_for_tracer() -> Result<(), Box<dyn Error>> {
+    nix::sys::ptrace::traceme()?;
+    raise(Signal::SIGSTOP)?;
+    Ok(())
+}
+
+fn plan(workspace: &Path, dir: &Path) -> Result<Changes, Box<dyn Error>> {
+    make_tree(workspace)?;
+    let root = Arc::new(Root::open(workspace, &[])?);
+    let mut draft = Draft::new(&root, dir)?;
+    for number in 0..20 {
+        let place = root.place(&format!("src/replace{number}"))?;
+        draft.write(&place, format!("new {number}\n").as_bytes(), Expected::Anything)?;
+    }
+    for number in 0..12 {
+        let folder = ["src", "new", "new/deeper", "other"][number % 4];
+        draft.write(&root.place(&format!("{folder}/create{number}"))?, b"created\n", Expected::Nothing)?;
+    }
+    for number in 0..9 {
+        draft.delete(&root.place(&format!("src/delete{number}"))?, false)?;
+    }
+    draft.delete(&root.place("gone")?, true)?;
+    draft.set_mode(&root.place("src/mode0")?, 0o755)?;
+    draft.set_mode(&root.place("src/mode1")?, 0o600)?;
+    draft.set_mode(&root.place("folder")?, 0o700)?;
+    draft.link(&root.place("src/link")?, Path::new("replace1"))?;
+    draft.link(&root.place("new/link")?, Path::new("../src/replace2"))?;
+    Ok(draft.seal()?)
+}
+
+fn make_tree(workspace: &Path) -> Result<(), Box<dyn Error>> {
+    for folder in ["src", "folder", "gone/deep"] {
+        fs::create_dir_all(workspace.join(folder))?;
+    }
+    for number in 0..20 {
+        fs::write(workspace.join(format!("src/replace{number}")), format!("old {number}\n"))?;
+    }
+    for number in 0..9 {
+        fs::write(workspace.join(format!("src/delete{number}")), "to be deleted\n")?;
+    }
+    for name in ["gone/a", "gone/b", "gone/deep/c", "src/mode0", "src/mode1", "folder/kept"] {
+        fs::write(workspace.join(name), "as it is\n")?;
+        fs::set_permissions(workspace.join(name), fs::Permissions::from_mode(0o644))?;
+    }
+    symlink("replace0", workspace.join("src/link"))?;
+    symlink("a", workspace.join("gone/link"))?;
+    Ok(())
+}

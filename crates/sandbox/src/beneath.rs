@@ -1,0 +1,68 @@
+//! Opening paths so that the kernel itself refuses to leave a folder.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// How often an open is tried again when something was renamed while the kernel walked the path.
+const TRIES: usize = 1000;
+
+/// What happens to links on the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// They are followed as long as they stay beneath the folder.
+    Follow,
+    /// They are an error.
+    Refuse,
+}
+
+/// Opens `path` beneath `dir`; leaving it is `EXDEV`, a refused link `ELOOP`.
+pub(crate) fn open(dir: impl AsFd, path: &Path, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
+    let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    if links == Links::Refuse {
+        resolve |= ResolveFlags::NO_SYMLINKS;
+    }
+    let mut last = Errno::AGAIN;
+    for _ in 0..TRIES {
+        match rustix::fs::openat2(dir.as_fd(), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            Err(errno @ (Errno::AGAIN | Errno::INTR)) => last = errno,
+            done => return done,
+        }
+    }
+    Err(last)
+}
+
+/// Opens a folder for naming entries in it, not for reading it.
+pub(crate) fn open_folder(dir: impl AsFd, path: &Path, links: Links) -> Result<OwnedFd, Errno> {
+    open(dir, path, OFlags::PATH | OFlags::DIRECTORY, links)
+}
+
+/// Where an open file lies now, in the kernel's words.
+pub(crate) fn whereabouts(fd: impl AsFd) -> Result<PathBuf, Errno> {
+    let link = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    let target = rustix::fs::readlinkat(CWD, link, Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
+
+/// Changes the permissions of exactly the open entry; by name, a link put there meanwhile would be followed.
+pub(crate) fn chmod(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
+    let link = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    rustix::fs::chmodat(CWD, link, mode, AtFlags::empty())
+}
+
+/// The names in a folder that was opened for reading, without `.` and `..`, in the folder's own order.
+pub(crate) fn names(folder: impl AsFd) -> Result<Vec<OsString>, Errno> {
+    let mut found = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            found.push(std::ffi::OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,377 @@
+//! Changes that are being planned; nothing in the workspace is touched.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::error::ChangesError;
+use super::flags::{Subject, flags};
+use super::folder::{Folder, PLAN};
+use super::plan::{Item, Plan, Sketch, State, Sync};
+use super::sealed::Changes;
+use super::show::{Shown, Side, compare};
+use super::stage;
+use crate::error::PathError;
+use crate::place::{Place, show_name};
+use crate::root::Root;
+use crate::stamp::{EntryKind, Seen, Stamp};
+use crate::target::Target;
+
+/// The longest diff that is kept in the plan.
+const LONGEST_DIFF: usize = 64 << 10;
+/// The most that all kept diffs may take together.
+const ALL_DIFFS: usize = 1 << 20;
+
+/// What the caller believes to be at a path before it is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Expected {
+    /// Whatever is there.
+    Anything,
+    /// Nothing may be there.
+    Nothing,
+    /// Exactly what was read earlier.
+    Exactly(Stamp),
+}
+
+/// What a planned write does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Whether the file is new.
+    pub created: bool,
+    /// How long the file was before.
+    pub previous_size: Option<u64>,
+}
+
+/// A set of changes being planned; dropped without being sealed, it leaves nothing behind.
+///
+/// The last word about a path wins: writing twice keeps the second content, deleting what was only planned forgets
+/// it, writing what is to be deleted replaces it. Writing beneath a path that goes is refused.
+#[derive(Debug)]
+pub struct Draft {
+    pub(super) root: Arc<Root>,
+    pub(super) folder: Option<Folder>,
+    pub(super) items: BTreeMap<Place, Item>,
+    stop: Option<Arc<AtomicBool>>,
+    next_slot: usize,
+    diffs_left: usize,
+}
+
+impl Draft {
+    /// Begins a set of changes that is kept in `dir`, which is `<data>/changes/<call>` and must not exist yet.
+    pub fn new(root: &Arc<Root>, dir: &Path) -> Result<Draft, ChangesError> {
+        let folder = Some(Folder::create(dir)?);
+        let root = Arc::clone(root);
+        Ok(Draft { root, folder, items: BTreeMap::new(), stop: None, next_slot: 0, diffs_left: ALL_DIFFS })
+    }
+
+    /// Gives up with [`ChangesError::Stopped`] once the flag is set.
+    pub fn stop_when(mut self, stop: Arc<AtomicBool>) -> Draft {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// Says what a commit has to survive.
+    pub fn surviving(mut self, sync: Sync) -> Draft {
+        if let Some(folder) = &mut self.folder {
+            folder.sync = sync;
+        }
+        self
+    }
+
+    /// Plans to write a file, making missing parent folders.
+    pub fn write(&mut self, place: &Place, content: &[u8], expected: Expected) -> Result<Written, ChangesError> {
+        self.check_stopped()?;
+        if place.is_root() {
+            return Err(PathError::IsDirectory { path: place.to_string() }.into());
+        }
+        let target = self.root.target(place)?;
+        self.refuse_beneath_planned(&target.place, place)?;
+        let planned = self.items.get(&target.place);
+        let exists = planned.map_or(target.seen.is_some(), Item::leaves_something);
+        check_expected(place, expected, exists, target.seen.as_ref())?;
+        let like = file_to_keep(place, planned, &target)?;
+        let previous_size = exists.then(|| like.map(|seen| seen.stamp.size)).flatten();
+        let before = target.read()?;
+        let written = Written { created: !exists, previous_size };
+        // Writing what is already there changes nothing, so there is nothing to approve.
+        if planned.is_none() && target.seen.is_some() && before.as_deref() == Some(content) {
+            return Ok(written);
+        }
+        if target.seen.is_none() {
+            self.make_parents(&target.place)?;
+        }
+        let slot = self.slot_for(&target.place)?;
+        let staged = stage::file(self.folder()?, slot, content, like.as_ref())?;
+        let sketch = self.sketch_file(&target, before.as_deref(), content, &staged);
+        self.put(target.place, Item { slot, ..Item::swap(Some(staged), target.seen, sketch) });
+        Ok(written)
+    }
+
+    /// Plans to make a folder and its missing parents; says whether there was anything to make.
+    pub fn make_dirs(&mut self, place: &Place) -> Result<bool, ChangesError> {
+        self.check_stopped()?;
+        let resolved = self.root.resolve(place)?;
+        self.refuse_beneath_planned(&resolved, place)?;
+        self.make_folders(&resolved)
+    }
+
+    /// Plans to change the permission bits of a file or folder; says whether there was anything to change.
+    pub fn set_mode(&mut self, place: &Place, mode: u32) -> Result<bool, ChangesError> {
+        self.check_stopped()?;
+        if place.is_root() {
+            return Err(ChangesError::RootItself);
+        }
+        let resolved = self.root.resolve(place)?;
+        let mode = mode & 0o7777;
+        if let Some(slot) = self.items.get(&resolved).filter(|item| item.staged.is_some()).map(|item| item.slot) {
+            let staged = stage::mode(self.folder()?, slot, mode)?;
+            if let Some(item) = self.items.get_mut(&resolved) {
+                item.staged = Some(staged);
+                item.sketch.flags = flags(&mode_subject(&resolved, staged.kind(), mode));
+            }
+            return Ok(true);
+        }
+        self.refuse_beneath_planned(&resolved, place)?;
+        let before = self.root.look_real(&resolved)?;
+        let gone = self.items.get(&resolved).is_some_and(|item| !item.leaves_something());
+        let Some(before) = before.filter(|_| !gone) else {
+            let nearest = self.root.nearest(place);
+            return Err(PathError::NotFound { path: place.to_string(), nearest }.into());
+        };
+        if !matches!(before.kind(), EntryKind::File | EntryKind::Directory) {
+            return Err(PathError::NotRegular { path: place.to_string(), what: before.kind().described() }.into());
+        }
+        if before.stamp.mode & 0o7777 == mode {
+            self.items.remove(&resolved);
+            return Ok(false);
+        }
+        let sketch = Sketch { flags: flags(&mode_subject(&resolved, before.kind(), mode)), ..Sketch::default() };
+        let slot = self.slot_for(&resolved)?;
+        self.put(resolved, Item { mode: Some(mode), slot, ..Item::swap(None, Some(before), sketch) });
+        Ok(true)
+    }
+
+    /// Plans to make a link, or to point an existing one elsewhere.
+    pub fn link(&mut self, place: &Place, target: &Path) -> Result<(), ChangesError> {
+        self.check_stopped()?;
+        if place.is_root() {
+            return Err(ChangesError::RootItself);
+        }
+        let resolved = self.root.resolve_entry(place)?;
+        self.refuse_beneath_planned(&resolved, place)?;
+        let before = self.root.look_real(&resolved)?;
+        let is_folder = |seen: Option<Seen>| seen.is_some_and(|seen| seen.kind() == EntryKind::Directory);
+        let planned = self.items.get(&resolved);
+        if planned.map_or(is_folder(before), |item| is_folder(item.staged)) {
+            return Err(PathError::IsDirectory { path: place.to_string() }.into());
+        }
+        if before.is_none() {
+            self.make_parents(&resolved)?;
+        }
+        let leads_outside = self.root.link_leads_outside(&resolved, target);
+        let subject = Subject { leads_outside, ..mode_subject(&resolved, EntryKind::Link, 0o777) };
+        let sketch = Sketch { flags: flags(&subject), ..Sketch::default() };
+        let slot = self.slot_for(&resolved)?;
+        let staged = stage::link(self.folder()?, slot, target)?;
+        self.put(resolved, Item { slot, ..Item::swap(Some(staged), before, sketch) });
+        Ok(())
+    }
+
+    /// Ends the planning: from now on the changes can be shown, committed, discarded and undone by any process.
+    pub fn seal(mut self) -> Result<Changes, ChangesError> {
+        self.check_stopped()?;
+        let folder = self.folder.take().ok_or(ChangesError::Gone)?;
+        let plan = Plan {
+            root: show_name(self.root.path().as_os_str()),
+            root_seen: *self.root.seen(),
+            tag: tag(folder.path()),
+            sync: folder.sync,
+            items: std::mem::take(&mut self.items).into_values().collect(),
+        };
+        let sealed = folder.flush_slots().and_then(|()| folder.write(PLAN, &plan));
+        if let Err(error) = sealed {
+            let _kept_for_cleaning = folder.remove();
+            return Err(error);
+        }
+        let state = State::staged(&plan);
+        Ok(Changes::new(folder, plan, state, Some(Arc::clone(&self.root))))
+    }
+
+    pub(super) fn folder(&self) -> Result<&Folder, ChangesError> {
+        self.folder.as_ref().ok_or(ChangesError::Gone)
+    }
+
+    pub(super) fn check_stopped(&self) -> Result<(), ChangesError> {
+        let stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        if stopped { Err(ChangesError::Stopped) } else { Ok(()) }
+    }
+
+    /// The slot of a path, emptied if it was already planned.
+    pub(super) fn slot_for(&mut self, place: &Place) -> Result<usize, ChangesError> {
+        if let Some(item) = self.items.get(place) {
+            let slot = item.slot;
+            self.folder()?.empty_slot(slot)?;
+            return Ok(slot);
+        }
+        self.next_slot += 1;
+        Ok(self.next_slot)
+    }
+
+    /// Notes an item, keeping what is known from an earlier word about the same path.
+    pub(super) fn put(&mut self, place: Place, mut item: Item) {
+        item.path = place.to_string();
+        if let Some(earlier) = self.items.remove(&place) {
+            item.before = earlier.before;
+            if item.tree.is_empty() {
+                item.tree = earlier.tree;
+            }
+        }
+        self.items.insert(place, item);
+    }
+
+    /// Refuses a path beneath one that goes or becomes something other than a folder.
+    pub(super) fn refuse_beneath_planned(&self, resolved: &Place, typed: &Place) -> Result<(), ChangesError> {
+        for ancestor in resolved.ancestors() {
+            let Some(item) = self.items.get(&Place::known(ancestor.to_owned())) else { continue };
+            let stays_folder = item.mode.is_some() || item.makes_folder();
+            if !stays_folder {
+                return Err(ChangesError::AlreadyPlanned { path: typed.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    fn make_parents(&mut self, resolved: &Place) -> Result<(), ChangesError> {
+        match resolved.parent() {
+            Some(parent) => self.make_folders(&parent).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    fn make_folders(&mut self, resolved: &Place) -> Result<bool, ChangesError> {
+        let mut missing = Vec::new();
+        let mut next = Some(resolved.clone());
+        while let Some(place) = next.filter(|place| !place.is_root()) {
+            if let Some(item) = self.items.get(&place).filter(|item| item.mode.is_none()) {
+                if item.makes_folder() {
+                    break;
+                }
+                return Err(ChangesError::AlreadyPlanned { path: place.to_string() });
+            }
+            match self.root.look_real(&place)? {
+                Some(seen) if seen.kind() == EntryKind::Directory => break,
+                Some(_) => return Err(PathError::NotDirectory { path: place.to_string() }.into()),
+                None => {}
+            }
+            next = place.parent();
+            missing.push(place);
+        }
+        let made = !missing.is_empty();
+        for place in missing.into_iter().rev() {
+            self.check_stopped()?;
+            let slot = self.slot_for(&place)?;
+            let staged = stage::folder(self.folder()?, slot)?;
+            let subject = mode_subject(&place, EntryKind::Directory, staged.stamp.mode);
+            let sketch = Sketch { flags: flags(&subject), ..Sketch::default() };
+            self.put(place, Item { slot, ..Item::swap(Some(staged), None, sketch) });
+        }
+        Ok(made)
+    }
+
+    fn sketch_file(&mut self, target: &Target, before: Option<&[u8]>, after: &[u8], staged: &Seen) -> Sketch {
+        let old = match (&target.seen, before) {
+            (None, _) => Side::Nothing,
+            (Some(_), Some(content)) => Side::Content(content),
+            (Some(_), None) => Side::Unknown,
+        };
+        let shown = compare(&target.place.to_string(), old, Side::Content(after));
+        let subject = Subject {
+            before,
+            after: Some(after),
+            ..mode_subject(&target.place, EntryKind::File, staged.stamp.mode & 0o7777)
+        };
+        let flags = flags(&subject);
+        Sketch { flags, ..self.keep_diff(shown) }
+    }
+
+    /// Keeps a diff as long as there is room; the rest is computed when somebody asks.
+    pub(super) fn keep_diff(&mut self, shown: Shown) -> Sketch {
+        let room = LONGEST_DIFF.min(self.diffs_left);
+        let diff = shown.diff.filter(|diff| diff.len() <= room);
+        self.diffs_left -= diff.as_ref().map_or(0, String::len);
+        Sketch { diff, binary: shown.binary, added: shown.added, removed: shown.removed, flags: Vec::new() }
+    }
+
+    /// Whether any more diffs can be kept.
+    pub(super) fn has_room_for_diffs(&self) -> bool {
+        self.diffs_left > LONGEST_DIFF
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(folder) = self.folder.take() {
+            // A folder without a plan is nothing to anybody; what cannot be removed now is removed with the rest later.
+            let _kept_for_cleaning = folder.remove();
+        }
+    }
+}
+
+impl Item {
+    /// An item that exchanges what is staged with what is there.
+    pub(super) fn swap(staged: Option<Seen>, before: Option<Seen>, sketch: Sketch) -> Item {
+        Item { path: String::new(), slot: 0, staged, before, mode: None, tree: Vec::new(), sketch }
+    }
+
+    /// Whether something is at the path once this is committed.
+    pub(super) fn leaves_something(&self) -> bool {
+        self.staged.is_some() || self.mode.is_some()
+    }
+}
+
+fn check_expected(place: &Place, expected: Expected, exists: bool, seen: Option<&Seen>) -> Result<(), ChangesError> {
+    match expected {
+        Expected::Anything => Ok(()),
+        Expected::Nothing if exists => Err(ChangesError::AlreadyExists { path: place.to_string() }),
+        Expected::Nothing => Ok(()),
+        Expected::Exactly(stamp) if seen.is_some_and(|seen| seen.stamp == stamp) => Ok(()),
+        Expected::Exactly(_) => Err(ChangesError::Stale { path: place.to_string() }),
+    }
+}
+
+/// The file whose mode and owner a written file keeps; anything but a file cannot be written over.
+fn file_to_keep(place: &Place, planned: Option<&Item>, target: &Target) -> Result<Option<Seen>, ChangesError> {
+    let there = match planned {
+        None => target.seen,
+        Some(item) if item.mode.is_some() => item.before.map(|before| {
+            let mode = item.mode.unwrap_or_default() | (before.stamp.mode & !0o7777);
+            Seen { stamp: Stamp { mode, ..before.stamp }, ..before }
+        }),
+        Some(item) => item.staged,
+    };
+    match there.map(|seen| seen.kind()) {
+        None | Some(EntryKind::File) => Ok(there),
+        Some(EntryKind::Directory) => Err(PathError::IsDirectory { path: place.to_string() }.into()),
+        Some(EntryKind::Link) => Err(ChangesError::AlreadyPlanned { path: place.to_string() }),
+        Some(kind @ (EntryKind::Fifo | EntryKind::Socket | EntryKind::Device)) => {
+            Err(PathError::NotRegular { path: place.to_string(), what: kind.described() }.into())
+        }
+    }
+}
+
+pub(super) fn mode_subject(place: &Place, kind: EntryKind, mode: u32) -> Subject<'_> {
+    let path = place.as_path();
+    Subject { path, kind: Some(kind), mode, before: None, after: None, leads_outside: false }
+}
+
+/// A short text that no other set of changes has.
+fn tag(dir: &Path) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    dir.hash(&mut hasher);
+    std::process::id().hash(&mut hasher);
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().hash(&mut hasher);
+    format!("{:012x}", hasher.finish() >> 16)
+}

@@ -1,0 +1,241 @@
+//! What in a change deserves a second look, told from the path, the kind, the mode and the content.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::git_config;
+use crate::sensitive::{fold, is_sensitive_name};
+use crate::stamp::EntryKind;
+
+/// The longest path that the kernel takes.
+const LONGEST_PATH: usize = 4096;
+
+/// Something about a change that people should see first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flag {
+    /// It changes what haft itself obeys.
+    HaftFiles,
+    /// It makes a git hook that runs by itself.
+    GitHook,
+    /// It adds a git setting that names a command or sends git elsewhere.
+    GitConfigCommand,
+    /// It is a link that leads out of the workspace.
+    LinkOutside,
+    /// It is a set-uid or set-gid file.
+    SetUid,
+    /// Its name is one that holds secrets.
+    SensitiveName,
+    /// Editors, shells, CI or interpreters run it without being asked.
+    RunsByItself,
+    /// It changes what tools and searches leave out.
+    IgnoreRules,
+    /// It lies in a git folder.
+    InsideGit,
+}
+
+impl Flag {
+    /// Whether the change must be asked in every mode.
+    pub fn forces_a_question(&self) -> bool {
+        match self {
+            Flag::HaftFiles | Flag::GitHook | Flag::GitConfigCommand | Flag::LinkOutside | Flag::SetUid => true,
+            Flag::SensitiveName | Flag::RunsByItself | Flag::IgnoreRules | Flag::InsideGit => false,
+        }
+    }
+}
+
+/// What the flags of a change are told from.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The path in the workspace.
+    pub path: &'a Path,
+    /// What it is afterwards, or was before it goes; `None` says that it goes.
+    pub kind: Option<EntryKind>,
+    /// The permission bits afterwards.
+    pub mode: u32,
+    /// The content before; `None` when there was none or it is not known.
+    pub before: Option<&'a [u8]>,
+    /// The content afterwards; `None` when there is none or it is not known.
+    pub after: Option<&'a [u8]>,
+    /// Whether it is a link that leads out of the workspace.
+    pub leads_outside: bool,
+}
+
+/// Everything that should be seen first about a change, worst first.
+pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
+    // What no program can name by its path, none obeys.
+    if subject.path.as_os_str().len() > LONGEST_PATH {
+        return Vec::new();
+    }
+    let parts: Vec<String> = subject.path.iter().map(fold).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let Some((name, folders)) = parts.split_last() else { return Vec::new() };
+    let mut found = Vec::new();
+    if parts.contains(&".haft") || matches!(*name, "haft.toml" | ".mcp.json") {
+        found.push(Flag::HaftFiles);
+    }
+    found.extend(git_flag(subject, &parts));
+    if subject.leads_outside {
+        found.push(Flag::LinkOutside);
+    }
+    if subject.kind == Some(EntryKind::File) && subject.mode & 0o6000 != 0 {
+        found.push(Flag::SetUid);
+    }
+    if subject.path.iter().any(is_sensitive_name) {
+        found.push(Flag::SensitiveName);
+    }
+    if runs_by_itself(name, folders) {
+        found.push(Flag::RunsByItself);
+    }
+    if matches!(*name, ".gitignore" | ".ignore" | ".rgignore" | ".gitattributes" | ".fdignore")
+        || parts.ends_with(&[".git", "info", "exclude"])
+        || parts.ends_with(&[".git", "info", "attributes"])
+    {
+        found.push(Flag::IgnoreRules);
+    }
+    found.sort_unstable();
+    found
+}
+
+fn git_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
+    let goes = subject.kind.is_none();
+    if parts.last() == Some(&".gitmodules") && !goes && git_config::adds_a_command(subject.before, subject.after) {
+        return Some(Flag::GitConfigCommand);
+    }
+    let git = parts.iter().rposition(|part| *part == ".git")?;
+    let inside = &parts[git + 1..];
+    let name = *inside.last()?;
+    // A removed hook or setting runs nothing any more.
+    if goes {
+        return Some(Flag::InsideGit);
+    }
+    let hooks = inside[..inside.len() - 1].contains(&"hooks") || inside == ["hooks"];
+    if hooks && subject.kind != Some(EntryKind::Directory) && !name.ends_with(".sample") {
+        return Some(Flag::GitHook);
+    }
+    let config = matches!(name, "config" | "config.worktree") && subject.kind != Some(EntryKind::Directory);
+    if config && (inside.len() == 1 || matches!(inside[0], "modules" | "worktrees")) {
+        // A link may show any settings later.
+        let unseen = subject.kind != Some(EntryKind::File) || subject.after.is_none();
+        if unseen || git_config::adds_a_command(subject.before, subject.after) {
+            return Some(Flag::GitConfigCommand);
+        }
+    }
+    Some(Flag::InsideGit)
+}
+
+fn runs_by_itself(name: &str, folders: &[&str]) -> bool {
+    let within = |folder: &str| folders.contains(&folder);
+    if within(".circleci") || within(".vscode") || within(".idea") || within(".husky") || within(".devcontainer") {
+        return true;
+    }
+    if folders.windows(2).any(|pair| pair == [".github", "workflows"] || pair == [".github", "actions"]) {
+        return true;
+    }
+    if name.ends_with(".pth") || (name.starts_with("activate") && (within("bin") || within("scripts"))) {
+        return true;
+    }
+    if folders.last() == Some(&".cargo") && matches!(name, "config.toml" | "config") {
+        return true;
+    }
+    matches!(
+        name,
+        ".gitlab-ci.yml"
+            | "jenkinsfile"
+            | "azure-pipelines.yml"
+            | ".travis.yml"
+            | ".envrc"
+            | "sitecustomize.py"
+            | "usercustomize.py"
+            | ".npmrc"
+            | ".yarnrc"
+            | ".yarnrc.yml"
+            | ".pre-commit-config.yaml"
+            | ".devcontainer.json"
+            | ".bashrc"
+            | ".bash_profile"
+            | ".bash_login"
+            | ".bash_logout"
+            | ".profile"
+            | ".zshrc"
+            | ".zshenv"
+            | ".zprofile"
+            | ".zlogin"
+            | ".inputrc"
+            | ".vimrc"
+            | ".exrc"
+            | ".nvimrc"
+            | ".dir-locals.el"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str) -> Vec<Flag> {
+        flags(&Subject {
+            path: Path::new(path),
+            kind: Some(EntryKind::File),
+            mode: 0o644,
+            before: None,
+            after: Some(b"[core]\n\tbare = false\n"),
+            leads_outside: false,
+        })
+    }
+
+    #[test]
+    fn paths_get_their_flags() {
+        let cases: &[(&str, &[Flag])] = &[
+            ("src/main.rs", &[]),
+            ("haft.toml", &[Flag::HaftFiles]),
+            ("sub/.mcp.json", &[Flag::HaftFiles]),
+            (".HAFT/tools/x.toml", &[Flag::HaftFiles]),
+            (".git/hooks/pre-commit", &[Flag::GitHook]),
+            ("sub/.git/modules/x/hooks/post-checkout", &[Flag::GitHook]),
+            (".git/hooks/pre-commit.sample", &[Flag::InsideGit]),
+            (".git/config", &[Flag::InsideGit]),
+            (".git/objects/ab/cdef", &[Flag::InsideGit]),
+            (".git/refs/heads/config", &[Flag::InsideGit]),
+            (".git/info/exclude", &[Flag::IgnoreRules, Flag::InsideGit]),
+            (".gitignore", &[Flag::IgnoreRules]),
+            (".gitmodules", &[]),
+            (".env", &[Flag::SensitiveName]),
+            (".github/workflows/ci.yml", &[Flag::RunsByItself]),
+            (".github/CODEOWNERS", &[]),
+            ("Jenkinsfile", &[Flag::RunsByItself]),
+            (".vscode/tasks.json", &[Flag::RunsByItself]),
+            ("venv/bin/activate.fish", &[Flag::RunsByItself]),
+            ("src/activate.rs", &[]),
+            ("lib/site-packages/a.pth", &[Flag::RunsByItself]),
+            (".cargo/config.toml", &[Flag::RunsByItself]),
+            ("tests/conftest.py", &[]),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(of(path), *expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn modes_links_and_removals_count() {
+        let plain = Subject {
+            path: Path::new("tool"),
+            kind: Some(EntryKind::File),
+            mode: 0o4755,
+            before: None,
+            after: None,
+            leads_outside: false,
+        };
+        assert_eq!(flags(&plain), [Flag::SetUid]);
+        let link = Subject { kind: Some(EntryKind::Link), mode: 0o777, leads_outside: true, ..plain };
+        assert_eq!(flags(&link), [Flag::LinkOutside]);
+        let hook_goes = Subject { path: Path::new(".git/hooks/pre-push"), kind: None, mode: 0, ..plain };
+        assert_eq!(flags(&hook_goes), [Flag::InsideGit]);
+        let hooks_link = Subject { path: Path::new(".git/hooks"), kind: Some(EntryKind::Link), ..plain };
+        assert_eq!(flags(&hooks_link), [Flag::GitHook]);
+        let config_link = Subject { path: Path::new(".git/config"), kind: Some(EntryKind::Link), ..plain };
+        assert_eq!(flags(&config_link), [Flag::GitConfigCommand]);
+        assert!(Flag::SetUid.forces_a_question() && !Flag::InsideGit.forces_a_question());
+    }
+}

@@ -1,0 +1,192 @@
+//! The folder that keeps one set of changes: `plan.json`, `state.json`, `siblings.json` and `slots/`.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::ChangesError;
+use super::plan::Sync;
+use crate::stamp::look_at;
+use crate::transfer::{self, Spot};
+
+pub(super) const PLAN: &str = "plan.json";
+pub(super) const STATE: &str = "state.json";
+/// Its presence says that a turn has begun and is not decided yet.
+pub(super) const NEXT_STATE: &str = "state.json.tmp";
+pub(super) const SIBLINGS: &str = "siblings.json";
+
+/// The open folder of one set of changes.
+#[derive(Debug)]
+pub(super) struct Folder {
+    handle: OwnedFd,
+    path: PathBuf,
+    pub(super) sync: Sync,
+}
+
+impl Folder {
+    /// Makes the folder with an empty `slots/`, for us alone.
+    pub(super) fn create(path: &Path) -> Result<Folder, ChangesError> {
+        let failed = |errno| ChangesError::kept("make the folder", errno);
+        match rustix::fs::mkdirat(CWD, path, Mode::RWXU) {
+            Err(Errno::NOENT) => {
+                make_parents(path)?;
+                rustix::fs::mkdirat(CWD, path, Mode::RWXU).map_err(failed)?;
+            }
+            made => made.map_err(failed)?,
+        }
+        let handle = open_dir(path).map_err(failed)?;
+        rustix::fs::mkdirat(&handle, "slots", Mode::RWXU).map_err(failed)?;
+        Ok(Folder { handle, path: path.to_owned(), sync: Sync::Process })
+    }
+
+    /// Opens the folder; one that is not there is gone.
+    pub(super) fn open(path: &Path) -> Result<Folder, ChangesError> {
+        match open_dir(path) {
+            Ok(handle) => Ok(Folder { handle, path: path.to_owned(), sync: Sync::Process }),
+            Err(Errno::NOENT | Errno::NOTDIR) => Err(ChangesError::Gone),
+            Err(errno) => Err(ChangesError::kept("open the folder", errno)),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+
+    pub(super) fn has(&self, name: &str) -> Result<bool, ChangesError> {
+        Ok(look_at(&self.handle, name).map_err(|errno| ChangesError::kept("look", errno))?.is_some())
+    }
+
+    /// Reads one of our files; `None` when it is not there.
+    pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ChangesError> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.handle, name, flags, Mode::empty()) {
+            Ok(file) => std::fs::File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(ChangesError::kept("open a file", errno)),
+        };
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut &file, &mut bytes)
+            .map_err(|source| ChangesError::Io { what: "read a file", source })?;
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| ChangesError::Corrupt { what: format!("{name}: {error}") })
+    }
+
+    /// Begins a file that will be published later; one that is already there is an `EEXIST`.
+    pub(super) fn begin(&self, name: &str) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)
+    }
+
+    /// Fills a file that was begun and puts it in place in one step.
+    pub(super) fn publish<T: Serialize>(
+        &self,
+        begun: OwnedFd,
+        from: &str,
+        to: &str,
+        value: &T,
+    ) -> Result<(), ChangesError> {
+        let bytes = serde_json::to_vec(value).map_err(|error| ChangesError::Corrupt { what: error.to_string() })?;
+        let mut file = std::fs::File::from(begun);
+        std::io::Write::write_all(&mut file, &bytes).map_err(|source| kept_io("write a file", source))?;
+        if self.sync == Sync::Disk {
+            file.sync_all().map_err(|source| kept_io("flush a file", source))?;
+        }
+        drop(file);
+        rustix::fs::renameat(&self.handle, from, &self.handle, to)
+            .map_err(|errno| ChangesError::kept("publish a file", errno))?;
+        self.flush()
+    }
+
+    /// Writes a whole file in one step; what an earlier, killed attempt left is replaced.
+    pub(super) fn write<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ChangesError> {
+        let temporary = format!("{name}.new");
+        let begun = match self.begin(&temporary) {
+            Err(Errno::EXIST) => {
+                self.unlink(&temporary)?;
+                self.begin(&temporary)
+            }
+            begun => begun,
+        };
+        let begun = begun.map_err(|errno| ChangesError::kept("write a file", errno))?;
+        self.publish(begun, &temporary, name, value)
+    }
+
+    pub(super) fn unlink(&self, name: &str) -> Result<(), ChangesError> {
+        match rustix::fs::unlinkat(&self.handle, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(ChangesError::kept("remove a file", errno)),
+        }
+    }
+
+    /// Flushes the folder itself, if that is wanted.
+    pub(super) fn flush(&self) -> Result<(), ChangesError> {
+        match self.sync {
+            Sync::Process => Ok(()),
+            Sync::Disk => rustix::fs::fsync(&self.handle).map_err(|errno| ChangesError::kept("flush", errno)),
+        }
+    }
+
+    /// Flushes the folder of the slots, if that is wanted.
+    pub(super) fn flush_slots(&self) -> Result<(), ChangesError> {
+        match self.sync {
+            Sync::Process => Ok(()),
+            Sync::Disk => {
+                let slots = rustix::fs::openat(&self.handle, "slots", dir_flags(), Mode::empty());
+                slots.and_then(rustix::fs::fsync).map_err(|errno| ChangesError::kept("flush", errno))
+            }
+        }
+    }
+
+    /// The name of a slot relative to this folder.
+    pub(super) fn slot_name(slot: usize) -> OsString {
+        OsString::from(format!("slots/{slot}"))
+    }
+
+    /// Removes what lies in a slot.
+    pub(super) fn empty_slot(&self, slot: usize) -> Result<(), ChangesError> {
+        transfer::remove(Spot { dir: self.handle(), name: &Folder::slot_name(slot) })
+            .map_err(|errno| ChangesError::kept("empty a slot", errno))
+    }
+
+    /// Removes the whole folder.
+    pub(super) fn remove(&self) -> Result<(), ChangesError> {
+        let failed = |errno| ChangesError::kept("remove the folder", errno);
+        let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            return Ok(());
+        };
+        let parent = open_dir(parent).map_err(failed)?;
+        transfer::remove(Spot { dir: parent.as_fd(), name }).map_err(failed)
+    }
+}
+
+fn dir_flags() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC
+}
+
+fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(CWD, path, dir_flags(), Mode::empty())
+}
+
+fn make_parents(path: &Path) -> Result<(), ChangesError> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(builder.recursive(true), 0o700);
+    builder.create(parent).map_err(|source| kept_io("make the folder", source))
+}
+
+fn kept_io(what: &'static str, source: std::io::Error) -> ChangesError {
+    match source.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(errno) => ChangesError::kept(what, errno),
+        None => ChangesError::Io { what, source },
+    }
+}

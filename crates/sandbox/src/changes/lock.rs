@@ -1,0 +1,59 @@
+//! One turn at a time in a workspace, whatever process it comes from.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::error::ChangesError;
+use crate::stamp::Seen;
+
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// Held while a workspace is changed; the kernel lets go of it when the process ends, however it ends.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _held: OwnedFd,
+}
+
+impl Lock {
+    /// Takes the lock of a workspace in `locks/` beside the folder that holds all changes.
+    pub(super) fn take(changes: BorrowedFd<'_>, workspace: &Seen, wait: Duration) -> Result<Lock, ChangesError> {
+        let failed = |errno| ChangesError::kept("lock the workspace", errno);
+        let file = open(changes, workspace).map_err(failed)?;
+        let mut deadline = None;
+        let mut pause = Duration::from_micros(200);
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Lock { _held: file }),
+                Err(Errno::WOULDBLOCK) => {}
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(failed(errno)),
+            }
+            let now = Instant::now();
+            if now >= *deadline.get_or_insert(now + wait) {
+                return Err(ChangesError::Busy);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+fn open(changes: BorrowedFd<'_>, workspace: &Seen) -> Result<OwnedFd, Errno> {
+    let name = format!("../../locks/{}-{}", workspace.stamp.dev, workspace.stamp.ino);
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::openat(changes, &name, flags, mode) {
+        Err(Errno::NOENT) => {
+            match rustix::fs::mkdirat(changes, "../../locks", Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+            rustix::fs::openat(changes, &name, flags, mode)
+        }
+        opened => opened,
+    }
+}

@@ -1,0 +1,193 @@
+//! After a crash: a half turn is put back, a decided one is finished.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::change::{ChangeState, Direction};
+use super::error::ChangesError;
+use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
+use super::lock::Lock;
+use super::plan::{Item, Plan, Rest, State};
+use super::sealed::{PATIENCE, open_root};
+use super::select::{can_turn, rank};
+use super::siblings::{self, Siblings};
+use super::swap::{self, Pair, PutBack};
+use super::turn::{Aside, Bench, Parents};
+use crate::root::Root;
+use crate::transfer::Spot;
+
+/// What a recovery found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Paths that had been swapped and are as before again.
+    pub rolled_back: Vec<String>,
+    /// Paths that somebody else has changed since; they were left alone, and what was there before the turn is still
+    /// kept in the slot.
+    pub conflicted: Vec<String>,
+    /// Paths that are committed.
+    pub committed: Vec<String>,
+}
+
+/// Makes a half turn whole or absent; does nothing where there is none.
+pub fn recover(dir: &Path) -> Result<Recovered, ChangesError> {
+    let mut folder = Folder::open(dir)?;
+    let plan: Plan = folder.read(PLAN)?.ok_or(ChangesError::Gone)?;
+    folder.sync = plan.sync;
+    let root = open_root(&plan)?;
+    let _lock = Lock::take(folder.handle(), root.seen(), PATIENCE)?;
+    let state = folder.read(STATE)?.unwrap_or_else(|| State::staged(&plan));
+    let (state, mut recovered) = heal(&folder, &root, &plan, state)?;
+    recovered.committed = plan
+        .items
+        .iter()
+        .zip(&state.items)
+        .filter(|(_, rest)| rest.state == ChangeState::Committed)
+        .map(|(item, _)| item.path.clone())
+        .collect();
+    Ok(recovered)
+}
+
+/// Removes a set of changes with everything it keeps, sealed or not; nothing there is fine.
+pub fn remove(dir: &Path) -> Result<(), ChangesError> {
+    match Folder::open(dir) {
+        Ok(folder) => folder.remove(),
+        Err(ChangesError::Gone) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Brings everything to rest; the workspace's lock is held.
+pub(super) fn heal(
+    folder: &Folder,
+    root: &Root,
+    plan: &Plan,
+    state: State,
+) -> Result<(State, Recovered), ChangesError> {
+    if state.items.len() != plan.items.len() {
+        return Err(ChangesError::Corrupt { what: format!("{STATE} does not fit {PLAN}") });
+    }
+    if state.is_unfinished() {
+        return Ok((siblings::finish(folder, root, plan, &state)?, Recovered::default()));
+    }
+    if folder.has(NEXT_STATE)? {
+        return roll_back(Bench { folder, root, plan, state: &state });
+    }
+    if let Some(left) = folder.read::<Siblings>(SIBLINGS)? {
+        siblings::clean(folder, root, plan, &left)?;
+    }
+    Ok((state, Recovered::default()))
+}
+
+/// Puts back whatever an undecided turn has swapped.
+pub(super) fn roll_back(bench: Bench<'_>) -> Result<(State, Recovered), ChangesError> {
+    let siblings: Siblings = bench.folder.read(SIBLINGS)?.unwrap_or_default();
+    let mut next = bench.state.clone();
+    let mut recovered = Recovered::default();
+    let mut parents = Parents::new(bench.root);
+    for index in order(bench) {
+        let item = &bench.plan.items[index];
+        match put_back(bench, &siblings, index, &mut parents)? {
+            PutBack::AtRest => {}
+            PutBack::Done => recovered.rolled_back.push(item.path.clone()),
+            PutBack::Conflict => recovered.conflicted.push(item.path.clone()),
+        }
+        refresh(item, &mut next.items[index], &mut parents)?;
+    }
+    bench.folder.unlink(SIBLINGS)?;
+    bench.folder.write(STATE, &next)?;
+    bench.folder.unlink(NEXT_STATE)?;
+    bench.folder.flush()?;
+    Ok((next, recovered))
+}
+
+/// The reverse of the order in which the items may have been swapped.
+///
+/// Only a commit touches what is not committed and only an undo touches what is, so each kind is put back in its own
+/// direction and the direction of the broken turn need not be known.
+fn order(bench: Bench<'_>) -> Vec<usize> {
+    let of = |direction| {
+        let mut list: Vec<usize> =
+            (0..bench.plan.items.len()).filter(|&index| can_turn(bench.state.items[index].state, direction)).collect();
+        list.sort_by_key(|&index| (rank(&bench.plan.items[index]), index));
+        list
+    };
+    of(Direction::Commit).into_iter().rev().chain(of(Direction::Undo)).collect()
+}
+
+fn put_back(
+    bench: Bench<'_>,
+    siblings: &Siblings,
+    index: usize,
+    parents: &mut Parents<'_>,
+) -> Result<PutBack, ChangesError> {
+    let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
+    let place = item.place()?;
+    let failed = |errno| ChangesError::at(&place, errno);
+    let name = place.name().ok_or(ChangesError::RootItself)?;
+    let parent = match parents.open(&place) {
+        Ok(parent) => Some(parent),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+        Err(errno) => return Err(failed(errno)),
+    };
+    if item.mode.is_some() {
+        let path = parent.map(|dir| Spot { dir, name });
+        return path.map_or(Ok(PutBack::Conflict), |path| put_back_mode(item, rest, path)).map_err(failed);
+    }
+    let sibling = siblings.of(index);
+    let aside = Aside::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
+    let aside = aside.spot();
+    let held = sibling.map_or(rest.slot, |sibling| sibling.copy);
+    let outcome = match parent {
+        // Before everything was copied nothing was swapped.
+        _ if sibling.is_some() && !siblings.ready => {
+            crate::transfer::remove(aside).map_err(failed)?;
+            return Ok(PutBack::AtRest);
+        }
+        Some(dir) => swap::put_back(Pair { aside, path: Spot { dir, name } }, held.as_ref(), rest.path.as_ref())
+            .map_err(failed)?,
+        None => still_aside(aside, held.as_ref()).map_err(failed)?,
+    };
+    if sibling.is_some() {
+        siblings::put_away(bench.folder, aside, item, held.as_ref()).map_err(failed)?;
+    }
+    Ok(outcome)
+}
+
+/// Without its folder a path cannot hold anything of ours.
+fn still_aside(aside: Spot<'_>, held: Option<&crate::stamp::Seen>) -> Result<PutBack, Errno> {
+    let same = match (aside.look()?, held) {
+        (Some(found), Some(held)) => found.is(held),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    Ok(if same { PutBack::AtRest } else { PutBack::Conflict })
+}
+
+fn put_back_mode(item: &Item, rest: &Rest, path: Spot<'_>) -> Result<PutBack, Errno> {
+    let Some(before) = &rest.path else { return Ok(PutBack::AtRest) };
+    let Some(now) = path.look()? else { return Ok(PutBack::Conflict) };
+    if now.is_unchanged(before) {
+        return Ok(PutBack::AtRest);
+    }
+    let direction = if rest.state == ChangeState::Committed { Direction::Undo } else { Direction::Commit };
+    let mut turned = *before;
+    turned.stamp.mode = (before.stamp.mode & !0o7777) | item.mode_towards(direction).unwrap_or_default();
+    if swap::change_mode(path, &turned, before.stamp.mode)? { Ok(PutBack::Done) } else { Ok(PutBack::Conflict) }
+}
+
+/// Renames and changes of mode move an entry's ctime: what is otherwise untouched gets its new stamp.
+fn refresh(item: &Item, rest: &mut Rest, parents: &mut Parents<'_>) -> Result<(), ChangesError> {
+    let Some(before) = &rest.path else { return Ok(()) };
+    let place = item.place()?;
+    let (Ok(dir), Some(name)) = (parents.open(&place), place.name()) else { return Ok(()) };
+    let now = Spot { dir, name }.look().map_err(|errno| ChangesError::at(&place, errno))?;
+    if let Some(now) = now.filter(|now| now.is_unchanged(before)) {
+        rest.path = Some(now);
+    }
+    Ok(())
+}
+
+/// Does not wait for a lock that somebody holds: whoever holds it heals.
+pub(super) const NO_WAIT: Duration = Duration::ZERO;

@@ -1,0 +1,194 @@
+//! A sealed set of changes: shown, committed, undone, discarded.
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::change::{Change, ChangeKind, ChangeState, Direction, Selection};
+use super::check::check;
+use super::error::ChangesError;
+use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
+use super::lock::Lock;
+use super::plan::{Plan, State};
+use super::recover::{NO_WAIT, heal};
+use super::select::select;
+use super::show::reversed;
+use super::turn::{Bench, turn};
+use crate::place::read_shown_name;
+use crate::root::Root;
+use crate::transfer::Spot;
+
+/// How long a turn waits for another one in the same workspace.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A sealed set of changes, opened by any process.
+#[derive(Debug)]
+pub struct Changes {
+    pub(super) folder: Folder,
+    pub(super) plan: Plan,
+    pub(super) state: State,
+    root: Option<Arc<Root>>,
+    root_path: PathBuf,
+    patience: Duration,
+}
+
+impl Changes {
+    pub(super) fn new(folder: Folder, plan: Plan, state: State, root: Option<Arc<Root>>) -> Changes {
+        let root_path = PathBuf::from(std::ffi::OsString::from_vec(crate::place::read_shown(&plan.root)));
+        Changes { folder, plan, state, root, root_path, patience: PATIENCE }
+    }
+
+    /// Opens sealed changes; a half turn that nobody is working on is healed first.
+    pub fn open(dir: &Path) -> Result<Changes, ChangesError> {
+        let mut folder = Folder::open(dir)?;
+        let plan: Plan = folder.read(PLAN)?.ok_or(ChangesError::Gone)?;
+        folder.sync = plan.sync;
+        let state = folder.read(STATE)?.unwrap_or_else(|| State::staged(&plan));
+        let mut changes = Changes::new(folder, plan, state, None);
+        if changes.is_half_turned()? {
+            changes.heal_if_free()?;
+        }
+        Ok(changes)
+    }
+
+    /// Waits at most this long for another turn in the same workspace.
+    pub fn waiting(mut self, patience: Duration) -> Changes {
+        self.patience = patience;
+        self
+    }
+
+    /// Every changed path, in path order.
+    pub fn list(&self) -> Vec<Change> {
+        (0..self.plan.items.len()).flat_map(|index| self.changes_of(index)).collect()
+    }
+
+    /// The workspace that the changes belong to.
+    pub fn root_path(&self) -> &Path {
+        &self.root_path
+    }
+
+    /// Commits or undoes the chosen changes, all or none; gives those that were turned.
+    pub fn turn(&mut self, direction: Direction, paths: Selection<'_>) -> Result<Vec<Change>, ChangesError> {
+        let root = self.root()?;
+        let _lock = Lock::take(self.folder.handle(), root.seen(), self.patience)?;
+        self.refresh(&root)?;
+        let mut chosen = select(&self.plan, &self.state, direction, paths)?;
+        if chosen.is_empty() {
+            return Ok(Vec::new());
+        }
+        check(&self.folder, &root, &self.plan, &self.state, &chosen)?;
+        let bench = Bench { folder: &self.folder, root: &root, plan: &self.plan, state: &self.state };
+        self.state = turn(bench, direction, &chosen)?;
+        chosen.sort_unstable();
+        Ok(chosen.into_iter().flat_map(|index| self.changes_of(index)).collect())
+    }
+
+    /// What a turn would do, and whether it could; touches nothing. An undo is shown from its own side.
+    pub fn preview_turn(&self, direction: Direction, paths: Selection<'_>) -> Result<Vec<Change>, ChangesError> {
+        let root = match &self.root {
+            Some(root) => Arc::clone(root),
+            None => Arc::new(open_root(&self.plan)?),
+        };
+        let state = self.folder.read(STATE)?.unwrap_or_else(|| self.state.clone());
+        let mut chosen = select(&self.plan, &state, direction, paths)?;
+        check(&self.folder, &root, &self.plan, &state, &chosen)?;
+        chosen.sort_unstable();
+        let changes =
+            chosen.into_iter().flat_map(|index| self.plan.items[index].changes(index, state.items[index].state));
+        Ok(match direction {
+            Direction::Commit => changes.collect(),
+            Direction::Undo => changes.map(|change| self.inverted(change)).collect(),
+        })
+    }
+
+    /// Throws away what is staged and was never committed; what was undone can still be committed again.
+    pub fn discard(&mut self) -> Result<(), ChangesError> {
+        let root = self.root()?;
+        let _lock = Lock::take(self.folder.handle(), root.seen(), self.patience)?;
+        self.refresh(&root)?;
+        let staged: Vec<usize> =
+            (0..self.plan.items.len()).filter(|&index| self.state.items[index].state == ChangeState::Staged).collect();
+        let mut next = self.state.clone();
+        for &index in &staged {
+            next.items[index].state = ChangeState::Discarded;
+        }
+        self.folder.write(STATE, &next)?;
+        for index in staged {
+            self.empty_slot(index)?;
+        }
+        self.state = next;
+        Ok(())
+    }
+
+    /// Empties a slot, unless it holds something that we did not put there.
+    fn empty_slot(&self, index: usize) -> Result<(), ChangesError> {
+        let slot = self.plan.items[index].slot;
+        let name = Folder::slot_name(slot);
+        let found = Spot { dir: self.folder.handle(), name: &name }
+            .look()
+            .map_err(|errno| ChangesError::kept("look into a slot", errno))?;
+        match (&self.state.items[index].slot, found) {
+            (Some(ours), Some(found)) if found.is(ours) => self.folder.empty_slot(slot),
+            (Some(_) | None, Some(_) | None) => Ok(()),
+        }
+    }
+
+    /// Takes over what other processes have done since; the lock is held.
+    fn refresh(&mut self, root: &Root) -> Result<(), ChangesError> {
+        if let Some(state) = self.folder.read(STATE)? {
+            self.state = state;
+        }
+        if self.is_half_turned()? {
+            let (state, _) = heal(&self.folder, root, &self.plan, self.state.clone())?;
+            self.state = state;
+        }
+        Ok(())
+    }
+
+    fn is_half_turned(&self) -> Result<bool, ChangesError> {
+        Ok(self.folder.has(NEXT_STATE)? || self.folder.has(SIBLINGS)?)
+    }
+
+    fn heal_if_free(&mut self) -> Result<(), ChangesError> {
+        // Without the workspace there is nothing to heal, but the changes can still be listed.
+        let Ok(root) = self.root() else { return Ok(()) };
+        match Lock::take(self.folder.handle(), root.seen(), NO_WAIT) {
+            Ok(_lock) => self.refresh(&root),
+            Err(ChangesError::Busy) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The workspace, opened on first use.
+    pub(super) fn root(&mut self) -> Result<Arc<Root>, ChangesError> {
+        if let Some(root) = &self.root {
+            return Ok(Arc::clone(root));
+        }
+        let root = Arc::new(open_root(&self.plan)?);
+        self.root = Some(Arc::clone(&root));
+        Ok(root)
+    }
+
+    fn changes_of(&self, index: usize) -> Vec<Change> {
+        self.plan.items[index].changes(index, self.state.items[index].state)
+    }
+
+    fn inverted(&self, change: Change) -> Change {
+        let was_there = self.plan.items[change.unit].before.is_some();
+        let kind = match change.kind {
+            ChangeKind::Created => ChangeKind::Deleted,
+            ChangeKind::Deleted => ChangeKind::Created,
+            ChangeKind::Link if !was_there => ChangeKind::Deleted,
+            kind @ (ChangeKind::Changed | ChangeKind::Mode | ChangeKind::Link | ChangeKind::Renamed) => kind,
+        };
+        let diff = change.diff.as_deref().map(reversed);
+        Change { kind, diff, added: change.removed, removed: change.added, ..change }
+    }
+}
+
+/// Opens the workspace of a plan, if it is still the same folder.
+pub(super) fn open_root(plan: &Plan) -> Result<Root, ChangesError> {
+    let root = Root::open(Path::new(&read_shown_name(&plan.root)), &[]).map_err(|_| ChangesError::OtherWorkspace)?;
+    if root.seen().is(&plan.root_seen) { Ok(root) } else { Err(ChangesError::OtherWorkspace) }
+}

@@ -1,0 +1,215 @@
+//! Swapping where the workspace lies on another filesystem than the slots.
+//!
+//! No rename crosses filesystems, so what lies in a slot is first copied beside its path as `.haft-<tag>-<slot>`.
+//! `siblings.json` names every sibling before it is made and, once all are made, what they are; only then is anything
+//! swapped. After the turn is decided, what was displaced is copied into the slots and the siblings are removed.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::error::ChangesError;
+use super::folder::{Folder, SIBLINGS, STATE};
+use super::plan::{Item, Plan, Rest, State};
+use super::turn::Bench;
+use crate::beneath::{self, Links};
+use crate::error::PathError;
+use crate::place::Place;
+use crate::root::Root;
+use crate::stamp::{Seen, look, look_at};
+use crate::transfer::{self, Spot};
+
+/// All siblings of one turn, by the index of their item.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Siblings {
+    /// Whether all copies are made; before that nothing has been swapped.
+    pub(super) ready: bool,
+    pub(super) list: BTreeMap<usize, Sibling>,
+}
+
+/// One sibling.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Sibling {
+    /// The folder it lies in, as it is shown.
+    pub(super) folder: String,
+    /// The copy of what lay in the slot; nothing when the slot was empty.
+    pub(super) copy: Option<Seen>,
+}
+
+impl Siblings {
+    pub(super) fn of(&self, index: usize) -> Option<&Sibling> {
+        self.list.get(&index)
+    }
+}
+
+/// Makes the siblings of all chosen items whose path is on another filesystem than their slot.
+pub(super) fn prepare(bench: Bench<'_>, chosen: &[usize]) -> Result<Siblings, ChangesError> {
+    let mut siblings = Siblings { ready: false, list: find_homes(bench, chosen)? };
+    if siblings.list.is_empty() {
+        return Ok(siblings);
+    }
+    bench.folder.write(SIBLINGS, &siblings)?;
+    for (&index, sibling) in &mut siblings.list {
+        let item = &bench.plan.items[index];
+        if bench.state.items[index].slot.is_none() {
+            continue;
+        }
+        let failed = |errno| ChangesError::at(&item.path, errno);
+        let (folder, name) = open(bench.root, bench.plan, item, &sibling.folder)?;
+        let to = Spot { dir: folder.as_fd(), name: &name };
+        let slot = Folder::slot_name(item.slot);
+        transfer::copy(Spot { dir: bench.folder.handle(), name: &slot }, to).map_err(failed)?;
+        sibling.copy = to.look().map_err(failed)?;
+    }
+    siblings.ready = true;
+    bench.folder.write(SIBLINGS, &siblings)?;
+    Ok(siblings)
+}
+
+/// Finds out which items need a sibling, and in which folder it can lie.
+fn find_homes(bench: Bench<'_>, chosen: &[usize]) -> Result<BTreeMap<usize, Sibling>, ChangesError> {
+    let slots = look_at(bench.folder.handle(), "slots")
+        .and_then(|seen| seen.ok_or(Errno::NOENT))
+        .map_err(|errno| ChangesError::kept("look at the slots", errno))?;
+    let mut list = BTreeMap::new();
+    let mut planned = None;
+    let mut last: Option<(Place, Option<String>)> = None;
+    for &index in chosen.iter().filter(|&&index| bench.plan.items[index].mode.is_none()) {
+        let parent = bench.plan.items[index].place()?.parent().unwrap_or_else(Place::root);
+        if last.as_ref().is_none_or(|(place, _)| *place != parent) {
+            let home = if parent.is_root() && bench.root.seen().shares_mount(&slots) {
+                None
+            } else {
+                let all = || bench.plan.items.iter().map(|item| item.path.clone()).collect();
+                find_home(bench.root, &parent, &slots, planned.get_or_insert_with(all))?
+            };
+            last = Some((parent, home));
+        }
+        if let Some((_, Some(folder))) = &last {
+            list.insert(index, Sibling { folder: folder.clone(), copy: None });
+        }
+    }
+    Ok(list)
+}
+
+/// The folder for siblings of entries of `parent`; `None` when the slots are on the same mount.
+///
+/// It must exist before and after the turn and stay writable, so folders that the plan touches are passed over.
+fn find_home(
+    root: &Root,
+    parent: &Place,
+    slots: &Seen,
+    planned: &HashSet<String>,
+) -> Result<Option<String>, ChangesError> {
+    let mut mount: Option<Seen> = None;
+    let mut deepest = None;
+    let mut next = Some(parent.clone());
+    while let Some(place) = next {
+        match beneath::open_folder(root.handle(), place.for_kernel(), Links::Refuse).and_then(look) {
+            Ok(seen) if mount.is_none() && seen.shares_mount(slots) => return Ok(None),
+            Ok(seen) => {
+                let shown = place.to_string();
+                let same = mount.get_or_insert(seen).shares_mount(&seen);
+                if same && (place.is_root() || !planned.contains(&shown)) {
+                    return Ok(Some(shown));
+                }
+                deepest.get_or_insert(shown);
+            }
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(ChangesError::at(&place, errno)),
+        }
+        next = place.parent();
+    }
+    Ok(deepest)
+}
+
+/// Opens the folder of a sibling and gives the sibling's name.
+pub(super) fn open(root: &Root, plan: &Plan, item: &Item, folder: &str) -> Result<(OwnedFd, OsString), ChangesError> {
+    let place = Place::from_shown(folder).map_err(|error| ChangesError::Corrupt { what: error.to_string() })?;
+    Ok((root.open_real_folder(&place)?, OsString::from(format!(".haft-{}-{}", plan.tag, item.slot))))
+}
+
+/// Brings what a decided turn has displaced into the slots and removes the siblings.
+pub(super) fn finish(folder: &Folder, root: &Root, plan: &Plan, state: &State) -> Result<State, ChangesError> {
+    let siblings: Siblings = folder.read(SIBLINGS)?.unwrap_or_default();
+    let mut next = state.clone();
+    for (index, rest) in next.items.iter_mut().enumerate().filter(|(_, rest)| rest.in_sibling) {
+        bring_home(folder, root, (plan, &plan.items[index]), (siblings.of(index), rest))?;
+    }
+    folder.flush_slots()?;
+    folder.write(STATE, &next)?;
+    clean(folder, root, plan, &siblings)?;
+    Ok(next)
+}
+
+fn bring_home(
+    folder: &Folder,
+    root: &Root,
+    (plan, item): (&Plan, &Item),
+    (sibling, rest): (Option<&Sibling>, &mut Rest),
+) -> Result<(), ChangesError> {
+    rest.in_sibling = false;
+    rest.copied = true;
+    let Some(displaced) = rest.slot else { return folder.empty_slot(item.slot) };
+    let failed = |errno| ChangesError::kept("keep what was displaced", errno);
+    let Some((dir, name)) = open_if_there(root, plan, item, sibling)? else { return Ok(()) };
+    let from = Spot { dir: dir.as_fd(), name: &name };
+    // Somebody has taken it away: a later undo will find nothing and say so.
+    if !from.look().map_err(failed)?.is_some_and(|found| found.is(&displaced)) {
+        return Ok(());
+    }
+    rest.slot = keep(folder, from, item.slot, &Folder::slot_name(item.slot)).map_err(failed)?;
+    Ok(())
+}
+
+/// Copies an entry into the slots under a name, replacing what is there only once the copy is whole.
+fn keep(folder: &Folder, from: Spot<'_>, slot: usize, name: &OsString) -> Result<Option<Seen>, Errno> {
+    let fresh = OsString::from(format!("slots/{slot}.new"));
+    let to = Spot { dir: folder.handle(), name: &fresh };
+    transfer::remove(to)?;
+    transfer::copy(from, to)?;
+    let kept = Spot { dir: folder.handle(), name };
+    transfer::remove(kept)?;
+    rustix::fs::renameat_with(to.dir, Path::new(to.name), kept.dir, Path::new(kept.name), RenameFlags::NOREPLACE)?;
+    kept.look()
+}
+
+/// Removes a sibling after its swap was put back; what is not our own copy is kept beside the slot.
+pub(super) fn put_away(folder: &Folder, from: Spot<'_>, item: &Item, copy: Option<&Seen>) -> Result<(), Errno> {
+    let Some(found) = from.look()? else { return Ok(()) };
+    if !copy.is_some_and(|copy| found.is(copy)) {
+        keep(folder, from, item.slot, &OsString::from(format!("slots/{}.kept", item.slot)))?;
+    }
+    transfer::remove(from)
+}
+
+/// Removes every sibling and the list of them.
+pub(super) fn clean(folder: &Folder, root: &Root, plan: &Plan, siblings: &Siblings) -> Result<(), ChangesError> {
+    for (&index, sibling) in &siblings.list {
+        let item = plan.items.get(index).ok_or_else(|| ChangesError::Corrupt { what: SIBLINGS.to_owned() })?;
+        if let Some((dir, name)) = open_if_there(root, plan, item, Some(sibling))? {
+            transfer::remove(Spot { dir: dir.as_fd(), name: &name })
+                .map_err(|errno| ChangesError::at(&item.path, errno))?;
+        }
+    }
+    folder.unlink(SIBLINGS)
+}
+
+fn open_if_there(
+    root: &Root,
+    plan: &Plan,
+    item: &Item,
+    sibling: Option<&Sibling>,
+) -> Result<Option<(OwnedFd, OsString)>, ChangesError> {
+    let Some(sibling) = sibling else { return Ok(None) };
+    match open(root, plan, item, &sibling.folder) {
+        Ok(found) => Ok(Some(found)),
+        Err(ChangesError::Path(PathError::NotFound { .. } | PathError::NotDirectory { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

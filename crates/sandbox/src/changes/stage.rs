@@ -1,0 +1,80 @@
+//! Putting new things into slots.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::error::ChangesError;
+use super::folder::Folder;
+use super::plan::Sync;
+use crate::stamp::{Seen, look, look_at};
+use crate::transfer::keep_owner_of;
+
+/// Makes a file in a slot; it takes owner and mode of `like`, or what the umask leaves.
+pub(super) fn file(folder: &Folder, slot: usize, content: &[u8], like: Option<&Seen>) -> Result<Seen, ChangesError> {
+    make_file(folder, slot, content, like).map_err(|errno| ChangesError::kept("stage a file", errno))
+}
+
+fn make_file(folder: &Folder, slot: usize, content: &[u8], like: Option<&Seen>) -> Result<Seen, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mode = like.map_or(0o666, |like| like.stamp.mode & 0o777);
+    let name = Folder::slot_name(slot);
+    let file = rustix::fs::openat(folder.handle(), Path::new(&name), flags, Mode::from_raw_mode(mode))?;
+    write_all(&file, content)?;
+    if folder.sync == Sync::Disk {
+        rustix::fs::fsync(&file)?;
+    }
+    let seen = look(&file)?;
+    let Some(like) = like else { return Ok(seen) };
+    if seen.owner == like.owner && seen.stamp.mode == like.stamp.mode {
+        return Ok(seen);
+    }
+    // The owner first: changing it takes the set-uid bit away.
+    if seen.owner != like.owner {
+        keep_owner_of(&file, like);
+    }
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(like.stamp.mode & 0o7777))?;
+    look(&file)
+}
+
+fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<(), Errno> {
+    while !content.is_empty() {
+        match rustix::io::write(file, content) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(written) => content = &content[written..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Makes an empty folder in a slot, with what the umask leaves of all permissions.
+pub(super) fn folder(folder: &Folder, slot: usize) -> Result<Seen, ChangesError> {
+    let name = Folder::slot_name(slot);
+    rustix::fs::mkdirat(folder.handle(), Path::new(&name), Mode::from_raw_mode(0o777))
+        .and_then(|()| look_again(folder, slot))
+        .map_err(|errno| ChangesError::kept("stage a folder", errno))
+}
+
+/// Makes a link in a slot.
+pub(super) fn link(folder: &Folder, slot: usize, target: &Path) -> Result<Seen, ChangesError> {
+    let name = Folder::slot_name(slot);
+    rustix::fs::symlinkat(target, folder.handle(), Path::new(&name))
+        .and_then(|()| look_again(folder, slot))
+        .map_err(|errno| ChangesError::kept("stage a link", errno))
+}
+
+/// Changes the permissions of what lies in a slot.
+pub(super) fn mode(folder: &Folder, slot: usize, mode: u32) -> Result<Seen, ChangesError> {
+    let name = Folder::slot_name(slot);
+    rustix::fs::chmodat(folder.handle(), Path::new(&name), Mode::from_raw_mode(mode), AtFlags::empty())
+        .and_then(|()| look_again(folder, slot))
+        .map_err(|errno| ChangesError::kept("stage a mode", errno))
+}
+
+fn look_again(folder: &Folder, slot: usize) -> Result<Seen, Errno> {
+    look_at(folder.handle(), Folder::slot_name(slot))?.ok_or(Errno::NOENT)
+}

@@ -1,0 +1,143 @@
+//! Swapping what lies aside with what lies at a path, and putting it back without losing anybody's edit.
+
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use crate::beneath;
+use crate::stamp::{EntryKind, Seen, look};
+use crate::transfer::Spot;
+
+/// How often something newer is put back at a path that somebody keeps writing.
+const TRIES: usize = 100;
+
+/// The two ends of a swap.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub(super) aside: Spot<'a>,
+    pub(super) path: Spot<'a>,
+}
+
+/// How putting back ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PutBack {
+    /// Nothing had been swapped.
+    AtRest,
+    /// It was swapped and is back.
+    Done,
+    /// Somebody else has changed the path; their work was left there.
+    Conflict,
+}
+
+/// Swaps once, by one rename.
+pub(super) fn swap(pair: Pair<'_>, aside: Option<&Seen>, path: Option<&Seen>) -> Result<(), Errno> {
+    match (aside, path) {
+        (Some(_), None) => rename(pair.aside, pair.path, RenameFlags::NOREPLACE),
+        (Some(_), Some(_)) => rename(pair.aside, pair.path, RenameFlags::EXCHANGE),
+        (None, Some(_)) => rename(pair.path, pair.aside, RenameFlags::NOREPLACE),
+        (None, None) => Ok(()),
+    }
+}
+
+/// Undoes a swap if it has happened. `aside` and `path` say what lay there before it.
+pub(super) fn put_back(pair: Pair<'_>, aside: Option<&Seen>, path: Option<&Seen>) -> Result<PutBack, Errno> {
+    match (aside, path) {
+        (Some(ours), None) => take_out(pair, ours),
+        (Some(ours), Some(_)) => exchange_back(pair, ours),
+        (None, Some(_)) => put_in(pair),
+        (None, None) => Ok(PutBack::AtRest),
+    }
+}
+
+/// What was put where nothing was is taken out again, if it is still what was put there.
+fn take_out(pair: Pair<'_>, ours: &Seen) -> Result<PutBack, Errno> {
+    if let Some(found) = pair.aside.look()? {
+        if found.is(ours) && is_as_staged(pair.aside, &found)? {
+            return Ok(PutBack::AtRest);
+        }
+        // An earlier attempt was stopped while it held somebody's work: give it back.
+        return give_back(pair);
+    }
+    if !pair.path.look()?.is_some_and(|found| found.is_unchanged(ours)) {
+        return Ok(PutBack::Conflict);
+    }
+    rename(pair.path, pair.aside, RenameFlags::NOREPLACE)?;
+    match pair.aside.look()? {
+        Some(taken) if taken.is_unchanged(ours) && is_as_staged(pair.aside, &taken)? => Ok(PutBack::Done),
+        Some(_) | None => give_back(pair),
+    }
+}
+
+fn give_back(pair: Pair<'_>) -> Result<PutBack, Errno> {
+    match rename(pair.aside, pair.path, RenameFlags::NOREPLACE) {
+        Ok(()) | Err(Errno::EXIST | Errno::NOENT) => Ok(PutBack::Conflict),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A staged folder is empty; entries in it are somebody else's.
+fn is_as_staged(spot: Spot<'_>, seen: &Seen) -> Result<bool, Errno> {
+    Ok(seen.kind() != EntryKind::Directory || is_empty(spot)?)
+}
+
+/// Whether a folder has no entries.
+pub(super) fn is_empty(spot: Spot<'_>) -> Result<bool, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat(spot.dir, Path::new(spot.name), flags, Mode::empty())?;
+    Ok(beneath::names(&folder)?.is_empty())
+}
+
+fn exchange_back(pair: Pair<'_>, ours: &Seen) -> Result<PutBack, Errno> {
+    let Some(mut held) = pair.aside.look()? else { return Ok(PutBack::Conflict) };
+    if held.is(ours) {
+        return Ok(PutBack::AtRest);
+    }
+    if !pair.path.look()?.is_some_and(|found| found.is_unchanged(ours)) {
+        return Ok(PutBack::Conflict);
+    }
+    let mut expected = *ours;
+    for attempt in 0..TRIES {
+        match rename(pair.aside, pair.path, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            // Somebody has removed the path: that is the newest word about it.
+            Err(Errno::NOENT) => return Ok(PutBack::Conflict),
+            Err(errno) => return Err(errno),
+        }
+        let Some(taken) = pair.aside.look()? else { return Ok(PutBack::Conflict) };
+        if taken.is_unchanged(&expected) {
+            return Ok(if attempt == 0 { PutBack::Done } else { PutBack::Conflict });
+        }
+        // Something newer lay at the path. It goes back there, and what was just put there comes out again.
+        expected = std::mem::replace(&mut held, taken);
+    }
+    Ok(PutBack::Conflict)
+}
+
+/// What was taken away is put back, unless something new is there.
+fn put_in(pair: Pair<'_>) -> Result<PutBack, Errno> {
+    if pair.aside.look()?.is_none() {
+        return Ok(PutBack::AtRest);
+    }
+    match rename(pair.aside, pair.path, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(PutBack::Done),
+        Err(Errno::EXIST | Errno::NOENT) => Ok(PutBack::Conflict),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Changes the permission bits of a path that is still the entry that was seen.
+pub(super) fn change_mode(spot: Spot<'_>, expected: &Seen, mode: u32) -> Result<bool, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let entry = rustix::fs::openat(spot.dir, Path::new(spot.name), flags, Mode::empty())?;
+    let seen = look(&entry)?;
+    if !seen.is_unchanged(expected) {
+        return Ok(false);
+    }
+    beneath::chmod(&entry, Mode::from_raw_mode(mode & 0o7777))?;
+    Ok(true)
+}
+
+fn rename(from: Spot<'_>, to: Spot<'_>, flags: RenameFlags) -> Result<(), Errno> {
+    rustix::fs::renameat_with(from.dir, Path::new(from.name), to.dir, Path::new(to.name), flags)
+}

@@ -1,0 +1,157 @@
+//! Reading: files, entries and folders beneath the root.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::beneath::{self, Links};
+use crate::error::PathError;
+use crate::place::Place;
+use crate::root::Root;
+use crate::sensitive::{fold, is_sensitive_name};
+use crate::stamp::{EntryKind, Meta, Seen, look, look_at};
+
+/// How many names are offered for a missing one.
+const SUGGESTIONS: usize = 3;
+/// How many names of a folder are compared with a missing one.
+const COMPARED: usize = 10_000;
+/// How alike two names must be, from 0 to 1.
+const ALIKE: f64 = 0.6;
+
+/// A regular file that was opened for reading.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// The open file.
+    pub file: File,
+    /// What it was when it was opened.
+    pub meta: Meta,
+    /// Where it really is, links resolved.
+    pub place: Place,
+}
+
+/// One entry of a folder.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: OsString,
+    /// What it is; links are not followed.
+    pub meta: Meta,
+    /// What it points to, if it is a link.
+    pub target: Option<PathBuf>,
+}
+
+impl Root {
+    /// Opens a regular file for reading, following links that stay inside.
+    pub fn open_file(&self, place: &Place) -> Result<OpenFile, PathError> {
+        self.refuse_sensitive(place, place)?;
+        // Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let (fd, resolved) = self.open_resolved(place, flags).map_err(|error| self.with_nearest(error, place))?;
+        let seen = look(&fd).map_err(|errno| PathError::from_errno(place, errno))?;
+        self.refuse_sensitive(&resolved, place)?;
+        match seen.kind() {
+            EntryKind::File => {}
+            EntryKind::Directory => return Err(PathError::IsDirectory { path: place.to_string() }),
+            kind @ (EntryKind::Link | EntryKind::Fifo | EntryKind::Socket | EntryKind::Device) => {
+                return Err(PathError::NotRegular { path: place.to_string(), what: kind.described() });
+            }
+        }
+        self.refuse_protected_at(&seen, &resolved, place)?;
+        self.refuse_twin(&seen, &resolved, place)?;
+        Ok(OpenFile { file: File::from(fd), meta: seen.meta(), place: resolved })
+    }
+
+    /// The entry itself, links not followed; `None` when nothing is there.
+    pub fn meta(&self, place: &Place) -> Result<Option<Meta>, PathError> {
+        let failed = |errno| PathError::from_errno(place, errno);
+        let (Some(parent), Some(name)) = (place.parent(), place.name()) else {
+            return look(self.handle()).map(|seen| Some(seen.meta())).map_err(failed);
+        };
+        let folder = match beneath::open_folder(self.handle(), parent.for_kernel(), Links::Follow) {
+            Ok(folder) => folder,
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(failed(errno)),
+        };
+        Ok(look_at(&folder, Path::new(name)).map_err(failed)?.map(|seen| seen.meta()))
+    }
+
+    /// One folder's entries, unsorted, links not followed.
+    pub fn list(&self, place: &Place) -> Result<Vec<Entry>, PathError> {
+        let failed = |errno| PathError::from_errno(place, errno);
+        self.refuse_sensitive(place, place)?;
+        let (folder, resolved) = self
+            .open_resolved(place, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)
+            .map_err(|error| self.with_nearest(error, place))?;
+        self.refuse_sensitive(&resolved, place)?;
+        self.refuse_protected_at(&look(&folder).map_err(failed)?, &resolved, place)?;
+        let mut entries = Vec::new();
+        for name in beneath::names(&folder).map_err(failed)? {
+            // An entry that vanished since its name was read is not an entry any more.
+            let Some(seen) = look_at(&folder, &name).map_err(failed)? else { continue };
+            let target = if seen.kind() == EntryKind::Link { read_link(&folder, &name) } else { None };
+            entries.push(Entry { name, meta: seen.meta(), target });
+        }
+        Ok(entries)
+    }
+
+    /// Existing paths whose name is like that of a missing one, best first.
+    pub fn nearest(&self, place: &Place) -> Vec<String> {
+        let (Some(parent), Some(name)) = (place.parent(), place.name()) else { return Vec::new() };
+        if self.refuse_sensitive(&parent, place).is_err() {
+            return Vec::new();
+        }
+        let Ok((folder, _)) = self.open_resolved(&parent, OFlags::RDONLY | OFlags::DIRECTORY) else {
+            return Vec::new();
+        };
+        let wanted = fold(name);
+        let mut alike: Vec<(f64, OsString)> = beneath::names(&folder)
+            .unwrap_or_default()
+            .into_iter()
+            .take(COMPARED)
+            .map(|name| (likeness(&wanted, &name), name))
+            .filter(|(likeness, _)| *likeness >= ALIKE)
+            .collect();
+        alike.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+        alike.into_iter().take(SUGGESTIONS).map(|(_, name)| parent.join(name).to_string()).collect()
+    }
+
+    fn with_nearest(&self, error: PathError, place: &Place) -> PathError {
+        if matches!(error, PathError::NotFound { .. }) {
+            return PathError::NotFound { path: place.to_string(), nearest: self.nearest(place) };
+        }
+        error
+    }
+
+    /// Refuses a file that is also reachable by a sensitive name beside it or in the workspace folder.
+    pub(crate) fn refuse_twin(&self, seen: &Seen, resolved: &Place, typed: &Place) -> Result<(), PathError> {
+        if seen.links < 2 || seen.kind() == EntryKind::Directory {
+            return Ok(());
+        }
+        for folder in [resolved.parent().unwrap_or_else(Place::root), Place::root()] {
+            let open =
+                beneath::open(self.handle(), folder.for_kernel(), OFlags::RDONLY | OFlags::DIRECTORY, Links::Refuse);
+            // A folder that cannot be listed hides whether there is a twin; then the answer is no.
+            let names = open.and_then(|open| Ok((beneath::names(&open)?, open)));
+            let (names, open) = names.map_err(|_| PathError::Sensitive { path: typed.to_string() })?;
+            let secret = names.iter().filter(|name| is_sensitive_name(name));
+            if secret.filter_map(|name| look_at(&open, name).ok().flatten()).any(|twin| twin.is(seen)) {
+                return Err(PathError::Sensitive { path: typed.to_string() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a link in an open folder points to.
+pub(crate) fn read_link(folder: impl AsFd, name: &OsStr) -> Option<PathBuf> {
+    let target = rustix::fs::readlinkat(folder, Path::new(name), Vec::new()).ok()?;
+    Some(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
+
+fn likeness(wanted: &str, name: &OsStr) -> f64 {
+    strsim::normalized_damerau_levenshtein(wanted, &fold(name))
+}

@@ -1,0 +1,223 @@
+//! The folder that every path is opened beneath, and how what was typed becomes a place in it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::beneath::{self, Links};
+use crate::error::PathError;
+use crate::place::{self, Place};
+use crate::sensitive::is_sensitive;
+use crate::stamp::{EntryKind, Seen, look, look_at};
+
+/// A folder that every path is opened beneath.
+#[derive(Debug)]
+pub struct Root {
+    folder: OwnedFd,
+    path: PathBuf,
+    /// The same folder as it was given: people type paths through links to their workspace.
+    given: PathBuf,
+    seen: Seen,
+    protected: Vec<Protected>,
+}
+
+/// A folder that nobody may reach into.
+#[derive(Debug)]
+struct Protected {
+    seen: Seen,
+    beneath: bool,
+}
+
+impl Root {
+    /// Opens a workspace; `protected` are folders (haft's own data) that are refused wherever they lie beneath it.
+    pub fn open(dir: &Path, protected: &[PathBuf]) -> Result<Root, PathError> {
+        let shown = dir.display().to_string();
+        let failed = |errno| PathError::from_errno(&shown, errno);
+        let folder = rustix::fs::openat(CWD, dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(failed)?;
+        let seen = look(&folder).map_err(failed)?;
+        let path = beneath::whereabouts(&folder).map_err(failed)?;
+        let given = std::path::absolute(dir).unwrap_or_else(|_| path.clone());
+        let protected = protected.iter().filter_map(|dir| Protected::find(dir, &path)).collect();
+        Ok(Root { folder, path, given, seen, protected })
+    }
+
+    /// The workspace's own path, links resolved.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was typed, relative or absolute inside the workspace, as a normalised place.
+    pub fn place(&self, typed: &str) -> Result<Place, PathError> {
+        place::check_text(typed)?;
+        let path = Path::new(typed);
+        if !path.is_absolute() {
+            return Place::relative(path, typed);
+        }
+        let outside = || PathError::Outside { path: typed.to_owned() };
+        let normal = normalise_absolute(path).ok_or_else(outside)?;
+        let inside =
+            normal.strip_prefix(&self.path).or_else(|_| normal.strip_prefix(&self.given)).map_err(|_| outside())?;
+        Place::relative(inside, typed)
+    }
+
+    /// The real place after following links that stay inside; what does not exist yet is kept as it is.
+    pub fn resolve(&self, place: &Place) -> Result<Place, PathError> {
+        self.refuse_sensitive(place, place)?;
+        let resolved = self.resolve_existing(place)?;
+        self.refuse_sensitive(&resolved, place)?;
+        self.refuse_protected(&resolved, place)?;
+        Ok(resolved)
+    }
+
+    /// The real place of an entry that may itself be a link, which is not followed.
+    pub fn resolve_entry(&self, place: &Place) -> Result<Place, PathError> {
+        self.refuse_sensitive(place, place)?;
+        let (Some(parent), Some(name)) = (place.parent(), place.name()) else {
+            return Ok(place.clone());
+        };
+        let resolved = self.resolve_existing(&parent)?.join(name);
+        self.refuse_sensitive(&resolved, place)?;
+        self.refuse_protected(&resolved, place)?;
+        Ok(resolved)
+    }
+
+    fn resolve_existing(&self, place: &Place) -> Result<Place, PathError> {
+        match beneath::open(&self.folder, place.for_kernel(), OFlags::PATH, Links::Refuse) {
+            // Nothing on the way is a link, so the place is already the real one.
+            Ok(_) => Ok(place.clone()),
+            Err(Errno::LOOP) => match self.follow(place, OFlags::PATH) {
+                Err(PathError::NotFound { .. }) => self.resolve_missing(place),
+                followed => followed.map(|(_, resolved)| resolved),
+            },
+            Err(Errno::NOENT) => self.resolve_missing(place),
+            Err(errno) => Err(PathError::from_errno(place, errno)),
+        }
+    }
+
+    /// The real place of something that does not exist: its deepest existing folder is resolved.
+    fn resolve_missing(&self, place: &Place) -> Result<Place, PathError> {
+        let (Some(parent), Some(name)) = (place.parent(), place.name()) else {
+            return Err(PathError::NotFound { path: place.to_string(), nearest: Vec::new() });
+        };
+        let (folder, parent) = match self.follow(&parent, OFlags::PATH) {
+            Ok(found) => found,
+            Err(PathError::NotFound { .. }) => return Ok(self.resolve_missing(&parent)?.join(name)),
+            Err(error) => return Err(error),
+        };
+        match look_at(&folder, Path::new(name)) {
+            Ok(None) => Ok(parent.join(name)),
+            // It exists but does not open: a link to nothing, which must not be written through.
+            Ok(Some(_)) => Err(PathError::NotFound { path: place.to_string(), nearest: Vec::new() }),
+            Err(errno) => Err(PathError::from_errno(place, errno)),
+        }
+    }
+
+    /// Opens a place, following links that stay inside, and says where it really is.
+    pub(crate) fn open_resolved(&self, place: &Place, flags: OFlags) -> Result<(OwnedFd, Place), PathError> {
+        match beneath::open(&self.folder, place.for_kernel(), flags, Links::Refuse) {
+            Ok(fd) => Ok((fd, place.clone())),
+            Err(Errno::LOOP) => self.follow(place, flags),
+            Err(errno) => Err(PathError::from_errno(place, errno)),
+        }
+    }
+
+    fn follow(&self, place: &Place, flags: OFlags) -> Result<(OwnedFd, Place), PathError> {
+        let failed = |errno| PathError::from_errno(place, errno);
+        let fd = beneath::open(&self.folder, place.for_kernel(), flags, Links::Follow).map_err(failed)?;
+        let real = beneath::whereabouts(&fd).map_err(failed)?;
+        let relative = match real.strip_prefix(&self.path) {
+            Ok(relative) => relative.to_owned(),
+            // The workspace itself may have been renamed since it was opened.
+            Err(_) => {
+                let root = beneath::whereabouts(&self.folder).map_err(failed)?;
+                let relative = real.strip_prefix(root).map_err(|_| PathError::Outside { path: place.to_string() })?;
+                relative.to_owned()
+            }
+        };
+        Ok((fd, Place::known(relative)))
+    }
+
+    /// Opens a folder by its real place; a link on the way is an error.
+    pub(crate) fn open_real_folder(&self, place: &Place) -> Result<OwnedFd, PathError> {
+        beneath::open_folder(&self.folder, place.for_kernel(), Links::Refuse)
+            .map_err(|errno| PathError::from_errno(place, errno))
+    }
+
+    /// The handle of the workspace folder.
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// What the workspace folder was when it was opened.
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// Refuses a place with a sensitive name, naming what the caller typed.
+    pub(crate) fn refuse_sensitive(&self, place: &Place, typed: &Place) -> Result<(), PathError> {
+        if is_sensitive(place) {
+            return Err(PathError::Sensitive { path: typed.to_string() });
+        }
+        Ok(())
+    }
+
+    /// Refuses a real place in or at a protected folder.
+    pub(crate) fn refuse_protected(&self, resolved: &Place, typed: &Place) -> Result<(), PathError> {
+        if !self.protected.iter().any(|protected| protected.beneath) {
+            return Ok(());
+        }
+        self.refuse_protected_folders(resolved, typed)
+    }
+
+    /// The same for what lies on another mount, where a protected folder may appear by a bind mount.
+    pub(crate) fn refuse_protected_at(&self, seen: &Seen, resolved: &Place, typed: &Place) -> Result<(), PathError> {
+        if self.protected.is_empty() || seen.shares_mount(&self.seen) {
+            return self.refuse_protected(resolved, typed);
+        }
+        self.refuse_protected_folders(resolved, typed)
+    }
+
+    fn refuse_protected_folders(&self, resolved: &Place, typed: &Place) -> Result<(), PathError> {
+        for ancestor in std::iter::once(resolved.as_path()).chain(resolved.ancestors()) {
+            let found = if ancestor.as_os_str().is_empty() { None } else { look_at(&self.folder, ancestor).ok() };
+            if found.flatten().is_some_and(|seen| self.is_protected(&seen)) {
+                return Err(PathError::Sensitive { path: typed.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this is one of the protected folders.
+    pub(crate) fn is_protected(&self, seen: &Seen) -> bool {
+        seen.kind() == EntryKind::Directory && self.protected.iter().any(|protected| protected.seen.is(seen))
+    }
+}
+
+impl Protected {
+    /// A folder that does not exist needs no protection.
+    fn find(dir: &Path, root: &Path) -> Option<Protected> {
+        let folder = rustix::fs::openat(CWD, dir, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let beneath = beneath::whereabouts(&folder).is_ok_and(|path| path.starts_with(root));
+        Some(Protected { seen: look(&folder).ok()?, beneath })
+    }
+}
+
+fn normalise_absolute(path: &Path) -> Option<PathBuf> {
+    let mut normal = PathBuf::from("/");
+    for component in path.components() {
+        match component {
+            Component::RootDir | Component::CurDir => {}
+            Component::Normal(name) => normal.push(name),
+            // Going above the filesystem's root is never inside a workspace.
+            Component::ParentDir if normal.as_os_str() == "/" => return None,
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::Prefix(_) => return None,
+        }
+    }
+    Some(normal)
+}

@@ -1,0 +1,180 @@
+//! Ends a turn after every single system call: afterwards the tree is all old or all new.
+#![expect(clippy::disallowed_methods, reason = "the test starts the example that it traces")]
+
+mod support;
+
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use haft_sandbox::changes::{Changes, ChangesError, Direction, Selection, recover};
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{Pid, Uid};
+use support::{Picture, picture, set_mode, two_filesystems};
+
+/// An ordinary user that exists nowhere.
+const NOBODY: u32 = 65534;
+/// More system calls than any turn makes.
+const ENDLESS: usize = 100_000;
+
+/// Where the workspace and the data lie, and as whom the turn runs.
+#[derive(Clone)]
+struct Place {
+    workspaces: PathBuf,
+    data: PathBuf,
+    user: Option<u32>,
+}
+
+/// One run of the example in fresh folders.
+struct Run {
+    workspace: PathBuf,
+    dir: PathBuf,
+    _folders: [tempfile::TempDir; 2],
+}
+
+#[test]
+fn a_commit_is_whole_or_absent() {
+    end_everywhere("commit", Direction::Commit, &here(None));
+}
+
+#[test]
+fn an_undo_is_whole_or_absent() {
+    end_everywhere("undo", Direction::Undo, &here(None));
+}
+
+#[test]
+fn a_commit_to_another_filesystem_is_whole_or_absent() {
+    if let Some((workspaces, data)) = two_filesystems() {
+        end_everywhere("commit", Direction::Commit, &Place { workspaces, data, user: None });
+    }
+}
+
+#[test]
+fn an_undo_on_another_filesystem_is_whole_or_absent() {
+    if let Some((data, workspaces)) = two_filesystems() {
+        end_everywhere("undo", Direction::Undo, &Place { workspaces, data, user: None });
+    }
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same() {
+    if Uid::effective().is_root() {
+        end_everywhere("commit", Direction::Commit, &here(Some(NOBODY)));
+        end_everywhere("undo", Direction::Undo, &here(Some(NOBODY)));
+    }
+}
+
+fn here(user: Option<u32>) -> Place {
+    Place { workspaces: std::env::temp_dir(), data: std::env::temp_dir(), user }
+}
+
+fn end_everywhere(what: &str, direction: Direction, place: &Place) {
+    let example = example();
+    let whole = Run::new(place);
+    let child = whole.start(&example, what, place);
+    let before = picture(&whole.workspace);
+    assert!(!let_run(child, ENDLESS), "the turn makes too many system calls");
+    let after = picture(&whole.workspace);
+    assert_ne!(before, after);
+    for calls in 1..ENDLESS {
+        let run = Run::new(place);
+        let child = run.start(&example, what, place);
+        let ended = let_run(child, calls);
+        // Now and then the recovery is ended, too.
+        if calls % 7 == 0 {
+            let child = run.start(&example, "recover", place);
+            let_run(child, 5 + calls * 13 % 200);
+        }
+        run.check(direction, (&before, &after), calls);
+        if !ended {
+            return;
+        }
+    }
+}
+
+impl Run {
+    fn new(place: &Place) -> Run {
+        let workspace = tempfile::tempdir_in(&place.workspaces).unwrap();
+        let data = tempfile::tempdir_in(&place.data).unwrap();
+        for folder in [&workspace, &data] {
+            set_mode(folder.path(), 0o755);
+            chown(folder.path(), place.user, place.user).unwrap();
+        }
+        let dir = data.path().join("changes/call");
+        Run { workspace: workspace.path().to_owned(), dir, _folders: [workspace, data] }
+    }
+
+    /// Starts the example and waits until it stops right before the turn.
+    fn start(&self, example: &Path, what: &str, place: &Place) -> Pid {
+        let user = place.user.map_or("-".to_owned(), |user| user.to_string());
+        let child = Command::new(example)
+            .args(["crash", what])
+            .args([&self.workspace, &self.dir])
+            .arg(user)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let child = Pid::from_raw(i32::try_from(child.id()).unwrap());
+        match waitpid(child, None).unwrap() {
+            WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
+            other => panic!("the example did not stop: {other:?}"),
+        }
+        ptrace::setoptions(child, ptrace::Options::PTRACE_O_TRACESYSGOOD | ptrace::Options::PTRACE_O_EXITKILL).unwrap();
+        child
+    }
+
+    /// Recovers; the tree must be one of the two, and a turn that was put back must be possible again.
+    fn check(&self, direction: Direction, (before, after): (&Picture, &Picture), calls: usize) {
+        recover(&self.dir).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
+        let now = picture(&self.workspace);
+        assert!(now == *before || now == *after, "after {calls} calls: {}", difference(&now, before, after));
+        let turned = Changes::open(&self.dir).unwrap().turn(direction, Selection::All);
+        match turned {
+            Ok(_) => assert_eq!(now, *before, "after {calls} calls"),
+            Err(ChangesError::WrongState { .. }) => assert_eq!(now, *after, "after {calls} calls"),
+            Err(error) => panic!("after {calls} calls: {error}"),
+        }
+        let now = picture(&self.workspace);
+        assert!(now == *after, "turned again after {calls} calls: {}", difference(&now, before, after));
+    }
+}
+
+/// Lets a stopped child make this many system calls and ends it; says whether it had to be ended.
+fn let_run(child: Pid, calls: usize) -> bool {
+    let mut stops = 0;
+    loop {
+        ptrace::syscall(child, None).unwrap();
+        match waitpid(child, None).unwrap() {
+            WaitStatus::PtraceSyscall(_) => stops += 1,
+            WaitStatus::Exited(_, 0) => return false,
+            other => panic!("the example ended with {other:?}"),
+        }
+        // Every call stops twice: when it begins and when it has ended.
+        if stops == calls * 2 {
+            ptrace::kill(child).unwrap();
+            while !matches!(waitpid(child, None).unwrap(), WaitStatus::Signaled(..) | WaitStatus::Exited(..)) {}
+            return true;
+        }
+    }
+}
+
+fn difference(now: &Picture, before: &Picture, after: &Picture) -> String {
+    let unlike = |other: &Picture| -> Vec<PathBuf> {
+        let all = now.keys().chain(other.keys());
+        all.filter(|path| now.get(*path) != other.get(*path)).cloned().collect()
+    };
+    format!("unlike before: {:?}; unlike after: {:?}", unlike(before), unlike(after))
+}
+
+/// The example, which a plain run of all tests has already built.
+fn example() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let built = tests.ancestors().nth(2).unwrap().join("examples/changes");
+    let arguments = ["build", "--quiet", "--package", "haft-sandbox", "--example", "changes"];
+    if !built.exists() {
+        assert!(Command::new(env!("CARGO")).args(arguments).status().unwrap().success());
+    }
+    built
+}

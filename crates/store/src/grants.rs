@@ -1,0 +1,88 @@
+//! The answers that are remembered.
+
+use haft_runtime::{Grant, Scope};
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteRow;
+
+use crate::{Store, StoreError, batch::Statement, columns::Columns};
+
+const INSERT: &str = "insert into grants (tenant, id, workspace, tool, bounds, caller, until, uses_left, used, \
+                      created_at, revoked) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, false)";
+
+/// A grant of a workspace covers only calls of that workspace, one without covers them all.
+macro_rules! usable {
+    ($head:literal, $now:literal, $workspace:literal, $tail:literal) => {
+        concat!(
+            $head,
+            " and revoked = false and (uses_left is null or uses_left > 0) and (until is null or until > ",
+            $now,
+            ") and (workspace is null or workspace = ",
+            $workspace,
+            ")",
+            $tail
+        )
+    };
+}
+const USABLE: &str = usable!(
+    "select id, tool, bounds, caller, until, uses_left, used, created_at from grants where tenant = $1 and tool = $2",
+    "$3",
+    "$4",
+    " order by id desc"
+);
+const SPEND: &str = usable!(
+    "update grants set uses_left = uses_left - 1, used = used + 1, last_used = $3 where tenant = $1 and id = $2",
+    "$3",
+    "$4",
+    ""
+);
+const REVOKE: &str = "update grants set revoked = true where tenant = $1 and id = $2 and revoked = false";
+
+impl Store {
+    /// Takes a remembered yes back. `false` means that there is none to take back.
+    pub async fn revoke(&self, scope: &Scope, grant: &str) -> Result<bool, StoreError> {
+        self.writer().run(Statement::new(REVOKE).bind(scope.tenant.0.as_str())?.bind(grant)?).await
+    }
+
+    pub(crate) async fn usable_grants(&self, scope: &Scope, tool: &str) -> Result<Vec<Grant>, StoreError> {
+        let query = sqlx::query(USABLE).bind(&scope.tenant.0).bind(tool);
+        let query = query.bind(Timestamp::now().as_microsecond()).bind(&scope.workspace);
+        query.fetch_all(self.reads()).await?.iter().map(grant).collect()
+    }
+
+    /// One conditional update, so that n uses are spent exactly n times, by however many processes.
+    pub(crate) async fn spend_grant(&self, scope: &Scope, grant: &str) -> Result<bool, StoreError> {
+        let statement = Statement::new(SPEND).bind(scope.tenant.0.as_str())?.bind(grant)?;
+        let statement = statement.bind(Timestamp::now().as_microsecond())?.bind(scope.workspace.as_deref())?;
+        self.writer().run(statement).await
+    }
+
+    pub(crate) async fn remember_grant(&self, scope: &Scope, grant: &Grant) -> Result<(), StoreError> {
+        let statement = Statement::new(INSERT)
+            .bind(scope.tenant.0.as_str())?
+            .bind(grant.id.as_str())?
+            .bind(scope.workspace.as_deref())?
+            .bind(grant.tool.as_str())?
+            .bind(serde_json::to_string(&grant.bounds)?)?
+            .bind(grant.caller.as_deref())?
+            .bind(grant.until.map(Timestamp::as_microsecond))?
+            .bind(grant.uses_left.map(i64::from))?
+            .bind(i64::from(grant.used))?
+            .bind(grant.created_at.as_microsecond())?;
+        self.writer().run(statement).await.map(drop)
+    }
+}
+
+fn grant(row: &SqliteRow) -> Result<Grant, StoreError> {
+    let id: String = Columns { of: "grants", row }.plain("id")?;
+    let columns = Columns { of: &id, row };
+    Ok(Grant {
+        tool: columns.plain("tool")?,
+        bounds: columns.json("bounds")?,
+        caller: columns.plain("caller")?,
+        until: columns.time_or_none("until")?,
+        uses_left: columns.plain("uses_left")?,
+        used: columns.plain("used")?,
+        created_at: columns.time("created_at")?,
+        id: id.clone(),
+    })
+}

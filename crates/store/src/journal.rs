@@ -1,0 +1,184 @@
+//! The append-only record of every call.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use haft_runtime::{CallId, CallRecord, Entry, Journal, Opening, Outcome, Scope, ToolError, ToolOutput};
+use sqlx::{Row, sqlite::SqliteRow};
+use tokio::time::timeout;
+
+use crate::{Store, StoreError, addition::Addition, batch::Statement, columns::Columns, outputs, owner::Life, watch::News};
+
+/// How long a call runs before anybody looks whether it shall stop: most are over by then.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+
+/// The columns of a whole record.
+macro_rules! records {
+    ($rest:literal) => {
+        concat!(
+            "select id, workspace, tool, parent, caller, source, auto_approve, state, started_at, turn, input, outcome ",
+            "from calls where tenant = $1 ",
+            $rest
+        )
+    };
+}
+const FIND: &str = records!("and id = $2");
+const LAST_TURN_OF: &str = records!(
+    "and turn_of = $2 and state = 'ended' and status = 'success' order by coalesce((select max(seq) from events \
+     where events.tenant = calls.tenant and events.call = calls.id), 0) desc, id desc limit 1"
+);
+const OUTCOME: &str = "select outcome from calls where tenant = $1 and id = $2 and state = 'ended'";
+const UNFINISHED: &str = "select distinct owner from calls where tenant = $1 and state <> 'ended' \
+                          and state <> 'waiting' and owner <> $2 and ($3 is null or workspace = $3)";
+const UNFINISHED_OF: &str = records!(
+    "and state <> 'ended' and state <> 'waiting' and owner = $2 and ($3 is null or workspace = $3) order by id"
+);
+const TAKE_OVER: &str = "update calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 \
+                         and state <> 'ended' and state <> 'waiting'";
+const STOP_WANTED: &str = "select stop_wanted from calls where tenant = $1 and id = $2";
+const WANT_STOP: &str = "update calls set stop_wanted = true where tenant = $1 and id = $2 and state <> 'ended'";
+const OWNER: &str = "select owner from calls where tenant = $1 and id = $2 and state <> 'ended'";
+
+impl Journal for Store {
+    fn record<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let addition = self.addition(scope, &entry)?;
+            Ok(self.writer().add(addition).await?)
+        })
+    }
+
+    fn record_later<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let addition = self.addition(scope, &entry)?;
+            Ok(self.writer().add_later(addition).await?)
+        })
+    }
+
+    fn find<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<CallRecord>, ToolError>> {
+        Box::pin(async move { Ok(self.one_record(FIND, scope, call).await?) })
+    }
+
+    fn output<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<ToolOutput>, ToolError>> {
+        Box::pin(async move { Ok(outputs::find(self, scope, call).await?) })
+    }
+
+    fn ended<'a>(
+        &'a self,
+        scope: &'a Scope,
+        call: &'a CallId,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<Option<Outcome>, ToolError>> {
+        Box::pin(async move {
+            let look = || self.ended_outcome(scope, call);
+            Ok(self.watch().until(News::Ended(call.to_string()), limit, look).await?)
+        })
+    }
+
+    fn abandoned<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>> {
+        Box::pin(async move { Ok(self.take_over_abandoned(scope).await?) })
+    }
+
+    fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let waiter = self.watch().register(News::StopWanted(call.to_string()));
+            // Invariant: one look follows the registration; after it the news are enough.
+            timeout(FIRST_LOOK, waiter.changed()).await.ok();
+            while !self.shall_stop(scope, call).await {
+                waiter.changed().await;
+            }
+        })
+    }
+}
+
+impl Store {
+    /// Asks for a running call of any process to be stopped. `false` means that there is none to stop.
+    pub async fn want_stop(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
+        let statement = Statement::new(WANT_STOP).bind(scope.tenant.0.as_str())?.bind(call.as_str())?;
+        self.writer().run(statement.waking(News::StopWanted(call.to_string()))).await
+    }
+
+    /// The last call that ended well and took a turn with what this call staged.
+    pub async fn last_turn_of(&self, scope: &Scope, call: &CallId) -> Result<Option<CallRecord>, StoreError> {
+        self.one_record(LAST_TURN_OF, scope, call).await
+    }
+
+    /// Whether the process that carries an unfinished call still lives.
+    pub async fn owner_is_alive(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
+        let query = sqlx::query_scalar(OWNER).bind(&scope.tenant.0).bind(call.as_str());
+        let owner: Option<String> = query.fetch_optional(self.reads()).await?;
+        Ok(owner.is_some_and(|owner| matches!(self.owner_lock().look_at(&owner), Life::Alive)))
+    }
+
+    /// The envelope of a call that has ended.
+    pub(crate) async fn ended_outcome(&self, scope: &Scope, call: &CallId) -> Result<Option<Outcome>, StoreError> {
+        let query = sqlx::query(OUTCOME).bind(&scope.tenant.0).bind(call.as_str());
+        let Some(row) = query.fetch_optional(self.reads()).await? else { return Ok(None) };
+        Columns { of: call.as_str(), row: &row }.json_or_none("outcome")
+    }
+
+    fn addition(&self, scope: &Scope, entry: &Entry) -> Result<Addition, StoreError> {
+        let addition = Addition::new(scope, self.owner(), entry)?;
+        if addition.opens() {
+            self.owner_lock().hold()?;
+        }
+        Ok(addition)
+    }
+
+    async fn one_record(
+        &self,
+        sql: &'static str,
+        scope: &Scope,
+        call: &CallId,
+    ) -> Result<Option<CallRecord>, StoreError> {
+        let query = sqlx::query(sql).bind(&scope.tenant.0).bind(call.as_str());
+        query.fetch_optional(self.reads()).await?.as_ref().map(record).transpose()
+    }
+
+    async fn shall_stop(&self, scope: &Scope, call: &CallId) -> bool {
+        let query = sqlx::query_scalar(STOP_WANTED).bind(&scope.tenant.0).bind(call.as_str());
+        // A store that cannot be read stops nobody.
+        query.fetch_optional(self.reads()).await.ok().flatten().unwrap_or(false)
+    }
+
+    async fn take_over_abandoned(&self, scope: &Scope) -> Result<Vec<CallRecord>, StoreError> {
+        let query = sqlx::query_scalar(UNFINISHED).bind(&scope.tenant.0).bind(self.owner()).bind(&scope.workspace);
+        let owners: Vec<String> = query.fetch_all(self.reads()).await?;
+        let mut taken = Vec::new();
+        for owner in owners {
+            // The lock is held until this owner's calls are taken over, so that two recoverers do not fight.
+            let Life::Dead(lock) = self.owner_lock().look_at(&owner) else { continue };
+            self.owner_lock().hold()?;
+            let query = sqlx::query(UNFINISHED_OF).bind(&scope.tenant.0).bind(&owner).bind(&scope.workspace);
+            for row in query.fetch_all(self.reads()).await? {
+                let found = record(&row)?;
+                let statement = Statement::new(TAKE_OVER).bind(scope.tenant.0.as_str())?.bind(found.call.as_str())?;
+                if self.writer().run(statement.bind(owner.as_str())?.bind(self.owner())?).await? {
+                    taken.push(found);
+                }
+            }
+            self.owner_lock().forget(&owner, lock);
+        }
+        Ok(taken)
+    }
+}
+
+fn record(row: &SqliteRow) -> Result<CallRecord, StoreError> {
+    let id: String = row.try_get("id")?;
+    let columns = Columns { of: &id, row };
+    Ok(CallRecord {
+        call: columns.call_id("id")?,
+        opening: Opening {
+            tool: columns.plain("tool")?,
+            input: columns.json("input")?,
+            parent: columns.call_id_or_none("parent")?,
+            caller: columns.plain("caller")?,
+            source: columns.word("source")?,
+            auto_approve: columns.word("auto_approve")?,
+            at: columns.time("started_at")?,
+        },
+        workspace: columns.plain("workspace")?,
+        state: columns.word("state")?,
+        turn: columns.json_or_none("turn")?,
+        outcome: columns.json_or_none("outcome")?,
+    })
+}

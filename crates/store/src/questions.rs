@@ -1,0 +1,203 @@
+//! Questions put to people, and their answers. The first answer counts.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use haft_runtime::{AnswerReceipt, Answered, CallId, Entry, Grant, Question, Questions, Scope, ToolError};
+use jiff::Timestamp;
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
+
+use crate::{
+    Store, StoreError,
+    addition::Addition,
+    batch::Statement,
+    columns::Columns,
+    owner::Life,
+    watch::{News, Waiter},
+};
+
+/// A question as columns.
+pub(crate) struct Asked {
+    call: String,
+    workspace: Option<String>,
+    asked_at: i64,
+    expires_at: i64,
+    body: String,
+}
+
+const INSERT: &str = "insert into questions (tenant, call, workspace, asked_at, expires_at, open, body) \
+                      values ($1, $2, $3, $4, $5, true, $6)";
+const ANSWER: &str =
+    "update questions set open = false, answer = $3 where tenant = $1 and call = $2 and open = true";
+const FIND: &str = "select body, answer from questions where tenant = $1 and call = $2";
+const ANSWER_OF: &str =
+    "select answer from questions where tenant = $1 and call = $2 and answer is not null";
+const OPEN: &str = "select call, body from questions where tenant = $1 and open = true order by call";
+const OPEN_OF_WORKSPACE: &str =
+    "select call, body from questions where tenant = $1 and open = true and workspace = $2 order by call";
+const OVERDUE: &str = "select call from questions where tenant = $1 and open = true and expires_at < $2 \
+                       and ($3 is null or workspace = $3) order by call";
+const WAITING_OWNER: &str = "select owner from calls where tenant = $1 and id = $2 and state = 'waiting'";
+const CLAIM: &str =
+    "update calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 and state = 'waiting'";
+
+impl Asked {
+    pub(crate) fn new(scope: &Scope, question: &Question) -> Result<Self, StoreError> {
+        Ok(Self {
+            call: question.call.to_string(),
+            workspace: scope.workspace.clone(),
+            asked_at: question.asked_at.as_microsecond(),
+            expires_at: question.expires_at.as_microsecond(),
+            body: serde_json::to_string(question)?,
+        })
+    }
+
+    pub(crate) async fn insert(&self, conn: &mut SqliteConnection, tenant: &str) -> Result<(), StoreError> {
+        let query = sqlx::query(INSERT).bind(tenant).bind(self.call.as_str()).bind(self.workspace.as_deref());
+        let query = query.bind(self.asked_at).bind(self.expires_at).bind(self.body.as_str());
+        query.execute(conn).await?;
+        Ok(())
+    }
+}
+
+impl Questions for Store {
+    fn ask<'a>(
+        &'a self,
+        scope: &'a Scope,
+        question: &'a Question,
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let addition = Addition::new(scope, self.owner(), &entry)?.asking(scope, question)?;
+            self.owner_lock().hold()?;
+            Ok(self.writer().add(addition).await?)
+        })
+    }
+
+    fn wait<'a>(
+        &'a self,
+        scope: &'a Scope,
+        call: &'a CallId,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<Option<Answered>, ToolError>> {
+        Box::pin(async move {
+            let look = || self.answer_of(scope, call);
+            Ok(self.watch().until(News::Answered(call.to_string()), limit, look).await?)
+        })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        scope: &'a Scope,
+        call: &'a CallId,
+        answered: &'a Answered,
+    ) -> BoxFuture<'a, Result<AnswerReceipt, ToolError>> {
+        Box::pin(async move { Ok(self.give_answer(scope, call, answered).await?) })
+    }
+
+    fn find<'a>(
+        &'a self,
+        scope: &'a Scope,
+        call: &'a CallId,
+    ) -> BoxFuture<'a, Result<Option<(Question, Option<Answered>)>, ToolError>> {
+        Box::pin(async move { Ok(self.question(scope, call).await?) })
+    }
+
+    fn open<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<Question>, ToolError>> {
+        Box::pin(async move { Ok(self.open_questions(scope).await?) })
+    }
+
+    fn overdue<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>> {
+        Box::pin(async move { Ok(self.overdue_calls(scope).await?) })
+    }
+
+    fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<bool, ToolError>> {
+        Box::pin(async move { Ok(self.claim_waiting(scope, call).await?) })
+    }
+
+    fn grants<'a>(&'a self, scope: &'a Scope, tool: &'a str) -> BoxFuture<'a, Result<Vec<Grant>, ToolError>> {
+        Box::pin(async move { Ok(self.usable_grants(scope, tool).await?) })
+    }
+
+    fn spend<'a>(&'a self, scope: &'a Scope, grant: &'a str) -> BoxFuture<'a, Result<bool, ToolError>> {
+        Box::pin(async move { Ok(self.spend_grant(scope, grant).await?) })
+    }
+
+    fn remember<'a>(&'a self, scope: &'a Scope, grant: &'a Grant) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move { Ok(self.remember_grant(scope, grant).await?) })
+    }
+}
+
+impl Store {
+    async fn give_answer(
+        &self,
+        scope: &Scope,
+        call: &CallId,
+        answered: &Answered,
+    ) -> Result<AnswerReceipt, StoreError> {
+        let statement = Statement::new(ANSWER).bind(scope.tenant.0.as_str())?.bind(call.as_str())?;
+        let statement = statement.bind(serde_json::to_string(answered)?)?.waking(News::Answered(call.to_string())).waking(News::Questions);
+        if self.writer().run(statement).await? {
+            return Ok(AnswerReceipt::Taken);
+        }
+        let earlier = self.answer_of(scope, call).await?;
+        Ok(earlier.map_or(AnswerReceipt::NoQuestion, AnswerReceipt::TooLate))
+    }
+
+    /// Rings when some question may have been put or answered, in this process or another. Register, look, then wait.
+    pub fn watch_questions(&self) -> Waiter {
+        self.watch().register(News::Questions)
+    }
+
+    async fn answer_of(&self, scope: &Scope, call: &CallId) -> Result<Option<Answered>, StoreError> {
+        let query = sqlx::query(ANSWER_OF).bind(&scope.tenant.0).bind(call.as_str());
+        let Some(row) = query.fetch_optional(self.reads()).await? else { return Ok(None) };
+        Columns { of: call.as_str(), row: &row }.json("answer").map(Some)
+    }
+
+    async fn question(
+        &self,
+        scope: &Scope,
+        call: &CallId,
+    ) -> Result<Option<(Question, Option<Answered>)>, StoreError> {
+        let query = sqlx::query(FIND).bind(&scope.tenant.0).bind(call.as_str());
+        let Some(row) = query.fetch_optional(self.reads()).await? else { return Ok(None) };
+        let columns = Columns { of: call.as_str(), row: &row };
+        Ok(Some((columns.json("body")?, columns.json_or_none("answer")?)))
+    }
+
+    async fn open_questions(&self, scope: &Scope) -> Result<Vec<Question>, StoreError> {
+        let query = match &scope.workspace {
+            Some(workspace) => sqlx::query(OPEN_OF_WORKSPACE).bind(&scope.tenant.0).bind(workspace),
+            None => sqlx::query(OPEN).bind(&scope.tenant.0),
+        };
+        let rows = query.fetch_all(self.reads()).await?;
+        rows.iter().map(|row| Columns { of: &call_of(row)?, row }.json("body")).collect()
+    }
+
+    async fn overdue_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
+        let now = Timestamp::now().as_microsecond();
+        let query = sqlx::query(OVERDUE).bind(&scope.tenant.0).bind(now).bind(&scope.workspace);
+        let rows = query.fetch_all(self.reads()).await?;
+        rows.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
+    }
+
+    // The conditional update decides who wins; the dead owner's lock only keeps others from trying meanwhile.
+    async fn claim_waiting(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
+        let query = sqlx::query_scalar(WAITING_OWNER).bind(&scope.tenant.0).bind(call.as_str());
+        let owner: Option<String> = query.fetch_optional(self.reads()).await?;
+        let Some(owner) = owner else { return Ok(false) };
+        let _held = match self.owner_lock().look_at(&owner) {
+            Life::Alive if owner == self.owner() => None,
+            Life::Alive => return Ok(false),
+            Life::Dead(lock) => lock,
+        };
+        self.owner_lock().hold()?;
+        let statement = Statement::new(CLAIM).bind(scope.tenant.0.as_str())?.bind(call.as_str())?;
+        self.writer().run(statement.bind(owner)?.bind(self.owner())?).await
+    }
+}
+
+fn call_of(row: &SqliteRow) -> Result<String, StoreError> {
+    Columns { of: "questions", row }.plain("call")
+}

@@ -1,0 +1,57 @@
+//! The versions of the database and the way from one to the next.
+
+use std::{path::Path, time::Duration};
+
+use sqlx::{AssertSqlSafe, Connection, Executor, SqliteConnection};
+use tokio::time::{Instant, sleep};
+
+use crate::StoreError;
+
+/// Each text leads from the version that is its index to the next.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_init.sql")];
+
+/// How long processes that make the same database wait for each other.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The newest version that is known here.
+pub(crate) fn known() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+/// The version of the database.
+pub(crate) async fn version(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar("pragma user_version").fetch_one(conn).await?)
+}
+
+/// Brings the database to the newest version; touches nothing when it is there or beyond.
+pub(crate) async fn bring_up(conn: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
+    let found = version(conn).await?;
+    if found > known() {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: known() });
+    }
+    if found == known() {
+        return Ok(());
+    }
+    switch_to_wal(conn).await?;
+    let mut tx = conn.begin_with("begin immediate").await?;
+    // Another process may have done it while this one waited for the lock.
+    let found = usize::try_from(version(&mut tx).await?).unwrap_or(0);
+    for migration in MIGRATIONS.iter().skip(found) {
+        tx.execute(*migration).await?;
+    }
+    tx.execute(AssertSqlSafe(format!("pragma user_version = {}", known()))).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// SQLite does not wait for others in this one step, so we do.
+async fn switch_to_wal(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match conn.execute("pragma journal_mode = wal").await.map_err(StoreError::from) {
+            Ok(_) => return Ok(()),
+            Err(StoreError::Busy(_)) if Instant::now() < deadline => sleep(Duration::from_millis(5)).await,
+            Err(err) => return Err(err),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The store: one database, opened and closed.
+
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use sqlx::{
+    ConnectOptions, Executor, SqliteConnection, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::time::timeout;
+
+use crate::{StoreError, owner::Owner, schema, watch::Watch, writer::Writer};
+
+/// How long a process waits for another one that writes.
+const BUSY: Duration = Duration::from_secs(10);
+/// How long closing may take.
+const CLOSING: Duration = Duration::from_secs(30);
+/// Readers at once.
+const READERS: u32 = 4;
+
+/// The database with everything that haft keeps. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    sync: Sync,
+    owner: Owner,
+    reads: SqlitePool,
+    writer: Writer,
+    watch: Watch,
+}
+
+/// What an acknowledged entry survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// The end of the process, `kill -9` included.
+    Normal,
+    /// Also the loss of power.
+    Full,
+}
+
+/// How the database is.
+#[derive(Clone, Debug)]
+pub struct Health {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// How large it is, with its write-ahead log.
+    pub bytes: u64,
+    /// The version of its tables.
+    pub schema_version: i64,
+    /// What an acknowledged entry survives.
+    pub sync: Sync,
+    /// The version of SQLite.
+    pub sqlite_version: String,
+    /// How many calls it holds.
+    pub calls: i64,
+    /// How many entries that nobody waited for could not be written since it was opened.
+    pub lost_entries: u64,
+}
+
+impl Store {
+    /// Opens `haft.db` in the data folder, and makes both when they are missing.
+    /// A newer, damaged or read-only database is refused and left as it is.
+    pub async fn open(data: &Path, sync: Sync) -> Result<Store, StoreError> {
+        let data = std::path::absolute(data).map_err(|err| StoreError::folder(data, err))?;
+        let path = data.join("haft.db");
+        make_files(&data, &path).map_err(|err| StoreError::folder(&path, err))?;
+        let synchronous = match sync {
+            Sync::Normal => SqliteSynchronous::Normal,
+            Sync::Full => SqliteSynchronous::Full,
+        };
+        let options = SqliteConnectOptions::new().filename(&path).busy_timeout(BUSY).synchronous(synchronous);
+        let mut conn = options.connect().await?;
+        schema::bring_up(&mut conn, &path).await?;
+        probe_writing(&mut conn).await?;
+        let pool = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(BUSY)
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None);
+        let reads = pool.connect_lazy_with(options.pragma("query_only", "on"));
+        let watch = Watch::default();
+        let writer = Writer::start(conn, watch.clone());
+        Ok(Self { inner: Arc::new(Inner { path, sync, owner: Owner::new(&data), reads, writer, watch }) })
+    }
+
+    /// Writes everything queued and lets go of the owner's lock. Reports entries of `record_later` that failed.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        let written = timeout(CLOSING, self.inner.writer.close()).await;
+        let closed = timeout(CLOSING, self.inner.reads.close()).await;
+        self.inner.owner.release();
+        let unfinished = || StoreError::Unfinished(CLOSING.as_secs());
+        written.map_err(|_| unfinished())??;
+        closed.map_err(|_| unfinished())
+    }
+
+    /// The id by which call rows name this open store.
+    pub fn owner(&self) -> &str {
+        self.inner.owner.id()
+    }
+
+    /// How the database is.
+    pub async fn health(&self) -> Result<Health, StoreError> {
+        let mut conn = self.reads().acquire().await?;
+        let schema_version = schema::version(&mut conn).await?;
+        let calls = sqlx::query_scalar("select count(*) from calls").fetch_one(&mut *conn).await?;
+        let wal = self.inner.path.with_extension("db-wal");
+        let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+        Ok(Health {
+            path: self.inner.path.clone(),
+            bytes: size(&self.inner.path) + size(&wal),
+            schema_version,
+            sync: self.inner.sync,
+            sqlite_version: libsqlite3_sys::SQLITE_VERSION.to_string_lossy().into_owned(),
+            calls,
+            lost_entries: self.inner.writer.lost_entries(),
+        })
+    }
+
+    pub(crate) fn reads(&self) -> &SqlitePool {
+        &self.inner.reads
+    }
+
+    pub(crate) fn writer(&self) -> &Writer {
+        &self.inner.writer
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.inner.watch
+    }
+
+    pub(crate) fn owner_lock(&self) -> &Owner {
+        &self.inner.owner
+    }
+}
+
+// Invariant: an existing database is never opened here. Closing it would drop the locks that SQLite holds on it for
+// another store of this process.
+fn make_files(data: &Path, path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(data)?;
+    if path.try_exists()? {
+        return Ok(());
+    }
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(err) if err.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(err) => Err(err),
+    }
+}
+
+/// SQLite opens a file that it may not write without a word; better to learn it now than at the first call.
+async fn probe_writing(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    conn.execute("pragma busy_timeout = 0").await?;
+    let probed = conn.execute("begin immediate; rollback").await.map_err(StoreError::from);
+    conn.execute("pragma busy_timeout = 10000").await?;
+    match probed {
+        // Somebody writes at this moment, so it can be written.
+        Ok(_) | Err(StoreError::Busy(_)) => Ok(()),
+        Err(err) => Err(err),
+    }
+}

@@ -1,0 +1,65 @@
+//! Blocking work off the async threads, stopped when its call is.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+
+/// Tells blocking work that nobody wants its result any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Refuses to go on once the call was stopped. Long loops ask between two steps.
+    pub(crate) fn check(&self) -> Result<(), ToolError> {
+        if self.0.load(Ordering::Relaxed) {
+            return Err(ToolError::new(ErrorCode::Cancelled, "the call was stopped before it had changed anything"));
+        }
+        Ok(())
+    }
+
+    /// The flag itself, for the sandbox.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// Stops the work when the call is cancelled, and when nobody waits for it any more.
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does blocking work for a call and waits for its end, also after a cancel: the work notices it soon.
+pub(crate) async fn aside<T: Send + 'static>(
+    ctx: &ToolCtx,
+    work: impl FnOnce(&Stop) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let stop = Stop::default();
+    let waits = StopOnDrop(stop.clone());
+    let mut task = tokio::task::spawn_blocking(move || work(&stop));
+    let ended = tokio::select! {
+        ended = &mut task => ended,
+        () = ctx.cancel.cancelled() => {
+            drop(waits);
+            task.await
+        }
+    };
+    ended.unwrap_or_else(|_| Err(broke_off()))
+}
+
+/// Does blocking work that is never stopped half-way, even when nobody waits for it any more.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(broke_off()))
+}
+
+fn broke_off() -> ToolError {
+    ToolError::new(ErrorCode::Internal, "the work broke off by a fault in haft; report it with the id of this call")
+}

@@ -1,0 +1,74 @@
+//! `delete_file`
+
+use std::sync::Arc;
+
+use haft_runtime::{Effect, ToolCtx, ToolError};
+use haft_sandbox::{
+    Place, Root,
+    changes::{Changes, Draft},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{refusal::Trying, shape::ChangesFiles, workspace::Workspace};
+
+/// The most paths that are named; the rest is only counted.
+const NAMED: usize = 1000;
+
+pub(crate) struct DeleteFile(pub(crate) Arc<Workspace>);
+
+/// Deletes one file, link or folder of the workspace. Look with `list_directory` before you delete a folder. To empty
+/// a file or replace its content use `write_file`. Of a symbolic link only the link goes. What was deleted can be
+/// brought back by undoing the call.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path relative to the workspace folder, or absolute inside it; never the workspace itself.
+    path: String,
+    /// Also delete everything inside a folder. Without it a folder with entries is refused.
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    /// What was deleted, at most 1000 paths.
+    deleted: Vec<String>,
+    /// How many paths were deleted.
+    deleted_count: usize,
+    #[serde(skip)]
+    path: String,
+}
+
+impl ChangesFiles for DeleteFile {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "delete_file";
+    const CATEGORY: &'static str = "filesystem";
+    const WORST: Effect = Effect::Destroy;
+
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+        self.0.plan(ctx, move |root, draft| delete(root, draft, &input)).await
+    }
+}
+
+fn delete(root: &Root, draft: &mut Draft, input: &Input) -> Result<Output, ToolError> {
+    let place = root.place(&input.path).trying("delete")?;
+    let gone = draft.delete(&place, input.recursive).trying("delete")?;
+    Ok(Output {
+        deleted: gone.iter().take(NAMED).map(Place::to_string).collect(),
+        deleted_count: gone.len(),
+        path: place.to_string(),
+    })
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        match self.deleted_count {
+            1 => format!("Deleted {}", self.path),
+            count => format!("Deleted {} with everything inside ({count} paths)", self.path),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `edit_file`
+
+use std::{io::Read, num::NonZeroUsize, sync::Arc};
+
+use haft_runtime::{Effect, ErrorCode, ToolCtx, ToolError};
+use haft_sandbox::{
+    OpenFile, Place, Root,
+    changes::{Changes, Draft, Expected},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    media,
+    mismatch::{Mismatch, explain},
+    replace::{self, Edit, Times, Unmade},
+};
+use crate::{
+    refusal::{Trying, cannot},
+    shape::ChangesFiles,
+    workspace::Workspace,
+};
+
+/// The largest file that can be edited.
+const LARGEST: u64 = 64 << 20;
+
+pub(crate) struct EditFile(pub(crate) Arc<Workspace>);
+
+/// Replaces exact text in a file of the workspace. Read the file first; give `old` as it stands there, indentation
+/// and line ends included, without line numbers, and with enough of the lines around it to occur only once. Use
+/// `edits` for several places in one file: all are made or none. For a new file, or when most lines change, use
+/// `write_file`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path relative to the workspace folder, or absolute inside it.
+    path: String,
+    /// The text to replace, exactly as it is in the file. Needs `new`; leave it out with `edits`.
+    old: Option<String>,
+    /// The text to put there; empty to remove `old`.
+    new: Option<String>,
+    /// Replace every occurrence of `old`. Without it `old` must occur exactly once.
+    replace_all: Option<bool>,
+    /// Replace every occurrence of `old`, but only if there are exactly so many.
+    expected_replacements: Option<NonZeroUsize>,
+    /// Several replacements, made one after the other, each in the result of the one before.
+    edits: Option<Vec<OneEdit>>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OneEdit {
+    /// The text to replace, exactly as it is in the file.
+    old: String,
+    /// The text to put there.
+    new: String,
+    /// Replace every occurrence; without it `old` must occur exactly once.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    /// Path relative to the workspace folder.
+    path: String,
+    /// How many pieces of text were replaced.
+    replacements: usize,
+    /// Size of the file in bytes, after the edit.
+    size: u64,
+    /// The change as a unified diff; empty when it is too long to show.
+    diff: String,
+    /// The first line that differs; absent when the edits cancel each other out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_changed_line: Option<u64>,
+}
+
+impl ChangesFiles for EditFile {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "edit_file";
+    const CATEGORY: &'static str = "filesystem";
+    const WORST: Effect = Effect::Write;
+    const ALIASES: &'static [&'static str] = &["edit"];
+
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+        let (mut output, changes) = self.0.plan(ctx, move |root, draft| edit(root, draft, input)).await?;
+        output.diff = changes.list().into_iter().find_map(|change| change.diff).unwrap_or_default();
+        Ok((output, changes))
+    }
+}
+
+fn edit(root: &Root, draft: &mut Draft, input: Input) -> Result<Output, ToolError> {
+    let place = root.place(&input.path).trying("edit")?;
+    let edits = input.into_edits()?;
+    let open = root.open_file(&place).trying("edit")?;
+    let stamp = open.meta.stamp;
+    let before = whole_text(open, &place)?;
+    let (after, replacements) = apply_all(&place, &before, &edits)?;
+    // Invariant: what is replaced is what was read; anything that happens in between is a conflict.
+    draft.write(&place, after.as_bytes(), Expected::Exactly(stamp)).trying("edit")?;
+    Ok(Output {
+        path: place.to_string(),
+        replacements,
+        size: after.len() as u64,
+        diff: String::new(),
+        first_changed_line: replace::first_difference(&before, &after),
+    })
+}
+
+impl Input {
+    /// What was typed as what it means.
+    fn into_edits(self) -> Result<Vec<Edit>, ToolError> {
+        let wrong = |why: &str| Err(ToolError::new(ErrorCode::InvalidArgs, why));
+        let one_of_them = self.replace_all.is_some() || self.expected_replacements.is_some();
+        let edits: Vec<Edit> = match (self.old, self.new, self.edits) {
+            (Some(old), Some(new), None) => {
+                let all = if self.replace_all == Some(true) { Times::Any } else { Times::Once };
+                let times = self.expected_replacements.map_or(all, |times| Times::Exactly(times.get()));
+                vec![Edit { old, new, times }]
+            }
+            (None, None, Some(_)) if one_of_them => {
+                return wrong(
+                    "with `edits`, `replaceAll` belongs into each edit and `expectedReplacements` is not used",
+                );
+            }
+            (None, None, Some(edits)) => edits.into_iter().map(OneEdit::into_edit).collect(),
+            (Some(_), None, None) | (None, Some(_), None) => {
+                return wrong("`old` and `new` belong together; give both");
+            }
+            (_, _, Some(_)) => return wrong("give either `old` and `new` or `edits`, not both"),
+            (None, None, None) => return wrong("nothing to replace; give `old` and `new`, or `edits`"),
+        };
+        if edits.is_empty() {
+            return wrong("`edits` is empty; give at least one");
+        }
+        if edits.iter().any(|edit| edit.old.is_empty()) {
+            return wrong("`old` is empty; give the text to replace, or use `write_file` to write the whole file");
+        }
+        if edits.iter().any(|edit| edit.old == edit.new) {
+            return wrong("`old` and `new` are the same, so there is nothing to change");
+        }
+        Ok(edits)
+    }
+}
+
+impl OneEdit {
+    fn into_edit(self) -> Edit {
+        let times = if self.replace_all { Times::Any } else { Times::Once };
+        Edit { old: self.old, new: self.new, times }
+    }
+}
+
+fn whole_text(open: OpenFile, place: &Place) -> Result<String, ToolError> {
+    let no = |code, why: &str| cannot(code, "edit", &place.to_string(), why);
+    let mut bytes = Vec::new();
+    open.file
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|err| no(ErrorCode::ExecutionError, &err.to_string()))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(no(ErrorCode::TooLarge, "it is larger than 64 MiB").with("limit", LARGEST));
+    }
+    let text = Some(bytes).filter(|bytes| media::is_text(bytes)).and_then(|bytes| String::from_utf8(bytes).ok());
+    text.ok_or_else(|| no(ErrorCode::BinaryFile, "it is not text; replace it as a whole with `write_file` and base64"))
+}
+
+fn apply_all(place: &Place, before: &str, edits: &[Edit]) -> Result<(String, usize), ToolError> {
+    let mut after = before.to_owned();
+    let mut replacements = 0;
+    for (index, edit) in edits.iter().enumerate() {
+        let (next, made) = replace::apply(&after, edit).map_err(|unmade| {
+            let which = if edits.len() == 1 { String::new() } else { format!("edit {}: ", index + 1) };
+            refuse(place, &which, &unmade, edit, &after)
+        })?;
+        after = next;
+        replacements += made;
+    }
+    Ok((after, replacements))
+}
+
+fn refuse(place: &Place, which: &str, unmade: &Unmade, edit: &Edit, text: &str) -> ToolError {
+    let path = place.to_string();
+    match unmade {
+        Unmade::Missing => missing(&path, which, &explain(text, &edit.old)),
+        Unmade::Count { found, lines } => {
+            let named: Vec<String> = lines.iter().map(u64::to_string).collect();
+            let more = if *found > lines.len() { ", …" } else { "" };
+            let next = match edit.times {
+                Times::Exactly(times) => format!("not {times} times"),
+                Times::Once | Times::Any => "add more of the lines around it, or set `replaceAll`".to_owned(),
+            };
+            let why = format!("{which}`old` occurs {found} times (lines {}{more}); {next}", named.join(", "));
+            cannot(ErrorCode::AmbiguousMatch, "edit", &path, &why).with("count", *found).with("lines", lines.as_slice())
+        }
+    }
+}
+
+fn missing(path: &str, which: &str, mismatch: &Mismatch) -> ToolError {
+    let mut why = format!("{which}`old` does not occur in it");
+    for part in [mismatch.hint, if mismatch.hint.is_empty() { "read the file and copy the text exactly" } else { "" }] {
+        if !part.is_empty() {
+            why = format!("{why}; {part}");
+        }
+    }
+    if !mismatch.nearest.is_empty() {
+        why = format!("{why}; the nearest lines:\n{}", mismatch.nearest);
+    }
+    let refused = cannot(ErrorCode::NoMatch, "edit", path, &why);
+    if mismatch.nearest.is_empty() { refused } else { refused.with("nearest", mismatch.nearest.as_str()) }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let Self { path, replacements, .. } = self;
+        let what = if *replacements == 1 { "replacement" } else { "replacements" };
+        let line = self.first_changed_line.map_or_else(String::new, |line| format!(", first changed line {line}"));
+        format!("Edited {path}: {replacements} {what}{line}")
+    }
+}

@@ -1,0 +1,291 @@
+//! `read_file`
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    num::NonZeroU64,
+    sync::Arc,
+};
+
+use haft_runtime::{ErrorCode, Image, ToolCtx, ToolError};
+use haft_sandbox::{OpenFile, Place, Root};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{
+    encoding::{Encoding, base64},
+    hash::sha256,
+    media::{self, HEAD},
+    moment,
+    numbered::numbered,
+    window::{self, Wanted, Window},
+};
+use crate::{
+    aside::Stop,
+    refusal::{Trying, cannot},
+    shape::Reads,
+    workspace::Workspace,
+};
+
+/// How many lines come when the caller says nothing.
+const LINES: NonZeroU64 = NonZeroU64::new(2000).unwrap();
+/// The largest file that is given as base64.
+const LARGEST_BASE64: u64 = 10 << 20;
+/// The largest picture that is shown.
+const LARGEST_PICTURE: u64 = 5 << 20;
+
+pub(crate) struct ReadFile(pub(crate) Arc<Workspace>);
+
+/// Reads a file of the workspace: text with line numbers, or a picture. Files of any size can be read in windows of
+/// lines: for a long file, find the place first (`grep`), then read around it with `offset` and `limit`. Read a file
+/// before you edit it. To see what a folder holds use `list_directory`; for binary content use `encoding` `base64`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path relative to the workspace folder, or absolute inside it.
+    path: String,
+    /// The first line to read, counted from 1. Leave it out to start at the beginning.
+    offset: Option<NonZeroU64>,
+    /// How many lines to read at the most; 2000 when left out.
+    limit: Option<NonZeroU64>,
+    /// `utf-8` for text; `base64` for the exact bytes of the whole file, up to 10 MiB.
+    #[serde(default)]
+    encoding: Encoding,
+    /// Whether the text shows a number before each line. The numbers are never part of the file.
+    #[serde(default = "yes")]
+    line_numbers: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    /// Path relative to the workspace folder.
+    path: String,
+    /// The exact lines; the whole file in base64 if that was asked for; empty for a binary file.
+    content: String,
+    encoding: Encoding,
+    /// Size of the whole file in bytes.
+    size: u64,
+    /// When the content last changed, RFC 3339 in UTC.
+    modified: String,
+    /// The first line in `content`, from 1; absent when there are no lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_line: Option<u64>,
+    /// The last line in `content`; before `startLine` when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_line: Option<u64>,
+    /// How many lines the file has; absent when it is too large to be counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_lines: Option<u64>,
+    /// Whether the file goes on after `content`.
+    truncated: bool,
+    /// Whether the file is not text.
+    binary: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'static str>,
+    #[serde(skip)]
+    view: View,
+    #[serde(skip)]
+    hard_links: u64,
+    #[serde(skip)]
+    sha256: Option<String>,
+}
+
+/// How the model gets to see the content.
+#[derive(Debug)]
+enum View {
+    Numbered,
+    AsItIs,
+    Picture(Option<Image>),
+    Nothing,
+}
+
+impl Reads for ReadFile {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "read_file";
+    const CATEGORY: &'static str = "filesystem";
+
+    async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
+        self.0.look(ctx, move |root, stop| read(root, &input, stop)).await
+    }
+}
+
+fn read(root: &Root, input: &Input, stop: &Stop) -> Result<Output, ToolError> {
+    let place = root.place(&input.path).trying("read")?;
+    let mut open = root.open_file(&place).trying("read")?;
+    let head = beginning(&mut open.file, &place)?;
+    let output = Output::of(&place, &open, media::mime_type(place.as_path(), &head));
+    match input.encoding {
+        Encoding::Base64 => output.with_base64(head, open.file, input),
+        Encoding::Utf8 if !media::is_text(&head) => output.with_picture(head, open.file),
+        Encoding::Utf8 => output.with_lines(&head, open.file, input, stop),
+    }
+}
+
+impl Output {
+    fn of(place: &Place, open: &OpenFile, mime_type: Option<&'static str>) -> Self {
+        Self {
+            path: place.to_string(),
+            content: String::new(),
+            encoding: Encoding::Utf8,
+            size: open.meta.size,
+            modified: moment::shown(open.meta.modified),
+            start_line: None,
+            end_line: None,
+            total_lines: None,
+            truncated: false,
+            binary: false,
+            mime_type,
+            view: View::Nothing,
+            hard_links: open.meta.links,
+            sha256: None,
+        }
+    }
+
+    fn with_lines(self, head: &[u8], file: File, input: &Input, stop: &Stop) -> Result<Self, ToolError> {
+        let first = input.offset.map_or(1, NonZeroU64::get);
+        let wanted = Wanted { first, most: input.limit.unwrap_or(LINES).get() };
+        let found = window::read(head.chain(file), self.size, wanted, stop).map_err(|failed| match failed {
+            window::Failed::Io(err) => self.broken(&err),
+            window::Failed::Stopped(stopped) => stopped,
+        })?;
+        let Window { bytes, lines, total, goes_on } = found;
+        let whole = first == 1 && !goes_on;
+        let hash = whole.then(|| sha256(&bytes));
+        // The beginning was text, these lines are not: the file is as binary as one that begins with such bytes.
+        let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+        let Some(content) = text else {
+            return Ok(Self { binary: true, ..self });
+        };
+        Ok(Self {
+            content,
+            start_line: Some(first),
+            end_line: Some((first - 1).saturating_add(lines)),
+            total_lines: total,
+            truncated: goes_on,
+            view: if input.line_numbers { View::Numbered } else { View::AsItIs },
+            sha256: hash,
+            ..self
+        })
+    }
+
+    fn with_base64(self, head: Vec<u8>, file: File, input: &Input) -> Result<Self, ToolError> {
+        if input.offset.is_some() || input.limit.is_some() {
+            let why = "`offset` and `limit` count lines of text; leave them out with `encoding` `base64`";
+            return Err(cannot(ErrorCode::InvalidArgs, "read", &self.path, why));
+        }
+        let binary = !media::is_text(&head);
+        let Some(bytes) = self.whole(head, file, LARGEST_BASE64)? else {
+            let why = format!("it has {} bytes, base64 is limited to {LARGEST_BASE64}", self.size);
+            return Err(cannot(ErrorCode::TooLarge, "read", &self.path, &why).with("limit", LARGEST_BASE64));
+        };
+        let hash = sha256(&bytes);
+        Ok(Self {
+            content: base64(&bytes),
+            encoding: Encoding::Base64,
+            binary,
+            view: View::AsItIs,
+            sha256: Some(hash),
+            ..self
+        })
+    }
+
+    /// A picture is shown; of any other binary file only the name is told.
+    fn with_picture(self, head: Vec<u8>, file: File) -> Result<Self, ToolError> {
+        let Some(mime_type) = media::picture(&head) else {
+            return Ok(Self { binary: true, ..self });
+        };
+        let bytes = self.whole(head, file, LARGEST_PICTURE)?;
+        let image = bytes.map(|bytes| Image { mime_type: mime_type.to_owned(), data: base64(&bytes) });
+        let view = image.map_or(View::Nothing, |image| View::Picture(Some(image)));
+        Ok(Self { binary: true, view, ..self })
+    }
+
+    /// The whole file, or nothing when it is larger than `limit`.
+    fn whole(&self, mut head: Vec<u8>, file: File, limit: u64) -> Result<Option<Vec<u8>>, ToolError> {
+        if self.size > limit {
+            return Ok(None);
+        }
+        let left = limit + 1 - head.len() as u64;
+        file.take(left).read_to_end(&mut head).map_err(|err| self.broken(&err))?;
+        Ok(Some(head).filter(|bytes| bytes.len() as u64 <= limit))
+    }
+
+    fn broken(&self, err: &io::Error) -> ToolError {
+        cannot(ErrorCode::ExecutionError, "read", &self.path, &err.to_string())
+    }
+
+    fn lines(&self, first: u64) -> String {
+        if !self.content.is_empty() {
+            let text = numbered(self.content.split_inclusive('\n'), first);
+            return format!("{text}{}", self.continuation());
+        }
+        match self.total_lines {
+            Some(total) if total > 0 => {
+                format!(
+                    "{} has {total} lines, so there is nothing at offset {first}. Use an offset up to {total}.",
+                    self.path
+                )
+            }
+            Some(_) | None => format!("{} is empty.", self.path),
+        }
+    }
+
+    fn continuation(&self) -> String {
+        let Some(last) = self.end_line.filter(|_| self.truncated) else { return String::new() };
+        let total = self.total_lines.map_or_else(String::new, |total| format!(" of {total}"));
+        format!("\n(line {last}{total}; read on with offset={})", last + 1)
+    }
+
+    fn only_told(&self) -> String {
+        let mime_type = self.mime_type.unwrap_or("application/octet-stream");
+        format!("Binary file {} ({mime_type}, {} bytes). Use encoding=base64.", self.path, self.size)
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        match &self.view {
+            View::Numbered => self.lines(self.start_line.unwrap_or(1)),
+            View::AsItIs => self.content.clone(),
+            View::Picture(_) => {
+                format!("Picture {} ({}, {} bytes).", self.path, self.mime_type.unwrap_or_default(), self.size)
+            }
+            View::Nothing => self.only_told(),
+        }
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        let mut facts = Map::new();
+        facts.insert("path".to_owned(), json!(self.path));
+        if self.hard_links > 1 {
+            facts.insert("hard_links".to_owned(), json!(self.hard_links));
+        }
+        if let Some(sha256) = &self.sha256 {
+            facts.insert("sha256".to_owned(), json!(sha256));
+        }
+        facts
+    }
+
+    fn images(&mut self) -> Vec<Image> {
+        match &mut self.view {
+            View::Picture(image) => image.take().into_iter().collect(),
+            View::Numbered | View::AsItIs | View::Nothing => Vec::new(),
+        }
+    }
+}
+
+fn beginning(file: &mut File, place: &Place) -> Result<Vec<u8>, ToolError> {
+    let mut head = Vec::with_capacity(HEAD);
+    file.take(HEAD as u64)
+        .read_to_end(&mut head)
+        .map_err(|err| cannot(ErrorCode::ExecutionError, "read", &place.to_string(), &err.to_string()))?;
+    Ok(head)
+}

@@ -1,0 +1,125 @@
+//! Replacing text by text, exactly.
+
+/// One replacement.
+#[derive(Clone, Debug)]
+pub(super) struct Edit {
+    /// What is there.
+    pub(super) old: String,
+    /// What shall be there.
+    pub(super) new: String,
+    /// How often it must be there.
+    pub(super) times: Times,
+}
+
+/// How often a text must occur to be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Times {
+    /// Once.
+    Once,
+    /// At least once; all are replaced.
+    Any,
+    /// So often; all are replaced.
+    Exactly(usize),
+}
+
+/// Why an edit cannot be made.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unmade {
+    /// The text does not occur.
+    Missing,
+    /// The text occurs so often, in these lines, which is not what was said.
+    Count { found: usize, lines: Vec<u64> },
+}
+
+/// How many lines with a match are named.
+const NAMED: usize = 10;
+
+/// The text after one edit, and how many replacements it took.
+pub(super) fn apply(text: &str, edit: &Edit) -> Result<(String, usize), Unmade> {
+    let found = text.matches(&edit.old).count();
+    let fits = match edit.times {
+        Times::Once => found == 1,
+        Times::Any => found > 0,
+        Times::Exactly(times) => found == times && found > 0,
+    };
+    match found {
+        0 => Err(Unmade::Missing),
+        _ if !fits => Err(Unmade::Count { found, lines: lines_of(text, &edit.old) }),
+        found => Ok((text.replace(&edit.old, &edit.new), found)),
+    }
+}
+
+/// The first line, from 1, in which two texts differ.
+pub(super) fn first_difference(before: &str, after: &str) -> Option<u64> {
+    if before == after {
+        return None;
+    }
+    let same = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other);
+    Some(1 + same.filter(|(byte, _)| *byte == b'\n').count() as u64)
+}
+
+fn lines_of(text: &str, old: &str) -> Vec<u64> {
+    let mut lines = Vec::new();
+    let (mut line, mut from) = (1, 0);
+    for (at, _) in text.match_indices(old).take(NAMED) {
+        line += text[from..at].matches('\n').count() as u64;
+        from = at;
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The obvious way: look at every place, one after the other.
+    fn naive(text: &str, old: &str, new: &str) -> (String, usize) {
+        let (mut out, mut rest, mut count) = (String::new(), text, 0);
+        while !rest.is_empty() {
+            if let Some(after) = rest.strip_prefix(old) {
+                out.push_str(new);
+                rest = after;
+                count += 1;
+            } else {
+                let first = rest.chars().next().unwrap();
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+        (out, count)
+    }
+
+    proptest! {
+        #[test]
+        fn an_edit_is_what_the_obvious_way_gives(text in "[abü\\r\\n]{0,40}", old in "[abü\\n]{1,3}", new in "[abc\\r\\n]{0,4}") {
+            let (expected, count) = naive(&text, &old, &new);
+            let edit = |times| Edit { old: old.clone(), new: new.clone(), times };
+            let outcome = apply(&text, &edit(Times::Any));
+            prop_assert_eq!(apply(&text, &edit(Times::Exactly(count))).is_ok(), count > 0);
+            prop_assert_eq!(apply(&text, &edit(Times::Once)).is_ok(), count == 1);
+            prop_assert!(apply(&text, &edit(Times::Exactly(count + 1))).is_err());
+            if count == 0 {
+                prop_assert_eq!(outcome, Err(Unmade::Missing));
+            } else {
+                prop_assert_eq!(first_difference(&text, &expected).is_none(), text == expected);
+                prop_assert_eq!(outcome, Ok((expected, count)));
+            }
+        }
+
+        #[test]
+        fn the_first_difference_is_in_the_first_line_that_differs(before in "([ab]{0,2}\\n){0,5}", after in "([ab]{0,2}\\n){0,5}") {
+            let same = before.split_inclusive('\n').zip(after.split_inclusive('\n')).take_while(|(one, other)| one == other);
+            let expected = (before != after).then(|| same.count() as u64 + 1);
+            prop_assert_eq!(first_difference(&before, &after), expected);
+        }
+    }
+
+    #[test]
+    fn too_many_matches_are_located() {
+        let edit = Edit { old: "x".to_owned(), new: "y".to_owned(), times: Times::Once };
+        assert_eq!(apply("x\n\nx x\n", &edit), Err(Unmade::Count { found: 3, lines: vec![1, 3, 3] }));
+    }
+}

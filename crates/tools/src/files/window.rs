@@ -1,0 +1,255 @@
+//! Some lines of a file of any size, in constant memory.
+
+use std::io::{self, Read};
+
+use haft_runtime::ToolError;
+
+use crate::aside::Stop;
+
+/// How much is read at once.
+const CHUNK: usize = 256 << 10;
+/// The most that is given back. Whole lines only, unless the first one is longer than this.
+const LARGEST: usize = 4 << 20;
+/// The largest file that is read beyond the window only to count its lines.
+const COUNTED: u64 = 64 << 20;
+
+/// Which lines are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The first one, from 1.
+    pub(super) first: u64,
+    /// How many at the most.
+    pub(super) most: u64,
+}
+
+/// The lines that were found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    /// Their exact bytes, line ends included.
+    pub(super) bytes: Vec<u8>,
+    /// How many they are.
+    pub(super) lines: u64,
+    /// How many lines the file has; `None` when it is too large to be counted.
+    pub(super) total: Option<u64>,
+    /// Whether the file goes on after them.
+    pub(super) goes_on: bool,
+}
+
+/// Why no lines came.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// The system's answer.
+    Io(io::Error),
+    /// The call was stopped.
+    Stopped(ToolError),
+}
+
+/// Reads the wanted lines of a file of about this size. It may grow or shrink meanwhile: what was there when it was
+/// read is given.
+pub(super) fn read(mut file: impl Read, size: u64, wanted: Wanted, stop: &Stop) -> Result<Window, Failed> {
+    let mut chunk = vec![0; CHUNK];
+    let mut scan = Scan { wanted, seen: Seen::default(), bytes: Vec::new(), full: false };
+    loop {
+        stop.check().map_err(Failed::Stopped)?;
+        let length = read_some(&mut file, &mut chunk).map_err(Failed::Io)?;
+        if length == 0 {
+            return Ok(scan.finish(End::Reached));
+        }
+        scan.take(&chunk[..length]);
+        if scan.full && scan.seen.after > 0 && size.max(scan.seen.bytes) > COUNTED {
+            return Ok(scan.finish(End::NotReached));
+        }
+    }
+}
+
+fn read_some(file: &mut impl Read, chunk: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(chunk) {
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Reached,
+    NotReached,
+}
+
+/// What went by so far.
+#[derive(Default)]
+struct Seen {
+    bytes: u64,
+    newlines: u64,
+    ends_in_newline: bool,
+    /// Bytes after the window.
+    after: u64,
+}
+
+struct Scan {
+    wanted: Wanted,
+    seen: Seen,
+    bytes: Vec<u8>,
+    /// The window takes no more.
+    full: bool,
+}
+
+impl Scan {
+    fn take(&mut self, chunk: &[u8]) {
+        let rest = self.skip_before(chunk);
+        let rest = self.fill(rest);
+        self.seen.after += rest.len() as u64;
+        self.seen.newlines += newlines(rest);
+        self.seen.bytes += chunk.len() as u64;
+        self.seen.ends_in_newline = chunk.last() == Some(&b'\n');
+    }
+
+    /// What of a chunk lies at or after the first wanted line.
+    fn skip_before<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
+        let before = (self.wanted.first - 1).saturating_sub(self.seen.newlines);
+        if before == 0 {
+            return chunk;
+        }
+        let (skipped, rest) = after_lines(chunk, before);
+        self.seen.newlines += skipped;
+        rest
+    }
+
+    /// Takes wanted lines into the window and leaves what follows them.
+    fn fill<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
+        if self.full || chunk.is_empty() {
+            return chunk;
+        }
+        let wanted = (self.wanted.first - 1).saturating_add(self.wanted.most) - self.seen.newlines;
+        let (lines, rest) = after_lines(chunk, wanted);
+        let room = LARGEST - self.bytes.len();
+        let taken = &chunk[..chunk.len() - rest.len()];
+        self.full = lines == wanted || taken.len() > room;
+        if taken.len() <= room {
+            self.bytes.extend_from_slice(taken);
+            self.seen.newlines += lines;
+            return rest;
+        }
+        self.bytes.extend_from_slice(&taken[..room]);
+        let whole = whole_lines(&self.bytes);
+        // Newlines that were taken into the window and are cut off again have been counted before.
+        self.bytes.truncate(whole);
+        self.seen.newlines += newlines(&taken[..room]);
+        &chunk[room..]
+    }
+
+    fn finish(self, end: End) -> Window {
+        let lines = newlines(&self.bytes) + u64::from(self.bytes.last().is_some_and(|&last| last != b'\n'));
+        let total = match end {
+            End::Reached => Some(self.seen.newlines + u64::from(self.seen.bytes > 0 && !self.seen.ends_in_newline)),
+            End::NotReached => None,
+        };
+        Window { bytes: self.bytes, lines, total, goes_on: self.seen.after > 0 }
+    }
+}
+
+/// The part after so many newlines, and how many there were up to it.
+fn after_lines(bytes: &[u8], wanted: u64) -> (u64, &[u8]) {
+    let found = newlines(bytes);
+    if found < wanted {
+        return (found, &[]);
+    }
+    let mut rest = bytes;
+    for _ in 0..wanted {
+        let Some(at) = rest.iter().position(|&byte| byte == b'\n') else { break };
+        rest = &rest[at + 1..];
+    }
+    (wanted, rest)
+}
+
+/// How many newlines there are. Asking for any first makes long stretches without one very cheap.
+fn newlines(bytes: &[u8]) -> u64 {
+    if !bytes.contains(&b'\n') {
+        return 0;
+    }
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// Where the last whole line ends; where the last whole character ends if there is no whole line.
+fn whole_lines(bytes: &[u8]) -> usize {
+    let line = bytes.iter().rposition(|&byte| byte == b'\n').map(|at| at + 1);
+    line.unwrap_or_else(|| match std::str::from_utf8(bytes) {
+        Err(err) if err.error_len().is_none() => err.valid_up_to(),
+        Ok(_) | Err(_) => bytes.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn window(text: &[u8], first: u64, most: u64) -> Window {
+        read(text, text.len() as u64, Wanted { first, most }, &Stop::default()).unwrap()
+    }
+
+    /// The obvious way.
+    fn naive(text: &str, first: u64, most: u64) -> Window {
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let from = lines.len().min(usize::try_from(first - 1).unwrap_or(usize::MAX));
+        let to = lines.len().min(from.saturating_add(usize::try_from(most).unwrap_or(usize::MAX)));
+        Window {
+            bytes: lines[from..to].concat().into_bytes(),
+            lines: (to - from) as u64,
+            total: Some(lines.len() as u64),
+            goes_on: to < lines.len(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_window_is_some_lines_of_the_text(
+            text in "([a-zü]{0,5}(\r\n|\n|\r|\n\n)?){0,30}",
+            first in prop_oneof![1..40u64, Just(u64::MAX)],
+            most in prop_oneof![1..40u64, Just(u64::MAX)],
+        ) {
+            prop_assert_eq!(window(text.as_bytes(), first, most), naive(&text, first, most));
+        }
+
+        #[test]
+        fn chunks_do_not_matter(text in "([a-z]{0,3}\n?){0,30}", first in 1..20u64, most in 1..20u64, step in 1..7usize) {
+            struct Bits<'a>(&'a [u8], usize);
+            impl Read for Bits<'_> {
+                fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                    let bit = &self.0[..self.0.len().min(self.1)];
+                    into[..bit.len()].copy_from_slice(bit);
+                    self.0 = &self.0[bit.len()..];
+                    Ok(bit.len())
+                }
+            }
+            let bits = Bits(text.as_bytes(), step);
+            let found = read(bits, text.len() as u64, Wanted { first, most }, &Stop::default()).unwrap();
+            prop_assert_eq!(found, naive(&text, first, most));
+        }
+    }
+
+    #[test]
+    fn a_window_is_never_larger_than_its_limit() {
+        let lines = "0123456789\n".repeat(LARGEST / 10);
+        let found = window(lines.as_bytes(), 1, u64::MAX);
+        assert!(found.goes_on && found.bytes.len() <= LARGEST && found.bytes.ends_with(b"\n"));
+        assert_eq!(found.lines, found.bytes.len() as u64 / 11);
+        assert_eq!(found.total, Some(LARGEST as u64 / 10));
+
+        let one_line = "ü".repeat(LARGEST);
+        let found = window(format!("a{one_line}").as_bytes(), 1, 5);
+        assert_eq!((found.lines, found.total, found.goes_on), (1, Some(1), true));
+        assert!(std::str::from_utf8(&found.bytes).is_ok());
+    }
+
+    #[test]
+    fn a_large_file_is_not_read_to_its_end_for_counting() {
+        let endless = io::repeat(b'\n');
+        let found = read(endless, COUNTED + 1, Wanted { first: 3, most: 2 }, &Stop::default()).unwrap();
+        assert_eq!(found, Window { bytes: b"\n\n".to_vec(), lines: 2, total: None, goes_on: true });
+        let grows = read(io::repeat(b'\n'), 10, Wanted { first: 1, most: 1 }, &Stop::default()).unwrap();
+        assert_eq!(grows.total, None);
+    }
+}

@@ -1,0 +1,103 @@
+//! The two shapes of a workspace tool, so that each tool is one file with one method.
+
+use std::{future::Future, sync::Arc};
+
+use haft_runtime::{AnyTool, Effect, Output, Prepared, Tool, ToolCtx, ToolError, Turn, typed};
+use haft_sandbox::changes::Changes;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::shown;
+
+/// A tool that only looks.
+pub(crate) trait Reads: Send + Sync + 'static {
+    /// What goes in; its doc comment is the tool's description.
+    type Input: DeserializeOwned + JsonSchema + Send + Sync;
+    /// What comes out.
+    type Output: Output;
+
+    /// The name it is called by.
+    const NAME: &'static str;
+    /// What it belongs to.
+    const CATEGORY: &'static str;
+    /// Permanent other names.
+    const ALIASES: &'static [&'static str] = &[];
+
+    /// The work itself.
+    fn read(&self, ctx: &ToolCtx, input: Self::Input) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+}
+
+/// A tool that changes files: it says how, and the commit comes after the yes.
+pub(crate) trait ChangesFiles: Send + Sync + 'static {
+    /// What goes in; its doc comment is the tool's description.
+    type Input: DeserializeOwned + JsonSchema + Clone + Send + Sync;
+    /// What comes out after the commit.
+    type Output: Output;
+
+    /// The name it is called by.
+    const NAME: &'static str;
+    /// What it belongs to.
+    const CATEGORY: &'static str;
+    /// The worst that any input can do.
+    const WORST: Effect;
+    /// Permanent other names.
+    const ALIASES: &'static [&'static str] = &[];
+    /// Other names of parameters: what may be written, what it means.
+    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[];
+
+    /// Works the changes out without touching the workspace.
+    fn plan(
+        &self,
+        ctx: &ToolCtx,
+        input: Self::Input,
+    ) -> impl Future<Output = Result<(Self::Output, Changes), ToolError>> + Send;
+}
+
+/// A reading tool as the line holds it.
+pub(crate) fn reads<T: Reads>(tool: T) -> Arc<dyn AnyTool> {
+    typed(Reading(tool))
+}
+
+/// A changing tool as the line holds it.
+pub(crate) fn changes_files<T: ChangesFiles>(tool: T) -> Arc<dyn AnyTool> {
+    typed(Changing(tool))
+}
+
+struct Reading<T>(T);
+
+impl<T: Reads> Tool for Reading<T> {
+    type Input = T::Input;
+    type Output = T::Output;
+
+    const NAME: &'static str = T::NAME;
+    const CATEGORY: &'static str = T::CATEGORY;
+    const WORST: Effect = Effect::Read;
+    const ALIASES: &'static [&'static str] = T::ALIASES;
+
+    async fn run(&self, ctx: &ToolCtx, input: T::Input) -> Result<T::Output, ToolError> {
+        self.0.read(ctx, input).await
+    }
+}
+
+struct Changing<T>(T);
+
+impl<T: ChangesFiles> Tool for Changing<T> {
+    type Input = T::Input;
+    type Output = T::Output;
+
+    const NAME: &'static str = T::NAME;
+    const CATEGORY: &'static str = T::CATEGORY;
+    const WORST: Effect = T::WORST;
+    const ALIASES: &'static [&'static str] = T::ALIASES;
+    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = T::PARAMETER_ALIASES;
+
+    async fn prepare(&self, ctx: &ToolCtx, input: &T::Input) -> Result<Prepared<T::Output>, ToolError> {
+        let (output, changes) = self.0.plan(ctx, input.clone()).await?;
+        Ok(Prepared::Staged {
+            output,
+            changes: shown::change_list(changes.list()),
+            turn: Turn::commit(ctx.call_id.clone()),
+            isolation: None,
+        })
+    }
+}

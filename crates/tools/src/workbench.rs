@@ -1,0 +1,113 @@
+//! The door to staged changes: whatever any call has staged, in whichever workspace.
+
+use std::path::PathBuf;
+
+use futures_util::future::BoxFuture;
+use haft_runtime::{CallId, Change, ChangeList, ChangeState, Direction, Recovered, ToolError, Turn, Workbench};
+use haft_sandbox::changes::{self, Changes};
+
+use crate::{
+    aside::to_the_end,
+    refusal::Trying,
+    shown::{change_list, direction, selection},
+    workspace::changes_of,
+};
+
+/// The workbench on the sandbox's changes. Each set remembers the workspace it was made for.
+#[derive(Debug)]
+pub struct SandboxWorkbench {
+    data: PathBuf,
+}
+
+impl SandboxWorkbench {
+    /// On the changes kept in haft's data folder.
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self { data: data.into() }
+    }
+
+    /// Opens the changes of a call and works on them; what has begun always comes to its end.
+    async fn on<T: Send + 'static>(
+        &self,
+        call: &CallId,
+        work: impl FnOnce(Changes) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let dir = changes_of(&self.data, call);
+        to_the_end(move || work(Changes::open(&dir).trying("look at the changes")?)).await
+    }
+}
+
+impl Workbench for SandboxWorkbench {
+    fn show<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+        Box::pin(self.on(call, |changes| Ok(change_list(changes.list()))))
+    }
+
+    fn preview<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+        let Turn { of, direction: way, paths } = turn.clone();
+        Box::pin(async move {
+            self.on(&of, move |changes| {
+                let turned = changes.preview_turn(direction(way), selection(paths.as_deref()));
+                turned.map(change_list).trying(named(way))
+            })
+            .await
+        })
+    }
+
+    fn take<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+        let Turn { of, direction: way, paths } = turn.clone();
+        Box::pin(async move {
+            self.on(&of, move |mut changes| {
+                let turned = changes.turn(direction(way), selection(paths.as_deref()));
+                turned.map(change_list).trying(named(way))
+            })
+            .await
+        })
+    }
+
+    fn discard<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.on(call, |mut changes| changes.discard().trying("discard the changes")))
+    }
+
+    fn recover<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>> {
+        let dir = changes_of(&self.data, &turn.of);
+        let turn = turn.clone();
+        Box::pin(to_the_end(move || {
+            let found = changes::recover(&dir).trying("recover the changes")?;
+            let now = Changes::open(&dir).trying("look at the changes")?;
+            let done =
+                ChangeList(change_list(now.list()).0.into_iter().filter(|change| is_done(change, &turn)).collect());
+            let sentence = sentence(turn.direction, &found, done.0.len());
+            Ok(Recovered { done, sentence })
+        }))
+    }
+}
+
+/// Whether a change stands where the turn leads to.
+fn is_done(change: &Change, turn: &Turn) -> bool {
+    let end = match turn.direction {
+        Direction::Commit => ChangeState::Committed,
+        Direction::Undo => ChangeState::Undone,
+    };
+    change.state == end && turn.paths.as_ref().is_none_or(|paths| paths.contains(&change.path))
+}
+
+fn sentence(way: Direction, found: &changes::Recovered, done: usize) -> String {
+    let way = named(way);
+    let back = found.rolled_back.len();
+    match (found.conflicted.as_slice(), done) {
+        ([], 0) if back == 0 => format!("the {way} had not begun when haft ended; nothing was touched"),
+        ([], 0) => format!("the {way} was cut short when haft ended and has been taken back ({back} paths)"),
+        ([], done) => format!("the {way} was complete when haft ended ({done} paths)"),
+        (left, _) => format!(
+            "the {way} was cut short when haft ended and has been taken back, except for `{}`: changed by something \
+             else meanwhile and left as it is",
+            left.join("`, `")
+        ),
+    }
+}
+
+fn named(way: Direction) -> &'static str {
+    match way {
+        Direction::Commit => "commit",
+        Direction::Undo => "undo",
+    }
+}

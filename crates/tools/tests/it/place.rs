@@ -1,0 +1,108 @@
+//! A workspace of one's own, with the tools and the workbench at hand.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_runtime::{
+    AnyTool, CallId, Caller, ChangeList, Prepared, Scope, Source, ToolCtx, ToolError, ToolOutput, Turn, Workbench,
+};
+use haft_tools::{SandboxWorkbench, Workspace};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+pub(crate) struct Place {
+    dir: TempDir,
+    runtime: Runtime,
+    pub(crate) tools: Vec<Arc<dyn AnyTool>>,
+    pub(crate) workbench: SandboxWorkbench,
+}
+
+/// What a tool has staged.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    pub(crate) output: ToolOutput,
+    pub(crate) changes: ChangeList,
+    pub(crate) turn: Turn,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, data) = (dir.path().join("workspace"), dir.path().join("data"));
+        fs::create_dir(&root).unwrap();
+        fs::create_dir(&data).unwrap();
+        let workspace = Arc::new(Workspace::open(&root, &data).unwrap());
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        Self { dir, runtime, tools: haft_tools::all(&workspace), workbench: SandboxWorkbench::new(data) }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join("workspace").join(name)
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Puts a file into the workspace, past the tools.
+    pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> &dyn AnyTool {
+        self.tools.iter().find(|tool| tool.spec().name == name).unwrap().as_ref()
+    }
+
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Uses a tool that reads.
+    pub(crate) fn read(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
+        self.wait(self.tool(tool).run(&ctx(), &input))
+    }
+
+    /// Uses a tool that changes files, up to the question.
+    pub(crate) fn stage(&self, tool: &str, input: Value) -> Result<Staged, ToolError> {
+        match self.wait(self.tool(tool).prepare(&ctx(), &input))? {
+            Prepared::Staged { output, changes, turn, isolation: None } => Ok(Staged { output, changes, turn }),
+            other => panic!("not staged: {other:?}"),
+        }
+    }
+
+    /// Uses a tool that changes files, with a yes.
+    pub(crate) fn change(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
+        let staged = self.stage(tool, input)?;
+        self.wait(self.workbench.take(&staged.turn)).map(|_| staged.output)
+    }
+
+    /// Whether anything is held aside.
+    pub(crate) fn holds_nothing_aside(&self) -> bool {
+        fs::read_dir(self.data().join("changes")).map_or(true, |mut calls| calls.next().is_none())
+    }
+}
+
+pub(crate) fn ctx() -> ToolCtx {
+    let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
+    ToolCtx::detached(CallId::new(), caller)
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}

@@ -1,0 +1,98 @@
+//! The door to staged changes, across processes that know only a call id.
+
+use std::fs;
+
+use haft_runtime::{CallId, ChangeState, Direction, ErrorCode, Turn, Workbench};
+use haft_tools::SandboxWorkbench;
+use serde_json::json;
+
+use crate::place::Place;
+
+fn staged(place: &Place) -> Turn {
+    place.put("a", "old\n");
+    let edits = json!({ "path": "a", "old": "old", "new": "new" });
+    place.stage("edit_file", edits).unwrap().turn
+}
+
+#[test]
+fn another_workbench_shows_takes_and_takes_back() {
+    let place = Place::new();
+    let turn = staged(&place);
+    let other = SandboxWorkbench::new(place.data());
+    let shown = place.wait(other.show(&turn.of)).unwrap();
+    assert_eq!((shown.0[0].path.as_str(), shown.0[0].state), ("a", ChangeState::Staged));
+    assert!(shown.0[0].diff.as_deref().unwrap().contains("+new"));
+    assert_eq!(place.wait(other.preview(&turn)).unwrap().paths(), ["a"]);
+    assert_eq!(place.text("a"), "old\n");
+    let done = place.wait(other.take(&turn)).unwrap();
+    assert_eq!((done.0[0].state, place.text("a").as_str()), (ChangeState::Committed, "new\n"));
+    let back = Turn { direction: Direction::Undo, paths: Some(vec!["a".to_owned()]), ..turn.clone() };
+    assert!(place.wait(other.preview(&back)).unwrap().0[0].diff.as_deref().unwrap().contains("+old"));
+    assert_eq!(place.wait(other.take(&back)).unwrap().0[0].state, ChangeState::Undone);
+    assert_eq!(place.text("a"), "old\n");
+    place.wait(other.take(&turn)).unwrap();
+    assert_eq!(place.text("a"), "new\n");
+}
+
+#[test]
+fn what_is_discarded_cannot_be_taken() {
+    let place = Place::new();
+    let turn = staged(&place);
+    place.wait(place.workbench.discard(&turn.of)).unwrap();
+    let refused = place.wait(place.workbench.take(&turn)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidArgs, "{refused}");
+    assert_eq!(place.wait(place.workbench.show(&turn.of)).unwrap().0[0].state, ChangeState::Discarded);
+    assert_eq!(place.text("a"), "old\n");
+}
+
+#[test]
+fn a_wrong_choice_is_told() {
+    let place = Place::new();
+    let turn = staged(&place);
+    let choice = Turn { paths: Some(vec!["b".to_owned()]), ..turn.clone() };
+    let refused = place.wait(place.workbench.take(&choice)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidArgs);
+    let back = Turn { direction: Direction::Undo, ..turn };
+    let refused = place.wait(place.workbench.take(&back)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidArgs, "{refused}");
+    let refused = place.wait(place.workbench.show(&CallId::new())).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+    assert!(!refused.message.contains(place.data().to_str().unwrap()));
+}
+
+#[test]
+fn recovery_says_where_a_turn_stands() {
+    let place = Place::new();
+    let turn = staged(&place);
+    let found = place.wait(place.workbench.recover(&turn)).unwrap();
+    assert_eq!((found.done.0.len(), found.sentence.contains("not begun")), (0, true), "{}", found.sentence);
+    place.wait(place.workbench.take(&turn)).unwrap();
+    let found = place.wait(place.workbench.recover(&turn)).unwrap();
+    assert_eq!((found.done.paths(), found.sentence.contains("complete")), (vec!["a".to_owned()], true));
+}
+
+#[test]
+fn a_missing_workspace_is_told() {
+    let place = Place::new();
+    let turn = staged(&place);
+    fs::rename(place.path(""), place.outside("moved")).unwrap();
+    let refused = place.wait(place.workbench.take(&turn)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Unavailable, "{refused}");
+}
+
+#[test]
+fn a_stopped_call_leaves_nothing_aside() {
+    let place = Place::new();
+    for number in 0..2000 {
+        place.put(&format!("d/{number}"), "");
+    }
+    let ctx = crate::place::ctx();
+    ctx.cancel.cancel();
+    let input = json!({ "path": "d", "recursive": true });
+    let refused = place.wait(place.tool("delete_file").prepare(&ctx, &input));
+    // It may have been faster than the stop.
+    if let Err(refused) = refused {
+        assert_eq!(refused.code, ErrorCode::Cancelled);
+        assert!(place.holds_nothing_aside());
+    }
+}
