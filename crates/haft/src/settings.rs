@@ -54,21 +54,29 @@ impl Settings {
                 .context("neither HAFT_DATA_DIR nor HOME is set; set HAFT_DATA_DIR to a folder of your own")?
                 .join("haft"),
         };
-        let mut settings = Self {
+        let mut settings = Self::defaults(data);
+        if let Some(user) = std::env::var("USER").ok().filter(|user| !user.is_empty()) {
+            settings.user = user;
+        }
+        if let Some(file) = folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("haft/haft.toml")) {
+            settings.take_file(&file)?;
+        }
+        settings.take_environment()?;
+        Ok(settings)
+    }
+
+    /// What holds when nothing is set.
+    pub fn defaults(data: PathBuf) -> Self {
+        Self {
             data,
-            user: std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "owner".to_owned()),
+            user: "owner".to_owned(),
             mode: AutoApprove::default(),
             expire: Duration::from_secs(24 * 3600),
             longest_work: Duration::from_secs(600),
             idle: None,
             sync: Sync::Normal,
             origins: Vec::new(),
-        };
-        if let Some(file) = folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("haft/haft.toml")) {
-            settings.take_file(&file)?;
         }
-        settings.take_environment()?;
-        Ok(settings)
     }
 
     fn take_file(&mut self, file: &Path) -> Result<()> {

@@ -3,7 +3,9 @@
 
 mod support;
 
-use std::os::unix::fs::chown;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -47,22 +49,22 @@ fn an_undo_is_whole_or_absent() {
 #[test]
 fn a_commit_to_another_filesystem_is_whole_or_absent() {
     if let Some((workspaces, data)) = two_filesystems() {
-        end_everywhere("commit", Direction::Commit, &Place { workspaces, data, user: None });
+        end_where_it_matters("commit", Direction::Commit, &Place { workspaces, data, user: None });
     }
 }
 
 #[test]
 fn an_undo_on_another_filesystem_is_whole_or_absent() {
     if let Some((data, workspaces)) = two_filesystems() {
-        end_everywhere("undo", Direction::Undo, &Place { workspaces, data, user: None });
+        end_where_it_matters("undo", Direction::Undo, &Place { workspaces, data, user: None });
     }
 }
 
 #[test]
 fn an_ordinary_user_gets_the_same() {
     if Uid::effective().is_root() {
-        end_everywhere("commit", Direction::Commit, &here(Some(NOBODY)));
-        end_everywhere("undo", Direction::Undo, &here(Some(NOBODY)));
+        end_where_it_matters("commit", Direction::Commit, &here(Some(NOBODY)));
+        end_where_it_matters("undo", Direction::Undo, &here(Some(NOBODY)));
     }
 }
 
@@ -70,28 +72,87 @@ fn here(user: Option<u32>) -> Place {
     Place { workspaces: std::env::temp_dir(), data: std::env::temp_dir(), user }
 }
 
+/// Ends the turn after every system call.
 fn end_everywhere(what: &str, direction: Direction, place: &Place) {
     let example = example();
-    let whole = Run::new(place);
-    let child = whole.start(&example, what, place);
-    let before = picture(&whole.workspace);
-    assert!(!let_run(child, ENDLESS), "the turn makes too many system calls");
-    let after = picture(&whole.workspace);
-    assert_ne!(before, after);
+    let whole = Whole::new(&example, what, place);
     for calls in 1..ENDLESS {
-        let run = Run::new(place);
-        let child = run.start(&example, what, place);
-        let ended = let_run(child, calls);
-        // Now and then the recovery is ended, too.
-        if calls % 7 == 0 {
-            let child = run.start(&example, "recover", place);
-            let_run(child, 5 + calls * 13 % 200);
-        }
-        run.check(direction, (&before, &after), calls);
-        if !ended {
+        if !end_after(calls, &example, (what, direction, place), &whole) {
             return;
         }
     }
+}
+
+/// Ends the turn after every system call that has changed anything on the disk: after the others the disk is as it
+/// was after the one before, and everything else dies with the process.
+fn end_where_it_matters(what: &str, direction: Direction, place: &Place) {
+    let example = example();
+    let whole = Whole::new(&example, what, place);
+    assert!(whole.changing.len() > 50, "hardly anything was changed");
+    for &calls in &whole.changing {
+        end_after(calls, &example, (what, direction, place), &whole);
+    }
+}
+
+fn end_after(calls: usize, example: &Path, (what, direction, place): (&str, Direction, &Place), whole: &Whole) -> bool {
+    let run = Run::new(place);
+    let child = run.start(example, what, place);
+    let ended = let_run(child, calls, || {});
+    // Now and then the recovery is ended, too.
+    if calls % 7 == 0 {
+        let child = run.start(example, "recover", place);
+        let_run(child, 5 + calls * 13 % 200, || {});
+    }
+    run.check(direction, (&whole.before, &whole.after), calls);
+    ended
+}
+
+/// A turn that was not disturbed.
+struct Whole {
+    before: Picture,
+    after: Picture,
+    /// After which system calls the disk was not as before them.
+    changing: Vec<usize>,
+}
+
+impl Whole {
+    fn new(example: &Path, what: &str, place: &Place) -> Whole {
+        let run = Run::new(place);
+        let child = run.start(example, what, place);
+        let before = picture(&run.workspace);
+        let (mut calls, mut last, mut changing) = (0, 0, Vec::new());
+        let ended = let_run(child, ENDLESS, || {
+            calls += 1;
+            let now = fingerprint(&[&run.workspace, run.dir.ancestors().nth(2).unwrap()]);
+            if std::mem::replace(&mut last, now) != now {
+                changing.push(calls);
+            }
+        });
+        assert!(!ended, "the turn makes too many system calls");
+        let after = picture(&run.workspace);
+        assert_ne!(before, after);
+        println!("{what}: {calls} system calls, {} of them change the disk", changing.len());
+        Whole { before, after, changing }
+    }
+}
+
+/// Stands for everything that a recovery could see.
+fn fingerprint(folders: &[&Path]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let mut folders: Vec<PathBuf> = folders.iter().map(|folder| folder.to_path_buf()).collect();
+    while let Some(folder) = folders.pop() {
+        let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        for path in paths {
+            let meta = fs::symlink_metadata(&path).unwrap();
+            let times = (meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec());
+            (&path, meta.ino(), meta.mode(), meta.size(), times).hash(&mut hasher);
+            if meta.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    hasher.finish()
 }
 
 impl Run {
@@ -142,7 +203,7 @@ impl Run {
 }
 
 /// Lets a stopped child make this many system calls and ends it; says whether it had to be ended.
-fn let_run(child: Pid, calls: usize) -> bool {
+fn let_run(child: Pid, calls: usize, mut after_each: impl FnMut()) -> bool {
     let mut stops = 0;
     loop {
         ptrace::syscall(child, None).unwrap();
@@ -152,6 +213,9 @@ fn let_run(child: Pid, calls: usize) -> bool {
             other => panic!("the example ended with {other:?}"),
         }
         // Every call stops twice: when it begins and when it has ended.
+        if stops % 2 == 0 {
+            after_each();
+        }
         if stops == calls * 2 {
             ptrace::kill(child).unwrap();
             while !matches!(waitpid(child, None).unwrap(), WaitStatus::Signaled(..) | WaitStatus::Exited(..)) {}

@@ -1,0 +1,74 @@
+//! Lists that test themselves: every tool can be used by every client, and every export is the same each time.
+
+use haft::{house, settings::Settings};
+use haft_runtime::{Effect, ErrorCode, Registry, faults_of_input, to_anthropic, to_mcp, to_openai};
+use haft_store::{Store, Sync};
+use serde_json::Value;
+use std::sync::Arc;
+
+async fn registry() -> (Arc<Registry>, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings::defaults(folder.path().join("data"));
+    let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
+    let house = house::solo(&settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
+    (house.registry.clone(), folder)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_tool_can_be_used_by_every_client() {
+    let (registry, _folder) = registry().await;
+    let mut names = Vec::new();
+    for spec in registry.specs() {
+        assert!(faults_of_input(&spec.input_schema).is_empty(), "{}: {:?}", spec.name, faults_of_input(&spec.input_schema));
+        assert_eq!(spec.output_schema["type"], "object", "{}", spec.name);
+        assert!(spec.description.len() > 40 && spec.description.ends_with('.'), "{}: {}", spec.name, spec.description);
+        assert_eq!(spec.input_schema["additionalProperties"], false, "{} takes unknown fields", spec.name);
+        for (field, schema) in spec.input_schema["properties"].as_object().unwrap() {
+            assert!(schema["description"].is_string(), "{}.{field} has no description", spec.name);
+        }
+        let snake = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        assert!(snake(&spec.name), "workspace tools are verb_noun: {}", spec.name);
+        names.push(spec.name);
+    }
+    let mut sorted = names.clone();
+    sorted.sort();
+    sorted.dedup();
+    assert_eq!(names, sorted, "sorted, and each name once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn descriptions_name_only_tools_that_exist() {
+    let (registry, _folder) = registry().await;
+    let specs = registry.specs();
+    for spec in &specs {
+        for word in spec.description.split('`').skip(1).step_by(2).filter(|word| word.contains('_')) {
+            let known = registry.get(word).is_some() || spec.description.contains(&format!("the `{word}`"));
+            assert!(known, "{} names `{word}`, which is no tool", spec.name);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_are_sorted_and_the_same_each_time() {
+    let (first, _one) = registry().await;
+    let (second, _two) = registry().await;
+    for export in [to_openai, to_anthropic, to_mcp] {
+        let mut shuffled = second.specs();
+        shuffled.reverse();
+        assert_eq!(export(&first.specs()).to_string(), export(&shuffled).to_string());
+    }
+    let mcp = to_mcp(&first.specs());
+    for (tool, spec) in mcp.as_array().unwrap().iter().zip(first.specs()) {
+        assert_eq!(tool["annotations"]["readOnlyHint"], Value::Bool(spec.effect == Effect::Read));
+        assert_eq!(tool["annotations"]["destructiveHint"], Value::Bool(spec.effect == Effect::Destroy));
+    }
+}
+
+#[test]
+fn every_error_code_is_listed_once() {
+    let mut codes: Vec<String> = ErrorCode::ALL.iter().map(ToString::to_string).collect();
+    let all = codes.len();
+    codes.sort();
+    codes.dedup();
+    assert_eq!(codes.len(), all);
+}

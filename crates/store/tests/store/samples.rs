@@ -1,0 +1,134 @@
+//! Calls, questions and grants to write, and stores to write them to.
+
+use haft_runtime::{
+    Answer, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Effect, End, Entry, Evidence, Grant,
+    Isolation, Opening, Outcome, Pending, Question, Scope, Source, ToolOutput, Turn,
+};
+use haft_store::{Store, Sync};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A new store in a folder that goes away with the test.
+pub(crate) async fn new_store() -> (TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder).await;
+    (folder, store)
+}
+
+/// One more store on the same folder, as another process would have it.
+pub(crate) async fn open(folder: &TempDir) -> Store {
+    Store::open(&folder.path().join("data"), Sync::Normal).await.unwrap()
+}
+
+pub(crate) fn scope() -> Scope {
+    Scope::local("w")
+}
+
+/// Now, as exactly as the database keeps it.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_microsecond(Timestamp::now().as_microsecond()).unwrap()
+}
+
+pub(crate) fn opened(state: CallState) -> Entry {
+    let input = json!({"path": "a.txt"});
+    let opening = Opening {
+        tool: "write_file".into(),
+        input: input.clone(),
+        parent: None,
+        caller: "anna".into(),
+        source: Source::Cli,
+        auto_approve: AutoApprove::Reads,
+        at: now(),
+    };
+    Entry {
+        call: CallId::new(),
+        opening: Some(opening),
+        state,
+        turn: None,
+        outcome: None,
+        whole_output: None,
+        events: vec![(now(), CallEvent::Called { tool: "write_file".into(), called_as: None, args: input })],
+    }
+}
+
+pub(crate) fn outcome(call: &CallId, end: End) -> Outcome {
+    Outcome {
+        end,
+        tool_call_id: call.clone(),
+        tool: "write_file".into(),
+        changes: None,
+        undoable: false,
+        approved_by: None,
+        grant: None,
+        isolation: Isolation::None,
+        attempts: 1,
+        cached: false,
+        started_at: now(),
+        finished_at: Some(now()),
+        execution_time_ms: 7,
+    }
+}
+
+pub(crate) fn success(call: &CallId, content: &str) -> Outcome {
+    let result = ToolOutput { content: content.into(), structured: json!({"n": 1}), ..ToolOutput::default() };
+    outcome(call, End::Success { result })
+}
+
+pub(crate) fn pending(call: &CallId) -> Outcome {
+    outcome(call, End::Pending { pending: Pending { pending_tool_call_id: call.clone(), expires_at: now() } })
+}
+
+pub(crate) fn later(call: &CallId, state: CallState) -> Entry {
+    Entry {
+        call: call.clone(),
+        opening: None,
+        state,
+        turn: None,
+        outcome: None,
+        whole_output: None,
+        events: vec![(now(), CallEvent::Started { attempt: 1 })],
+    }
+}
+
+pub(crate) fn ended(call: &CallId) -> Entry {
+    Entry {
+        outcome: Some(success(call, "done")),
+        turn: Some(Turn::commit(call.clone())),
+        events: vec![(now(), CallEvent::Completed { execution_time_ms: 7 })],
+        ..later(call, CallState::Ended)
+    }
+}
+
+pub(crate) fn question(call: &CallId) -> Question {
+    Question {
+        call: call.clone(),
+        tool: "write_file".into(),
+        input: json!({"path": "a.txt"}),
+        effect: Effect::Write,
+        reason: "it writes".into(),
+        nearly: None,
+        evidence: Evidence::Plain { preview: None },
+        asked_by: "anna".into(),
+        workspace: Some("w".into()),
+        asked_at: now(),
+        expires_at: now() + SignedDuration::from_hours(24),
+    }
+}
+
+pub(crate) fn answered(by: &str) -> Answered {
+    Answered { answer: Answer::Approve { paths: None }, by: by.into(), source: Source::Cli, at: now() }
+}
+
+pub(crate) fn grant(uses_left: Option<u32>) -> Grant {
+    Grant {
+        id: format!("gr_{}", uuid::Uuid::now_v7().simple()),
+        tool: "write_file".into(),
+        bounds: Bounds { max_files: Some(3), ..Bounds::default() },
+        caller: None,
+        until: None,
+        uses_left,
+        used: 0,
+        created_at: now(),
+    }
+}

@@ -1,0 +1,71 @@
+//! Nothing of one tenant is read, changed or waited for by another, by any method.
+
+use std::time::Duration;
+
+use haft_runtime::{AnswerReceipt, CallState, Journal, Questions, Scope, TenantId, Turn};
+use haft_store::CallFilter;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::samples::{answered, ended, grant, new_store, now, open, opened, question, scope, success};
+
+#[tokio::test]
+async fn two_tenants_see_nothing_of_each_other() {
+    let (folder, store) = new_store().await;
+    let mine = scope();
+    let parent = opened(CallState::Ended);
+    let mut done = opened(CallState::Ended);
+    done.opening.as_mut().unwrap().parent = Some(parent.call.clone());
+    done.turn = Some(Turn::commit(parent.call.clone()));
+    done.outcome = Some(success(&done.call, "secret"));
+    let waits = opened(CallState::Waiting);
+    let running = opened(CallState::Executing);
+    let (done_id, waits_id, running_id) = (done.call.clone(), waits.call.clone(), running.call.clone());
+    let parent_id = parent.call.clone();
+    let mut question = question(&waits_id);
+    question.expires_at = now() - SignedDuration::from_secs(1);
+    for entry in [parent, done, running] {
+        store.record(&mine, entry).await.unwrap();
+    }
+    store.ask(&mine, &question, waits).await.unwrap();
+    let yes = grant(Some(1));
+    store.remember(&mine, &yes).await.unwrap();
+    store.close().await.unwrap();
+
+    // The owner is gone, so that claiming and taking over would succeed for the right tenant.
+    let store = open(&folder).await;
+    for workspace in [None, Some("w".to_owned())] {
+        let theirs = Scope { tenant: TenantId("other".into()), workspace };
+        assert_eq!(Journal::find(&store, &theirs, &done_id).await.unwrap(), None);
+        assert_eq!(store.output(&theirs, &done_id).await.unwrap(), None);
+        assert_eq!(store.ended(&theirs, &done_id, Duration::ZERO).await.unwrap(), None);
+        assert!(store.abandoned(&theirs).await.unwrap().is_empty());
+        assert!(Questions::find(&store, &theirs, &waits_id).await.unwrap().is_none());
+        assert!(store.wait(&theirs, &waits_id, Duration::ZERO).await.unwrap().is_none());
+        assert_eq!(store.answer(&theirs, &waits_id, &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
+        assert!(Questions::open(&store, &theirs).await.unwrap().is_empty());
+        assert!(store.overdue(&theirs).await.unwrap().is_empty());
+        assert!(!store.claim(&theirs, &waits_id).await.unwrap());
+        assert!(store.grants(&theirs, "write_file").await.unwrap().is_empty());
+        assert!(!store.spend(&theirs, &yes.id).await.unwrap());
+        assert!(!store.revoke(&theirs, &yes.id).await.unwrap());
+        assert!(store.calls(&theirs, &CallFilter::default()).await.unwrap().is_empty());
+        assert!(store.events(&theirs, &done_id).await.unwrap().is_empty());
+        assert!(store.children(&theirs, &parent_id).await.unwrap().is_empty());
+        assert!(store.last_turn_of(&theirs, &parent_id).await.unwrap().is_none());
+        assert_eq!(store.counts(&theirs, Timestamp::UNIX_EPOCH).await.unwrap().calls, 0);
+        assert!(store.tools_used(&theirs).await.unwrap().is_empty());
+        assert!(!store.want_stop(&theirs, &running_id).await.unwrap());
+        assert!(!store.owner_is_alive(&theirs, &waits_id).await.unwrap());
+        store.record(&theirs, ended(&running_id)).await.unwrap_err();
+        let stopped = tokio::time::timeout(Duration::from_millis(60), store.stop_wanted(&theirs, &running_id)).await;
+        stopped.unwrap_err();
+    }
+
+    // And everything is still there for its own tenant.
+    assert!(store.claim(&mine, &waits_id).await.unwrap());
+    assert_eq!(store.answer(&mine, &waits_id, &answered("anna")).await.unwrap(), AnswerReceipt::Taken);
+    assert!(store.spend(&mine, &yes.id).await.unwrap());
+    let taken: Vec<_> = store.abandoned(&mine).await.unwrap().into_iter().map(|call| call.call).collect();
+    assert_eq!(taken, [running_id]);
+    assert_eq!(store.calls(&mine.all_workspaces(), &CallFilter::default()).await.unwrap().len(), 4);
+}
