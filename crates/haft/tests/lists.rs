@@ -19,7 +19,12 @@ async fn every_tool_can_be_used_by_every_client() {
     let (registry, _folder) = registry().await;
     let mut names = Vec::new();
     for spec in registry.specs() {
-        assert!(faults_of_input(&spec.input_schema).is_empty(), "{}: {:?}", spec.name, faults_of_input(&spec.input_schema));
+        assert!(
+            faults_of_input(&spec.input_schema).is_empty(),
+            "{}: {:?}",
+            spec.name,
+            faults_of_input(&spec.input_schema)
+        );
         assert_eq!(spec.output_schema["type"], "object", "{}", spec.name);
         assert!(spec.description.len() > 40 && spec.description.ends_with('.'), "{}: {}", spec.name, spec.description);
         assert_eq!(spec.input_schema["additionalProperties"], false, "{} takes unknown fields", spec.name);

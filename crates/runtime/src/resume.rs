@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ErrorCode, Outcome, Pipeline,
-    Question, Scope, ToolError, Turn,
+    Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ErrorCode,
+    Outcome, Pipeline, Question, Scope, ToolError, Turn,
     log::CallLog,
     stage::{
         approve::{Stopped, settle},
@@ -135,12 +135,7 @@ impl Pipeline {
     }
 
     /// A call that was only preparing has touched nothing; one that was acting is brought to its beginning or its end.
-    async fn heal(
-        &self,
-        state: CallState,
-        turn: Option<&Turn>,
-        own: &CallId,
-    ) -> (String, Option<ChangeList>) {
+    async fn heal(&self, state: CallState, turn: Option<&Turn>, own: &CallId) -> (String, Option<ChangeList>) {
         match (state, turn) {
             (CallState::Executing, Some(turn)) => {
                 // What cannot be healed now (the folder is gone) heals itself when its changes are next looked at.

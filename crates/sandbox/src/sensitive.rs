@@ -1,5 +1,6 @@
 //! Names that hold secrets.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 
 use unicode_normalization::UnicodeNormalization;
@@ -13,8 +14,12 @@ pub fn is_sensitive(place: &Place) -> bool {
 
 /// Whether this one component is a name that holds secrets, in any letter case and normal form.
 pub fn is_sensitive_name(name: &OsStr) -> bool {
-    let name = fold(name);
-    match name.as_str() {
+    is_sensitive_folded(&fold(name))
+}
+
+/// The same for a name that is already folded.
+pub(crate) fn is_sensitive_folded(name: &str) -> bool {
+    match name {
         ".env" | "credentials.json" | ".aws" | ".ssh" | ".gnupg" | ".netrc" => true,
         ".env.example" | ".env.sample" | ".env.template" => false,
         other => {
@@ -27,10 +32,10 @@ pub fn is_sensitive_name(name: &OsStr) -> bool {
 }
 
 /// One spelling for all spellings that a filesystem may take for the same name.
-pub(crate) fn fold(name: &OsStr) -> String {
+pub(crate) fn fold(name: &OsStr) -> Cow<'_, str> {
     let text = name.to_string_lossy();
-    if text.is_ascii() {
-        return text.to_ascii_lowercase();
+    if !text.is_ascii() {
+        return Cow::Owned(text.nfc().collect::<String>().to_lowercase().nfc().collect());
     }
-    text.nfc().collect::<String>().to_lowercase().nfc().collect()
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) { Cow::Owned(text.to_ascii_lowercase()) } else { text }
 }

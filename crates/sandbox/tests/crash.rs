@@ -1,4 +1,5 @@
 //! Ends a turn after every single system call: afterwards the tree is all old or all new.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 #![expect(clippy::disallowed_methods, reason = "the test starts the example that it traces")]
 
 mod support;
@@ -69,7 +70,9 @@ fn an_ordinary_user_gets_the_same() {
 }
 
 fn here(user: Option<u32>) -> Place {
-    Place { workspaces: std::env::temp_dir(), data: std::env::temp_dir(), user }
+    // In memory if possible: what is tested is the order of the calls, not the disk.
+    let folder = two_filesystems().map_or_else(std::env::temp_dir, |(_, shared)| shared);
+    Place { workspaces: folder.clone(), data: folder, user }
 }
 
 /// Ends the turn after every system call.
@@ -188,7 +191,8 @@ impl Run {
 
     /// Recovers; the tree must be one of the two, and a turn that was put back must be possible again.
     fn check(&self, direction: Direction, (before, after): (&Picture, &Picture), calls: usize) {
-        recover(&self.dir).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
+        let recovered = recover(&self.dir).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
+        assert!(recovered.conflicted.is_empty(), "after {calls} calls: {recovered:?}");
         let now = picture(&self.workspace);
         assert!(now == *before || now == *after, "after {calls} calls: {}", difference(&now, before, after));
         let turned = Changes::open(&self.dir).unwrap().turn(direction, Selection::All);
@@ -232,13 +236,15 @@ fn difference(now: &Picture, before: &Picture, after: &Picture) -> String {
     format!("unlike before: {:?}; unlike after: {:?}", unlike(before), unlike(after))
 }
 
-/// The example, which a plain run of all tests has already built.
+/// The example, built anew: a run of only this file would otherwise trace an old one.
 fn example() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let built = tests.ancestors().nth(2).unwrap().join("examples/changes");
-    let arguments = ["build", "--quiet", "--package", "haft-sandbox", "--example", "changes"];
-    if !built.exists() {
-        assert!(Command::new(env!("CARGO")).args(arguments).status().unwrap().success());
+    let folder = tests.ancestors().nth(2).unwrap();
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "haft-sandbox", "--example", "changes"]);
+    if folder.ends_with("release") {
+        build.arg("--release");
     }
-    built
+    assert!(build.status().unwrap().success(), "the example could not be built");
+    folder.join("examples/changes")
 }

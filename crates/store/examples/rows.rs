@@ -31,8 +31,17 @@ async fn main() {
         let raw = best_of_three(raw(sync, each)).await;
         let store = best_of_three(through_store(sync, each)).await;
         println!("{sync:?}, {WRITERS} writers: store {store:.0} entries/s, raw {raw:.0}, {:.0} %", 100.0 * store / raw);
-        let mut laps = one_by_one(sync).await;
+        // In a task, as calls are: the main task lives on a thread of its own and would be woken across threads.
+        let mut laps = tokio::spawn(one_by_one(sync)).await.unwrap();
         laps.sort();
+        let (mut raw, mut trips) = tokio::spawn(raw_one_by_one(sync)).await.unwrap();
+        raw.sort();
+        trips.sort();
+        println!(
+            "{sync:?}, one record raw: p50 {:?}; `select 1`: p50 {:?}",
+            raw[raw.len() / 2],
+            trips[trips.len() / 2]
+        );
         println!("{sync:?}, one record: p50 {:?}, p99 {:?}", laps[laps.len() / 2], laps[laps.len() * 99 / 100]);
     }
     opening().await;
@@ -183,15 +192,38 @@ async fn one_by_one(sync: Sync) -> Vec<Duration> {
     laps
 }
 
+/// The same row and events in a transaction of their own, straight on the connection.
+/// Also the bare way to SQLite's thread and back, below which nothing can go.
+async fn raw_one_by_one(sync: Sync) -> (Vec<Duration>, Vec<Duration>) {
+    let folder = tempfile::tempdir().unwrap();
+    Store::open(folder.path(), sync).await.unwrap().close().await.unwrap();
+    let mut conn = connect(folder.path(), sync).await;
+    let (mut laps, mut trips) = (Vec::new(), Vec::new());
+    for _ in 0..2000 {
+        let entry = entry();
+        let begin = Instant::now();
+        raw_batch(&mut conn, std::slice::from_ref(&entry)).await;
+        laps.push(begin.elapsed());
+        let begin = Instant::now();
+        conn.execute("select 1").await.unwrap();
+        trips.push(begin.elapsed());
+    }
+    (laps, trips)
+}
+
 async fn opening() {
     let folder = tempfile::tempdir().unwrap();
-    for what in ["new", "again", "again"] {
+    for end in ["close", "close", "close", "leave", "leave", "leave"] {
         let begin = Instant::now();
         let store = Store::open(folder.path(), Sync::Normal).await.unwrap();
         let opened = begin.elapsed();
         store.record(&Scope::local("bench"), entry()).await.unwrap();
         let recorded = begin.elapsed();
-        store.close().await.unwrap();
-        println!("open {what}: {opened:?}, first record {:?}, close {:?}", recorded - opened, begin.elapsed() - recorded);
+        match end {
+            "close" => store.close().await.unwrap(),
+            _ => store.leave().await.unwrap(),
+        }
+        let ended = begin.elapsed() - recorded;
+        println!("open {opened:?}, first record {:?}, {end} {ended:?}", recorded - opened);
     }
 }

@@ -36,7 +36,8 @@ create table events (
     call text not null,
     at integer not null,
     kind text not null,
-    data text not null
+    data text not null,
+    foreign key (tenant, call) references calls (tenant, id)
 ) strict;
 create index events_of_call on events (tenant, call, seq);
 

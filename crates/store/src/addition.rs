@@ -1,16 +1,14 @@
 //! One entry of the journal as columns. Everything is text and numbers before it reaches the writer.
 
-use std::sync::LazyLock;
-
 use haft_runtime::{CallEvent, CallState, End, Entry, Opening, Outcome, Question, Scope};
 use jiff::Timestamp;
-use sqlx::{Row, Sqlite, SqliteConnection, query::Query, sqlite::SqliteArguments};
+use sqlx::{AssertSqlSafe, Executor, Row, SqliteConnection};
 
 use crate::{
     StoreError,
-    batch::{self, chunks, text_for},
+    batch::{Bound, Insert, MOST_ROWS},
     columns::word,
-    counters::{End as Counted, Tally},
+    counters::{self, Tally},
     questions,
     watch::News,
 };
@@ -44,6 +42,8 @@ struct OpeningColumns {
 struct Standing {
     state: String,
     ended: bool,
+    /// It was handed back to its caller, so that whoever answers may carry it on.
+    released: bool,
     asked: bool,
     status: Option<&'static str>,
     code: Option<String>,
@@ -61,27 +61,26 @@ struct EventColumns {
     data: String,
 }
 
-type Bound = Query<'static, Sqlite, SqliteArguments>;
+static OPEN: Insert = Insert::new(
+    "insert into calls (tenant, id, workspace, tool, parent, caller, source, auto_approve, state, status, code, \
+     turn_of, turn_direction, owner, stop_wanted, asked, started_at, finished_at, duration_ms, turn, input, outcome) \
+     values",
+    22,
+    "",
+);
 
-static OPENINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let head = "insert into calls (tenant, id, workspace, tool, parent, caller, source, auto_approve, state, status, \
-                code, turn_of, turn_direction, owner, stop_wanted, asked, started_at, finished_at, duration_ms, turn, \
-                input, outcome) values ";
-    batch::texts(head, 22, "")
-});
-
-static EVENTS: LazyLock<Vec<String>> =
-    LazyLock::new(|| batch::texts("insert into events (tenant, call, at, kind, data) values ", 5, ""));
+static EVENTS: Insert = Insert::new("insert into events (tenant, call, at, kind, data) values", 5, "");
 
 /// What a later entry changes. What it does not say stays, and a call that has ended stays ended.
 macro_rules! change {
     ($only:literal) => {
         concat!(
-            "update calls set state = case when state = 'ended' then state else $3 end, asked = (asked or $4), ",
-            "code = case when $5 is null then code else $6 end, status = coalesce($5, status), ",
-            "turn_of = coalesce($7, turn_of), turn_direction = coalesce($8, turn_direction), ",
-            "finished_at = coalesce($9, finished_at), duration_ms = coalesce($10, duration_ms), ",
-            "turn = coalesce($11, turn), outcome = coalesce($12, outcome) where tenant = $1 and id = $2",
+            "update calls set state = case when state = 'ended' then state else ? end, asked = (asked or ?), ",
+            "code = case when ? is null then code else ? end, status = coalesce(?, status), ",
+            "turn_of = coalesce(?, turn_of), turn_direction = coalesce(?, turn_direction), ",
+            "finished_at = coalesce(?, finished_at), duration_ms = coalesce(?, duration_ms), ",
+            "turn = coalesce(?, turn), outcome = coalesce(?, outcome), ",
+            "owner = case when ? then '' else owner end where tenant = ? and id = ?",
             $only
         )
     };
@@ -114,38 +113,96 @@ impl Addition {
         self.opening.is_some()
     }
 
+    /// Whether [`Self::write_in_one_trip`] can write it.
+    pub(crate) fn fits_in_one_trip(&self) -> bool {
+        // Without an event, nothing would show that the call is unknown.
+        let is_noticed = self.opening.is_some() || !self.events.is_empty();
+        is_noticed && self.question.is_none() && self.output.is_none()
+    }
+
+    /// Writes it alone, in one text: the way to SQLite's thread and back costs more than the statements do.
+    pub(crate) async fn write_in_one_trip(&self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+        let mut query = sqlx::query(AssertSqlSafe(self.trip_text()));
+        match &self.opening {
+            Some(opening) => query = self.bind_opening(query, opening),
+            None => {
+                if self.standing.ended {
+                    query = self.counted(self.standing.asked).as_sums().bind(query);
+                    query = query.bind(self.tenant.as_str()).bind(self.call.as_str());
+                }
+                query = self.bind_change(query);
+            }
+        }
+        for event in &self.events {
+            query = self.bind_event(query, event);
+        }
+        if let (Some(opening), true) = (&self.opening, self.standing.ended) {
+            let workspace = opening.workspace.as_deref().unwrap_or_default();
+            query = query.bind(self.tenant.as_str()).bind(workspace).bind(opening.tool.as_str()).bind(1_i64);
+            query = self.counted(self.standing.asked).as_sums().bind(query);
+        }
+        let Err(err) = query.execute(&mut *conn).await else { return Ok(()) };
+        // There is nothing to roll back when it did not even begin.
+        conn.execute("rollback").await.ok();
+        let is_unknown = err.as_database_error().is_some_and(|err| err.is_foreign_key_violation());
+        Err(if is_unknown { StoreError::UnknownCall(self.call.clone()) } else { err.into() })
+    }
+
+    /// Invariant: the placeholders are in the order in which [`Self::write_in_one_trip`] binds.
+    fn trip_text(&self) -> String {
+        let mut texts = vec!["begin immediate"];
+        match (&self.opening, self.standing.ended) {
+            (Some(_), _) => texts.push(OPEN.text(1)),
+            (None, true) => texts.extend([counters::COUNT_END, CHANGE]),
+            (None, false) => texts.push(CHANGE),
+        }
+        texts.extend(self.events.chunks(MOST_ROWS).map(|rows| EVENTS.text(rows.len())));
+        if self.opening.is_some() && self.standing.ended {
+            texts.push(counters::ADD.text(1));
+        }
+        texts.push("commit");
+        texts.join("; ")
+    }
+
     async fn change(&self, conn: &mut SqliteConnection, tally: &mut Tally) -> Result<(), StoreError> {
         if self.standing.ended
-            && let Some(row) = self.bind_change(END).fetch_optional(&mut *conn).await?
+            && let Some(row) = self.bind_change(sqlx::query(END)).fetch_optional(&mut *conn).await?
         {
             tally.add((&self.tenant, row.try_get(0)?, row.try_get(1)?), &self.counted(row.try_get(2)?));
             return Ok(());
         }
-        if self.bind_change(CHANGE).execute(conn).await?.rows_affected() == 0 {
+        if self.bind_change(sqlx::query(CHANGE)).execute(conn).await?.rows_affected() == 0 {
             return Err(StoreError::UnknownCall(self.call.clone()));
         }
         Ok(())
     }
 
-    fn counted(&self, asked: bool) -> Counted {
-        Counted { status: self.standing.status, asked, duration_ms: self.standing.duration_ms.unwrap_or(0) }
+    fn counted(&self, asked: bool) -> counters::End {
+        counters::End { status: self.standing.status, asked, duration_ms: self.standing.duration_ms.unwrap_or(0) }
     }
 
-    fn bind_change(&self, sql: &'static str) -> Bound {
+    fn bind_change(&self, query: Bound) -> Bound {
         let now = &self.standing;
-        sqlx::query(sql)
-            .bind(self.tenant.as_str())
-            .bind(self.call.as_str())
+        query
             .bind(now.state.as_str())
             .bind(now.asked)
             .bind(now.status)
             .bind(now.code.as_deref())
+            .bind(now.status)
             .bind(now.turn_of.as_deref())
             .bind(now.turn_direction.as_deref())
             .bind(now.finished_at)
             .bind(now.duration_ms)
             .bind(now.turn.as_deref())
             .bind(now.outcome.as_deref())
+            .bind(now.released)
+            .bind(self.tenant.as_str())
+            .bind(self.call.as_str())
+    }
+
+    fn bind_event(&self, query: Bound, event: &EventColumns) -> Bound {
+        let query = query.bind(self.tenant.as_str()).bind(self.call.as_str());
+        query.bind(event.at).bind(event.kind.as_str()).bind(event.data.as_str())
     }
 
     fn bind_opening(&self, query: Bound, opening: &OpeningColumns) -> Bound {
@@ -183,8 +240,8 @@ pub(crate) async fn write_all(
     tally: &mut Tally,
 ) -> Result<(), StoreError> {
     let openings: Vec<_> = additions.iter().filter_map(|one| Some((*one, one.opening.as_ref()?))).collect();
-    for rows in chunks(&openings) {
-        let mut query = sqlx::query(text_for(&OPENINGS, rows.len()));
+    for rows in openings.chunks(MOST_ROWS) {
+        let mut query = sqlx::query(OPEN.text(rows.len()));
         for (one, opening) in rows {
             query = one.bind_opening(query, opening);
         }
@@ -205,11 +262,10 @@ pub(crate) async fn write_all(
         }
     }
     let events: Vec<_> = additions.iter().flat_map(|one| one.events.iter().map(move |event| (*one, event))).collect();
-    for rows in chunks(&events) {
-        let mut query = sqlx::query(text_for(&EVENTS, rows.len()));
+    for rows in events.chunks(MOST_ROWS) {
+        let mut query = sqlx::query(EVENTS.text(rows.len()));
         for (one, event) in rows {
-            query = query.bind(one.tenant.as_str()).bind(one.call.as_str());
-            query = query.bind(event.at).bind(event.kind.as_str()).bind(event.data.as_str());
+            query = one.bind_event(query, event);
         }
         query.execute(&mut *conn).await?;
     }
@@ -234,6 +290,7 @@ fn standing(entry: &Entry) -> Result<Standing, StoreError> {
     let mut standing = Standing {
         state: word(&entry.state)?,
         ended: entry.state == CallState::Ended,
+        released: entry.state == CallState::Waiting && entry.outcome.is_some(),
         asked: entry.state == CallState::Waiting,
         ..Standing::default()
     };

@@ -1,6 +1,11 @@
 //! Many writes in one transaction.
+//!
+//! Placeholders are numbered everywhere but in what the journal writes for each entry: SQLite looks numbered ones up
+//! one after the other, which is slow for many rows.
 
-use sqlx::{Arguments, Connection, SqliteConnection, sqlite::SqliteArguments};
+use std::sync::OnceLock;
+
+use sqlx::{Arguments, Executor, Sqlite, SqliteConnection, query::Query, sqlite::SqliteArguments};
 
 use crate::{
     StoreError,
@@ -10,7 +15,10 @@ use crate::{
 };
 
 /// The most rows that one statement inserts.
-const MOST_ROWS: usize = 64;
+pub(crate) const MOST_ROWS: usize = 128;
+
+/// A query with what is bound to it so far.
+pub(crate) type Bound = Query<'static, Sqlite, SqliteArguments>;
 
 /// One write, whole in itself.
 pub(crate) enum Write {
@@ -42,23 +50,39 @@ impl Write {
 
 /// Writes all or nothing, and says of each whether it touched a row.
 pub(crate) async fn write(conn: &mut SqliteConnection, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
-    if let [Write::Statement(statement)] = writes {
+    match writes {
         // One statement is a transaction by itself.
-        return Ok(vec![statement.run(conn).await?]);
+        [Write::Statement(statement)] => return Ok(vec![statement.run(conn).await?]),
+        [Write::Addition(addition)] if addition.fits_in_one_trip() => {
+            addition.write_in_one_trip(conn).await?;
+            return Ok(vec![true]);
+        }
+        _ => {}
     }
-    let mut tx = conn.begin_with("begin immediate").await?;
+    conn.execute("begin immediate").await?;
+    let written = match write_parts(conn, writes).await {
+        Ok(touched) => conn.execute("commit").await.map(|_| touched).map_err(StoreError::from),
+        Err(err) => Err(err),
+    };
+    if written.is_err() {
+        // A connection that cannot even do this fails at the next beginning.
+        conn.execute("rollback").await.ok();
+    }
+    written
+}
+
+async fn write_parts(conn: &mut SqliteConnection, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
     let mut tally = Tally::default();
     let additions: Vec<&Addition> = writes.iter().filter_map(|write| write.as_addition()).collect();
-    addition::write_all(&mut tx, &additions, &mut tally).await?;
-    tally.write(&mut tx).await?;
+    addition::write_all(conn, &additions, &mut tally).await?;
+    tally.write(conn).await?;
     let mut touched = Vec::with_capacity(writes.len());
     for write in writes {
         touched.push(match write {
             Write::Addition(_) => true,
-            Write::Statement(statement) => statement.run(&mut tx).await?,
+            Write::Statement(statement) => statement.run(conn).await?,
         });
     }
-    tx.commit().await?;
     Ok(touched)
 }
 
@@ -80,7 +104,7 @@ impl Statement {
     /// The same with one more argument.
     pub(crate) fn bind<'t>(
         mut self,
-        value: impl sqlx::Encode<'t, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
+        value: impl sqlx::Encode<'t, Sqlite> + sqlx::Type<Sqlite>,
     ) -> Result<Self, StoreError> {
         self.arguments.add(value).map_err(sqlx::Error::Encode)?;
         Ok(self)
@@ -98,25 +122,26 @@ impl Statement {
     }
 }
 
-/// The texts of one insert for 1, 2, 4 … rows: a batch of any size needs few statements, and all stay prepared.
-pub(crate) fn texts(head: &str, columns: usize, tail: &str) -> Vec<String> {
-    // Here and only here without numbers: SQLite looks numbered ones up one after the other, which is slow for many.
-    let row = format!("({})", vec!["?"; columns].join(", "));
-    let sizes = (0..=MOST_ROWS.ilog2()).map(|power| 1 << power);
-    sizes.map(|rows: usize| format!("{head}{}{tail}", vec![row.as_str(); rows].join(", "))).collect()
+/// One insert for any number of rows. Each number has its own text, so that all stay prepared.
+pub(crate) struct Insert {
+    head: &'static str,
+    columns: usize,
+    tail: &'static str,
+    texts: [OnceLock<String>; MOST_ROWS],
 }
 
-/// The text for as many rows as a chunk has.
-pub(crate) fn text_for(texts: &'static [String], rows: usize) -> &'static str {
-    texts.get(rows.ilog2() as usize).map_or("", String::as_str)
-}
+impl Insert {
+    /// What stands before and after the rows, and how many columns each has.
+    pub(crate) const fn new(head: &'static str, columns: usize, tail: &'static str) -> Self {
+        Self { head, columns, tail, texts: [const { OnceLock::new() }; MOST_ROWS] }
+    }
 
-/// Cuts rows into chunks for which there is a text.
-pub(crate) fn chunks<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
-    std::iter::from_fn(move || {
-        let size = 1 << rows.len().min(MOST_ROWS).checked_ilog2()?;
-        let (chunk, rest) = rows.split_at(size);
-        rows = rest;
-        Some(chunk)
-    })
+    /// The text for so many rows, at most [`MOST_ROWS`].
+    pub(crate) fn text(&'static self, rows: usize) -> &'static str {
+        let text = &self.texts[rows.clamp(1, MOST_ROWS) - 1];
+        text.get_or_init(|| {
+            let row = format!("({})", vec!["?"; self.columns].join(", "));
+            format!("{} {} {}", self.head, vec![row; rows].join(", "), self.tail)
+        })
+    }
 }

@@ -91,11 +91,7 @@ impl Store {
     }
 
     /// What happened to a call, in order, each with its cursor.
-    pub async fn events(
-        &self,
-        scope: &Scope,
-        call: &CallId,
-    ) -> Result<Vec<(i64, Timestamp, CallEvent)>, StoreError> {
+    pub async fn events(&self, scope: &Scope, call: &CallId) -> Result<Vec<(i64, Timestamp, CallEvent)>, StoreError> {
         let query = sqlx::query(EVENTS).bind(&scope.tenant.0).bind(call.as_str());
         let read = |row| {
             let columns = Columns { of: call.as_str(), row };
@@ -182,4 +178,34 @@ fn call_row(row: &SqliteRow) -> Result<CallRow, StoreError> {
         duration_ms: columns.plain("duration_ms")?,
         asked: columns.plain("asked")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn no_list_reads_all_calls_or_sorts_them() {
+        let (tool, status) = (Some("read_file".to_owned()), Some("error".to_owned()));
+        let all = CallFilter::default();
+        let filters = [
+            CallFilter { before: Some(CallId::new()), ..all.clone() },
+            CallFilter { since: Some(Timestamp::UNIX_EPOCH), ..all.clone() },
+            CallFilter { tool, before: Some(CallId::new()), ..all.clone() },
+            CallFilter { state: Some(CallState::Waiting), ..all.clone() },
+            CallFilter { state: Some(CallState::Ended), ..all.clone() },
+            CallFilter { status, ..all.clone() },
+            all,
+        ];
+        let local = Scope::local("w");
+        let mut texts = Vec::new();
+        for filter in &filters {
+            for scope in [&local, &local.all_workspaces()] {
+                texts.push(list_query(scope, filter).unwrap().sql().as_str().to_owned());
+            }
+        }
+        let mut statements: Vec<&str> = texts.iter().map(String::as_str).collect();
+        statements.extend([EVENTS, CHILDREN]);
+        crate::schema::tests::assert_quick(&statements).await;
+    }
 }

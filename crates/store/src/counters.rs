@@ -1,13 +1,13 @@
 //! How often each tool was used and how that ended, counted in the transaction that ends a call.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::collections::BTreeMap;
 
 use haft_runtime::Scope;
 use sqlx::SqliteConnection;
 
 use crate::{
     Store, StoreError,
-    batch::{self, chunks, text_for},
+    batch::{Bound, Insert, MOST_ROWS},
     columns::Columns,
 };
 
@@ -39,20 +39,59 @@ pub(crate) struct End {
     pub(crate) duration_ms: i64,
 }
 
-static UPSERT: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let head = "insert into counters (tenant, workspace, tool, calls, success, error, rejected, cancelled, asked, \
-                total_ms) values ";
-    let tail = " on conflict (tenant, workspace, tool) do update set calls = counters.calls + excluded.calls, \
-                success = counters.success + excluded.success, error = counters.error + excluded.error, \
-                rejected = counters.rejected + excluded.rejected, \
-                cancelled = counters.cancelled + excluded.cancelled, asked = counters.asked + excluded.asked, \
-                total_ms = counters.total_ms + excluded.total_ms";
-    batch::texts(head, 10, tail)
-});
+macro_rules! add_up {
+    () => {
+        "on conflict (tenant, workspace, tool) do update set calls = counters.calls + excluded.calls, \
+         success = counters.success + excluded.success, error = counters.error + excluded.error, \
+         rejected = counters.rejected + excluded.rejected, cancelled = counters.cancelled + excluded.cancelled, \
+         asked = counters.asked + excluded.asked, total_ms = counters.total_ms + excluded.total_ms"
+    };
+}
+macro_rules! into_counters {
+    () => {
+        "insert into counters (tenant, workspace, tool, calls, success, error, rejected, cancelled, asked, total_ms) "
+    };
+}
+
+/// Adds up rows of sums.
+pub(crate) static ADD: Insert = Insert::new(concat!(into_counters!(), "values"), 10, add_up!());
+
+/// Counts a call that is about to end, unless it has ended before.
+pub(crate) const COUNT_END: &str = concat!(
+    into_counters!(),
+    "select tenant, coalesce(workspace, ''), tool, 1, ?, ?, ?, ?, case when asked or ? then 1 else 0 end, ? ",
+    "from calls where tenant = ? and id = ? and state <> 'ended' ",
+    add_up!()
+);
 
 const OF_TENANT: &str = "select tool, sum(calls) as calls, sum(success) as success, sum(error) as error, \
      sum(rejected) as rejected, sum(cancelled) as cancelled, sum(asked) as asked, sum(total_ms) as total_ms \
      from counters where tenant = $1 and ($2 is null or workspace = $2) group by tool order by tool";
+
+impl End {
+    /// One call as sums.
+    pub(crate) fn as_sums(&self) -> ToolUse {
+        let counts = |status| i64::from(self.status == Some(status));
+        ToolUse {
+            tool: String::new(),
+            calls: 1,
+            success: counts("success"),
+            error: counts("error"),
+            rejected: counts("rejected"),
+            cancelled: counts("cancelled"),
+            asked: i64::from(self.asked),
+            total_ms: self.duration_ms,
+        }
+    }
+}
+
+impl ToolUse {
+    /// Binds the sums, in the order of the columns after `calls`.
+    pub(crate) fn bind(&self, query: Bound) -> Bound {
+        let query = query.bind(self.success).bind(self.error).bind(self.rejected).bind(self.cancelled);
+        query.bind(self.asked).bind(self.total_ms)
+    }
+}
 
 /// What a batch adds to the counters.
 #[derive(Default)]
@@ -62,24 +101,24 @@ impl Tally {
     /// Counts one call that ended.
     pub(crate) fn add(&mut self, (tenant, workspace, tool): (&str, Option<String>, String), end: &End) {
         let counted = self.0.entry((tenant.to_owned(), workspace.unwrap_or_default(), tool)).or_default();
-        counted.calls += 1;
-        counted.success += i64::from(end.status == Some("success"));
-        counted.error += i64::from(end.status == Some("error"));
-        counted.rejected += i64::from(end.status == Some("rejected"));
-        counted.cancelled += i64::from(end.status == Some("cancelled"));
-        counted.asked += i64::from(end.asked);
-        counted.total_ms += end.duration_ms;
+        let one = end.as_sums();
+        counted.calls += one.calls;
+        counted.success += one.success;
+        counted.error += one.error;
+        counted.rejected += one.rejected;
+        counted.cancelled += one.cancelled;
+        counted.asked += one.asked;
+        counted.total_ms += one.total_ms;
     }
 
     /// Adds everything to the counters.
     pub(crate) async fn write(self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
         let counted: Vec<_> = self.0.into_iter().collect();
-        for rows in chunks(&counted) {
-            let mut query = sqlx::query(text_for(&UPSERT, rows.len()));
+        for rows in counted.chunks(MOST_ROWS) {
+            let mut query = sqlx::query(ADD.text(rows.len()));
             for ((tenant, workspace, tool), sums) in rows {
                 query = query.bind(tenant.as_str()).bind(workspace.as_str()).bind(tool.as_str());
-                query = query.bind(sums.calls).bind(sums.success).bind(sums.error).bind(sums.rejected);
-                query = query.bind(sums.cancelled).bind(sums.asked).bind(sums.total_ms);
+                query = sums.bind(query.bind(sums.calls));
             }
             query.execute(&mut *conn).await?;
         }

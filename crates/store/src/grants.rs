@@ -86,3 +86,11 @@ fn grant(row: &SqliteRow) -> Result<Grant, StoreError> {
         id: id.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #[tokio::test]
+    async fn no_statement_reads_all_grants() {
+        crate::schema::tests::assert_quick(&[super::USABLE, super::SPEND, super::REVOKE]).await;
+    }
+}

@@ -27,19 +27,16 @@ pub(crate) struct Asked {
 
 const INSERT: &str = "insert into questions (tenant, call, workspace, asked_at, expires_at, open, body) \
                       values ($1, $2, $3, $4, $5, true, $6)";
-const ANSWER: &str =
-    "update questions set open = false, answer = $3 where tenant = $1 and call = $2 and open = true";
+const ANSWER: &str = "update questions set open = false, answer = $3 where tenant = $1 and call = $2 and open = true";
 const FIND: &str = "select body, answer from questions where tenant = $1 and call = $2";
-const ANSWER_OF: &str =
-    "select answer from questions where tenant = $1 and call = $2 and answer is not null";
+const ANSWER_OF: &str = "select answer from questions where tenant = $1 and call = $2 and answer is not null";
 const OPEN: &str = "select call, body from questions where tenant = $1 and open = true order by call";
 const OPEN_OF_WORKSPACE: &str =
     "select call, body from questions where tenant = $1 and open = true and workspace = $2 order by call";
 const OVERDUE: &str = "select call from questions where tenant = $1 and open = true and expires_at < $2 \
                        and ($3 is null or workspace = $3) order by call";
 const WAITING_OWNER: &str = "select owner from calls where tenant = $1 and id = $2 and state = 'waiting'";
-const CLAIM: &str =
-    "update calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 and state = 'waiting'";
+const CLAIM: &str = "update calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 and state = 'waiting'";
 
 impl Asked {
     pub(crate) fn new(scope: &Scope, question: &Question) -> Result<Self, StoreError> {
@@ -136,7 +133,10 @@ impl Store {
         answered: &Answered,
     ) -> Result<AnswerReceipt, StoreError> {
         let statement = Statement::new(ANSWER).bind(scope.tenant.0.as_str())?.bind(call.as_str())?;
-        let statement = statement.bind(serde_json::to_string(answered)?)?.waking(News::Answered(call.to_string())).waking(News::Questions);
+        let statement = statement
+            .bind(serde_json::to_string(answered)?)?
+            .waking(News::Answered(call.to_string()))
+            .waking(News::Questions);
         if self.writer().run(statement).await? {
             return Ok(AnswerReceipt::Taken);
         }
@@ -155,11 +155,7 @@ impl Store {
         Columns { of: call.as_str(), row: &row }.json("answer").map(Some)
     }
 
-    async fn question(
-        &self,
-        scope: &Scope,
-        call: &CallId,
-    ) -> Result<Option<(Question, Option<Answered>)>, StoreError> {
+    async fn question(&self, scope: &Scope, call: &CallId) -> Result<Option<(Question, Option<Answered>)>, StoreError> {
         let query = sqlx::query(FIND).bind(&scope.tenant.0).bind(call.as_str());
         let Some(row) = query.fetch_optional(self.reads()).await? else { return Ok(None) };
         let columns = Columns { of: call.as_str(), row: &row };
@@ -188,7 +184,7 @@ impl Store {
         let owner: Option<String> = query.fetch_optional(self.reads()).await?;
         let Some(owner) = owner else { return Ok(false) };
         let _held = match self.owner_lock().look_at(&owner) {
-            Life::Alive if owner == self.owner() => None,
+            // A living owner, this very store included, carries its call on itself.
             Life::Alive => return Ok(false),
             Life::Dead(lock) => lock,
         };
@@ -200,4 +196,15 @@ impl Store {
 
 fn call_of(row: &SqliteRow) -> Result<String, StoreError> {
     Columns { of: "questions", row }.plain("call")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn no_statement_reads_all_questions() {
+        let statements = [ANSWER, FIND, ANSWER_OF, OPEN, OPEN_OF_WORKSPACE, OVERDUE, WAITING_OWNER, CLAIM];
+        crate::schema::tests::assert_quick(&statements).await;
+    }
 }

@@ -55,3 +55,25 @@ async fn switch_to_wal(conn: &mut SqliteConnection) -> Result<(), StoreError> {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use sqlx::{AssertSqlSafe, ConnectOptions, Row, sqlite::SqliteConnectOptions};
+
+    /// Fails when one of the statements reads a whole table, or sorts what an index could give in order.
+    pub(crate) async fn assert_quick(statements: &[&str]) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("haft.db");
+        let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+        let mut conn = options.connect().await.unwrap();
+        super::bring_up(&mut conn, &path).await.unwrap();
+        for statement in statements {
+            let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {statement}")));
+            for step in plan.fetch_all(&mut conn).await.unwrap() {
+                let step: String = step.get("detail");
+                assert!(!step.starts_with("SCAN"), "{statement}\n{step}");
+                assert!(!step.contains("TREE FOR ORDER BY"), "{statement}\n{step}");
+            }
+        }
+    }
+}

@@ -15,12 +15,20 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use crate::{StoreError, owner::Owner, schema, watch::Watch, writer::Writer};
+use crate::{
+    StoreError,
+    owner::Owner,
+    schema,
+    watch::Watch,
+    writer::{End, Writer},
+};
 
 /// How long a process waits for another one that writes.
 const BUSY: Duration = Duration::from_secs(10);
 /// How long closing may take.
 const CLOSING: Duration = Duration::from_secs(30);
+/// Statements that stay prepared: the journal's have one text for each number of rows.
+const STATEMENTS: usize = 256;
 /// Readers at once.
 const READERS: u32 = 4;
 
@@ -79,6 +87,7 @@ impl Store {
             Sync::Full => SqliteSynchronous::Full,
         };
         let options = SqliteConnectOptions::new().filename(&path).busy_timeout(BUSY).synchronous(synchronous);
+        let options = options.statement_cache_capacity(STATEMENTS);
         let mut conn = options.connect().await?;
         schema::bring_up(&mut conn, &path).await?;
         probe_writing(&mut conn).await?;
@@ -94,14 +103,27 @@ impl Store {
         Ok(Self { inner: Arc::new(Inner { path, sync, owner: Owner::new(&data), reads, writer, watch }) })
     }
 
-    /// Writes everything queued and lets go of the owner's lock. Reports entries of `record_later` that failed.
+    /// Writes everything queued, closes the database and lets go of the owner's lock.
+    /// Reports entries of `record_later` that could not be written.
     pub async fn close(&self) -> Result<(), StoreError> {
-        let written = timeout(CLOSING, self.inner.writer.close()).await;
+        let written = self.end(End::Close).await;
         let closed = timeout(CLOSING, self.inner.reads.close()).await;
+        written?;
+        closed.map_err(|_| StoreError::Unfinished(CLOSING.as_secs()))
+    }
+
+    /// Like `close`, for a process that ends right after: the files stay open until then, and nobody waits for the
+    /// disk to take over what is already durable.
+    pub async fn leave(&self) -> Result<(), StoreError> {
+        // The last connection to close would wait for the disk, so that none may be closed.
+        std::mem::forget(self.inner.reads.clone());
+        self.end(End::Leave).await
+    }
+
+    async fn end(&self, end: End) -> Result<(), StoreError> {
+        let written = timeout(CLOSING, self.inner.writer.end(end)).await;
         self.inner.owner.release();
-        let unfinished = || StoreError::Unfinished(CLOSING.as_secs());
-        written.map_err(|_| unfinished())??;
-        closed.map_err(|_| unfinished())
+        written.unwrap_or_else(|_| Err(StoreError::Unfinished(CLOSING.as_secs())))
     }
 
     /// The id by which call rows name this open store.

@@ -37,7 +37,16 @@ enum Job {
     /// To be written; somebody waits for it, or not.
     Write(Write, Option<oneshot::Sender<Result<bool, StoreError>>>),
     /// Nothing more comes.
+    End(End),
+}
+
+/// What becomes of the connection at the end.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    /// It is closed; the last one to close brings the write-ahead log into the database and waits for the disk.
     Close,
+    /// It is left to the end of the process, as `kill -9` would; the next one to open reads the log.
+    Leave,
 }
 
 /// Entries that nobody waited for and that could not be written.
@@ -51,7 +60,7 @@ impl Writer {
     pub(crate) fn start(conn: SqliteConnection, watch: Watch) -> Self {
         let (sender, jobs) = mpsc::channel(QUEUE);
         let lost = Arc::new(Mutex::default());
-        let task = Task { conn, jobs, watch, lost: Arc::clone(&lost), seen: 0 };
+        let task = Task { conn, jobs, watch, lost: Arc::clone(&lost), seen: 0, end: End::Close };
         Self { jobs: sender, lost, task: Mutex::new(Some(tokio::spawn(task.run()))) }
     }
 
@@ -71,10 +80,15 @@ impl Writer {
         self.write(Write::Statement(statement)).await
     }
 
+    /// Returns once everything that was queued before has been written.
+    pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
+        self.run(Statement::new("select 1")).await.map(drop)
+    }
+
     /// Writes everything queued and ends. Says what could not be written behind the backs of the callers.
-    pub(crate) async fn close(&self) -> Result<(), StoreError> {
+    pub(crate) async fn end(&self, end: End) -> Result<(), StoreError> {
         // When the task is gone already, there is nothing to tell it.
-        self.jobs.send(Job::Close).await.ok();
+        self.jobs.send(Job::End(end)).await.ok();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {
             task.await.map_err(|_| StoreError::Closed)?;
@@ -104,6 +118,7 @@ struct Task {
     lost: Arc<Mutex<Lost>>,
     /// The `data_version` that was seen last.
     seen: i64,
+    end: End,
 }
 
 impl Task {
@@ -126,7 +141,10 @@ impl Task {
                 }
             }
         }
-        self.conn.close().await.ok();
+        match self.end {
+            End::Close => drop(self.conn.close().await),
+            End::Leave => std::mem::forget(self.conn),
+        }
     }
 
     async fn commit(&mut self, batch: &mut Vec<Job>) {
@@ -139,7 +157,10 @@ impl Task {
                     acks.push(ack);
                 }
                 // What is queued already is still received and written.
-                Job::Close => self.jobs.close(),
+                Job::End(end) => {
+                    self.end = end;
+                    self.jobs.close();
+                }
             }
         }
         if writes.is_empty() {

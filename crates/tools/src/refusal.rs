@@ -1,5 +1,7 @@
 //! What the sandbox refuses, as the one error that callers see.
 
+use std::io;
+
 use haft_runtime::{Category, ErrorCode, ToolError};
 use haft_sandbox::{
     PathError,
@@ -28,6 +30,11 @@ impl<T> Trying<T> for Result<T, ChangesError> {
 /// Why a tool cannot do something with a path: what was tried, on what, why not, and what to do next.
 pub(crate) fn cannot(code: ErrorCode, doing: &str, path: &str, why: &str) -> ToolError {
     ToolError::new(code, format!("cannot {doing} `{path}`: {why}"))
+}
+
+/// What the system said while a file was being read.
+pub(crate) fn broke_off(doing: &str, path: &str, err: &io::Error) -> ToolError {
+    cannot(ErrorCode::ExecutionError, doing, path, &err.to_string())
 }
 
 fn of_path(doing: &str, refused: &PathError) -> ToolError {
@@ -66,7 +73,7 @@ fn of_path(doing: &str, refused: &PathError) -> ToolError {
         PathError::Full { path } => {
             no(ErrorCode::ResourceLimit, path, "the disk or a quota is full; free some space and call again")
         }
-        PathError::Io { path, source } => no(ErrorCode::ExecutionError, path, &source.to_string()),
+        PathError::Io { path, source } => broke_off(doing, path, source),
     }
 }
 

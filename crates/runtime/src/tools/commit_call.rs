@@ -30,7 +30,8 @@ pub(super) struct Answer {
 
 impl Output for Answer {
     fn text(&self) -> String {
-        format!("Committed {} paths, {} left staged", self.committed.len(), self.left.len())
+        let left = if self.left.is_empty() { "nothing".to_owned() } else { self.left.join(", ") };
+        format!("Committed {}; left staged: {left}", self.committed.join(", "))
     }
 }
 

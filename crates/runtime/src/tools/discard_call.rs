@@ -26,7 +26,7 @@ pub(super) struct Answer {
 
 impl Output for Answer {
     fn text(&self) -> String {
-        format!("Dropped the staged changes of {} paths", self.discarded.len())
+        format!("Dropped the staged changes of {}", self.discarded.join(", "))
     }
 }
 

@@ -32,12 +32,7 @@ pub(super) struct Answer {
 
 impl Output for Answer {
     fn text(&self) -> String {
-        format!(
-            "Restored {} paths that {} had changed:\n{}",
-            self.restored.len(),
-            self.call_id,
-            self.restored.join("\n")
-        )
+        format!("Restored what {} had changed:\n{}", self.call_id, self.restored.join("\n"))
     }
 }
 

@@ -5,13 +5,15 @@ use std::ffi::OsStr;
 
 use rustix::io::Errno;
 
+use super::change::ChangeState;
 use super::error::ChangesError;
 use super::folder::Folder;
 use super::plan::{Beneath, Item, Plan, Rest, State};
+use super::swap::is_empty;
 use super::turn::Parents;
 use crate::beneath::{self, Links};
 use crate::root::Root;
-use crate::stamp::{EntryKind, Seen};
+use crate::stamp::{EntryKind, Seen, Stamp};
 use crate::transfer::Spot;
 use crate::walk::{Visit, walk};
 
@@ -72,7 +74,9 @@ fn check_path(
         (Some(then), Some(now)) if then.stamp.mode != now.stamp.mode => {
             return conflict("its permissions were changed");
         }
-        (Some(then), Some(now)) if !then.stamp.untouched(&now.stamp) => return conflict("it was changed"),
+        (Some(then), Some(now)) if !is_as_left(rest.state, &then.stamp, &now.stamp) => {
+            return conflict("it was changed");
+        }
         (Some(_), Some(_)) => {}
     }
     let is_folder = now.is_some_and(|now| now.kind() == EntryKind::Directory);
@@ -83,6 +87,15 @@ fn check_path(
         return check_only_ours(spot, item, turning);
     }
     check_tree(spot, item, rest.copied).map_err(|errno| ChangesError::at(&place, errno))
+}
+
+/// What was only looked at must not have been touched at all. What a turn has put there may have been renamed since:
+/// a later call that was undone moves it out and in again, which changes its ctime and nothing else.
+fn is_as_left(state: ChangeState, then: &Stamp, now: &Stamp) -> bool {
+    match state {
+        ChangeState::Staged | ChangeState::Discarded => then.untouched(now),
+        ChangeState::Committed | ChangeState::Undone => then.same_apart_from_renames(now),
+    }
 }
 
 fn check_slot(folder: &Folder, item: &Item, rest: &Rest) -> Result<Found, ChangesError> {
@@ -112,8 +125,16 @@ fn check_only_ours(spot: Spot<'_>, item: &Item, turning: &HashSet<&str>) -> Resu
     Ok(None)
 }
 
+/// Whether a folder that was displaced, or lies at rest, holds exactly what the plan says.
+pub(super) fn is_intact(spot: Spot<'_>, item: &Item, copied: bool) -> Result<bool, Errno> {
+    if item.makes_folder() {
+        return is_empty(spot);
+    }
+    Ok(check_tree(spot, item, copied)?.is_none())
+}
+
 /// Compares a folder with the entries in the plan; says which entry differs first.
-pub(super) fn check_tree(spot: Spot<'_>, item: &Item, copied: bool) -> Result<Found, Errno> {
+fn check_tree(spot: Spot<'_>, item: &Item, copied: bool) -> Result<Found, Errno> {
     let mut expected = item.tree.iter();
     let mut difference: Found = None;
     let walked = walk(spot.dir, spot.name, |visit| {

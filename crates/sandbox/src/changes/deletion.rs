@@ -58,9 +58,14 @@ impl Draft {
             Some(before) => Some(self.plan_removal(&resolved, before, recursive, &mut removed)?),
             None => None,
         };
-        for beneath in planned_beneath {
-            self.forget(&beneath)?;
-            removed.push(beneath);
+        // A walk gives the paths in order; comparing those of a very deep tree again would take long.
+        if !planned_beneath.is_empty() {
+            removed.extend(planned_beneath.iter().cloned());
+            removed.sort();
+            removed.dedup();
+        }
+        for beneath in &planned_beneath {
+            self.forget(beneath)?;
         }
         match item {
             Some(item) => {
@@ -69,8 +74,6 @@ impl Draft {
             }
             None => self.forget(&resolved)?,
         }
-        removed.sort();
-        removed.dedup();
         Ok(removed)
     }
 

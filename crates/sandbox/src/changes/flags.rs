@@ -1,11 +1,12 @@
 //! What in a change deserves a second look, told from the path, the kind, the mode and the content.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::git_config;
-use crate::sensitive::{fold, is_sensitive_name};
+use crate::sensitive::{fold, is_sensitive_folded};
 use crate::stamp::EntryKind;
 
 /// The longest path that the kernel takes.
@@ -68,8 +69,8 @@ pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
     if subject.path.as_os_str().len() > LONGEST_PATH {
         return Vec::new();
     }
-    let parts: Vec<String> = subject.path.iter().map(fold).collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let parts: Vec<Cow<'_, str>> = subject.path.iter().map(fold).collect();
+    let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
     let Some((name, folders)) = parts.split_last() else { return Vec::new() };
     let mut found = Vec::new();
     if parts.contains(&".haft") || matches!(*name, "haft.toml" | ".mcp.json") {
@@ -82,7 +83,7 @@ pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
     if subject.kind == Some(EntryKind::File) && subject.mode & 0o6000 != 0 {
         found.push(Flag::SetUid);
     }
-    if subject.path.iter().any(is_sensitive_name) {
+    if parts.iter().any(|part| is_sensitive_folded(part)) {
         found.push(Flag::SensitiveName);
     }
     if runs_by_itself(name, folders) {

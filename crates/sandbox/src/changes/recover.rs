@@ -6,17 +6,18 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::change::{ChangeState, Direction};
+use super::check::is_intact;
 use super::error::ChangesError;
 use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
 use super::lock::Lock;
 use super::plan::{Item, Plan, Rest, State};
 use super::sealed::{PATIENCE, open_root};
 use super::select::{can_turn, rank};
-use super::siblings::{self, Siblings};
+use super::siblings::{self, Sibling, Siblings};
 use super::swap::{self, Pair, PutBack};
 use super::turn::{Aside, Bench, Parents};
 use crate::root::Root;
-use crate::transfer::Spot;
+use crate::transfer::{self, Spot};
 
 /// What a recovery found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -138,21 +139,50 @@ fn put_back(
     let sibling = siblings.of(index);
     let aside = Aside::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
     let aside = aside.spot();
-    let held = sibling.map_or(rest.slot, |sibling| sibling.copy);
-    let outcome = match parent {
-        // Before everything was copied nothing was swapped.
-        _ if sibling.is_some() && !siblings.ready => {
-            crate::transfer::remove(aside).map_err(failed)?;
-            return Ok(PutBack::AtRest);
-        }
-        Some(dir) => swap::put_back(Pair { aside, path: Spot { dir, name } }, held.as_ref(), rest.path.as_ref())
-            .map_err(failed)?,
-        None => still_aside(aside, held.as_ref()).map_err(failed)?,
-    };
-    if sibling.is_some() {
-        siblings::put_away(bench.folder, aside, item, held.as_ref()).map_err(failed)?;
+    let path = parent.map(|dir| Spot { dir, name });
+    if let Some(sibling) = sibling {
+        return put_back_sibling(bench, index, (sibling, siblings.ready), (aside, path)).map_err(failed);
     }
+    let Some(path) = path else { return still_aside(aside, rest.slot.as_ref()).map_err(failed) };
+    let intact = |spot: Spot<'_>| is_intact(spot, item, rest.copied);
+    swap::put_back(Pair { aside, path }, rest.slot.as_ref(), rest.path.as_ref(), &intact).map_err(failed)
+}
+
+fn put_back_sibling(
+    bench: Bench<'_>,
+    index: usize,
+    (sibling, ready): (&Sibling, bool),
+    (aside, path): (Spot<'_>, Option<Spot<'_>>),
+) -> Result<PutBack, Errno> {
+    let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
+    // Before everything was copied nothing was swapped.
+    if !ready {
+        transfer::remove(aside)?;
+        return Ok(PutBack::AtRest);
+    }
+    siblings::sweep(aside)?;
+    let copy = sibling.copy.as_ref();
+    let outcome = match path {
+        // The slot has never been emptied: without a sibling and with the old thing in place all is done.
+        Some(path) if aside.look()?.is_none() && is_at_rest(path, rest)? => PutBack::AtRest,
+        Some(path) => {
+            // A copy has other inodes than those in the plan.
+            let intact = |spot: Spot<'_>| is_intact(spot, item, true);
+            swap::put_back(Pair { aside, path }, copy, rest.path.as_ref(), &intact)?
+        }
+        None if aside.look()?.is_none() && rest.path.is_none() => PutBack::AtRest,
+        None => still_aside(aside, copy)?,
+    };
+    siblings::put_away(bench.folder, aside, item, copy)?;
     Ok(outcome)
+}
+
+fn is_at_rest(path: Spot<'_>, rest: &Rest) -> Result<bool, Errno> {
+    Ok(match (path.look()?, &rest.path) {
+        (None, None) => true,
+        (Some(now), Some(before)) => now.is_unchanged(before),
+        (Some(_), None) | (None, Some(_)) => false,
+    })
 }
 
 /// Without its folder a path cannot hold anything of ours.

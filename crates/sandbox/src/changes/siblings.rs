@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
@@ -180,12 +180,27 @@ fn keep(folder: &Folder, from: Spot<'_>, slot: usize, name: &OsString) -> Result
 }
 
 /// Removes a sibling after its swap was put back; what is not our own copy is kept beside the slot.
+///
+/// It is renamed first: a folder that is half removed must not be taken for one that somebody has changed.
 pub(super) fn put_away(folder: &Folder, from: Spot<'_>, item: &Item, copy: Option<&Seen>) -> Result<(), Errno> {
     let Some(found) = from.look()? else { return Ok(()) };
     if !copy.is_some_and(|copy| found.is(copy)) {
         keep(folder, from, item.slot, &OsString::from(format!("slots/{}.kept", item.slot)))?;
     }
-    transfer::remove(from)
+    let going = going(from);
+    rustix::fs::renameat_with(from.dir, Path::new(from.name), from.dir, &going, RenameFlags::NOREPLACE)?;
+    transfer::remove(Spot { dir: from.dir, name: going.as_os_str() })
+}
+
+/// Removes what an earlier [`put_away`] was stopped at.
+pub(super) fn sweep(sibling: Spot<'_>) -> Result<(), Errno> {
+    transfer::remove(Spot { dir: sibling.dir, name: going(sibling).as_os_str() })
+}
+
+fn going(sibling: Spot<'_>) -> PathBuf {
+    let mut name = sibling.name.to_owned();
+    name.push("-going");
+    PathBuf::from(name)
 }
 
 /// Removes every sibling and the list of them.

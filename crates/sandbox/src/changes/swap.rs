@@ -40,10 +40,18 @@ pub(super) fn swap(pair: Pair<'_>, aside: Option<&Seen>, path: Option<&Seen>) ->
     }
 }
 
+/// Says whether a folder holds what it should and nothing else.
+pub(super) type Intact<'a> = &'a dyn Fn(Spot<'_>) -> Result<bool, Errno>;
+
 /// Undoes a swap if it has happened. `aside` and `path` say what lay there before it.
-pub(super) fn put_back(pair: Pair<'_>, aside: Option<&Seen>, path: Option<&Seen>) -> Result<PutBack, Errno> {
+pub(super) fn put_back(
+    pair: Pair<'_>,
+    aside: Option<&Seen>,
+    path: Option<&Seen>,
+    intact: Intact<'_>,
+) -> Result<PutBack, Errno> {
     match (aside, path) {
-        (Some(ours), None) => take_out(pair, ours),
+        (Some(ours), None) => take_out(pair, ours, intact),
         (Some(ours), Some(_)) => exchange_back(pair, ours),
         (None, Some(_)) => put_in(pair),
         (None, None) => Ok(PutBack::AtRest),
@@ -51,9 +59,9 @@ pub(super) fn put_back(pair: Pair<'_>, aside: Option<&Seen>, path: Option<&Seen>
 }
 
 /// What was put where nothing was is taken out again, if it is still what was put there.
-fn take_out(pair: Pair<'_>, ours: &Seen) -> Result<PutBack, Errno> {
+fn take_out(pair: Pair<'_>, ours: &Seen, intact: Intact<'_>) -> Result<PutBack, Errno> {
     if let Some(found) = pair.aside.look()? {
-        if found.is(ours) && is_as_staged(pair.aside, &found)? {
+        if found.is(ours) && is_ours_alone(pair.aside, &found, intact)? {
             return Ok(PutBack::AtRest);
         }
         // An earlier attempt was stopped while it held somebody's work: give it back.
@@ -64,7 +72,7 @@ fn take_out(pair: Pair<'_>, ours: &Seen) -> Result<PutBack, Errno> {
     }
     rename(pair.path, pair.aside, RenameFlags::NOREPLACE)?;
     match pair.aside.look()? {
-        Some(taken) if taken.is_unchanged(ours) && is_as_staged(pair.aside, &taken)? => Ok(PutBack::Done),
+        Some(taken) if taken.is_unchanged(ours) && is_ours_alone(pair.aside, &taken, intact)? => Ok(PutBack::Done),
         Some(_) | None => give_back(pair),
     }
 }
@@ -76,9 +84,9 @@ fn give_back(pair: Pair<'_>) -> Result<PutBack, Errno> {
     }
 }
 
-/// A staged folder is empty; entries in it are somebody else's.
-fn is_as_staged(spot: Spot<'_>, seen: &Seen) -> Result<bool, Errno> {
-    Ok(seen.kind() != EntryKind::Directory || is_empty(spot)?)
+/// Entries that somebody else has put into a folder go where they were put.
+fn is_ours_alone(spot: Spot<'_>, seen: &Seen, intact: Intact<'_>) -> Result<bool, Errno> {
+    Ok(seen.kind() != EntryKind::Directory || intact(spot)?)
 }
 
 /// Whether a folder has no entries.

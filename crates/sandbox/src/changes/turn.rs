@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::change::{ChangeState, Direction};
-use super::check::check_tree;
+use super::check::is_intact;
 use super::error::ChangesError;
 use super::folder::{Folder, NEXT_STATE, STATE};
 use super::plan::{Item, Plan, Rest, State, Sync};
@@ -107,15 +107,8 @@ fn inspect(item: &Item, rest: &Rest, aside: Spot<'_>) -> Result<Option<Seen>, Ch
     if !displaced.is_unchanged(expected) {
         return Err(surprise(item));
     }
-    if displaced.kind() == EntryKind::Directory {
-        let only_ours = if item.makes_folder() {
-            swap::is_empty(aside).map_err(failed)?
-        } else {
-            check_tree(aside, item, rest.copied).map_err(failed)?.is_none()
-        };
-        if !only_ours {
-            return Err(surprise(item));
-        }
+    if displaced.kind() == EntryKind::Directory && !is_intact(aside, item, rest.copied).map_err(failed)? {
+        return Err(surprise(item));
     }
     Ok(Some(displaced))
 }

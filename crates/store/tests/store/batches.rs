@@ -85,6 +85,19 @@ async fn closing_writes_what_nobody_waited_for() {
 }
 
 #[tokio::test]
+async fn leaving_writes_what_nobody_waited_for_too() {
+    let (folder, store) = new_store().await;
+    let entry = opened(CallState::Executing);
+    store.record_later(&scope(), entry.clone()).await.unwrap();
+    store.leave().await.unwrap();
+    store.record(&scope(), opened(CallState::Executing)).await.unwrap_err();
+
+    let next = open(&folder).await;
+    let taken: Vec<_> = next.abandoned(&scope()).await.unwrap().into_iter().map(|call| call.call).collect();
+    assert_eq!(taken, [entry.call]);
+}
+
+#[tokio::test]
 async fn closing_reports_what_was_lost() {
     let (_folder, store) = new_store().await;
     store.record_later(&scope(), later(&haft_runtime::CallId::new(), CallState::Ended)).await.unwrap();

@@ -101,7 +101,7 @@ async fn a_question_is_asked_answered_once_and_found_again() {
     store.ask(&scope(), &question, entry).await.unwrap();
     assert_eq!(store.wait(&scope(), &call, Duration::ZERO).await.unwrap(), None);
     assert_eq!(Questions::find(&store, &scope(), &call).await.unwrap(), Some((question.clone(), None)));
-    assert_eq!(Questions::open(&store, &scope()).await.unwrap(), [question.clone()]);
+    assert_eq!(Questions::open(&store, &scope()).await.unwrap(), std::slice::from_ref(&question));
     assert!(store.overdue(&scope()).await.unwrap().is_empty());
 
     let (scope, yes) = (scope(), answered("anna"));
@@ -259,7 +259,8 @@ async fn children_and_turns_lead_to_other_calls() {
     assert_eq!(store.children(&scope(), &call).await.unwrap(), children);
     let last = store.last_turn_of(&scope(), &call).await.unwrap().unwrap();
     assert_eq!((last.call, last.turn.unwrap().direction), (children[1].clone(), Direction::Commit));
-    let row = store.calls(&scope(), &CallFilter { status: Some("error".into()), ..CallFilter::default() }).await.unwrap();
+    let row =
+        store.calls(&scope(), &CallFilter { status: Some("error".into()), ..CallFilter::default() }).await.unwrap();
     assert_eq!(row[0].code.as_deref(), Some("CONFLICT"));
 }
 

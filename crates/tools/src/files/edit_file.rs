@@ -16,7 +16,7 @@ use super::{
     replace::{self, Edit, Times, Unmade},
 };
 use crate::{
-    refusal::{Trying, cannot},
+    refusal::{Trying, broke_off, cannot},
     shape::ChangesFiles,
     workspace::Workspace,
 };
@@ -154,13 +154,15 @@ impl OneEdit {
 
 fn whole_text(open: OpenFile, place: &Place) -> Result<String, ToolError> {
     let no = |code, why: &str| cannot(code, "edit", &place.to_string(), why);
+    let too_large = || no(ErrorCode::TooLarge, "it is larger than 64 MiB").with("limit", LARGEST);
+    if open.meta.size > LARGEST {
+        return Err(too_large());
+    }
     let mut bytes = Vec::new();
-    open.file
-        .take(LARGEST + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|err| no(ErrorCode::ExecutionError, &err.to_string()))?;
+    open.file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|err| broke_off("edit", &place.to_string(), &err))?;
+    // It may have grown since it was opened.
     if bytes.len() as u64 > LARGEST {
-        return Err(no(ErrorCode::TooLarge, "it is larger than 64 MiB").with("limit", LARGEST));
+        return Err(too_large());
     }
     let text = Some(bytes).filter(|bytes| media::is_text(bytes)).and_then(|bytes| String::from_utf8(bytes).ok());
     text.ok_or_else(|| no(ErrorCode::BinaryFile, "it is not text; replace it as a whole with `write_file` and base64"))
@@ -188,7 +190,7 @@ fn refuse(place: &Place, which: &str, unmade: &Unmade, edit: &Edit, text: &str) 
             let named: Vec<String> = lines.iter().map(u64::to_string).collect();
             let more = if *found > lines.len() { ", …" } else { "" };
             let next = match edit.times {
-                Times::Exactly(times) => format!("not {times} times"),
+                Times::Exactly(times) => format!("`expectedReplacements` says {times}"),
                 Times::Once | Times::Any => "add more of the lines around it, or set `replaceAll`".to_owned(),
             };
             let why = format!("{which}`old` occurs {found} times (lines {}{more}); {next}", named.join(", "));
@@ -198,17 +200,15 @@ fn refuse(place: &Place, which: &str, unmade: &Unmade, edit: &Edit, text: &str) 
 }
 
 fn missing(path: &str, which: &str, mismatch: &Mismatch) -> ToolError {
-    let mut why = format!("{which}`old` does not occur in it");
-    for part in [mismatch.hint, if mismatch.hint.is_empty() { "read the file and copy the text exactly" } else { "" }] {
-        if !part.is_empty() {
-            why = format!("{why}; {part}");
+    let hint = mismatch.hint.unwrap_or("read the file and copy the text exactly");
+    let why = format!("{which}`old` does not occur in it; {hint}");
+    match mismatch.nearest.as_str() {
+        "" => cannot(ErrorCode::NoMatch, "edit", path, &why),
+        nearest => {
+            let why = format!("{why}; the nearest lines:\n{nearest}");
+            cannot(ErrorCode::NoMatch, "edit", path, &why).with("nearest", nearest)
         }
     }
-    if !mismatch.nearest.is_empty() {
-        why = format!("{why}; the nearest lines:\n{}", mismatch.nearest);
-    }
-    let refused = cannot(ErrorCode::NoMatch, "edit", path, &why);
-    if mismatch.nearest.is_empty() { refused } else { refused.with("nearest", mismatch.nearest.as_str()) }
 }
 
 impl haft_runtime::Output for Output {

@@ -14,14 +14,16 @@ use crate::{aside::Stop, refusal::Trying, shape::Reads, workspace::Workspace};
 const ENTRIES: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 /// After so many entries a walk ends, however much there is left.
 const WALKED: usize = 100_000;
+/// The same for the length of all names together: those of a deep tree are long.
+const NAMES: usize = 16 << 20;
 /// How many folders that could not be read are named.
 const UNREAD: usize = 100;
 
 pub(crate) struct ListDirectory(pub(crate) Arc<Workspace>);
 
-/// Lists a folder of the workspace: names, kinds, sizes and times, folders first. Start with the folder itself; use
-/// `recursive` only for a small tree, with `maxDepth`. To find files by name use `glob`, to find text in them use
-/// `grep`: both are cheaper than a recursive listing. Links are shown with their target and not followed.
+/// Lists a folder of the workspace: names, kinds, sizes and times, folders first. Start with the folder itself and go
+/// down where it matters; use `recursive` only for a small tree, or with `maxDepth`. To see what is in a file use
+/// `read_file`. Links are shown with their target and not followed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
@@ -59,7 +61,7 @@ pub(crate) struct Output {
     total: usize,
     /// Whether there are more than `entries` shows.
     truncated: bool,
-    /// Folders inside that could not be listed, and why.
+    /// Folders inside that could not be listed, and why; at most 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unread: Vec<Unread>,
 }
@@ -115,8 +117,15 @@ fn list(root: &Root, input: &Input, stop: &Stop) -> Result<Output, ToolError> {
         }
     };
     let top = root.place(&input.path).trying("list")?;
-    let mut walk =
-        Walk { root, top, levels, include_hidden: input.include_hidden, found: Vec::new(), unread: Vec::new() };
+    let mut walk = Walk {
+        root,
+        top,
+        levels,
+        include_hidden: input.include_hidden,
+        found: Vec::new(),
+        names: 0,
+        unread: Vec::new(),
+    };
     let complete = walk.through(stop)?;
     Ok(walk.into_output(input.limit.get(), complete))
 }
@@ -128,7 +137,17 @@ struct Walk<'a> {
     levels: usize,
     include_hidden: bool,
     found: Vec<Found>,
+    /// The length of all names in `found`.
+    names: usize,
     unread: Vec<Unread>,
+}
+
+/// A folder to go into.
+struct Folder {
+    place: Place,
+    /// What stands before the names of its entries.
+    prefix: String,
+    level: usize,
 }
 
 struct Found {
@@ -142,14 +161,14 @@ struct Found {
 impl Walk<'_> {
     /// Whether it came to the end.
     fn through(&mut self, stop: &Stop) -> Result<bool, ToolError> {
-        let mut to_go = vec![(Place::root(), 1)];
-        while let Some((folder, level)) = to_go.pop() {
+        let mut to_go = vec![Folder { place: self.top.clone(), prefix: String::new(), level: 1 }];
+        while let Some(folder) = to_go.pop() {
             stop.check()?;
-            let entries = match self.root.list(&self.top.join(folder.as_path())).trying("list") {
+            let entries = match self.root.list(&folder.place).trying("list") {
                 Ok(entries) => entries,
-                Err(refused) if level == 1 => return Err(refused),
+                Err(refused) if folder.level == 1 => return Err(refused),
                 Err(refused) => {
-                    self.unread.push(Unread { name: folder.to_string(), why: refused.message });
+                    self.note_unread(&folder, refused);
                     continue;
                 }
             };
@@ -157,22 +176,30 @@ impl Walk<'_> {
                 if !self.include_hidden && entry.name.as_encoded_bytes().starts_with(b".") {
                     continue;
                 }
-                let place = folder.join(&entry.name);
-                self.found.push(Found::of(&place, &entry));
-                if entry.meta.kind == EntryKind::Directory && level < self.levels {
-                    to_go.push((place, level + 1));
+                let found = Found::of(&folder.prefix, &entry);
+                if found.kind == Kind::Directory && folder.level < self.levels {
+                    let (place, prefix) = (folder.place.join(&entry.name), format!("{}/", found.name));
+                    to_go.push(Folder { place, prefix, level: folder.level + 1 });
                 }
+                self.names += found.name.len();
+                self.found.push(found);
             }
-            if self.found.len() > WALKED {
+            if self.found.len() > WALKED || self.names > NAMES {
                 return Ok(to_go.is_empty());
             }
         }
         Ok(true)
     }
 
+    fn note_unread(&mut self, folder: &Folder, refused: ToolError) {
+        if self.unread.len() < UNREAD {
+            let name = folder.prefix.trim_end_matches('/').to_owned();
+            self.unread.push(Unread { name, why: refused.message });
+        }
+    }
+
     fn into_output(mut self, limit: usize, complete: bool) -> Output {
         self.found.sort_unstable_by(Found::order);
-        self.unread.truncate(UNREAD);
         let total = self.found.len();
         Output {
             path: self.top.to_string(),
@@ -185,7 +212,7 @@ impl Walk<'_> {
 }
 
 impl Found {
-    fn of(place: &Place, entry: &Entry) -> Self {
+    fn of(prefix: &str, entry: &Entry) -> Self {
         let kind = match entry.meta.kind {
             EntryKind::File => Kind::File,
             EntryKind::Directory => Kind::Directory,
@@ -193,11 +220,11 @@ impl Found {
             EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => Kind::Other,
         };
         Self {
-            name: place.to_string(),
+            name: format!("{prefix}{}", Place::root().join(&entry.name)),
             kind,
             size: if kind == Kind::Directory { 0 } else { entry.meta.size },
             modified: entry.meta.modified,
-            target: entry.target.as_deref().map(Path::to_string_lossy).map(String::from),
+            target: entry.target.as_deref().map(shown_target),
         }
     }
 
@@ -210,6 +237,12 @@ impl Found {
         let Self { name, kind, size, modified, target } = self;
         Listed { name, kind, size, modified: moment::shown(modified), target }
     }
+}
+
+/// What a link points to, on one line whatever it is made of.
+fn shown_target(target: &Path) -> String {
+    let target = target.to_string_lossy();
+    target.chars().map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect()
 }
 
 impl haft_runtime::Output for Output {
@@ -235,7 +268,8 @@ impl Output {
         let unread = match self.unread.as_slice() {
             [] => String::new(),
             [_] => "; 1 folder could not be listed".to_owned(),
-            unread => format!("; {} folders could not be listed", unread.len()),
+            unread if unread.len() < UNREAD => format!("; {} folders could not be listed", unread.len()),
+            _ => format!("; {UNREAD} folders or more could not be listed"),
         };
         if self.truncated {
             return format!(

@@ -16,8 +16,8 @@ const ALIKE: f64 = 0.4;
 /// What can be said about a text that does not occur.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Mismatch {
-    /// What is different, or what to do; may be empty.
-    pub(super) hint: &'static str,
+    /// What is different, or what to do, if that can be told.
+    pub(super) hint: Option<&'static str>,
     /// The lines that were probably meant, with their numbers; may be empty.
     pub(super) nearest: String,
 }
@@ -32,19 +32,19 @@ pub(super) fn explain(text: &str, old: &str) -> Mismatch {
         numbered(lines[first..last].iter().copied(), first as u64 + 1)
     };
     if wanted.iter().all(|line| has_number(line)) {
-        return Mismatch { hint: "leave out the line numbers that `read_file` shows", nearest: String::new() };
+        return Mismatch { hint: Some("leave out the line numbers that `read_file` shows"), nearest: String::new() };
     }
     if let Some(hint) = line_ends(text, old) {
-        return Mismatch { hint, nearest: String::new() };
+        return Mismatch { hint: Some(hint), nearest: String::new() };
     }
     if let Some(first) = same_but_for(&lines, &wanted, unspaced) {
-        return Mismatch { hint: spacing(&lines[first..], old), nearest: shown(first) };
+        return Mismatch { hint: Some(spacing(&lines[first..], old)), nearest: shown(first) };
     }
     if let Some(first) = same_but_for(&lines, &wanted, |line| unspaced(line).to_lowercase()) {
-        return Mismatch { hint: "upper and lower case differ", nearest: shown(first) };
+        return Mismatch { hint: Some("upper and lower case differ"), nearest: shown(first) };
     }
     let nearest = most_alike(&lines, &wanted).map(shown).unwrap_or_default();
-    Mismatch { hint: "", nearest }
+    Mismatch { hint: None, nearest }
 }
 
 fn has_number(line: &str) -> bool {
@@ -57,8 +57,11 @@ fn line_ends(text: &str, old: &str) -> Option<&'static str> {
     if text.contains(&unix) {
         return Some("its lines end in LF: write `\\n`, not `\\r\\n`");
     }
-    text.contains(&unix.replace('\n', "\r\n"))
-        .then_some("its lines end in CRLF: write `\\r\\n` for every line end in `old` and `new`")
+    if text.contains(&unix.replace('\n', "\r\n")) {
+        return Some("its lines end in CRLF: write `\\r\\n` for every line end in `old` and `new`");
+    }
+    let last = unix.strip_suffix('\n').filter(|last| !last.is_empty());
+    last.filter(|last| text.ends_with(last)).map(|_| "its last line has no newline at the end")
 }
 
 fn spacing(lines: &[&str], old: &str) -> &'static str {
@@ -128,19 +131,24 @@ mod tests {
     fn line_ends_are_told() {
         assert_eq!(
             explain("a\r\nb\r\n", "a\nb").hint,
-            "its lines end in CRLF: write `\\r\\n` for every line end in `old` and `new`"
+            Some("its lines end in CRLF: write `\\r\\n` for every line end in `old` and `new`")
         );
-        assert_eq!(explain("a\nb\n", "a\r\nb").hint, "its lines end in LF: write `\\n`, not `\\r\\n`");
+        assert_eq!(explain("a\nb\n", "a\r\nb").hint, Some("its lines end in LF: write `\\n`, not `\\r\\n`"));
+    }
+
+    #[test]
+    fn a_missing_last_newline_is_told() {
+        assert_eq!(explain("a\nb", "b\n").hint, Some("its last line has no newline at the end"));
     }
 
     #[test]
     fn spacing_case_and_copied_numbers_are_told() {
         let text = "fn a() {\n\tone();\n\ttwo();\n}\n";
         let found = explain(text, "    one();\n    two();");
-        assert_eq!(found.hint, "only the spacing differs: the file has tabs");
+        assert_eq!(found.hint, Some("only the spacing differs: the file has tabs"));
         assert_eq!(found.nearest, "     2→\tone();\n     3→\ttwo();");
-        assert_eq!(explain(text, "FN A()").hint, "upper and lower case differ");
-        assert_eq!(explain(text, "     2→\tone();").hint, "leave out the line numbers that `read_file` shows");
+        assert_eq!(explain(text, "FN A()").hint, Some("upper and lower case differ"));
+        assert_eq!(explain(text, "     2→\tone();").hint, Some("leave out the line numbers that `read_file` shows"));
     }
 
     #[test]

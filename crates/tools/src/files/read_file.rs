@@ -1,11 +1,6 @@
 //! `read_file`
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    num::NonZeroU64,
-    sync::Arc,
-};
+use std::{fs::File, io::Read, num::NonZeroU64, sync::Arc};
 
 use haft_runtime::{ErrorCode, Image, ToolCtx, ToolError};
 use haft_sandbox::{OpenFile, Place, Root};
@@ -23,7 +18,7 @@ use super::{
 };
 use crate::{
     aside::Stop,
-    refusal::{Trying, cannot},
+    refusal::{Trying, broke_off, cannot},
     shape::Reads,
     workspace::Workspace,
 };
@@ -37,9 +32,9 @@ const LARGEST_PICTURE: u64 = 5 << 20;
 
 pub(crate) struct ReadFile(pub(crate) Arc<Workspace>);
 
-/// Reads a file of the workspace: text with line numbers, or a picture. Files of any size can be read in windows of
-/// lines: for a long file, find the place first (`grep`), then read around it with `offset` and `limit`. Read a file
-/// before you edit it. To see what a folder holds use `list_directory`; for binary content use `encoding` `base64`.
+/// Reads a file of the workspace: text with line numbers, or a picture. A file of any size can be read in windows of
+/// lines: when you know where to look, say so with `offset` and `limit` instead of reading it whole. Read a file before
+/// you edit it. To see what a folder holds use `list_directory`; for the bytes of a binary file use `encoding` `base64`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
@@ -153,7 +148,7 @@ impl Output {
         let first = input.offset.map_or(1, NonZeroU64::get);
         let wanted = Wanted { first, most: input.limit.unwrap_or(LINES).get() };
         let found = window::read(head.chain(file), self.size, wanted, stop).map_err(|failed| match failed {
-            window::Failed::Io(err) => self.broken(&err),
+            window::Failed::Io(err) => broke_off("read", &self.path, &err),
             window::Failed::Stopped(stopped) => stopped,
         })?;
         let Window { bytes, lines, total, goes_on } = found;
@@ -214,12 +209,8 @@ impl Output {
             return Ok(None);
         }
         let left = limit + 1 - head.len() as u64;
-        file.take(left).read_to_end(&mut head).map_err(|err| self.broken(&err))?;
+        file.take(left).read_to_end(&mut head).map_err(|err| broke_off("read", &self.path, &err))?;
         Ok(Some(head).filter(|bytes| bytes.len() as u64 <= limit))
-    }
-
-    fn broken(&self, err: &io::Error) -> ToolError {
-        cannot(ErrorCode::ExecutionError, "read", &self.path, &err.to_string())
     }
 
     fn lines(&self, first: u64) -> String {
@@ -284,8 +275,6 @@ impl haft_runtime::Output for Output {
 
 fn beginning(file: &mut File, place: &Place) -> Result<Vec<u8>, ToolError> {
     let mut head = Vec::with_capacity(HEAD);
-    file.take(HEAD as u64)
-        .read_to_end(&mut head)
-        .map_err(|err| cannot(ErrorCode::ExecutionError, "read", &place.to_string(), &err.to_string()))?;
+    file.take(HEAD as u64).read_to_end(&mut head).map_err(|err| broke_off("read", &place.to_string(), &err))?;
     Ok(head)
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::{encoding::Encoding, hash::sha256_of};
 use crate::{
-    refusal::{Trying, cannot},
+    refusal::{Trying, broke_off, cannot},
     shape::ChangesFiles,
     workspace::Workspace,
 };
@@ -133,8 +133,7 @@ fn with_hash(root: &Root, place: &Place, hash: &str) -> Result<Expected, ToolErr
         Err(PathError::NotFound { .. }) => return Err(stale("`expectedHash` was given but no file is there")),
         open => open.trying("write")?,
     };
-    let present = sha256_of(open.file)
-        .map_err(|err| cannot(ErrorCode::ExecutionError, "write", &place.to_string(), &err.to_string()))?;
+    let present = sha256_of(open.file).map_err(|err| broke_off("write", &place.to_string(), &err))?;
     if !present.eq_ignore_ascii_case(hash) {
         return Err(stale("its content is not the one that `expectedHash` stands for").with("hash", present));
     }

@@ -41,12 +41,12 @@ fn a_full_folder_needs_recursive() {
 #[test]
 fn a_thousand_paths_are_named_and_all_are_counted() {
     let place = Place::new();
-    for number in 0..1200 {
+    for number in 0..1001 {
         place.put(&format!("d/{number}"), "");
     }
     let output = place.change("delete_file", json!({ "path": "d", "recursive": true })).unwrap();
     assert_eq!(output.structured["deleted"].as_array().unwrap().len(), 1000);
-    assert_eq!(output.structured["deletedCount"], 1201);
+    assert_eq!(output.structured["deletedCount"], 1002);
 }
 
 #[test]

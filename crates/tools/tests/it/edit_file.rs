@@ -45,7 +45,7 @@ fn several_matches_need_a_word() {
     assert!(message.contains("occurs 2 times (lines 1, 3)"), "{message}");
     let (code, message) = refused(&place, json!({ "path": "a", "old": "x", "new": "z", "expectedReplacements": 3 }));
     assert_eq!(code, ErrorCode::AmbiguousMatch);
-    assert!(message.ends_with("not 3 times"), "{message}");
+    assert!(message.ends_with("`expectedReplacements` says 3"), "{message}");
     place.change("edit_file", json!({ "path": "a", "old": "x", "new": "z", "expectedReplacements": 2 })).unwrap();
     assert_eq!(place.text("a"), "z\ny\nz\n");
     let output = place.change("edit_file", json!({ "path": "a", "old": "z", "new": "x", "replaceAll": true })).unwrap();

@@ -73,15 +73,17 @@ impl Place {
     }
 
     /// Uses a tool that reads.
+    #[expect(clippy::needless_pass_by_value, reason = "inputs are written where they are used")]
     pub(crate) fn read(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
         self.wait(self.tool(tool).run(&ctx(), &input))
     }
 
     /// Uses a tool that changes files, up to the question.
+    #[expect(clippy::needless_pass_by_value, reason = "inputs are written where they are used")]
     pub(crate) fn stage(&self, tool: &str, input: Value) -> Result<Staged, ToolError> {
         match self.wait(self.tool(tool).prepare(&ctx(), &input))? {
-            Prepared::Staged { output, changes, turn, isolation: None } => Ok(Staged { output, changes, turn }),
-            other => panic!("not staged: {other:?}"),
+            Prepared::Staged { output, changes, turn, .. } => Ok(Staged { output, changes, turn }),
+            Prepared::Plain { preview } => panic!("not staged: {preview:?}"),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{Seek, SeekFrom, Write},
+    io::Write,
     time::{Duration, UNIX_EPOCH},
 };
 
@@ -159,31 +159,6 @@ fn a_missing_file_names_the_nearest() {
     assert_eq!(refused.details["nearest"], json!(["src/a.txt"]));
     let refused = place.read("read_file", json!({ "path": "src" })).unwrap_err();
     assert_eq!(refused.code, ErrorCode::IsADirectory);
-}
-
-#[test]
-fn the_end_of_a_huge_file_is_read_in_little_memory() {
-    const SIZE: u64 = 2 << 30;
-    let place = Place::new();
-    let mut file = File::create(place.path("huge")).unwrap();
-    file.write_all("head\n".repeat(2000).as_bytes()).unwrap();
-    file.seek(SeekFrom::Start(SIZE)).unwrap();
-    file.write_all("\ntail".repeat(100).as_bytes()).unwrap();
-    // Line 2001 is the hole.
-    let output = place.read("read_file", json!({ "path": "huge", "offset": 2002, "limit": 100 })).unwrap();
-    let found = output.structured;
-    assert_eq!(found["content"].as_str().unwrap().lines().count(), 100);
-    assert_eq!(
-        (&found["totalLines"], &found["endLine"], &found["truncated"]),
-        (&json!(2101), &json!(2101), &json!(false))
-    );
-    let output = place.read("read_file", json!({ "path": "huge", "limit": 5 })).unwrap();
-    assert_eq!((output.structured.get("totalLines"), &output.structured["truncated"]), (None, &json!(true)));
-    let peak = fs::read_to_string("/proc/self/status").unwrap();
-    let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
-    let peak: u64 = peak.strip_suffix(" kB").unwrap().parse().unwrap();
-    // All tests of this program together stay far below the size of the file.
-    assert!(peak < 400 << 10, "{peak} kB");
 }
 
 #[test]

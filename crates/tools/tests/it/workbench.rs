@@ -83,7 +83,7 @@ fn a_missing_workspace_is_told() {
 #[test]
 fn a_stopped_call_leaves_nothing_aside() {
     let place = Place::new();
-    for number in 0..2000 {
+    for number in 0..200 {
         place.put(&format!("d/{number}"), "");
     }
     let ctx = crate::place::ctx();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use haft_runtime::{ChangeKind, ErrorCode};
+use haft_runtime::{ChangeKind, ErrorCode, Workbench};
 use serde_json::json;
 
 use crate::place::{Place, mode};
@@ -84,6 +84,7 @@ fn writing_what_is_there_changes_nothing() {
     place.put("a", "same\n");
     let staged = place.stage("write_file", json!({ "path": "a", "content": "same\n" })).unwrap();
     assert_eq!(staged.changes.0, []);
+    assert_eq!(place.wait(place.workbench.take(&staged.turn)).unwrap().0, []);
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn a_change_underneath_is_a_conflict() {
     place.put("a", "old\n");
     let staged = place.stage("write_file", json!({ "path": "a", "content": "mine\n" })).unwrap();
     place.put("a", "yours\n");
-    let refused = place.wait(haft_runtime::Workbench::take(&place.workbench, &staged.turn)).unwrap_err();
+    let refused = place.wait(place.workbench.take(&staged.turn)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::Conflict);
     assert_eq!(refused.details["paths"][0]["path"], "a");
     assert_eq!(place.text("a"), "yours\n");

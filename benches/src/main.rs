@@ -1,0 +1,44 @@
+//! Measures haft beside its peers, side by side in one run, and prints one table. Run by `make bench`.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its numbers")]
+
+mod line;
+mod program;
+mod rows;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+/// One row of the table.
+pub(crate) struct Measured {
+    what: &'static str,
+    found: String,
+    goal: &'static str,
+    held: bool,
+}
+
+impl Measured {
+    pub(crate) fn new(what: &'static str, found: impl Into<String>, goal: &'static str, held: bool) -> Self {
+        Self { what, found: found.into(), goal, held }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let mut table = Vec::new();
+    table.extend(line::measure().await?);
+    table.extend(rows::measure().await?);
+    table.extend(program::measure()?);
+    println!("{:<44} {:<44} {:<22} held", "what", "measured", "goal");
+    for row in &table {
+        let held = if row.held { "yes" } else { "NO" };
+        println!("{:<44} {:<44} {:<22} {held}", row.what, row.found, row.goal);
+    }
+    Ok(())
+}
+
+/// The middle one of many laps.
+pub(crate) fn median(mut laps: Vec<Duration>) -> Duration {
+    laps.sort();
+    laps.get(laps.len() / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,110 @@
+//! Where the stories play: a folder, a store, and as many houses in it as there would be processes.
+
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use haft::{
+    house::{self, House},
+    settings::Settings,
+};
+use haft_runtime::{Answer, Answered, CallEvent, CallId, CallRequest, End, Outcome, Reply, Source, ToolOutput};
+use haft_store::Store;
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// A workspace and a data folder. Every house opened on it stands for one process.
+pub(crate) struct Stage {
+    folder: tempfile::TempDir,
+    pub(crate) settings: Settings,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("work")).unwrap();
+        let settings = Settings::defaults(folder.path().join("data"));
+        Self { folder, settings }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("work").join(name)
+    }
+
+    pub(crate) fn put(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path(name)).ok()
+    }
+
+    /// A house as another process would have it: its own connections, its own owner.
+    pub(crate) async fn house(&self) -> House {
+        let store = Store::open(&self.settings.data, self.settings.sync).await.unwrap();
+        house::solo(&self.settings, store, &self.path("")).await.unwrap()
+    }
+}
+
+/// A call in mode `safe` that waits for no answer.
+pub(crate) fn request(house: &House, tool: &str, input: Value) -> CallRequest {
+    CallRequest::new(house.caller.clone(), tool, input)
+}
+
+pub(crate) async fn call(house: &House, tool: &str, input: Value) -> Outcome {
+    house.pipeline.call(request(house, tool, input)).await
+}
+
+pub(crate) async fn answer(house: &House, call: &CallId, answer: Answer) -> Reply {
+    let answered = Answered { answer, by: "ann".into(), source: Source::Cli, at: Timestamp::now() };
+    house.pipeline.answer(&house.scope, call, &answered).await.unwrap()
+}
+
+pub(crate) async fn yes(house: &House, call: &CallId) -> Outcome {
+    counted(answer(house, call, Answer::Approve { paths: None }).await)
+}
+
+pub(crate) fn counted(reply: Reply) -> Outcome {
+    match reply {
+        Reply::Counted(outcome) => *outcome,
+        other => panic!("the answer did not count: {other:?}"),
+    }
+}
+
+pub(crate) fn success(outcome: &Outcome) -> &ToolOutput {
+    match &outcome.end {
+        End::Success { result } => result,
+        other => panic!("not a success: {other:?}"),
+    }
+}
+
+pub(crate) fn code(outcome: &Outcome) -> String {
+    outcome.end.error().unwrap_or_else(|| panic!("no error: {outcome:?}")).code.to_string()
+}
+
+/// The kinds of a call's events, in order.
+pub(crate) async fn kinds(house: &House, call: &CallId) -> Vec<String> {
+    let events = house.store.events(&house.scope, call).await.unwrap();
+    let kind = |event: &CallEvent| serde_json::to_value(event).unwrap()["event"].as_str().unwrap().to_owned();
+    events.iter().map(|(_, _, event)| kind(event)).collect()
+}
+
+/// Starts a call that waits, and gives its future once its question is open.
+pub(crate) async fn start_waiting(
+    house: &House,
+    mut request: CallRequest,
+) -> (CallId, tokio::task::JoinHandle<Outcome>) {
+    let (asked, mut questions) = tokio::sync::mpsc::unbounded_channel();
+    request.wait = Duration::from_secs(60);
+    request.listener = Some(Arc::new(move |event| {
+        if matches!(event, CallEvent::NeedsApproval { .. }) {
+            let _ = asked.send(());
+        }
+    }));
+    let id = request.id.clone();
+    let calling = tokio::spawn(house.pipeline.call(request).map(|outcome| outcome));
+    questions.recv().await.unwrap();
+    while house.question(&id).await.unwrap().is_none() {
+        tokio::task::yield_now().await;
+    }
+    (id, calling)
+}

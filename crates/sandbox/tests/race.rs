@@ -1,0 +1,88 @@
+//! Commits against somebody who keeps editing the same files: none of their edits may be lost.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use haft_sandbox::changes::{ChangesError, Direction, Expected, Selection};
+use support::World;
+
+const ROUNDS: usize = 200;
+const FILES: usize = 4;
+
+#[test]
+fn no_edit_is_ever_lost() {
+    let world = World::new();
+    for file in 0..FILES {
+        world.file(&format!("f{file}"), "start\n");
+    }
+    let done = AtomicBool::new(false);
+    let latest: Vec<AtomicUsize> = (0..FILES).map(|_| AtomicUsize::new(0)).collect();
+    let (mut committed, mut conflicts) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| edit(&world, &done, &latest));
+        for round in 0..ROUNDS {
+            // An edit that was there before a plan may be replaced by it; later ones may not.
+            let before: Vec<usize> = latest.iter().map(|edit| edit.load(Ordering::SeqCst)).collect();
+            let mut draft = world.draft(&format!("round{round}"));
+            for file in 0..FILES {
+                let content = format!("commit {round}\n");
+                draft.write(&world.place(&format!("f{file}")), content.as_bytes(), Expected::Anything).unwrap();
+            }
+            match draft.seal().unwrap().turn(Direction::Commit, Selection::All) {
+                Ok(_) => committed += 1,
+                Err(ChangesError::Conflict { .. }) => {
+                    conflicts += 1;
+                    let ours = format!("commit {round}\n");
+                    assert!((0..FILES).all(|file| world.read(&format!("f{file}")) != ours), "half a commit");
+                }
+                Err(error) => panic!("{error}"),
+            }
+            check_edits(&world, round, &before, &latest);
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    println!("{committed} commits, {conflicts} conflicts");
+    assert_eq!(committed + conflicts, ROUNDS);
+}
+
+/// Replaces one file after the other, as editors do: a new file renamed over the old one.
+fn edit(world: &World, done: &AtomicBool, latest: &[AtomicUsize]) {
+    let mut number = 0;
+    while !done.load(Ordering::SeqCst) {
+        let file = number % FILES;
+        number += 1;
+        let fresh = world.data.join("editing");
+        fs::write(&fresh, format!("edit {number}\n")).unwrap();
+        fs::rename(&fresh, world.path(&format!("f{file}"))).unwrap();
+        latest[file].store(number, Ordering::SeqCst);
+        for _ in 0..(number % 7) * 40 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Every edit that ended before now must be at its path, replaced by a later one, or kept in a slot by a commit that
+/// was planned after it.
+fn check_edits(world: &World, round: usize, before: &[usize], latest: &[AtomicUsize]) {
+    for file in 0..FILES {
+        let edited = latest[file].load(Ordering::SeqCst);
+        let now = world.read(&format!("f{file}"));
+        let found: Option<usize> = now.strip_prefix("edit ").and_then(|rest| rest.trim().parse().ok());
+        let kept = match found {
+            Some(number) => number >= edited,
+            // A commit that was planned when the edit was already there has put it into its slot.
+            None => edited == before[file] || is_kept(world, round, edited),
+        };
+        assert!(kept, "edit {edited} of f{file} is lost, round {round}: {now}");
+    }
+}
+
+fn is_kept(world: &World, round: usize, edited: usize) -> bool {
+    let slots: PathBuf = world.dir(&format!("round{round}")).join("slots");
+    let wanted = format!("edit {edited}\n");
+    fs::read_dir(slots).unwrap().any(|slot| fs::read_to_string(slot.unwrap().path()).is_ok_and(|text| text == wanted))
+}
