@@ -33,7 +33,13 @@ impl House {
     /// Waits for what is under way, and writes what is queued.
     pub async fn close(&self) -> Result<()> {
         self.pipeline.finish().await;
-        Ok(self.store.close().await?)
+        Ok(self.store.close().await.map_err(ToolError::from)?)
+    }
+
+    /// The same for a process that ends right after: the next one finds everything in the write-ahead log.
+    pub async fn leave(&self) -> Result<()> {
+        self.pipeline.finish().await;
+        Ok(self.store.leave().await.map_err(ToolError::from)?)
     }
 
     /// The question of a call, and its answer once there is one.

@@ -82,7 +82,7 @@ fn one_killed_delete(
     (journal, tally): (&mut Calls, &mut Tally),
 ) {
     let killed = kill_after(Running::start(fixture.haft(delete)), at);
-    let now = fixture_after_recovery(fixture, journal, tally, &killed);
+    let now = after_recovery(fixture, journal, tally, &killed);
     let tree = fixture.picture();
     let gone: Picture = old.clone().into_iter().filter(|(path, _)| !path.starts_with(fixture.path("folder"))).collect();
     assert!(tree == *old || tree == gone, "half a delete: {} of {} paths, {now:?}", tree.len(), old.len());
@@ -90,8 +90,7 @@ fn one_killed_delete(
     assert_eq!(deleted, now.acted(), "{at:?}: the journal tells another story than the tree: {now:?}");
     tally.acted += u32::from(deleted);
     if deleted {
-        undo(fixture, &now.call().unwrap(), old);
-        journal.seen += 1;
+        journal.newest = undo(fixture, &now.call().unwrap(), old);
     }
 }
 
@@ -122,7 +121,7 @@ fn kill_edits(fixture: &Fixture) {
     let mut journal = Calls::now(fixture);
     for at in spread(undisturbed, 40) {
         let killed = kill_after(Running::start(fixture.haft(&edit)), at);
-        let now = fixture_after_recovery(fixture, &mut journal, &mut tally, &killed);
+        let now = after_recovery(fixture, &mut journal, &mut tally, &killed);
         let found = marks_in(fixture);
         assert_eq!(found, marks + u32::from(now.acted()), "{at:?}: {now:?}");
         tally.acted += found - marks;
@@ -257,14 +256,23 @@ struct Tally {
     acted: u32,
 }
 
-/// The calls that the journal knows, by number: exactly one may come with each start.
+/// How far the journal has been read: exactly one call may come with each start.
 struct Calls {
-    seen: usize,
+    newest: String,
 }
 
 impl Calls {
     fn now(fixture: &Fixture) -> Self {
-        Self { seen: fixture.json(&["log", "--limit", "10000"]).as_array().unwrap().len() }
+        Self { newest: text(&fixture.json(&["log", "--limit", "1"])[0]["id"]) }
+    }
+
+    /// The call that was added since the last look, if there is one.
+    fn added(&mut self, rows: &[Value]) -> Option<Value> {
+        let added: Vec<&Value> = rows.iter().take_while(|row| row["id"] != self.newest).collect();
+        assert!(added.len() <= 1, "one start made more than one call: {added:?}");
+        let row = added.first().copied().cloned()?;
+        self.newest = text(&row["id"]);
+        Some(row)
     }
 }
 
@@ -300,15 +308,13 @@ impl Now {
 }
 
 /// The next start of the program recovers; then everything must be told.
-fn fixture_after_recovery(fixture: &Fixture, journal: &mut Calls, tally: &mut Tally, killed: &Ran) -> Now {
-    let rows = fixture.json(&["log", "--limit", "10000"]);
+fn after_recovery(fixture: &Fixture, journal: &mut Calls, tally: &mut Tally, killed: &Ran) -> Now {
+    let rows = fixture.json(&["log", "--limit", "4"]);
     let rows = rows.as_array().unwrap();
-    assert!(rows.len() - journal.seen <= 1, "one start made {} calls", rows.len() - journal.seen);
-    let row = (rows.len() > journal.seen).then(|| rows[0].clone());
-    journal.seen = rows.len();
-    let unfinished = rows.iter().filter(|row| row["state"] == "preparing" || row["state"] == "executing");
-    // The one that lives in another process is left alone.
-    assert_eq!(unfinished.count(), 1, "{:?}", &rows[..3]);
+    let row = journal.added(rows);
+    if let Some(row) = &row {
+        assert_eq!(row["state"], "ended", "left half-way: {row}");
+    }
     let story = row.as_ref().map(|row| fixture.story(&text(&row["id"])));
     tally.kills += 1;
     tally.too_late += u32::from(killed.signal.is_none());
@@ -327,10 +333,12 @@ fn fixture_after_recovery(fixture: &Fixture, journal: &mut Calls, tally: &mut Ta
     Now { row, story }
 }
 
-fn undo(fixture: &Fixture, call: &str, old: &Picture) {
+/// Takes a call back, and gives the id of the call that did it.
+fn undo(fixture: &Fixture, call: &str, old: &Picture) -> String {
     let ran = fixture.run(&["undo", call, "--yes", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(fixture.picture() == *old, "the undo of {call} did not bring everything back");
+    id(&ran.json())
 }
 
 /// Other processes with calls of their own in the same workspace: one waits for an answer, one is at work.
@@ -356,6 +364,11 @@ impl Neighbours {
 
     /// Both are what they were: the answer reaches the one, and its end the other.
     fn end_well(self, fixture: &Fixture) {
+        let rows = fixture.json(&["log", "--limit", "10000"]);
+        let unfinished = rows.as_array().unwrap().iter().filter(|row| row["state"] != "ended");
+        let mut unfinished: Vec<String> = unfinished.map(|row| text(&row["tool"])).collect();
+        unfinished.sort();
+        assert_eq!(unfinished, ["wait_call", "write_file"], "only the neighbours' calls are unfinished");
         let story = fixture.story(&self.call);
         assert_eq!(story["status"], "pending", "somebody touched a live call: {story}");
         let approved = fixture.run(&["approve", &self.call, "--json"]);

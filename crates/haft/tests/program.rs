@@ -216,7 +216,7 @@ fn the_log_is_filtered() {
     fixture.put("a.txt", "a\n");
     fixture.call("read_file", &json!({"path": "a.txt"}), &[]);
     fixture.call("read_file", &json!({"path": "b.txt"}), &[]);
-    fixture.call("list_directory", &json!({}), &[]);
+    fixture.call("edit_file", &json!({"path": "a.txt", "old": "a", "new": "b"}), ALL);
     let call = fixture.pending("write_file", &json!({"path": "n", "content": "n"}));
     let count = |flags: &[&str]| fixture.json(&[&["log"], flags].concat()).as_array().unwrap().len();
     assert_eq!(count(&[]), 4);
@@ -230,7 +230,7 @@ fn the_log_is_filtered() {
     let newest = &fixture.json(&["log", "--limit", "1"])[0];
     assert_eq!((&newest["id"], &newest["state"], &newest["asked"]), (&json!(call), &json!("waiting"), &json!(true)));
     let people = fixture.run(&["log"]);
-    assert!(people.stdout.contains("CALL") && people.stdout.contains("FILE_NOT_FOUND"), "{people:?}");
+    assert!(people.stdout.contains("CALL") && people.stdout.contains("error FILE_NOT"), "{people:?}");
     assert_eq!(fixture.run(&["log", "--status", "nonsense"]).code, Some(2));
 }
 
@@ -343,6 +343,19 @@ fn a_part_of_a_unit_is_refused_in_clear_words() {
     let ran = fixture.run(&["commit", &call, "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!fixture.path("folder").exists());
+}
+
+#[test]
+fn a_slip_of_the_finger_is_no_answer() {
+    let fixture = Fixture::new();
+    let call = fixture.pending("write_file", &json!({"path": "new.txt", "content": "new\n"}));
+    let ran = fixture.run(&["commit", &call, "new.tx", "--json"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(message(&ran).contains("new.txt"), "the nearest path is not named: {ran:?}");
+    // The caller asked for nothing wrong, so it is not the caller's call that fails.
+    assert_eq!(fixture.story(&call)["status"], "pending", "a path that is not there used up the question: {ran:?}");
+    assert_eq!(fixture.run(&["approve", &call]).code, Some(0));
+    assert_eq!(fixture.text("new.txt").as_deref(), Some("new\n"));
 }
 
 #[test]

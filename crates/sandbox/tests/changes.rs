@@ -362,7 +362,7 @@ fn odd_names_are_kept_and_can_be_chosen() {
 
 #[test]
 fn a_tree_deeper_than_any_path_goes_and_comes_back() {
-    let world = World::new();
+    let world = World::in_memory();
     let deep = 6000;
     let mut folder = fs::File::open(world.root.path()).unwrap();
     for _ in 0..deep {
@@ -384,7 +384,7 @@ fn a_tree_deeper_than_any_path_goes_and_comes_back() {
 
 #[test]
 fn ten_thousand_files_go_at_once() {
-    let world = World::new();
+    let world = World::in_memory();
     for number in 0..10_000 {
         world.file(&format!("many/{}/{number}", number % 20), "x\n");
     }

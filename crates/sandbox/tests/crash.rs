@@ -1,6 +1,7 @@
 //! Ends a turn after every single system call: afterwards the tree is all old or all new.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 #![expect(clippy::disallowed_methods, reason = "the test starts the example that it traces")]
+#![expect(clippy::zombie_processes, reason = "the tracer waits for its children itself")]
 
 mod support;
 
@@ -102,7 +103,7 @@ fn end_after(calls: usize, example: &Path, (what, direction, place): (&str, Dire
     let child = run.start(example, what, place);
     let ended = let_run(child, calls, || {});
     // Now and then the recovery is ended, too.
-    if calls % 7 == 0 {
+    if calls.is_multiple_of(7) {
         let child = run.start(example, "recover", place);
         let_run(child, 5 + calls * 13 % 200, || {});
     }
@@ -181,10 +182,7 @@ impl Run {
             .spawn()
             .unwrap();
         let child = Pid::from_raw(i32::try_from(child.id()).unwrap());
-        match waitpid(child, None).unwrap() {
-            WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
-            other => panic!("the example did not stop: {other:?}"),
-        }
+        assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Stopped(child, Signal::SIGSTOP));
         ptrace::setoptions(child, ptrace::Options::PTRACE_O_TRACESYSGOOD | ptrace::Options::PTRACE_O_EXITKILL).unwrap();
         child
     }
@@ -211,11 +209,12 @@ fn let_run(child: Pid, calls: usize, mut after_each: impl FnMut()) -> bool {
     let mut stops = 0;
     loop {
         ptrace::syscall(child, None).unwrap();
-        match waitpid(child, None).unwrap() {
-            WaitStatus::PtraceSyscall(_) => stops += 1,
-            WaitStatus::Exited(_, 0) => return false,
-            other => panic!("the example ended with {other:?}"),
+        let status = waitpid(child, None).unwrap();
+        if status == WaitStatus::Exited(child, 0) {
+            return false;
         }
+        assert_eq!(status, WaitStatus::PtraceSyscall(child));
+        stops += 1;
         // Every call stops twice: when it begins and when it has ended.
         if stops % 2 == 0 {
             after_each();

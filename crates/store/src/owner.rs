@@ -14,7 +14,16 @@ use crate::StoreError;
 pub(crate) struct Owner {
     id: String,
     folder: PathBuf,
-    lock: Mutex<Option<File>>,
+    lock: Mutex<Lock>,
+}
+
+enum Lock {
+    /// No row names this store yet.
+    NotYet,
+    /// The others see this store alive.
+    Held(File),
+    /// This store is closed and owns nothing any more.
+    Released,
 }
 
 /// Whether an owner still lives.
@@ -28,7 +37,7 @@ pub(crate) enum Life {
 impl Owner {
     pub(crate) fn new(data: &Path) -> Self {
         let id = format!("ow_{}", uuid::Uuid::now_v7().simple());
-        Self { id, folder: data.join("owners"), lock: Mutex::new(None) }
+        Self { id, folder: data.join("owners"), lock: Mutex::new(Lock::NotYet) }
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -38,19 +47,27 @@ impl Owner {
     /// Makes sure that the others see this store alive.
     pub(crate) fn hold(&self) -> Result<(), StoreError> {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if lock.is_none() {
-            let file = self.make_file().map_err(|err| StoreError::folder(&self.folder, err))?;
-            *lock = Some(file);
+        match *lock {
+            Lock::Held(_) => {}
+            Lock::Released => return Err(StoreError::Closed),
+            Lock::NotYet => {
+                let file = self.make_file().map_err(|err| StoreError::folder(&self.folder, err))?;
+                *lock = Lock::Held(file);
+            }
         }
         Ok(())
     }
 
     /// Lets go; calls that still name this store may be taken over.
     pub(crate) fn release(&self) {
-        let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if held.is_some() {
-            // A file that stays behind unlocked means the same as none.
-            fs::remove_file(self.folder.join(&self.id)).ok();
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *lock, Lock::Released) {
+            Lock::NotYet | Lock::Released => {}
+            Lock::Held(file) => {
+                // A file that stays behind unlocked means the same as none.
+                fs::remove_file(self.folder.join(&self.id)).ok();
+                drop(file);
+            }
         }
     }
 

@@ -40,14 +40,14 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
     };
     let outcome = give(&house, &record.call, answer).await?;
     let outcome = ask_for_the_child(&house, outcome).await?;
-    house.close().await?;
+    house.leave().await?;
     Ok(outcome::print(*out, &outcome))
 }
 
 pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs) -> Result<Exit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     let outcome = give(&house, &record.call, Answer::Reject { message: args.message }).await?;
-    house.close().await?;
+    house.leave().await?;
     outcome::print(*out, &outcome);
     Ok(Exit::Success)
 }

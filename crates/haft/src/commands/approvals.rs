@@ -39,7 +39,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         return watch(everywhere, out, &house, &scope).await;
     }
     let open = house.open_questions(&scope).await?;
-    house.close().await?;
+    house.leave().await?;
     if out.json {
         out.document(&open);
         return Ok(Exit::Success);
@@ -86,7 +86,7 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, scope: &Scope)
         left.insert(question.call);
         its_house.close().await?;
     }
-    house.close().await?;
+    house.leave().await?;
     Ok(Exit::Success)
 }
 

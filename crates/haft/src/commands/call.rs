@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
-use haft_runtime::{CallEvent, CallRequest, Listener, Outcome, Stream, ToolSpec};
+use haft_runtime::{CallEvent, CallRequest, Listener, Outcome, Stream, ToolError, ToolSpec};
 
 use crate::{
     cli::{Cli, Everywhere},
@@ -37,13 +37,16 @@ pub(crate) async fn run(mut everywhere: Everywhere, args: Args) -> Result<Exit> 
     if everywhere.workspace.is_none() {
         everywhere.workspace = workspace_in(&args.rest);
     }
-    let house = open(&everywhere).await?;
+    let house = match open(&everywhere).await {
+        Ok(house) => house,
+        Err(err) => return Ok(no_house(tool, &err, everywhere.json || args.rest.iter().any(|word| word == "--json"))),
+    };
     let spec = house.registry.get(tool).map(|found| found.spec().clone());
     let (flags, matches) = match parse(tool, spec.as_ref(), &args) {
         Ok(parsed) => parsed,
         Err(err) => {
             let _ = err.print();
-            house.close().await?;
+            house.leave().await?;
             return Ok(if err.use_stderr() { Exit::Usage } else { Exit::Success });
         }
     };
@@ -52,7 +55,7 @@ pub(crate) async fn run(mut everywhere: Everywhere, args: Args) -> Result<Exit> 
         Ok(input) => one_call(&house, tool, input, &flags, out).await,
         Err(error) => Ok(Outcome::refused(tool, error)),
     };
-    house.close().await?;
+    house.leave().await?;
     Ok(outcome::print(out, &ended?))
 }
 
@@ -70,6 +73,15 @@ async fn one_call(house: &House, tool: &str, input: serde_json::Value, flags: &C
     };
     request.listener = (!out.json).then(|| streaming(out));
     see_through(house, request, &person).await
+}
+
+/// Whoever asked for an envelope gets one, also when there is no store to record the call in.
+fn no_house(tool: &str, err: &anyhow::Error, json: bool) -> Exit {
+    let out = Out::new(json);
+    match err.downcast_ref::<ToolError>() {
+        Some(error) if json => outcome::print(out, &Outcome::refused(tool, error.clone())),
+        Some(_) | None => out.failed(err),
+    }
 }
 
 /// Output as it comes.

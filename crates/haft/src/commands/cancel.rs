@@ -32,7 +32,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             }
         }
     };
-    house.close().await?;
+    house.leave().await?;
     outcome::print(*out, &ended);
     Ok(Exit::Success)
 }

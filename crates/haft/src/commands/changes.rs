@@ -41,7 +41,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             bail!("{} does not touch `{path}`; without a path, all that it touches is shown", record.call);
         }
     }
-    house.close().await?;
+    house.leave().await?;
     let shown = Shown { call_id: record.call.to_string(), status: status(&record), changes };
     if out.json {
         out.document(&shown);

@@ -36,6 +36,6 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
         request.wait = std::time::Duration::from_secs(60);
         see_through(&house, request, &Person::SaysYes).await?
     };
-    house.close().await?;
+    house.leave().await?;
     Ok(outcome::print(*out, &ended))
 }

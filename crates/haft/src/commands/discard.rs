@@ -35,6 +35,6 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         request.wait = Duration::from_secs(60);
         outcome::print(*out, &see_through(&house, request, &Person::SaysYes).await?)
     };
-    house.close().await?;
+    house.leave().await?;
     Ok(exit)
 }

@@ -72,7 +72,7 @@ async fn list(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
         ..CallFilter::default()
     };
     let calls = house.store.calls(&house.scope, &filter).await?;
-    house.close().await?;
+    house.leave().await?;
     if out.json {
         out.document(&calls);
         return Ok(Exit::Success);
@@ -99,7 +99,7 @@ async fn show(everywhere: &Everywhere, out: &Out, call: &str) -> Result<Exit> {
     let (house, record) = open_for(everywhere, call).await?;
     let events = house.store.events(&house.scope, &record.call).await?;
     let question = house.question(&record.call).await?;
-    house.close().await?;
+    house.leave().await?;
     if out.json {
         let events: Vec<_> =
             events.iter().map(|(cursor, at, event)| json!({"cursor": cursor, "at": at, "data": event})).collect();

@@ -21,7 +21,7 @@ pub(crate) mod wait;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use haft_runtime::{CallId, CallRecord, Journal, Scope};
+use haft_runtime::{CallId, CallRecord, Journal, Scope, ToolError};
 use haft_store::Store;
 
 use crate::{
@@ -35,7 +35,7 @@ use crate::{
 pub(crate) async fn open(everywhere: &Everywhere) -> Result<House> {
     let settings = Settings::read()?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let store = Store::open(&settings.data, settings.sync).await?;
+    let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
     house::solo(&settings, store, &folder).await
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn open_for(everywhere: &Everywhere, call: &str) -> Result<(Hou
     };
     let settings = Settings::read()?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let store = Store::open(&settings.data, settings.sync).await?;
+    let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
     let here = Scope::local(folder.to_string_lossy());
     let Some(record) = Journal::find(&store, &here.all_workspaces(), &id).await? else {
         bail!("there is no call {id}; `haft log` lists the latest");

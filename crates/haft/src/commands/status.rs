@@ -20,7 +20,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let waiting = house.open_questions(&house.scope).await?;
     let today = house.store.counts(&house.scope, Timestamp::now() - 24.hours()).await?;
     let last = house.store.calls(&house.scope, &haft_store::CallFilter { limit: 1, ..Default::default() }).await?;
-    house.close().await?;
+    house.leave().await?;
     let workspace = house.scope.workspace.clone().unwrap_or_default();
     if out.json {
         out.document(&json!({"workspace": workspace, "tools": tools, "openQuestions": waiting.len(),

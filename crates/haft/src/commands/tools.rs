@@ -42,7 +42,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let house = open(everywhere).await?;
     let mut specs = house.registry.specs();
     let named = args.name.as_ref().map(|name| house.registry.get(name).map(|tool| tool.spec().clone()).ok_or(name));
-    house.close().await?;
+    house.leave().await?;
     match named {
         Some(Err(name)) => {
             let near = nearest(name, specs.iter().map(|spec| spec.name.as_str()));

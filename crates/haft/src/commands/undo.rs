@@ -52,6 +52,6 @@ async fn take_back(house: &House, out: &Out, call: &CallId, yes: bool) -> Result
         Person::Terminal | Person::SaysYes => Settings::read()?.expire,
     };
     let ended = see_through(house, request, &person).await?;
-    house.close().await?;
+    house.leave().await?;
     Ok(outcome::print(*out, &ended))
 }

@@ -34,7 +34,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             ended => break ended,
         }
     };
-    house.close().await?;
+    house.leave().await?;
     let Some(ended) = ended else {
         anstream::eprintln!("{call} has not ended yet");
         return Ok(Exit::Pending);

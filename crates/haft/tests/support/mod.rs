@@ -153,7 +153,7 @@ impl Fixture {
     }
 }
 
-/// Every path with its mode, its time and its content or target.
+/// Every path with its mode, its time (of what is no folder) and its content or target.
 pub type Picture = BTreeMap<PathBuf, (u32, i64, i64, Vec<u8>)>;
 
 /// Takes a picture of everything beneath a folder.
@@ -174,7 +174,9 @@ pub fn picture(folder: &Path) -> Picture {
             if meta.is_dir() {
                 folders.push(path.clone());
             }
-            picture.insert(path, (meta.permissions().mode(), meta.mtime(), meta.mtime_nsec(), content));
+            // A folder's time moves when something beside is made and removed again, which is no change.
+            let time = if meta.is_dir() { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
+            picture.insert(path, (meta.permissions().mode(), time.0, time.1, content));
         }
     }
     picture

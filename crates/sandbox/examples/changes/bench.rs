@@ -19,6 +19,7 @@ pub(crate) fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
     let workspace = home.path().join("workspace");
     fs::create_dir(&workspace)?;
     let root = Arc::new(Root::open(&workspace, &[])?);
+    bare(home.path())?;
     edits(&root, home.path(), Sync::Process, EDITS)?;
     edits(&root, home.path(), Sync::Disk, EDITS / 20)?;
     deletes(&root, home.path())
@@ -46,6 +47,25 @@ fn edits(root: &Arc<Root>, home: &Path, sync: Sync, count: usize) -> Result<(), 
     }
     let (plan, turn, life) = (median(&mut plans), median(&mut turns), median(&mut lives));
     println!("small edit, {sync:?}: p50 {life:?} (plan {plan:?}, commit {turn:?}), {count} edits");
+    Ok(())
+}
+
+/// The least that any such life costs on this filesystem: two folders, three files, three renames.
+fn bare(home: &Path) -> Result<(), Box<dyn Error>> {
+    let text = "a line of text like any other\n".repeat(40);
+    let mut times = Vec::new();
+    for number in 0..EDITS {
+        let dir = home.join(format!("bare{number}"));
+        let started = Instant::now();
+        fs::create_dir(&dir)?;
+        fs::create_dir(dir.join("slots"))?;
+        for name in ["slots/1", "plan", "state"] {
+            fs::write(dir.join(name), &text)?;
+            fs::rename(dir.join(name), dir.join("renamed").with_extension(name.trim_start_matches("slots/")))?;
+        }
+        times.push(started.elapsed());
+    }
+    println!("two folders, three files, three renames alone: p50 {:?}", median(&mut times));
     Ok(())
 }
 

@@ -8,34 +8,27 @@ use rustix::io::Errno;
 use super::change::ChangeState;
 use super::error::ChangesError;
 use super::folder::Folder;
-use super::plan::{Beneath, Item, Plan, Rest, State};
+use super::plan::{Beneath, Item, Rest};
 use super::swap::is_empty;
-use super::turn::Parents;
+use super::turn::{Bench, Parents};
 use crate::beneath::{self, Links};
-use crate::root::Root;
 use crate::stamp::{EntryKind, Seen, Stamp};
 use crate::transfer::Spot;
 use crate::walk::{Visit, walk};
 
 /// Compares every chosen item with what is really there; any difference is a conflict.
-pub(super) fn check(
-    folder: &Folder,
-    root: &Root,
-    plan: &Plan,
-    state: &State,
-    chosen: &[usize],
-) -> Result<(), ChangesError> {
+pub(super) fn check(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<(), ChangesError> {
+    let (plan, state) = (bench.plan, bench.state);
     let paths: HashSet<&str> = chosen.iter().map(|&index| plan.items[index].path.as_str()).collect();
-    let mut parents = Parents::new(root);
     let mut conflicts = Vec::new();
     // In path order, so that neighbours share their open folder.
     let mut ordered = chosen.to_vec();
     ordered.sort_unstable();
     for index in ordered {
         let (item, rest) = (&plan.items[index], &state.items[index]);
-        let found = check_path(&mut parents, item, rest, &paths)?;
+        let found = check_path(parents, item, rest, &paths)?;
         let found = match found {
-            None if item.mode.is_none() => check_slot(folder, item, rest)?,
+            None if item.mode.is_none() => check_slot(bench.folder, item, rest)?,
             found => found,
         };
         conflicts.extend(found);

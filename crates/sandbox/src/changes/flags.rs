@@ -51,7 +51,7 @@ impl Flag {
 pub struct Subject<'a> {
     /// The path in the workspace.
     pub path: &'a Path,
-    /// What it is afterwards, or was before it goes; `None` says that it goes.
+    /// What it is afterwards; `None` when it goes.
     pub kind: Option<EntryKind>,
     /// The permission bits afterwards.
     pub mode: u32,

@@ -14,7 +14,7 @@ use super::plan::{Plan, State};
 use super::recover::{NO_WAIT, heal};
 use super::select::select;
 use super::show::reversed;
-use super::turn::{Bench, turn};
+use super::turn::{Bench, Parents, turn};
 use crate::place::read_shown_name;
 use crate::root::Root;
 use crate::transfer::Spot;
@@ -77,9 +77,10 @@ impl Changes {
         if chosen.is_empty() {
             return Ok(Vec::new());
         }
-        check(&self.folder, &root, &self.plan, &self.state, &chosen)?;
         let bench = Bench { folder: &self.folder, root: &root, plan: &self.plan, state: &self.state };
-        self.state = turn(bench, direction, &chosen)?;
+        let mut parents = Parents::new(&root);
+        check(bench, &chosen, &mut parents)?;
+        self.state = turn(bench, direction, &chosen, &mut parents)?;
         chosen.sort_unstable();
         Ok(chosen.into_iter().flat_map(|index| self.changes_of(index)).collect())
     }
@@ -92,7 +93,8 @@ impl Changes {
         };
         let state = self.folder.read(STATE)?.unwrap_or_else(|| self.state.clone());
         let mut chosen = select(&self.plan, &state, direction, paths)?;
-        check(&self.folder, &root, &self.plan, &state, &chosen)?;
+        let bench = Bench { folder: &self.folder, root: &root, plan: &self.plan, state: &state };
+        check(bench, &chosen, &mut Parents::new(&root))?;
         chosen.sort_unstable();
         let changes =
             chosen.into_iter().flat_map(|index| self.plan.items[index].changes(index, state.items[index].state));

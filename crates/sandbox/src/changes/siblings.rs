@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ChangesError;
 use super::folder::{Folder, SIBLINGS, STATE};
 use super::plan::{Item, Plan, Rest, State};
-use super::turn::Bench;
+use super::turn::{Bench, Parents};
 use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::place::Place;
@@ -48,8 +48,8 @@ impl Siblings {
 }
 
 /// Makes the siblings of all chosen items whose path is on another filesystem than their slot.
-pub(super) fn prepare(bench: Bench<'_>, chosen: &[usize]) -> Result<Siblings, ChangesError> {
-    let mut siblings = Siblings { ready: false, list: find_homes(bench, chosen)? };
+pub(super) fn prepare(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<Siblings, ChangesError> {
+    let mut siblings = Siblings { ready: false, list: find_homes(bench, chosen, parents)? };
     if siblings.list.is_empty() {
         return Ok(siblings);
     }
@@ -72,7 +72,11 @@ pub(super) fn prepare(bench: Bench<'_>, chosen: &[usize]) -> Result<Siblings, Ch
 }
 
 /// Finds out which items need a sibling, and in which folder it can lie.
-fn find_homes(bench: Bench<'_>, chosen: &[usize]) -> Result<BTreeMap<usize, Sibling>, ChangesError> {
+fn find_homes(
+    bench: Bench<'_>,
+    chosen: &[usize],
+    parents: &mut Parents<'_>,
+) -> Result<BTreeMap<usize, Sibling>, ChangesError> {
     let slots = look_at(bench.folder.handle(), "slots")
         .and_then(|seen| seen.ok_or(Errno::NOENT))
         .map_err(|errno| ChangesError::kept("look at the slots", errno))?;
@@ -80,9 +84,11 @@ fn find_homes(bench: Bench<'_>, chosen: &[usize]) -> Result<BTreeMap<usize, Sibl
     let mut planned = None;
     let mut last: Option<(Place, Option<String>)> = None;
     for &index in chosen.iter().filter(|&&index| bench.plan.items[index].mode.is_none()) {
-        let parent = bench.plan.items[index].place()?.parent().unwrap_or_else(Place::root);
+        let place = bench.plan.items[index].place()?;
+        let parent = place.parent().unwrap_or_else(Place::root);
         if last.as_ref().is_none_or(|(place, _)| *place != parent) {
-            let home = if parent.is_root() && bench.root.seen().shares_mount(&slots) {
+            let here = if parent.is_root() { Ok(*bench.root.seen()) } else { parents.open(&place).and_then(look) };
+            let home = if here.is_ok_and(|here| here.shares_mount(&slots)) {
                 None
             } else {
                 let all = || bench.plan.items.iter().map(|item| item.path.clone()).collect();

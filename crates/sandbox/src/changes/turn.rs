@@ -15,6 +15,7 @@ use super::recover::roll_back;
 use super::siblings::{self, Siblings};
 use super::swap::{self, Pair};
 use crate::beneath::{self, Links};
+use crate::error::PathError;
 use crate::place::Place;
 use crate::root::Root;
 use crate::stamp::{EntryKind, Seen};
@@ -30,12 +31,20 @@ pub(super) struct Bench<'a> {
 }
 
 /// Swaps the chosen items in order and gives the new state; on any surprise everything is put back.
-pub(super) fn turn(bench: Bench<'_>, direction: Direction, chosen: &[usize]) -> Result<State, ChangesError> {
+pub(super) fn turn(
+    bench: Bench<'_>,
+    direction: Direction,
+    chosen: &[usize],
+    parents: &mut Parents<'_>,
+) -> Result<State, ChangesError> {
     // From here on, and until it is renamed, this file says that a turn is under way.
     let begun = bench.folder.begin(NEXT_STATE).map_err(|errno| ChangesError::kept("begin the turn", errno))?;
     bench.folder.flush()?;
-    match swap_all(bench, direction, chosen, begun) {
-        Ok(next) if next.is_unfinished() => siblings::finish(bench.folder, bench.root, bench.plan, &next),
+    match swap_all(bench, direction, (chosen, parents), begun) {
+        // The turn is decided: what cannot be brought home now is brought home by the next one to open the changes.
+        Ok(next) if next.is_unfinished() => {
+            Ok(siblings::finish(bench.folder, bench.root, bench.plan, &next).unwrap_or(next))
+        }
         Ok(next) => Ok(next),
         Err(error) => {
             // If this fails as well, the marker stays and the next one to open the changes recovers.
@@ -45,12 +54,16 @@ pub(super) fn turn(bench: Bench<'_>, direction: Direction, chosen: &[usize]) -> 
     }
 }
 
-fn swap_all(bench: Bench<'_>, direction: Direction, chosen: &[usize], begun: OwnedFd) -> Result<State, ChangesError> {
-    let siblings = siblings::prepare(bench, chosen)?;
+fn swap_all(
+    bench: Bench<'_>,
+    direction: Direction,
+    (chosen, parents): (&[usize], &mut Parents<'_>),
+    begun: OwnedFd,
+) -> Result<State, ChangesError> {
+    let siblings = siblings::prepare(bench, chosen, parents)?;
     let mut next = bench.state.clone();
-    let mut parents = Parents::new(bench.root);
     for &index in chosen {
-        next.items[index] = swap_one(bench, direction, index, (&mut parents, &siblings))?;
+        next.items[index] = swap_one(bench, direction, index, (&mut *parents, &siblings))?;
     }
     if bench.plan.sync == Sync::Disk {
         bench.folder.flush_slots()?;
@@ -81,7 +94,11 @@ fn swap_one(
     let held = sibling.map_or(rest.slot, |sibling| sibling.copy);
     let aside = Aside::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
     let pair = Pair { aside: aside.spot(), path };
-    swap::swap(pair, held.as_ref(), rest.path.as_ref()).map_err(failed)?;
+    swap::swap(pair, held.as_ref(), rest.path.as_ref()).map_err(|errno| match errno {
+        // Some filesystems refuse renames within one mount; that has nothing to do with leading outside.
+        Errno::XDEV => ChangesError::Path(PathError::Io { path: place.to_string(), source: errno.into() }),
+        other => failed(other),
+    })?;
     let displaced = inspect(item, rest, pair.aside)?;
     if bench.plan.sync == Sync::Disk {
         flush(path.dir).map_err(failed)?;

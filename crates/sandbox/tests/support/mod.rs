@@ -24,6 +24,12 @@ impl World {
         World::across(&temp, &temp)
     }
 
+    /// Both in memory where that is possible, for tests with very many files.
+    pub fn in_memory() -> World {
+        let folder = two_filesystems().map_or_else(std::env::temp_dir, |(_, shared)| shared);
+        World::across(&folder, &folder)
+    }
+
     /// The workspace in one folder, the data in another.
     pub fn across(workspace: &Path, data: &Path) -> World {
         let workspace = tempfile::tempdir_in(workspace).unwrap();

@@ -62,7 +62,7 @@ pub(crate) struct Output {
     /// Whether there are more than `entries` shows.
     truncated: bool,
     /// Folders inside that could not be listed, and why; at most 100.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     unread: Vec<Unread>,
 }
 
