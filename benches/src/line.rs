@@ -56,7 +56,7 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     fs::create_dir(&work)?;
     let settings = Settings::defaults(folder.path().join("data"));
     let store = Store::open(&settings.data, Sync::Normal).await?;
-    let house = house::solo(&settings, store, &work.canonicalize()?).await?;
+    let house = house::solo(settings, store, &work.canonicalize()?).await?;
     house.registry.register(typed(Nothing))?;
     // Calls come from tasks of the runtime, as they do in a server.
     let (house, empty) = tokio::spawn(async move {

@@ -8,7 +8,7 @@ use haft_runtime::{
     CallId, Caller, Doors, ErrorCode, Guard, Isolation, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer,
     Questions, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
 };
-use haft_store::Store;
+use haft_store::{Store, Sync};
 use haft_tools::{SandboxWorkbench, Workspace};
 
 use crate::settings::Settings;
@@ -23,6 +23,8 @@ pub struct House {
     pub store: Store,
     /// What is staged.
     pub workbench: Arc<dyn Workbench>,
+    /// What it goes by.
+    pub settings: Settings,
     /// The workspace, as scope.
     pub scope: Scope,
     /// The person at the command line.
@@ -54,11 +56,14 @@ impl House {
 }
 
 /// One owner, one folder, embedded SQLite.
-pub async fn solo(settings: &Settings, store: Store, folder: &Path) -> Result<House> {
+pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<House> {
     let workspace = Workspace::open(folder, &settings.data)
         .map_err(|error| anyhow::anyhow!("{}", error.message))
         .with_context(|| format!("cannot work in {}", folder.display()))?;
-    let workspace = Arc::new(workspace);
+    let workspace = Arc::new(match settings.sync {
+        Sync::Normal => workspace,
+        Sync::Full => workspace.down_to_the_disk(),
+    });
     let journal: Arc<dyn Journal> = Arc::new(store.clone());
     let questions: Arc<dyn Questions> = Arc::new(store.clone());
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(&settings.data));
@@ -82,7 +87,7 @@ pub async fn solo(settings: &Settings, store: Store, folder: &Path) -> Result<Ho
         },
     });
     let caller = Caller { name: settings.user.clone(), scope: scope.clone(), source: Source::Cli };
-    let house = House { pipeline, registry, store, workbench, scope, caller };
+    let house = House { pipeline, registry, store, workbench, settings, scope, caller };
     house.pipeline.recover(&house.scope).await?;
     house.pipeline.expire(&house.scope).await?;
     Ok(house)

@@ -89,17 +89,24 @@ impl Settings {
         for (key, value) in flattened(&table, "") {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let from = file.display().to_string();
-            self.take(&key, &value, &from).with_context(|| format!("in {}", file.display()))?;
+            self.take(&key, &value, &from).with_context(|| format!("`{key}` in {from}"))?;
         }
         Ok(())
     }
 
     fn take_environment(&mut self) -> Result<()> {
-        for (key, _, _) in KEYS {
-            let variable = format!("HAFT_{}", key.to_uppercase().replace('.', "_"));
-            if let Ok(value) = std::env::var(&variable) {
-                self.take(key, &value, &variable).with_context(|| format!("in {variable}"))?;
-            }
+        let variables: Vec<String> = KEYS.iter().map(|(key, _, _)| variable(key)).collect();
+        for (name, value) in std::env::vars_os() {
+            let Some(name) = name.to_str().filter(|name| name.starts_with("HAFT_") && *name != "HAFT_DATA_DIR") else {
+                continue;
+            };
+            let Some(at) = variables.iter().position(|known| known == name) else {
+                let near = nearest(name, variables.iter().map(String::as_str));
+                let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                bail!("there is no setting `{name}`{hint}");
+            };
+            let value = value.to_str().with_context(|| format!("{name} is not UTF-8"))?;
+            self.take(KEYS[at].0, value, name).with_context(|| format!("in {name}"))?;
         }
         Ok(())
     }
@@ -121,6 +128,11 @@ impl Settings {
         self.origins.push((key.to_owned(), origin.to_owned()));
         Ok(())
     }
+}
+
+/// `approvals.mode` → `HAFT_APPROVALS_MODE`.
+fn variable(key: &str) -> String {
+    format!("HAFT_{}", key.to_uppercase().replace('.', "_"))
 }
 
 /// `none`, `safe` or `all`.

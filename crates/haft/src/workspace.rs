@@ -20,6 +20,9 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf> {
     if !start.is_dir() {
         bail!("{} is not a folder", start.display());
     }
+    if start.to_str().is_none() {
+        bail!("the path of {} is not UTF-8, which the journal cannot hold; rename the folder", start.display());
+    }
     if named.is_some() {
         return Ok(start);
     }

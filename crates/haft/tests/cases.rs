@@ -60,7 +60,7 @@ impl Bench {
         let settings = Settings::defaults(data.path().join("data"));
         let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
         let folder = workspace.path().canonicalize().unwrap();
-        let house = house::solo(&settings, store, &folder).await.unwrap();
+        let house = house::solo(settings, store, &folder).await.unwrap();
         Self { house, workspace, _data: data, calls: Vec::new() }
     }
 

@@ -1,4 +1,5 @@
 //! `kill -9` at times spread over the whole length of a call: nothing acknowledged is lost, nothing happens twice.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
 mod support;
 
@@ -12,26 +13,24 @@ use haft_runtime::{Answer, AnswerReceipt, Answered, CallId, Questions, Scope, So
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use support::{ALL, Fixture, Picture, Ran, Running, events, id, text};
+use support::{Fixture, Picture, Ran, Running, events, id, text};
 
 /// Kills spread evenly over the length of a call.
 const KILLS: u32 = 200;
 /// So many of them must come after the call's first durable row.
 const AFTER_THE_ROW: u32 = 50;
 /// Files in the folder that is deleted.
-const FILES: u32 = 400;
-
-/// The times are measured, so these tests do not run at once.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+const FILES: u32 = 300;
+/// The call that deletes it.
+const DELETE: [&str; 6] =
+    ["call", "delete_file", r#"{"path":"folder","recursive":true}"#, "--json", "--auto-approve", "all"];
+/// An edit adds one mark, so the file itself counts how often edits have happened.
+const MARK: &str = r#"{"path":"marks.txt","old":"end","new":"+end"}"#;
 
 #[test]
 fn a_killed_delete_is_whole_or_absent() {
     let _alone = alone();
-    let fixture = Fixture::new();
-    kill_deletes(&fixture, KILLS, AFTER_THE_ROW);
+    kill_deletes(&Fixture::new(), KILLS, AFTER_THE_ROW);
 }
 
 #[test]
@@ -49,87 +48,37 @@ fn kill_deletes(fixture: &Fixture, kills: u32, after_the_row: u32) {
         fixture.put(&format!("folder/{}/file{file}", file % 7), format!("content {file}\n"));
     }
     let others = Neighbours::start(fixture);
-    let old = fixture.picture();
-    let delete = ["call", "delete_file", r#"{"path":"folder","recursive":true}"#, "--json", "--auto-approve", "all"];
-    let undisturbed = measure(5, || {
-        let (took, ran) = timed(|| fixture.run(&delete));
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        undo(fixture, &id(&ran.json()), &old);
-        took
-    });
-    let mut tally = Tally::default();
-    let mut journal = Calls::now(fixture);
-    for at in spread(undisturbed, kills) {
-        one_killed_delete(fixture, &delete, at, &old, (&mut journal, &mut tally));
-    }
+    let (old, journal) = (fixture.picture(), Calls::now(fixture));
+    let mut deletes = Deletes { fixture, old, journal, tally: Tally::default() };
+    let length = kill_evenly(&mut deletes, kills);
     // Where the row comes late, the even times may not hit enough of what follows it.
-    for at in late(undisturbed, kills) {
-        if tally.after_the_row >= after_the_row {
+    for turn in 0..kills {
+        if deletes.tally.after_the_row >= after_the_row {
             break;
         }
-        one_killed_delete(fixture, &delete, at, &old, (&mut journal, &mut tally));
+        deletes.killed(length.mul_f64(0.5 + 0.6 * f64::from(turn * 7 % kills) / f64::from(kills)));
     }
-    println!("undisturbed {undisturbed:?}, {tally:?}");
-    assert!(tally.kills >= kills && tally.after_the_row >= after_the_row, "{tally:?}");
+    println!("length {length:?}, {:?}", deletes.tally);
+    assert!(deletes.tally.kills >= kills && deletes.tally.after_the_row >= after_the_row, "{:?}", deletes.tally);
     others.end_well(fixture);
-}
-
-fn one_killed_delete(
-    fixture: &Fixture,
-    delete: &[&str],
-    at: Duration,
-    old: &Picture,
-    (journal, tally): (&mut Calls, &mut Tally),
-) {
-    let killed = kill_after(Running::start(fixture.haft(delete)), at);
-    let now = after_recovery(fixture, journal, tally, &killed);
-    let tree = fixture.picture();
-    let gone: Picture = old.clone().into_iter().filter(|(path, _)| !path.starts_with(fixture.path("folder"))).collect();
-    assert!(tree == *old || tree == gone, "half a delete: {} of {} paths, {now:?}", tree.len(), old.len());
-    let deleted = tree == gone;
-    assert_eq!(deleted, now.acted(), "{at:?}: the journal tells another story than the tree: {now:?}");
-    tally.acted += u32::from(deleted);
-    if deleted {
-        journal.newest = undo(fixture, &now.call().unwrap(), old);
-    }
 }
 
 #[test]
 fn a_killed_edit_happens_once_or_not_at_all() {
     let _alone = alone();
-    let fixture = Fixture::new();
-    kill_edits(&fixture);
+    kill_edits(&Fixture::new());
     if let Some(fixture) = Fixture::across() {
         kill_edits(&fixture);
     }
 }
 
-/// Each edit adds one mark, so the file itself counts how often edits have happened.
 fn kill_edits(fixture: &Fixture) {
     fixture.put("marks.txt", "marks: end\n");
     let others = Neighbours::start(fixture);
-    let edit = ["call", "edit_file", r#"{"path":"marks.txt","old":"end","new":"+end"}"#, "--json"];
-    let edit = [&edit[..], ALL].concat();
-    let undisturbed = measure(5, || {
-        let (took, ran) = timed(|| fixture.run(&edit));
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        took
-    });
-    let mut marks = marks_in(fixture);
-    assert_eq!(marks, 5);
-    let mut tally = Tally::default();
-    let mut journal = Calls::now(fixture);
-    for at in spread(undisturbed, 40) {
-        let killed = kill_after(Running::start(fixture.haft(&edit)), at);
-        let now = after_recovery(fixture, &mut journal, &mut tally, &killed);
-        let found = marks_in(fixture);
-        assert_eq!(found, marks + u32::from(now.acted()), "{at:?}: {now:?}");
-        tally.acted += found - marks;
-        marks = found;
-        assert_eq!(fs::read_dir(&fixture.workspace).unwrap().count(), 1, "something was left behind: {now:?}");
-    }
-    println!("undisturbed {undisturbed:?}, {tally:?}");
-    assert_eq!(tally.kills, 40);
+    let mut edits = Edits { fixture, marks: 0, journal: Calls::now(fixture), tally: Tally::default() };
+    let length = kill_evenly(&mut edits, 40);
+    println!("length {length:?}, {:?}", edits.tally);
+    assert_eq!(edits.tally.kills, 40);
     others.end_well(fixture);
 }
 
@@ -138,37 +87,10 @@ fn after_a_killed_approver_the_call_ends_and_happens_once_at_most() {
     let _alone = alone();
     let fixture = Fixture::new();
     fixture.put("marks.txt", "marks: end\n");
-    let ask = || fixture.pending("edit_file", &json!({"path": "marks.txt", "old": "end", "new": "+end"}));
-    let undisturbed = measure(5, || {
-        let call = ask();
-        let (took, ran) = timed(|| fixture.run(&["approve", &call]));
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        took
-    });
-    let mut marks = marks_in(&fixture);
-    let mut stuck = Vec::new();
-    let mut after_the_answer = 0;
-    for at in spread(undisturbed, 40) {
-        let call = ask();
-        let killed = kill_after(Running::start(fixture.haft(&["approve", &call, "--json"])), at);
-        let story = fixture.story(&call);
-        after_the_answer += u32::from(!story["answer"].is_null());
-        // Whoever comes next can answer, or learns what was decided; either way the call comes to its end.
-        let again = fixture.run(&["approve", &call, "--json"]);
-        let story = fixture.story(&call);
-        let outcome = &story["outcome"];
-        let acted = outcome["status"] == "success" || outcome["changes"].is_array();
-        let found = marks_in(&fixture);
-        assert_eq!(found, marks + u32::from(acted), "{at:?}: {killed:?} {again:?} {story}");
-        marks = found;
-        if killed.stdout.contains("\"status\":\"success\"") {
-            assert_eq!(outcome["status"], "success", "an acknowledged success was lost: {story}");
-        }
-        if story["status"] == "pending" {
-            stuck.push((at, again.said(), events(&story)));
-        }
-    }
-    println!("undisturbed {undisturbed:?}, {after_the_answer} of 40 killed after the answer was stored");
+    let mut approvals = Approvals { fixture: &fixture, marks: 0, after_the_answer: 0, stuck: Vec::new() };
+    let length = kill_evenly(&mut approvals, 40);
+    println!("length {length:?}, {} of 40 killed after the answer was stored", approvals.after_the_answer);
+    let stuck = approvals.stuck;
     assert!(stuck.is_empty(), "{} calls were answered and wait for ever, the first: {:?}", stuck.len(), stuck[0]);
 }
 
@@ -201,34 +123,196 @@ fn when_a_waiting_owner_is_killed_the_answer_still_counts_once() {
     let _alone = alone();
     let fixture = Fixture::new();
     fixture.put("marks.txt", "marks: end\n");
-    let edit = ["call", "edit_file", r#"{"path":"marks.txt","old":"end","new":"+end"}"#, "--json", "--wait", "100"];
-    let undisturbed = measure(3, || {
-        let owner = Running::start(fixture.haft(&edit));
-        let call = fixture.asked(&[]);
-        let (took, ran) = timed(|| fixture.run(&["approve", &call]));
-        assert_eq!((ran.code, owner.finish().code), (Some(0), Some(0)), "{ran:?}");
+    let mut owners = Owners { fixture: &fixture, marks: 0, acted: 0 };
+    let length = kill_evenly(&mut owners, 20);
+    println!("length {length:?}, {} of 20 happened", owners.acted);
+}
+
+/// The times are measured, so these tests do not run at once.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Something that is done again and again, and killed.
+trait Victim {
+    /// Lets it run to its end and says how long that took.
+    fn undisturbed(&mut self) -> Duration;
+
+    /// Kills it after so long, and looks at what is left.
+    fn killed(&mut self, at: Duration);
+}
+
+/// Kills at times spread evenly over a little more than the whole length, which is measured again and again because
+/// the machine may have other work. Gives the last length.
+fn kill_evenly(victim: &mut impl Victim, kills: u32) -> Duration {
+    let mut lengths: Vec<Duration> = (0..5).map(|_| victim.undisturbed()).collect();
+    let median = |lengths: &[Duration]| {
+        let mut last = lengths[lengths.len() - 5..].to_vec();
+        last.sort();
+        last[2]
+    };
+    for turn in 0..kills {
+        if turn % 8 == 7 {
+            lengths.push(victim.undisturbed());
+        }
+        // Not in order, so that a change in the machine's pace does not fall on one end of the call alone.
+        victim.killed(median(&lengths).mul_f64(1.1 * f64::from(turn * 7 % kills) / f64::from(kills)));
+    }
+    median(&lengths)
+}
+
+struct Deletes<'a> {
+    fixture: &'a Fixture,
+    old: Picture,
+    journal: Calls,
+    tally: Tally,
+}
+
+impl Deletes<'_> {
+    /// Takes a call back, byte for byte.
+    fn undo(&mut self, call: &str) {
+        let ran = self.fixture.run(&["undo", call, "--yes", "--json"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(self.fixture.picture() == self.old, "the undo of {call} did not bring everything back");
+        self.journal.newest = id(&ran.json());
+    }
+}
+
+impl Victim for Deletes<'_> {
+    fn undisturbed(&mut self) -> Duration {
+        let (took, ran) = timed(|| self.fixture.run(&DELETE));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        self.undo(&id(&ran.json()));
         took
-    });
-    let mut marks = marks_in(&fixture);
-    let mut acted_in_all = 0;
-    for at in spread(undisturbed, 20) {
-        let owner = Running::start(fixture.haft(&edit));
-        let call = fixture.asked(&[]);
-        let approver = Running::start(fixture.haft(&["approve", &call, "--json"]));
+    }
+
+    fn killed(&mut self, at: Duration) {
+        let killed = kill_after(Running::start(self.fixture.haft(&DELETE)), at);
+        let now = Now::after_recovery(self.fixture, &mut self.journal, &mut self.tally, &killed);
+        let (tree, old) = (self.fixture.picture(), &self.old);
+        let folder = self.fixture.path("folder");
+        let is_new = tree.iter().eq(old.iter().filter(|(path, _)| !path.starts_with(&folder)));
+        assert!(is_new || tree == *old, "half a delete: {} of {} paths, {now:?}", tree.len(), old.len());
+        assert_eq!(is_new, now.acted(), "{at:?}: the journal tells another story than the tree: {now:?}");
+        self.tally.acted += u32::from(is_new);
+        if let Some(call) = now.call().filter(|_| is_new) {
+            self.undo(&call);
+        }
+    }
+}
+
+struct Edits<'a> {
+    fixture: &'a Fixture,
+    marks: u32,
+    journal: Calls,
+    tally: Tally,
+}
+
+impl Edits<'_> {
+    const EDIT: [&'static str; 6] = ["call", "edit_file", MARK, "--json", "--auto-approve", "all"];
+}
+
+impl Victim for Edits<'_> {
+    fn undisturbed(&mut self) -> Duration {
+        let (took, ran) = timed(|| self.fixture.run(&Self::EDIT));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        self.journal.newest = id(&ran.json());
+        self.marks += 1;
+        took
+    }
+
+    fn killed(&mut self, at: Duration) {
+        let killed = kill_after(Running::start(self.fixture.haft(&Self::EDIT)), at);
+        let now = Now::after_recovery(self.fixture, &mut self.journal, &mut self.tally, &killed);
+        let acted = u32::from(now.acted());
+        assert_eq!(marks_in(self.fixture), self.marks + acted, "{at:?}: {now:?}");
+        self.tally.acted += acted;
+        self.marks += acted;
+        assert_eq!(fs::read_dir(&self.fixture.workspace).unwrap().count(), 1, "something was left behind: {now:?}");
+    }
+}
+
+struct Approvals<'a> {
+    fixture: &'a Fixture,
+    marks: u32,
+    after_the_answer: u32,
+    stuck: Vec<(Duration, String, Vec<String>)>,
+}
+
+impl Approvals<'_> {
+    fn ask(&self) -> String {
+        self.fixture.pending("edit_file", &serde_json::from_str(MARK).unwrap())
+    }
+}
+
+impl Victim for Approvals<'_> {
+    fn undisturbed(&mut self) -> Duration {
+        let call = self.ask();
+        let (took, ran) = timed(|| self.fixture.run(&["approve", &call]));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        self.marks += 1;
+        took
+    }
+
+    fn killed(&mut self, at: Duration) {
+        let fixture = self.fixture;
+        let call = self.ask();
+        let killed = kill_after(Running::start(fixture.haft(&["approve", &call, "--json"])), at);
+        self.after_the_answer += u32::from(!fixture.story(&call)["answer"].is_null());
+        // Whoever comes next can answer, or learns what was decided; either way the call comes to its end.
+        let again = fixture.run(&["approve", &call, "--json"]);
+        let story = fixture.story(&call);
+        let acted = u32::from(has_acted(&story["outcome"]));
+        assert_eq!(marks_in(fixture), self.marks + acted, "{at:?}: {killed:?} {again:?} {story}");
+        self.marks += acted;
+        if killed.stdout.contains("\"status\":\"success\"") {
+            assert_eq!(story["outcome"]["status"], "success", "an acknowledged success was lost: {story}");
+        }
+        if story["status"] == "pending" {
+            self.stuck.push((at, again.said(), events(&story)));
+        }
+    }
+}
+
+struct Owners<'a> {
+    fixture: &'a Fixture,
+    marks: u32,
+    acted: u32,
+}
+
+impl Owners<'_> {
+    /// A process that waits for the answer to its own call.
+    fn start(&self) -> (Running, String) {
+        let edit = ["call", "edit_file", MARK, "--json", "--wait", "100"];
+        (Running::start(self.fixture.haft(&edit)), self.fixture.asked(&[]))
+    }
+}
+
+impl Victim for Owners<'_> {
+    fn undisturbed(&mut self) -> Duration {
+        let (owner, call) = self.start();
+        let (took, ran) = timed(|| self.fixture.run(&["approve", &call]));
+        assert_eq!((ran.code, owner.finish().code), (Some(0), Some(0)), "{ran:?}");
+        self.marks += 1;
+        took
+    }
+
+    fn killed(&mut self, at: Duration) {
+        let (owner, call) = self.start();
+        let approver = Running::start(self.fixture.haft(&["approve", &call, "--json"]));
         let owner = kill_after(owner, at);
         let approved = approver.finish();
-        let story = fixture.story(&call);
+        let story = self.fixture.story(&call);
         let outcome = &story["outcome"];
-        let acted = outcome["status"] == "success" || outcome["changes"].is_array();
-        assert_eq!(marks_in(&fixture), marks + u32::from(acted), "{at:?}: {owner:?} {approved:?} {story}");
-        marks += u32::from(acted);
-        acted_in_all += u32::from(acted);
-        let recorded = (&outcome["status"], &outcome["error"]["code"]);
-        let expected = if outcome["status"] == "success" { Some(0) } else { Some(1) };
-        assert!(outcome["status"] == "success" || outcome["error"]["code"] == "INTERRUPTED", "{at:?}: {recorded:?}");
-        assert_eq!(approved.code, expected, "{at:?}: {approved:?} {story}");
+        let acted = u32::from(has_acted(outcome));
+        assert_eq!(marks_in(self.fixture), self.marks + acted, "{at:?}: {owner:?} {approved:?} {story}");
+        self.marks += acted;
+        self.acted += acted;
+        let succeeded = outcome["status"] == "success";
+        assert!(succeeded || outcome["error"]["code"] == "INTERRUPTED", "{at:?}: {outcome}");
+        assert_eq!(approved.code, Some(i32::from(!succeeded)), "{at:?}: {approved:?} {story}");
     }
-    println!("undisturbed {undisturbed:?}, {acted_in_all} of 20 happened");
 }
 
 fn marks_in(fixture: &Fixture) -> u32 {
@@ -236,6 +320,11 @@ fn marks_in(fixture: &Fixture) -> u32 {
     let marks = text.chars().filter(|letter| *letter == '+').count();
     assert_eq!(text, format!("marks: {}end\n", "+".repeat(marks)), "half an edit");
     marks.try_into().unwrap()
+}
+
+/// Whether an ended call is in the workspace, as its outcome tells it.
+fn has_acted(outcome: &Value) -> bool {
+    outcome["status"] == "success" || outcome["changes"].as_array().is_some_and(|changes| !changes.is_empty())
 }
 
 /// What the kills have hit.
@@ -256,7 +345,7 @@ struct Tally {
     acted: u32,
 }
 
-/// How far the journal has been read: exactly one call may come with each start.
+/// How far the journal has been read: at most one call may come with each start.
 struct Calls {
     newest: String,
 }
@@ -276,69 +365,53 @@ impl Calls {
     }
 }
 
-/// What the journal says of a killed call.
+/// What the journal says of a killed call; nothing when it does not know it.
 #[derive(Debug)]
-struct Now {
-    row: Option<Value>,
-    story: Option<Value>,
-}
+struct Now(Option<Value>);
 
 impl Now {
+    /// The next start of the program recovers; then everything must be told.
+    fn after_recovery(fixture: &Fixture, journal: &mut Calls, tally: &mut Tally, killed: &Ran) -> Self {
+        let row = journal.added(fixture.json(&["log", "--limit", "4"]).as_array().unwrap());
+        if let Some(row) = &row {
+            assert_eq!(row["state"], "ended", "left half-way: {row}");
+        }
+        let story = row.as_ref().map(|row| fixture.story(&text(&row["id"])));
+        tally.kills += 1;
+        tally.too_late += u32::from(killed.signal.is_none());
+        tally.recorded += u32::from(row.is_some());
+        if let Some(story) = &story {
+            let started = events(story).contains(&"tool.started".to_owned());
+            tally.after_the_row += u32::from(killed.signal.is_some() && started);
+            tally.interrupted += u32::from(story["outcome"]["error"]["code"] == "INTERRUPTED");
+        }
+        if killed.stdout.contains('\n') {
+            tally.acknowledged += 1;
+            let envelope = killed.json();
+            assert_eq!(envelope["status"], "success", "{envelope}");
+            let recorded = row.unwrap_or_else(|| panic!("an acknowledged call was lost: {envelope}"));
+            assert_eq!((&recorded["id"], &recorded["status"]), (&envelope["tool_call_id"], &json!("success")));
+        }
+        Self(story)
+    }
+
     fn call(&self) -> Option<String> {
-        self.row.as_ref().map(|row| text(&row["id"]))
+        self.0.as_ref().map(|story| text(&story["callId"]))
     }
 
     /// Whether the call has changed the workspace, as the journal tells it.
     fn acted(&self) -> bool {
-        let Some(story) = &self.story else { return false };
+        let Some(story) = &self.0 else { return false };
         let outcome = &story["outcome"];
-        match outcome["status"].as_str() {
-            Some("success") => true,
-            Some("error") => {
-                assert_eq!(outcome["error"]["code"], "INTERRUPTED", "{story}");
-                let acted = outcome["changes"].as_array().is_some_and(|changes| !changes.is_empty());
-                let words = text(&outcome["error"]["message"]);
-                assert_eq!(words.contains("was complete"), acted, "the sentence does not fit: {words}");
-                assert_eq!(outcome["undoable"], acted, "{story}");
-                acted
-            }
-            _ => panic!("a call is left half-way: {story}"),
+        let acted = has_acted(outcome);
+        if outcome["status"] != "success" {
+            assert_eq!(outcome["error"]["code"], "INTERRUPTED", "{story}");
+            let words = text(&outcome["error"]["message"]);
+            assert_eq!(words.contains("was complete"), acted, "the sentence does not fit: {words}");
         }
+        assert_eq!(outcome["undoable"], acted, "{story}");
+        acted
     }
-}
-
-/// The next start of the program recovers; then everything must be told.
-fn after_recovery(fixture: &Fixture, journal: &mut Calls, tally: &mut Tally, killed: &Ran) -> Now {
-    let rows = fixture.json(&["log", "--limit", "4"]);
-    let rows = rows.as_array().unwrap();
-    let row = journal.added(rows);
-    if let Some(row) = &row {
-        assert_eq!(row["state"], "ended", "left half-way: {row}");
-    }
-    let story = row.as_ref().map(|row| fixture.story(&text(&row["id"])));
-    tally.kills += 1;
-    tally.too_late += u32::from(killed.signal.is_none());
-    tally.recorded += u32::from(row.is_some());
-    if let Some(story) = &story {
-        tally.after_the_row += u32::from(killed.signal.is_some() && events(story).contains(&"tool.started".to_owned()));
-        tally.interrupted += u32::from(story["outcome"]["error"]["code"] == "INTERRUPTED");
-    }
-    if killed.stdout.contains('\n') {
-        tally.acknowledged += 1;
-        let envelope = killed.json();
-        assert_eq!(envelope["status"], "success", "{envelope}");
-        let recorded = row.as_ref().unwrap_or_else(|| panic!("an acknowledged call was lost: {envelope}"));
-        assert_eq!((&recorded["id"], &recorded["status"]), (&envelope["tool_call_id"], &json!("success")));
-    }
-    Now { row, story }
-}
-
-/// Takes a call back, and gives the id of the call that did it.
-fn undo(fixture: &Fixture, call: &str, old: &Picture) -> String {
-    let ran = fixture.run(&["undo", call, "--yes", "--json"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(fixture.picture() == *old, "the undo of {call} did not bring everything back");
-    id(&ran.json())
 }
 
 /// Other processes with calls of their own in the same workspace: one waits for an answer, one is at work.
@@ -369,8 +442,7 @@ impl Neighbours {
         let mut unfinished: Vec<String> = unfinished.map(|row| text(&row["tool"])).collect();
         unfinished.sort();
         assert_eq!(unfinished, ["wait_call", "write_file"], "only the neighbours' calls are unfinished");
-        let story = fixture.story(&self.call);
-        assert_eq!(story["status"], "pending", "somebody touched a live call: {story}");
+        assert_eq!(fixture.story(&self.call)["status"], "pending", "somebody touched a live call");
         let approved = fixture.run(&["approve", &self.call, "--json"]);
         assert_eq!(approved.code, Some(0), "{approved:?}");
         let waited = self.waiting.finish();
@@ -388,26 +460,8 @@ fn kill_after(mut running: Running, at: Duration) -> Ran {
     running.kill()
 }
 
-/// Evenly over a little more than the whole length.
-fn spread(length: Duration, times: u32) -> impl Iterator<Item = Duration> {
-    let step = length.mul_f64(1.1) / times;
-    (0..times).map(move |time| step * time)
-}
-
-/// Over the second half of the length only.
-fn late(length: Duration, times: u32) -> impl Iterator<Item = Duration> {
-    (0..times).map(move |time| length.mul_f64(0.5) + length.mul_f64(0.6) * (time * 7 % times) / times)
-}
-
 fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let started = Instant::now();
     let done = work();
     (started.elapsed(), done)
-}
-
-/// The median of a few.
-fn measure(times: usize, mut once: impl FnMut() -> Duration) -> Duration {
-    let mut all: Vec<Duration> = (0..times).map(|_| once()).collect();
-    all.sort();
-    all[times / 2]
 }

@@ -10,7 +10,7 @@ async fn registry() -> (Arc<Registry>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::defaults(folder.path().join("data"));
     let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
-    let house = house::solo(&settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
+    let house = house::solo(settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
     (house.registry.clone(), folder)
 }
 

@@ -1,4 +1,5 @@
 //! The command line as scripts rely on it: exit codes, one JSON document, flags, answers, undo, from any folder.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
 mod support;
 

@@ -34,8 +34,10 @@ impl Scope {
 pub enum Source {
     /// The command line.
     Cli,
-    /// Another call: an edited input, a batch.
-    Call,
+    /// An approver, who gave another input than was asked for.
+    Edit,
+    /// haft itself.
+    House,
 }
 
 /// Who asks.

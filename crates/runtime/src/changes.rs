@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Effect};
+use crate::{CallEvent, CallId, Effect};
 
 /// One file, folder or link that a call would change or has changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -180,5 +180,14 @@ impl Turn {
     /// Commits everything that `call` has staged.
     pub fn commit(call: CallId) -> Self {
         Self { of: call, direction: Direction::Commit, paths: None }
+    }
+
+    /// What tells of this turn, once it has been taken.
+    pub(crate) fn event(&self, done: &ChangeList) -> CallEvent {
+        let (of, changes) = (self.of.clone(), done.without_diffs());
+        match self.direction {
+            Direction::Commit => CallEvent::Committed { of, changes },
+            Direction::Undo => CallEvent::Undone { of, changes },
+        }
     }
 }

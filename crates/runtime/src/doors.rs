@@ -226,6 +226,9 @@ pub trait Questions: Send + Sync {
     /// The open questions that nobody answered in time.
     fn overdue<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>>;
 
+    /// The calls that still wait although their question was answered.
+    fn answered<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>>;
+
     /// Takes over a waiting call whose owner is gone. At most one process succeeds.
     fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<bool, ToolError>>;
 

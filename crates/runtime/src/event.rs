@@ -105,12 +105,6 @@ pub enum CallEvent {
         /// Which, without their diffs.
         changes: ChangeList,
     },
-    /// Staged changes were dropped.
-    #[serde(rename = "changes.discarded")]
-    Discarded {
-        /// Whose changes.
-        of: CallId,
-    },
     /// It ended well.
     #[serde(rename = "tool.completed")]
     Completed {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::{CallEvent, CallId, CallRequest, CallState, Entry, Listener, Opening, Scope, ToolOutput, Turn};
+use crate::{CallEvent, CallId, CallRequest, CallState, Entry, Listener, Opening, Scope, Source, ToolOutput, Turn};
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
 pub(crate) struct CallLog {
@@ -16,6 +16,8 @@ pub(crate) struct CallLog {
     /// Time spent working, waiting for answers not counted.
     pub(crate) worked: Duration,
     pub(crate) attempts: u32,
+    /// The input is not the one that was first asked for.
+    pub(crate) edited: bool,
     opening: Option<Opening>,
     listener: Option<Listener>,
     events: Vec<(Timestamp, CallEvent)>,
@@ -46,6 +48,7 @@ impl CallLog {
             started_at,
             worked: Duration::ZERO,
             attempts: 0,
+            edited: request.caller.source == Source::Edit,
             opening: None,
             listener: request.listener.as_ref().map(Arc::clone),
             events: Vec::new(),

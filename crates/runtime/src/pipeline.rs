@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    CallEvent, CallId, CallRequest, Catalog, Delivery, Guard, Journal, Limits, Outcome, Policy, Questions, Source,
-    Workbench,
+    ApprovedBy, CallEvent, CallId, CallRequest, Catalog, Delivery, Guard, Journal, Limits, Outcome, Pending, Policy,
+    Questions, Source, Workbench,
     log::CallLog,
     stage::{
         approve::{Desk, Stopped, approve},
@@ -71,11 +73,8 @@ impl Pipeline {
     fn line(self, request: CallRequest) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let mut log = CallLog::new(&request);
-            let ending = match self.walk(request.clone(), &mut log).await {
-                Ok(executed) => Ending::Executed(executed),
-                Err(stopped) => self.stopped(stopped, request, &mut log).await,
-            };
-            self.end(&mut log, ending).await
+            let walked = self.walk(request.clone(), &mut log).await;
+            self.close(walked, request, &mut log).await
         })
     }
 
@@ -89,15 +88,29 @@ impl Pipeline {
         Ok(execute(&self.bench(), call, log).await)
     }
 
+    /// Ends the call as it went, or carries it on as another one.
+    pub(crate) async fn close(
+        &self,
+        walked: Result<Executed, Stopped>,
+        request: CallRequest,
+        log: &mut CallLog,
+    ) -> Outcome {
+        match walked {
+            Ok(executed) => self.end(log, Ending::Executed(executed)).await,
+            Err(Stopped::Edited { input, by }) => self.go_on_with(input, by, request, log).await,
+            Err(stopped) => self.end(log, Ending::Stopped(stopped)).await,
+        }
+    }
+
     pub(crate) async fn end(&self, log: &mut CallLog, ending: Ending) -> Outcome {
         let outcome = record(&self.doors.limits, &*self.doors.journal, log, ending).await;
         deliver(&self.doors.deliveries, &log.scope, &outcome).await;
         outcome
     }
 
-    /// An edited input is a new call with its own approval and record; its outcome is the caller's.
-    pub(crate) async fn stopped(&self, stopped: Stopped, parent: CallRequest, log: &mut CallLog) -> Ending {
-        let Stopped::Edited { input, by } = stopped else { return Ending::Stopped(stopped) };
+    /// An edited input is a new call with its own approval and record. The parent ends by pointing to it, so that
+    /// whoever edited it sees its card at once; the parent's caller gets its outcome.
+    async fn go_on_with(&self, input: Value, by: String, parent: CallRequest, log: &mut CallLog) -> Outcome {
         let mut child = CallRequest {
             id: CallId::new(),
             input,
@@ -105,17 +118,13 @@ impl Pipeline {
             edited_by: Some(by.clone()),
             ..parent
         };
-        child.caller.source = Source::Call;
-        log.note(CallEvent::Approved {
-            approved_by: crate::ApprovedBy::User,
-            by: Some(by),
-            continued_as: Some(child.id.clone()),
-        });
-        let mut outcome = self.clone().line(child).await;
-        if let crate::End::Success { result } = &mut outcome.end {
-            result.metadata.insert("args_modified".to_owned(), true.into());
-        }
-        Ending::Continued(Box::new(outcome))
+        child.caller.source = Source::Edit;
+        let continued_as = Some(child.id.clone());
+        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as });
+        let expires_at = Timestamp::now().checked_add(self.doors.limits.answer_within).unwrap_or(Timestamp::MAX);
+        let pending = Pending { pending_tool_call_id: child.id.clone(), expires_at };
+        self.end(log, Ending::Continued(pending)).await;
+        self.clone().line(child).await
     }
 
     pub(crate) fn desk(&self) -> Desk<'_> {

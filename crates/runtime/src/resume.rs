@@ -72,11 +72,8 @@ impl Pipeline {
         let started_at = record.opening.at;
         let request = request_of(scope, record);
         let mut log = CallLog::resumed(&request, started_at);
-        let ending = match self.walk_again(request.clone(), question, answered, &mut log).await {
-            Ok(executed) => Ending::Executed(executed),
-            Err(stopped) => self.stopped(stopped, request, &mut log).await,
-        };
-        Ok(self.end(&mut log, ending).await)
+        let walked = self.walk_again(request.clone(), question, answered, &mut log).await;
+        Ok(self.close(walked, request, &mut log).await)
     }
 
     async fn walk_again(
@@ -96,15 +93,20 @@ impl Pipeline {
         Ok(execute(&self.bench(), call, log).await)
     }
 
-    /// Ends what a dead process left behind, and what nobody answered in time. Never touches a live call.
-    pub async fn recover(&self, scope: &Scope) -> Result<usize, ToolError> {
+    /// Ends what a dead process left behind, and carries on what it had been answered. Never touches a live call.
+    pub async fn recover(&self, scope: &Scope) -> Result<(), ToolError> {
         let everywhere = scope.all_workspaces();
         let abandoned = self.doors.journal.abandoned(&everywhere).await?;
-        let found = abandoned.len();
         for record in abandoned {
             self.interrupted(&everywhere, record).await?;
         }
-        Ok(found)
+        for call in self.doors.questions.answered(scope).await? {
+            // Whoever had answered it, or was to carry it on, is gone.
+            if self.doors.questions.claim(scope, &call).await? {
+                self.resume(scope, &call).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Answers the questions that nobody answered in time with a no.
@@ -114,7 +116,7 @@ impl Pipeline {
             let expired = Answered {
                 answer: Answer::Expire,
                 by: "haft".to_owned(),
-                source: crate::Source::Call,
+                source: crate::Source::House,
                 at: Timestamp::now(),
             };
             self.answer(scope, call, &expired).await?;
@@ -128,6 +130,9 @@ impl Pipeline {
         let request = request_of(scope, record);
         let mut log = CallLog::resumed(&request, at);
         let (sentence, changes) = self.heal(state, turn.as_ref(), &own).await;
+        if let (Some(turn), Some(changes)) = (&turn, &changes) {
+            log.note(turn.event(changes));
+        }
         log.turn = turn;
         let ending = Ending::Interrupted { sentence, changes };
         self.end(&mut log, ending).await;

@@ -109,6 +109,8 @@ impl Root {
         };
         match look_at(&folder, Path::new(name)) {
             Ok(None) => Ok(parent.join(name)),
+            // Somebody has made it meanwhile.
+            Ok(Some(seen)) if seen.kind() != EntryKind::Link => Ok(parent.join(name)),
             // It exists but does not open: a link to nothing, which must not be written through.
             Ok(Some(_)) => Err(PathError::NotFound { path: place.to_string(), nearest: Vec::new() }),
             Err(errno) => Err(PathError::from_errno(place, errno)),

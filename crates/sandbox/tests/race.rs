@@ -82,7 +82,7 @@ fn check_edits(world: &World, round: usize, before: &[usize], latest: &[AtomicUs
 }
 
 fn is_kept(world: &World, round: usize, edited: usize) -> bool {
-    let slots: PathBuf = world.dir(&format!("round{round}")).join("slots");
+    let slots: PathBuf = world.dir(&format!("round{round}"));
     let wanted = format!("edit {edited}\n");
     fs::read_dir(slots).unwrap().any(|slot| fs::read_to_string(slot.unwrap().path()).is_ok_and(|text| text == wanted))
 }

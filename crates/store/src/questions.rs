@@ -35,6 +35,10 @@ const OPEN_OF_WORKSPACE: &str =
     "select call, body from questions where tenant = $1 and open = true and workspace = $2 order by call";
 const OVERDUE: &str = "select call from questions where tenant = $1 and open = true and expires_at < $2 \
                        and ($3 is null or workspace = $3) order by call";
+const ANSWERED: &str = "select questions.call from calls join questions on questions.tenant = calls.tenant \
+                        and questions.call = calls.id where calls.tenant = $1 and calls.state <> 'ended' \
+                        and calls.state = 'waiting' and questions.open = false \
+                        and ($2 is null or calls.workspace = $2) order by questions.call";
 const WAITING_OWNER: &str = "select owner from calls where tenant = $1 and id = $2 and state = 'waiting'";
 const CLAIM: &str = "update calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 and state = 'waiting'";
 
@@ -108,6 +112,10 @@ impl Questions for Store {
         Box::pin(async move { Ok(self.overdue_calls(scope).await?) })
     }
 
+    fn answered<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>> {
+        Box::pin(async move { Ok(self.answered_calls(scope).await?) })
+    }
+
     fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<bool, ToolError>> {
         Box::pin(async move { Ok(self.claim_waiting(scope, call).await?) })
     }
@@ -178,6 +186,12 @@ impl Store {
         rows.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
     }
 
+    async fn answered_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
+        let query = sqlx::query(ANSWERED).bind(&scope.tenant.0).bind(&scope.workspace);
+        let rows = query.fetch_all(self.reads()).await?;
+        rows.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
+    }
+
     // The conditional update decides who wins; the dead owner's lock only keeps others from trying meanwhile.
     async fn claim_waiting(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
         let query = sqlx::query_scalar(WAITING_OWNER).bind(&scope.tenant.0).bind(call.as_str());
@@ -204,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_statement_reads_all_questions() {
-        let statements = [ANSWER, FIND, ANSWER_OF, OPEN, OPEN_OF_WORKSPACE, OVERDUE, WAITING_OWNER, CLAIM];
+        let statements = [ANSWER, FIND, ANSWER_OF, OPEN, OPEN_OF_WORKSPACE, OVERDUE, ANSWERED, WAITING_OWNER, CLAIM];
         crate::schema::tests::assert_quick(&statements).await;
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use haft_runtime::{CallId, ToolCtx, ToolError};
 use haft_sandbox::{
     Root,
-    changes::{Changes, Draft},
+    changes::{Changes, Draft, Sync},
 };
 
 use crate::{
@@ -21,13 +21,20 @@ use crate::{
 pub struct Workspace {
     root: Arc<Root>,
     data: PathBuf,
+    sync: Sync,
 }
 
 impl Workspace {
     /// Opens a folder; `data` is haft's own, where changes are held aside and no tool may look.
     pub fn open(dir: &Path, data: &Path) -> Result<Self, ToolError> {
         let root = Root::open(dir, &[data.to_owned()]).trying("open the workspace")?;
-        Ok(Self { root: Arc::new(root), data: data.to_owned() })
+        Ok(Self { root: Arc::new(root), data: data.to_owned(), sync: Sync::Process })
+    }
+
+    /// The same workspace, whose changes survive a power cut too.
+    #[must_use]
+    pub fn down_to_the_disk(self) -> Self {
+        Self { sync: Sync::Disk, ..self }
     }
 
     /// Its own path, links resolved.
@@ -53,8 +60,9 @@ impl Workspace {
     ) -> Result<(T, Changes), ToolError> {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
+        let sync = self.sync;
         aside(ctx, move |stop| {
-            let mut draft = Draft::new(&root, &dir).trying("stage changes")?.stop_when(stop.flag());
+            let mut draft = Draft::new(&root, &dir).trying("stage changes")?.stop_when(stop.flag()).surviving(sync);
             let output = work(&root, &mut draft)?;
             Ok((output, draft.seal().trying("stage changes")?))
         })

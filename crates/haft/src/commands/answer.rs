@@ -1,7 +1,9 @@
 //! `haft approve` and `haft reject`
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
-use haft_runtime::{Answer, Answered, CallId, Outcome, Reply};
+use haft_runtime::{Answer, Answered, CallId, End, Journal, Outcome, Reply};
 
 use crate::{
     cli::Everywhere,
@@ -13,6 +15,9 @@ use crate::{
     house::House,
     show::{Out, outcome},
 };
+
+/// How long to wait for news of a call before looking again.
+const MOMENT: Duration = Duration::from_millis(200);
 
 #[derive(clap::Args)]
 pub(crate) struct ApproveArgs {
@@ -39,7 +44,7 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
         None => Answer::Approve { paths: None },
     };
     let outcome = give(&house, &record.call, answer).await?;
-    let outcome = ask_for_the_child(&house, outcome).await?;
+    let outcome = ask_for_the_child(&house, &record.call, outcome).await?;
     house.leave().await?;
     Ok(outcome::print(*out, &outcome))
 }
@@ -76,13 +81,36 @@ pub(crate) fn told(first: &Answered) -> String {
 }
 
 /// An edited input is a call of its own, whose card is shown at once.
-async fn ask_for_the_child(house: &House, outcome: Outcome) -> Result<Outcome> {
-    let haft_runtime::End::Pending { pending } = &outcome.end else { return Ok(outcome) };
+async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> Result<Outcome> {
+    let child = match &outcome.end {
+        End::Pending { pending } if pending.pending_tool_call_id != *parent => pending.pending_tool_call_id.clone(),
+        End::Success { .. }
+        | End::Error { .. }
+        | End::Rejected { .. }
+        | End::Pending { .. }
+        | End::Cancelled { .. } => {
+            return Ok(outcome);
+        }
+    };
+    // It is about to ask, or to end without asking.
+    let question = loop {
+        let news = house.store.watch_questions();
+        match house.question(&child).await? {
+            Some((question, None)) => break question,
+            Some((_, Some(_))) | None => {}
+        }
+        tokio::select! {
+            () = news.changed() => {}
+            ended = house.store.ended(&house.scope, &child, MOMENT) => {
+                if let Some(ended) = ended? {
+                    return Ok(ended);
+                }
+            }
+        }
+    };
     if Person::at_the_terminal() != Person::Terminal {
         return Ok(outcome);
     }
-    let child = &pending.pending_tool_call_id;
-    let Some((question, None)) = house.question(child).await? else { return Ok(outcome) };
     let answer = ask(&question, &mut Lines::new()).await;
-    give(house, child, answer).await
+    give(house, &child, answer).await
 }

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
-use haft_runtime::{CallEvent, CallRequest, Listener, Outcome, Stream, ToolError, ToolSpec};
+use haft_runtime::{CallEvent, CallRequest, Listener, Outcome, Stream, ToolSpec};
 
 use crate::{
     cli::{Cli, Everywhere},
@@ -16,8 +16,7 @@ use crate::{
     },
     exit::Exit,
     house::House,
-    settings::Settings,
-    show::{Out, outcome, safe::safe},
+    show::{Out, as_tool_error, outcome, safe::safe},
 };
 
 #[derive(clap::Args)]
@@ -32,17 +31,23 @@ pub(crate) struct Args {
     help: bool,
 }
 
-pub(crate) async fn run(mut everywhere: Everywhere, args: Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: Everywhere, args: Args) -> Result<Exit> {
     let Some(tool) = &args.tool else { return Ok(help_for_all(&args)) };
+    let json = everywhere.json || args.rest.iter().any(|word| word == "--json");
+    match called(tool, everywhere, &args).await {
+        // Whoever asked for an envelope gets one, also when there is no house to call in.
+        Err(err) if json => Ok(outcome::print(Out::new(json), &Outcome::refused(tool, as_tool_error(&err)))),
+        ended => ended,
+    }
+}
+
+async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<Exit> {
     if everywhere.workspace.is_none() {
         everywhere.workspace = workspace_in(&args.rest);
     }
-    let house = match open(&everywhere).await {
-        Ok(house) => house,
-        Err(err) => return Ok(no_house(tool, &err, everywhere.json || args.rest.iter().any(|word| word == "--json"))),
-    };
+    let house = open(&everywhere).await?;
     let spec = house.registry.get(tool).map(|found| found.spec().clone());
-    let (flags, matches) = match parse(tool, spec.as_ref(), &args) {
+    let (flags, matches) = match parse(tool, spec.as_ref(), args) {
         Ok(parsed) => parsed,
         Err(err) => {
             let _ = err.print();
@@ -60,28 +65,18 @@ pub(crate) async fn run(mut everywhere: Everywhere, args: Args) -> Result<Exit> 
 }
 
 async fn one_call(house: &House, tool: &str, input: serde_json::Value, flags: &CallFlags, out: Out) -> Result<Outcome> {
-    let settings = Settings::read()?;
     // When the input came from standard input there is nobody there to ask.
     let person = if flags.input.as_deref() == Some("-") { Person::Absent } else { Person::at_the_terminal() };
     let mut request = CallRequest::new(house.caller.clone(), tool, input);
-    request.auto_approve = flags.auto_approve.unwrap_or(settings.mode);
+    request.auto_approve = flags.auto_approve.unwrap_or(house.settings.mode);
     request.timeout = flags.timeout.map(Duration::from_millis);
     request.wait = match (flags.wait, &person) {
         (Some(wait), _) => wait,
         (None, Person::Absent) => Duration::ZERO,
-        (None, Person::Terminal | Person::SaysYes) => settings.expire,
+        (None, Person::Terminal | Person::SaysYes) => house.settings.expire,
     };
     request.listener = (!out.json).then(|| streaming(out));
     see_through(house, request, &person).await
-}
-
-/// Whoever asked for an envelope gets one, also when there is no store to record the call in.
-fn no_house(tool: &str, err: &anyhow::Error, json: bool) -> Exit {
-    let out = Out::new(json);
-    match err.downcast_ref::<ToolError>() {
-        Some(error) if json => outcome::print(out, &Outcome::refused(tool, error.clone())),
-        Some(_) | None => out.failed(err),
-    }
 }
 
 /// Output as it comes.

@@ -1,7 +1,7 @@
 //! `haft commit`
 
 use anyhow::Result;
-use haft_runtime::{Answer, CallRequest};
+use haft_runtime::{Answer, CallRequest, Evidence, Turn};
 use serde_json::json;
 
 use crate::{
@@ -27,8 +27,12 @@ pub(crate) struct Args {
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<Exit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     let paths = (!args.paths.is_empty()).then_some(args.paths);
-    let waits = matches!(house.question(&record.call).await?, Some((_, None)));
-    let ended = if waits {
+    let question = house.question(&record.call).await?;
+    let ended = if let Some((question, None)) = question {
+        // A slip of the finger is no answer: the question stays open.
+        if let (Evidence::Staged { turn, .. }, Some(_)) = (&question.evidence, &paths) {
+            house.workbench.preview(&Turn { paths: paths.clone(), ..turn.clone() }).await?;
+        }
         give(&house, &record.call, Answer::Approve { paths }).await?
     } else {
         let input = json!({"callId": record.call, "paths": paths});

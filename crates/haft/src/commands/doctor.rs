@@ -101,12 +101,14 @@ fn kernel() -> Finding {
 }
 
 fn settings_found(settings: &Settings) -> Vec<Finding> {
-    let origin = |key: &str| {
-        let found = settings.origins.iter().find(|(known, _)| known == key);
-        found.map_or("default", |(_, origin)| origin.as_str()).to_owned()
-    };
-    let from: Vec<String> = KEYS.iter().map(|(key, _, _)| format!("{key} from {}", origin(key))).collect();
-    vec![Finding::good("data", settings.data.display().to_string()), Finding::good("settings", from.join(", "))]
+    let mut findings = vec![Finding::good("data", settings.data.display().to_string())];
+    if settings.origins.is_empty() {
+        findings.push(Finding::good("settings", format!("all {} at their defaults", KEYS.len())));
+    }
+    for (key, origin) in &settings.origins {
+        findings.push(Finding::good("settings", format!("{key} from {origin}")));
+    }
+    findings
 }
 
 async fn store(settings: &Settings) -> Finding {

@@ -175,7 +175,6 @@ fn line(event: &CallEvent) -> String {
         CallEvent::Pending { pending_tool_call_id } => format!("handed back, waiting for {pending_tool_call_id}"),
         CallEvent::Committed { changes, .. } => format!("committed {}", paths(changes)),
         CallEvent::Undone { changes, .. } => format!("took back {}", paths(changes)),
-        CallEvent::Discarded { of } => format!("dropped what {of} had staged"),
         CallEvent::Completed { execution_time_ms } => format!("completed after {execution_time_ms} ms of work"),
         CallEvent::Failed { error } => format!("failed: {error}"),
         CallEvent::Cancelled { reason } => format!("cancelled: {reason}"),

@@ -36,7 +36,7 @@ pub(crate) async fn open(everywhere: &Everywhere) -> Result<House> {
     let settings = Settings::read()?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
-    house::solo(&settings, store, &folder).await
+    house::solo(settings, store, &folder).await
 }
 
 /// A call that was named, and the house of the workspace it belongs to, wherever the command was typed.
@@ -53,7 +53,7 @@ pub(crate) async fn open_for(everywhere: &Everywhere, call: &str) -> Result<(Hou
     };
     let home = record.workspace.as_deref().map_or(folder.as_path(), Path::new);
     let house =
-        house::solo(&settings, store, home).await.with_context(|| format!("{id} belongs to {}", home.display()))?;
+        house::solo(settings, store, home).await.with_context(|| format!("{id} belongs to {}", home.display()))?;
     // Recovery may just have ended it.
     let record = Journal::find(&house.store, &house.scope, &id).await?.unwrap_or(record);
     Ok((house, record))

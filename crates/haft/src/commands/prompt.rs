@@ -21,8 +21,7 @@ use crate::{
     },
 };
 
-const HELP: &str = "\
-  y  yes: do exactly what the card shows
+const HELP: &str = "  y  yes: do exactly what the card shows
   n  no: nothing is done; you can say why, and the caller reads it
   e  edit: type the fields to change as JSON; you then see what that would do
   d  show all of the changes
@@ -60,13 +59,15 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
         }
     }));
     let cancel = request.cancel.clone();
+    // One reader for the whole call: an edited input asks again.
+    let mut lines = (*person == Person::Terminal).then(Lines::new);
     let calling = house.pipeline.call(request);
     tokio::pin!(calling);
     loop {
         tokio::select! {
             outcome = &mut calling => return Ok(outcome),
             Some(()) = questions.recv() => {
-                let answering = answer_when_asked(house, &call, person);
+                let answering = answer_when_asked(house, &call, person, lines.as_mut());
                 tokio::select! {
                     outcome = &mut calling => return Ok(outcome),
                     answered = answering => answered?,
@@ -85,7 +86,7 @@ async fn interrupt() {
 }
 
 /// The question is in the store a moment after the event; an edited input's child asks under its own id.
-async fn answer_when_asked(house: &House, call: &CallId, person: &Person) -> Result<()> {
+async fn answer_when_asked(house: &House, call: &CallId, person: &Person, lines: Option<&mut Lines>) -> Result<()> {
     if *person == Person::Absent {
         return std::future::pending().await;
     }
@@ -95,10 +96,9 @@ async fn answer_when_asked(house: &House, call: &CallId, person: &Person) -> Res
         }
         tokio::task::yield_now().await;
     };
-    let answer = match person {
-        Person::Absent => return Ok(()),
-        Person::SaysYes => Answer::Approve { paths: None },
-        Person::Terminal => ask(&question, &mut Lines::new()).await,
+    let answer = match lines {
+        Some(lines) => ask(&question, lines).await,
+        None => Answer::Approve { paths: None },
     };
     if let AnswerReceipt::TooLate(first) =
         house.store.answer(&house.scope, &question.call, &answered(house, answer)).await?

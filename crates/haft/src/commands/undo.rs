@@ -14,7 +14,6 @@ use crate::{
     },
     exit::Exit,
     house::House,
-    settings::Settings,
     show::{Out, outcome},
 };
 
@@ -49,7 +48,7 @@ async fn take_back(house: &House, out: &Out, call: &CallId, yes: bool) -> Result
     let mut request = CallRequest::new(house.caller.clone(), "undo_call", json!({"callId": call}));
     request.wait = match person {
         Person::Absent => Duration::ZERO,
-        Person::Terminal | Person::SaysYes => Settings::read()?.expire,
+        Person::Terminal | Person::SaysYes => house.settings.expire,
     };
     let ended = see_through(house, request, &person).await?;
     house.leave().await?;

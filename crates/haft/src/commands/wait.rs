@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 use haft_runtime::{End, Journal, Outcome};
+use serde_json::json;
 
 use crate::{
     cli::Everywhere,
-    commands::{flags::parse_seconds, open_for},
+    commands::{changes::status, flags::parse_seconds, open_for},
     exit::Exit,
     show::{Out, outcome},
 };
+
+/// How long to wait before looking whether somebody must carry the call on.
+const ONE_LOOK: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -27,17 +31,27 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let mut call = record.call;
     let ended = loop {
         let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-        match house.store.ended(&house.scope, &call, left).await? {
+        match house.store.ended(&house.scope, &call, left.min(ONE_LOOK)).await? {
             Some(Outcome { end: End::Pending { pending }, .. }) if pending.pending_tool_call_id != call => {
                 call = pending.pending_tool_call_id;
             }
-            ended => break ended,
+            Some(outcome) => break Some(outcome),
+            None if left.is_zero() => break None,
+            // Whoever was to carry it on may have died meanwhile.
+            None => house.pipeline.recover(&house.scope).await?,
         }
     };
+    let standing = Journal::find(&house.store, &house.scope, &call).await?;
     house.leave().await?;
-    let Some(ended) = ended else {
-        anstream::eprintln!("{call} has not ended yet");
-        return Ok(Exit::Pending);
-    };
-    Ok(outcome::print(*out, &ended))
+    match (ended, standing) {
+        (Some(ended), _) => Ok(outcome::print(*out, &ended)),
+        (None, Some(record)) if out.json => {
+            out.document(&json!({"status": status(&record), "tool_call_id": call}));
+            Ok(Exit::Pending)
+        }
+        (None, _) => {
+            anstream::eprintln!("{call} has not ended yet");
+            Ok(Exit::Pending)
+        }
+    }
 }

@@ -9,4 +9,4 @@ pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod time;
 
-pub(crate) use out::Out;
+pub(crate) use out::{Out, as_tool_error};

@@ -57,14 +57,16 @@ impl Out {
     pub(crate) fn failed(self, err: &anyhow::Error) -> Exit {
         let sentence = format!("{err:#}");
         if self.json {
-            let error = err
-                .downcast_ref::<ToolError>()
-                .cloned()
-                .unwrap_or_else(|| ToolError::new(ErrorCode::ExecutionError, sentence));
-            self.document(&json!({"error": error}));
+            self.document(&json!({"error": as_tool_error(err)}));
         } else {
             anstream::eprintln!("{WRONG}haft:{WRONG:#} {sentence}");
         }
         Exit::Failure
     }
+}
+
+/// The error in the one shape that programs read.
+pub(crate) fn as_tool_error(err: &anyhow::Error) -> ToolError {
+    let told = err.downcast_ref::<ToolError>().cloned();
+    told.unwrap_or_else(|| ToolError::new(ErrorCode::ExecutionError, format!("{err:#}")))
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    Answer, AnswerReceipt, Answered, ApprovedBy, CallEvent, CallState, Effect, ErrorCode, Evidence, Limits, Pending,
-    Question, Questions, ToolError, Workbench,
+    Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, Effect, ErrorCode, Evidence, Grant,
+    Limits, Pending, Question, Questions, ToolError, Workbench,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
     stage::{prepare::PreparedCall, resolve::ResolvedCall},
@@ -93,38 +93,33 @@ pub(crate) async fn settle(
     answered: Answered,
     log: &mut CallLog,
 ) -> Result<ApprovedCall, Stopped> {
-    let by = answered.by;
-    match answered.answer {
-        Answer::Approve { paths } => {
-            if let Decision::No(error) = desk.decide(&call, log).await? {
-                desk.discard(&call).await?;
-                return Err(Stopped::Failed(error));
-            }
-            log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as: None });
-            let mut call = approved(call, Approval { by: ApprovedBy::User, grant: None });
-            if let (Evidence::Staged { turn, .. }, Some(paths)) = (&mut call.evidence, paths) {
-                turn.paths = Some(paths);
-            }
-            Ok(call)
-        }
-        Answer::Edit { input } => {
-            desk.discard(&call).await?;
-            Err(Stopped::Edited { input, by })
-        }
-        Answer::Reject { message } => {
-            desk.discard(&call).await?;
-            let reason = "User rejected the operation".to_owned();
-            Err(Stopped::Rejected { reason, user_message: message, code: ErrorCode::Rejected })
-        }
-        Answer::Expire => {
-            desk.discard(&call).await?;
-            let reason = "Approval expired: nobody answered in time".to_owned();
-            Err(Stopped::Rejected { reason, user_message: None, code: ErrorCode::ApprovalExpired })
-        }
-        Answer::Cancel => {
-            desk.discard(&call).await?;
+    let Answer::Approve { paths } = answered.answer else {
+        desk.discard(&call).await?;
+        return Err(refusal(answered.answer, answered.by));
+    };
+    if let Decision::No(error) = desk.decide_with(&call, &[]) {
+        desk.discard(&call).await?;
+        return Err(Stopped::Failed(error));
+    }
+    log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(answered.by), continued_as: None });
+    let mut call = approved(call, Approval { by: ApprovedBy::User, grant: None });
+    if let (Evidence::Staged { turn, .. }, Some(paths)) = (&mut call.evidence, paths) {
+        turn.paths = Some(paths);
+    }
+    Ok(call)
+}
+
+/// What every answer but a yes comes to.
+fn refusal(answer: Answer, by: String) -> Stopped {
+    let rejected =
+        |reason: &str, user_message, code| Stopped::Rejected { reason: reason.to_owned(), user_message, code };
+    match answer {
+        Answer::Edit { input } => Stopped::Edited { input, by },
+        Answer::Reject { message } => rejected("User rejected the operation", message, ErrorCode::Rejected),
+        Answer::Expire => rejected("Approval expired: nobody answered in time", None, ErrorCode::ApprovalExpired),
+        Answer::Cancel | Answer::Approve { .. } => {
             let message = format!("the call was cancelled by {by} while it waited for an answer");
-            Err(Stopped::Failed(ToolError::new(ErrorCode::Cancelled, message)))
+            Stopped::Failed(ToolError::new(ErrorCode::Cancelled, message))
         }
     }
 }
@@ -147,29 +142,36 @@ fn approved(call: PreparedCall, approval: Approval) -> ApprovedCall {
 impl Desk<'_> {
     /// The decision, with one use of its grant spent. A grant that ran out meanwhile does not count.
     async fn decide(&self, call: &PreparedCall, log: &CallLog) -> Result<Decision, ToolError> {
-        let spec = call.call().tool.spec();
         let request = &call.call().request;
-        let mut grants = match call.effect() {
-            Effect::Read => Vec::new(),
-            Effect::Write | Effect::Execute | Effect::Destroy => self.questions.grants(&log.scope, &spec.name).await?,
-        };
+        let decision = self.decide_with(call, &[]);
+        // Grants are looked for only where one could turn the question into a yes.
+        let grants_count = request.auto_approve == AutoApprove::Reads && matches!(decision, Decision::Ask { .. });
+        if !grants_count {
+            return Ok(decision);
+        }
+        let mut grants = self.questions.grants(&log.scope, &log.tool).await?;
         grants.retain(|grant| grant.caller.as_ref().is_none_or(|caller| *caller == request.caller.name));
         loop {
-            let case = Case {
-                spec,
-                input: &request.input,
-                effect: call.effect(),
-                evidence: call.evidence(),
-                mode: request.auto_approve,
-                grants: &grants,
-            };
-            let decision = decide(self.policy, &case);
+            let decision = self.decide_with(call, &grants);
             let Decision::Yes { grant: Some(grant), .. } = &decision else { return Ok(decision) };
             if self.questions.spend(&log.scope, grant).await? {
                 return Ok(decision);
             }
             grants.retain(|other| other.id != *grant);
         }
+    }
+
+    fn decide_with(&self, call: &PreparedCall, grants: &[Grant]) -> Decision {
+        let request = &call.call().request;
+        let case = Case {
+            spec: call.call().tool.spec(),
+            input: &request.input,
+            effect: call.effect(),
+            evidence: call.evidence(),
+            mode: request.auto_approve,
+            grants,
+        };
+        decide(self.policy, &case)
     }
 
     async fn wait(&self, call: &PreparedCall, question: &Question, log: &mut CallLog) -> Result<Answered, Stopped> {
@@ -196,7 +198,7 @@ impl Desk<'_> {
         answer: Answer,
     ) -> Result<Answered, ToolError> {
         let by = question.asked_by.clone();
-        let mine = Answered { answer, by, source: crate::Source::Call, at: Timestamp::now() };
+        let mine = Answered { answer, by, source: crate::Source::House, at: Timestamp::now() };
         Ok(match self.questions.answer(scope, &question.call, &mine).await? {
             AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
             AnswerReceipt::TooLate(first) => first,

@@ -1,8 +1,8 @@
 //! Commit what was staged, or run what could only be described.
 
 use crate::{
-    CallEvent, CallState, Change, ChangeList, Direction, Effect, ErrorCode, Evidence, Isolation, Journal, Limits,
-    ToolError, ToolOutput, Turn, Workbench,
+    CallEvent, CallState, Change, ChangeList, Effect, ErrorCode, Evidence, Isolation, Journal, Limits, ToolError,
+    ToolOutput, Turn, Workbench,
     log::CallLog,
     stage::{
         approve::{Approval, ApprovedCall},
@@ -61,11 +61,7 @@ impl Bench<'_> {
         let done = self.workbench.take(turn).await;
         log.worked += started.elapsed();
         let done = done?;
-        let (of, changes) = (turn.of.clone(), done.without_diffs());
-        log.note(match turn.direction {
-            Direction::Commit => CallEvent::Committed { of, changes },
-            Direction::Undo => CallEvent::Undone { of, changes },
-        });
+        log.note(turn.event(&done));
         Ok(merged(staged, done))
     }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::{
-    CallEvent, ChangeList, ChangeState, End, ErrorCode, Journal, Limits, Outcome, ToolError, ToolOutput,
+    CallEvent, ChangeList, ChangeState, End, ErrorCode, Journal, Limits, Outcome, Pending, ToolError, ToolOutput,
     log::CallLog,
     shorten::shortened,
     stage::{
@@ -19,7 +19,7 @@ pub(crate) enum Ending {
     /// It stopped before.
     Stopped(Stopped),
     /// Another call carries it on.
-    Continued(Box<Outcome>),
+    Continued(Pending),
     /// The process that had it is gone.
     Interrupted { sentence: String, changes: Option<ChangeList> },
 }
@@ -56,12 +56,12 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
             outcome.approved_by = Some(approval.by);
             outcome.grant = approval.grant;
             match result {
-                Ok(done) => whole = succeed(limits, &mut outcome, done),
+                Ok(done) => whole = succeed(limits, &mut outcome, done, log.edited),
                 Err(error) => outcome.end = failed(error),
             }
         }
         Ending::Stopped(stopped) => outcome.end = stop(&mut outcome.finished_at, stopped),
-        Ending::Continued(child) => outcome = *child,
+        Ending::Continued(pending) => outcome.end = End::Pending { pending },
         Ending::Interrupted { sentence, changes } => {
             let message = format!("haft ended while the call was under way: {sentence}");
             outcome.end = failed(ToolError::new(ErrorCode::Interrupted, message));
@@ -72,7 +72,10 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
     (outcome, whole)
 }
 
-fn succeed(limits: &Limits, outcome: &mut Outcome, done: Done) -> Option<ToolOutput> {
+fn succeed(limits: &Limits, outcome: &mut Outcome, mut done: Done, edited: bool) -> Option<ToolOutput> {
+    if edited {
+        done.output.metadata.insert("args_modified".to_owned(), true.into());
+    }
     outcome.isolation = done.isolation;
     let changed = done.changes.filter(|changes| !changes.0.is_empty());
     outcome.undoable = changed.as_ref().is_some_and(|changes| {

@@ -190,7 +190,7 @@ impl Draft {
             sync: folder.sync,
             items: std::mem::take(&mut self.items).into_values().collect(),
         };
-        let sealed = folder.flush_slots().and_then(|()| folder.write(PLAN, &plan));
+        let sealed = folder.write_first(PLAN, &plan);
         if let Err(error) = sealed {
             let _kept_for_cleaning = folder.remove();
             return Err(error);

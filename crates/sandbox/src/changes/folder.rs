@@ -1,4 +1,4 @@
-//! The folder that keeps one set of changes: `plan.json`, `state.json`, `siblings.json` and `slots/`.
+//! The folder that keeps one set of changes: `plan.json`, `state.json`, `siblings.json` and the slots.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,7 +29,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder with an empty `slots/`, for us alone.
+    /// Makes the folder, for us alone.
     pub(super) fn create(path: &Path) -> Result<Folder, ChangesError> {
         let failed = |errno| ChangesError::kept("make the folder", errno);
         match rustix::fs::mkdirat(CWD, path, Mode::RWXU) {
@@ -40,7 +40,6 @@ impl Folder {
             made => made.map_err(failed)?,
         }
         let handle = open_dir(path).map_err(failed)?;
-        rustix::fs::mkdirat(&handle, "slots", Mode::RWXU).map_err(failed)?;
         Ok(Folder { handle, path: path.to_owned(), sync: Sync::Process })
     }
 
@@ -87,6 +86,23 @@ impl Folder {
         rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)
     }
 
+    /// Writes a file that nobody reads before it is whole: until then its folder counts for nothing.
+    pub(super) fn write_first<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ChangesError> {
+        let begun = self.begin(name).map_err(|errno| ChangesError::kept("write a file", errno))?;
+        self.fill(begun, value)?;
+        self.flush()
+    }
+
+    fn fill<T: Serialize>(&self, begun: OwnedFd, value: &T) -> Result<(), ChangesError> {
+        let bytes = serde_json::to_vec(value).map_err(|error| ChangesError::Corrupt { what: error.to_string() })?;
+        let mut file = std::fs::File::from(begun);
+        std::io::Write::write_all(&mut file, &bytes).map_err(|source| kept_io("write a file", source))?;
+        if self.sync == Sync::Disk {
+            file.sync_all().map_err(|source| kept_io("flush a file", source))?;
+        }
+        Ok(())
+    }
+
     /// Fills a file that was begun and puts it in place in one step.
     pub(super) fn publish<T: Serialize>(
         &self,
@@ -95,13 +111,7 @@ impl Folder {
         to: &str,
         value: &T,
     ) -> Result<(), ChangesError> {
-        let bytes = serde_json::to_vec(value).map_err(|error| ChangesError::Corrupt { what: error.to_string() })?;
-        let mut file = std::fs::File::from(begun);
-        std::io::Write::write_all(&mut file, &bytes).map_err(|source| kept_io("write a file", source))?;
-        if self.sync == Sync::Disk {
-            file.sync_all().map_err(|source| kept_io("flush a file", source))?;
-        }
-        drop(file);
+        self.fill(begun, value)?;
         rustix::fs::renameat(&self.handle, from, &self.handle, to)
             .map_err(|errno| ChangesError::kept("publish a file", errno))?;
         self.flush()
@@ -136,20 +146,9 @@ impl Folder {
         }
     }
 
-    /// Flushes the folder of the slots, if that is wanted.
-    pub(super) fn flush_slots(&self) -> Result<(), ChangesError> {
-        match self.sync {
-            Sync::Process => Ok(()),
-            Sync::Disk => {
-                let slots = rustix::fs::openat(&self.handle, "slots", dir_flags(), Mode::empty());
-                slots.and_then(rustix::fs::fsync).map_err(|errno| ChangesError::kept("flush", errno))
-            }
-        }
-    }
-
     /// The name of a slot relative to this folder.
     pub(super) fn slot_name(slot: usize) -> OsString {
-        OsString::from(format!("slots/{slot}"))
+        OsString::from(format!("slot-{slot}"))
     }
 
     /// Removes what lies in a slot.

@@ -72,8 +72,9 @@ fn some(plan: &Plan, state: &State, direction: Direction, paths: &[String]) -> R
         }
     }
     // An entry beneath a folder that goes is fine when the whole folder was chosen, too.
+    let folders = if beneath.is_empty() { HashMap::new() } else { folders_of(plan) };
     for path in beneath {
-        let index = folder_of(plan, path).ok_or_else(|| unknown(plan, path))?;
+        let index = *folders.get(path).ok_or_else(|| unknown(plan, path))?;
         if !chosen.contains(&index) {
             let unit = plan.items[index].changes(index, ChangeState::Staged).into_iter().map(|change| change.path);
             return Err(ChangesError::NotAUnit { path: path.clone(), unit: unit.collect() });
@@ -94,12 +95,13 @@ fn check_state(plan: &Plan, state: &State, direction: Direction, index: usize) -
     Err(ChangesError::WrongState { path: plan.items[index].path.clone(), state })
 }
 
-/// The item of a folder that goes and has this entry.
-fn folder_of(plan: &Plan, path: &str) -> Option<usize> {
-    plan.items.iter().position(|item| {
-        let inside = path.strip_prefix(item.path.as_str()).is_some_and(|rest| rest.starts_with('/'));
-        inside && item.changes(0, ChangeState::Staged).iter().any(|change| change.path == path)
-    })
+/// Every entry beneath a folder that goes, with the item of that folder.
+fn folders_of(plan: &Plan) -> HashMap<String, usize> {
+    let folders = plan.items.iter().enumerate().filter(|(_, item)| !item.tree.is_empty());
+    let entries = folders.flat_map(|(index, item)| {
+        item.changes(index, ChangeState::Staged).into_iter().skip(1).map(move |change| (change.path, index))
+    });
+    entries.collect()
 }
 
 /// A new file needs its new folders.

@@ -21,7 +21,7 @@ use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::place::Place;
 use crate::root::Root;
-use crate::stamp::{Seen, look, look_at};
+use crate::stamp::{Seen, look};
 use crate::transfer::{self, Spot};
 
 /// All siblings of one turn, by the index of their item.
@@ -77,9 +77,7 @@ fn find_homes(
     chosen: &[usize],
     parents: &mut Parents<'_>,
 ) -> Result<BTreeMap<usize, Sibling>, ChangesError> {
-    let slots = look_at(bench.folder.handle(), "slots")
-        .and_then(|seen| seen.ok_or(Errno::NOENT))
-        .map_err(|errno| ChangesError::kept("look at the slots", errno))?;
+    let slots = look(bench.folder.handle()).map_err(|errno| ChangesError::kept("look at the slots", errno))?;
     let mut list = BTreeMap::new();
     let mut planned = None;
     let mut last: Option<(Place, Option<String>)> = None;
@@ -147,7 +145,7 @@ pub(super) fn finish(folder: &Folder, root: &Root, plan: &Plan, state: &State) -
     for (index, rest) in next.items.iter_mut().enumerate().filter(|(_, rest)| rest.in_sibling) {
         bring_home(folder, root, (plan, &plan.items[index]), (siblings.of(index), rest))?;
     }
-    folder.flush_slots()?;
+    folder.flush()?;
     folder.write(STATE, &next)?;
     clean(folder, root, plan, &siblings)?;
     Ok(next)
@@ -175,7 +173,7 @@ fn bring_home(
 
 /// Copies an entry into the slots under a name, replacing what is there only once the copy is whole.
 fn keep(folder: &Folder, from: Spot<'_>, slot: usize, name: &OsString) -> Result<Option<Seen>, Errno> {
-    let fresh = OsString::from(format!("slots/{slot}.new"));
+    let fresh = OsString::from(format!("slot-{slot}.new"));
     let to = Spot { dir: folder.handle(), name: &fresh };
     transfer::remove(to)?;
     transfer::copy(from, to)?;
@@ -191,7 +189,7 @@ fn keep(folder: &Folder, from: Spot<'_>, slot: usize, name: &OsString) -> Result
 pub(super) fn put_away(folder: &Folder, from: Spot<'_>, item: &Item, copy: Option<&Seen>) -> Result<(), Errno> {
     let Some(found) = from.look()? else { return Ok(()) };
     if !copy.is_some_and(|copy| found.is(copy)) {
-        keep(folder, from, item.slot, &OsString::from(format!("slots/{}.kept", item.slot)))?;
+        keep(folder, from, item.slot, &OsString::from(format!("slot-{}.kept", item.slot)))?;
     }
     let going = going(from);
     rustix::fs::renameat_with(from.dir, Path::new(from.name), from.dir, &going, RenameFlags::NOREPLACE)?;

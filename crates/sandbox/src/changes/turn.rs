@@ -66,7 +66,7 @@ fn swap_all(
         next.items[index] = swap_one(bench, direction, index, (&mut *parents, &siblings))?;
     }
     if bench.plan.sync == Sync::Disk {
-        bench.folder.flush_slots()?;
+        bench.folder.flush()?;
     }
     bench.folder.publish(begun, NEXT_STATE, STATE, &next)?;
     Ok(next)
