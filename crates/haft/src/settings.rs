@@ -177,9 +177,10 @@ fn flattened(table: &toml::Table, prefix: &str) -> Vec<(String, toml::Value)> {
     let mut flat = Vec::new();
     for (key, value) in table {
         let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        match value {
-            toml::Value::Table(inner) => flat.extend(flattened(inner, &key)),
-            other => flat.push((key, other.clone())),
+        match value.as_table() {
+            // An empty section may be a misspelled one, so it counts as a key.
+            Some(inner) if !inner.is_empty() => flat.extend(flattened(inner, &key)),
+            Some(_) | None => flat.push((key, value.clone())),
         }
     }
     flat

@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use tokio::runtime::RuntimeFlavor;
 
 /// Tells blocking work that nobody wants its result any more.
 #[derive(Clone, Debug, Default)]
@@ -54,10 +55,15 @@ pub(crate) async fn aside<T: Send + 'static>(
 }
 
 /// Does blocking work that is never stopped half-way, even when nobody waits for it any more.
+/// It stays on its thread where the runtime has others: waking one costs more than most turns do.
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(broke_off()))
+    if tokio::runtime::Handle::current().runtime_flavor() != RuntimeFlavor::MultiThread {
+        return tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(broke_off()));
+    }
+    let guarded = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    tokio::task::block_in_place(guarded).unwrap_or_else(|_| Err(broke_off()))
 }
 
 fn broke_off() -> ToolError {

@@ -95,9 +95,8 @@ async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> 
     // It is about to ask, or to end without asking.
     let question = loop {
         let news = house.store.watch_questions();
-        match house.question(&child).await? {
-            Some((question, None)) => break question,
-            Some((_, Some(_))) | None => {}
+        if let Some((question, None)) = house.question(&child).await? {
+            break question;
         }
         tokio::select! {
             () = news.changed() => {}
