@@ -1,4 +1,5 @@
 //! Plays every `cases/*.md`: files, calls, and what must come out. `UPDATE_CASES=1` rewrites what came out.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,5 @@
 //! Lists that test themselves: every tool can be used by every client, and every export is the same each time.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use haft::{house, settings::Settings};
 use haft_runtime::{Effect, ErrorCode, Registry, faults_of_input, to_anthropic, to_mcp, to_openai};
@@ -11,7 +12,7 @@ async fn registry() -> (Arc<Registry>, tempfile::TempDir) {
     let settings = Settings::defaults(folder.path().join("data"));
     let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
     let house = house::solo(settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
-    (house.registry.clone(), folder)
+    (house.registry, folder)
 }
 
 #[tokio::test(flavor = "multi_thread")]
