@@ -4,7 +4,7 @@ use std::{
     collections::HashSet,
     io::{BufRead, BufReader, Read, Write},
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::Duration,
 };
@@ -59,11 +59,18 @@ impl Drop for Contender {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the other process of the test is the test's own example")]
-fn command(folder: &TempDir, what: &str, id: &str) -> Command {
+fn contend() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let contend: PathBuf = test.parent().unwrap().parent().unwrap().join("examples/contend");
-    let mut command = Command::new(contend);
+    test.parent().unwrap().parent().unwrap().join("examples/contend")
+}
+
+fn command(folder: &TempDir, what: &str, id: &str) -> Command {
+    command_of(&contend(), folder, what, id)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the other process of the test is the test's own example")]
+fn command_of(program: &Path, folder: &TempDir, what: &str, id: &str) -> Command {
+    let mut command = Command::new(program);
     command.arg(folder.path().join("data")).arg(what).arg(id);
     command
 }
@@ -193,7 +200,10 @@ async fn a_database_that_may_not_be_written_is_refused() {
     for (path, mode) in [(folder.path().to_owned(), 0o755), (data.clone(), 0o555), (database.clone(), 0o444)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
-    let mut as_nobody = command(&folder, "open", "");
+    // A copy that everybody may run, wherever the build output lies.
+    let program = folder.path().join("contend");
+    std::fs::copy(contend(), &program).unwrap();
+    let mut as_nobody = command_of(&program, &folder, "open", "");
     if std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0 {
         // Root may write everything, so somebody else has to try.
         as_nobody.uid(65_534).gid(65_534);
