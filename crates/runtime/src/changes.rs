@@ -1,5 +1,7 @@
 //! What people see of the files a call would create, change or delete. The bytes are the sandbox's.
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -133,6 +135,14 @@ impl ChangeList {
     /// Bytes of everything that is created or changed.
     pub fn bytes(&self) -> u64 {
         self.0.iter().filter(|change| change.kind != ChangeKind::Deleted).map(|change| change.size).sum()
+    }
+
+    /// The list with what a turn did: what was left out keeps its state.
+    #[must_use]
+    pub(crate) fn updated(self, turned: Self) -> Self {
+        let mut turned: HashMap<String, Change> =
+            turned.0.into_iter().map(|change| (change.path.clone(), change)).collect();
+        Self(self.0.into_iter().map(|change| turned.remove(&change.path).unwrap_or(change)).collect())
     }
 
     /// The same list without diffs, for rows and events.

@@ -267,7 +267,7 @@ pub struct Entry {
     pub state: CallState,
     /// What it is about to do, or did, with staged changes.
     pub turn: Option<Turn>,
-    /// The envelope, once there is one.
+    /// The envelope, once there is one; the foreseen one while the call is executing.
     pub outcome: Option<Outcome>,
     /// The whole output, when the envelope holds only head and tail of it.
     pub whole_output: Option<ToolOutput>,
@@ -307,7 +307,7 @@ pub struct CallRecord {
     pub state: CallState,
     /// What it did, or was about to do, with staged changes.
     pub turn: Option<Turn>,
-    /// The envelope, once there is one.
+    /// The envelope, once there is one; the foreseen one while the call is executing.
     pub outcome: Option<Outcome>,
 }
 

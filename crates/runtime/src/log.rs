@@ -18,6 +18,8 @@ pub(crate) struct CallLog {
     pub(crate) attempts: u32,
     /// The input is not the one that was first asked for.
     pub(crate) edited: bool,
+    /// The journal could tell the end by itself.
+    pub(crate) ends_as_foreseen: bool,
     opening: Option<Opening>,
     listener: Option<Listener>,
     events: Vec<(Timestamp, CallEvent)>,
@@ -49,6 +51,7 @@ impl CallLog {
             worked: Duration::ZERO,
             attempts: 0,
             edited: request.caller.source == Source::Edit,
+            ends_as_foreseen: false,
             opening: None,
             listener: request.listener.as_ref().map(Arc::clone),
             events: Vec::new(),

@@ -126,6 +126,7 @@ impl Pipeline {
 
     async fn interrupted(&self, scope: &Scope, record: CallRecord) -> Result<(), ToolError> {
         let (state, turn, at) = (record.state, record.turn.clone(), record.opening.at);
+        let foreseen = record.outcome.clone().filter(|_| state == CallState::Executing);
         let own = record.call.clone();
         let request = request_of(scope, record);
         let mut log = CallLog::resumed(&request, at);
@@ -134,7 +135,10 @@ impl Pipeline {
             log.note(turn.event(changes));
         }
         log.turn = turn;
-        let ending = Ending::Interrupted { sentence, changes };
+        let ending = match (foreseen, changes) {
+            (Some(foreseen), Some(turned)) => Ending::AsForeseen { foreseen: Box::new(foreseen), turned },
+            (_, changes) => Ending::Interrupted { sentence, changes },
+        };
         self.end(&mut log, ending).await;
         Ok(())
     }

@@ -300,10 +300,13 @@ fn standing(entry: &Entry) -> Result<Standing, StoreError> {
         standing.turn = Some(serde_json::to_string(turn)?);
     }
     if let Some(outcome) = &entry.outcome {
-        standing.status = Some(outcome.end.status());
-        standing.code = outcome.end.error().map(|error| error.code.to_string());
-        standing.finished_at = outcome.finished_at.map(Timestamp::as_microsecond);
-        standing.duration_ms = duration(outcome);
+        // The outcome that an acting call foresees is kept for recovery; nobody is told of it before it has come true.
+        if entry.state != CallState::Executing {
+            standing.status = Some(outcome.end.status());
+            standing.code = outcome.end.error().map(|error| error.code.to_string());
+            standing.finished_at = outcome.finished_at.map(Timestamp::as_microsecond);
+            standing.duration_ms = duration(outcome);
+        }
         standing.outcome = Some(serde_json::to_string(outcome)?);
     }
     Ok(standing)

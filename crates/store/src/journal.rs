@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{CallId, CallRecord, Entry, Journal, Opening, Outcome, Scope, ToolError, ToolOutput};
+use haft_runtime::{CallId, CallRecord, CallState, Entry, Journal, Opening, Outcome, Scope, ToolError, ToolOutput};
 use sqlx::{Row, sqlite::SqliteRow};
 use tokio::time::timeout;
 
@@ -58,10 +58,11 @@ impl Journal for Store {
 
     fn find<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<CallRecord>, ToolError>> {
         Box::pin(async move {
-            if let Some(found) = self.one_record(FIND, scope, call).await? {
-                return Ok(Some(found));
+            let found = self.one_record(FIND, scope, call).await?;
+            if found.as_ref().is_some_and(|found| found.state != CallState::Executing) {
+                return Ok(found);
             }
-            // A read that has just ended may still be queued; this process must not miss its own calls.
+            // An end that may be told behind the answer may still be queued; nobody must miss the own last call.
             self.writer().catch_up().await?;
             Ok(self.one_record(FIND, scope, call).await?)
         })

@@ -1,18 +1,20 @@
 //! Commit what was staged, or run what could only be described.
 
 use crate::{
-    CallEvent, CallState, Change, ChangeList, Effect, ErrorCode, Evidence, Isolation, Journal, Limits, ToolError,
+    CallEvent, CallState, ChangeList, Effect, Entry, ErrorCode, Evidence, Isolation, Journal, Limits, ToolError,
     ToolOutput, Turn, Workbench,
     log::CallLog,
     stage::{
         approve::{Approval, ApprovedCall},
         prepare::work_limit,
+        record::foreseen,
         resolve::ResolvedCall,
     },
     work::Work,
 };
 
 /// The work is done. Only this file makes one.
+#[derive(Clone)]
 pub(crate) struct Done {
     pub(crate) output: ToolOutput,
     pub(crate) changes: Option<ChangeList>,
@@ -38,11 +40,10 @@ pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut Cal
         Evidence::Staged { output, changes, turn, isolation } => match conforming(&call, output) {
             // Nothing is committed whose result could not be handed out.
             Err(error) => Err(error),
-            Ok(output) => bench.commit(&turn, changes, log).await.map(|changes| Done {
-                output,
-                changes: Some(changes),
-                isolation: isolation.unwrap_or(Isolation::None),
-            }),
+            Ok(output) => {
+                let isolation = isolation.unwrap_or(Isolation::None);
+                bench.commit(&turn, Done { output, changes: Some(changes), isolation }, &approval, log).await
+            }
         },
         Evidence::Plain { preview: _ } => bench.run(&call, effect, log).await,
     };
@@ -50,19 +51,31 @@ pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut Cal
 }
 
 impl Bench<'_> {
-    async fn commit(&self, turn: &Turn, staged: ChangeList, log: &mut CallLog) -> Result<ChangeList, ToolError> {
-        if staged.0.is_empty() {
-            return Ok(staged);
-        }
+    /// Everything but the turn itself is known before it is taken, so the journal gets the foreseen end together with
+    /// the beginning. Once the turn is taken the answer need not wait for the journal again: after a crash, recovery
+    /// sees that it was taken and ends the call as foreseen.
+    async fn commit(
+        &self,
+        turn: &Turn,
+        mut done: Done,
+        approval: &Approval,
+        log: &mut CallLog,
+    ) -> Result<Done, ToolError> {
+        let Some(staged) = done.changes.clone().filter(|staged| !staged.0.is_empty()) else { return Ok(done) };
         log.turn = Some(turn.clone());
-        self.about_to_act(log).await?;
+        started(log);
+        let (outcome, whole) = foreseen(self.limits, log, approval.clone(), done.clone());
+        let entry = Entry { outcome: Some(outcome), whole_output: whole, ..log.entry(CallState::Executing) };
+        self.journal.record(&log.scope, entry).await?;
         // Once begun, a turn is finished: nothing cancels it half-way.
-        let started = std::time::Instant::now();
-        let done = self.workbench.take(turn).await;
-        log.worked += started.elapsed();
-        let done = done?;
-        log.note(turn.event(&done));
-        Ok(merged(staged, done))
+        let begun = std::time::Instant::now();
+        let turned = self.workbench.take(turn).await;
+        log.worked += begun.elapsed();
+        let turned = turned?;
+        log.note(turn.event(&turned));
+        log.ends_as_foreseen = true;
+        done.changes = Some(staged.updated(turned));
+        Ok(done)
     }
 
     async fn run(&self, call: &ResolvedCall, effect: Effect, log: &mut CallLog) -> Result<Done, ToolError> {
@@ -110,13 +123,6 @@ fn unknown_if_cut_short(error: ToolError) -> ToolError {
     }
     let message = format!("{}; it may or may not have happened, and was not tried again", error.message);
     ToolError { details: error.details, ..ToolError::new(ErrorCode::OutcomeUnknown, message) }
-}
-
-/// The staged list with what the turn did: what was left out keeps its state.
-fn merged(staged: ChangeList, done: ChangeList) -> ChangeList {
-    let mut done: std::collections::HashMap<String, Change> =
-        done.0.into_iter().map(|change| (change.path.clone(), change)).collect();
-    ChangeList(staged.0.into_iter().map(|change| done.remove(&change.path).unwrap_or(change)).collect())
 }
 
 /// A result that does not fit its own schema fails where tools are developed, and is marked where they are used.

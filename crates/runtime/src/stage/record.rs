@@ -7,7 +7,7 @@ use crate::{
     log::CallLog,
     shorten::shortened,
     stage::{
-        approve::Stopped,
+        approve::{Approval, Stopped},
         execute::{Done, Executed},
     },
 };
@@ -20,19 +20,23 @@ pub(crate) enum Ending {
     Stopped(Stopped),
     /// Another call carries it on.
     Continued(Pending),
+    /// The process that had it is gone, but its turn was taken.
+    AsForeseen { foreseen: Box<Outcome>, turned: ChangeList },
     /// The process that had it is gone.
     Interrupted { sentence: String, changes: Option<ChangeList> },
 }
 
-/// Makes the envelope and records it: at once when the call did more than read, in a batch behind the answer otherwise.
+/// Makes the envelope and records it: in a batch behind the answer when the call only read or the journal could tell its
+/// end by itself, at once otherwise.
 pub(crate) async fn record(limits: &Limits, journal: &dyn Journal, log: &mut CallLog, ending: Ending) -> Outcome {
     let (mut outcome, whole) = envelope(limits, log, ending);
     note_the_end(log, &outcome);
     let by_reference = whole.is_some();
     let only_read = !log.is_recorded() && outcome.changes.is_none() && !by_reference;
+    let may_wait = only_read || log.ends_as_foreseen;
     let entry = log.last_entry(outcome.clone(), whole);
     let recorded =
-        if only_read { journal.record_later(&log.scope, entry).await } else { journal.record(&log.scope, entry).await };
+        if may_wait { journal.record_later(&log.scope, entry).await } else { journal.record(&log.scope, entry).await };
     if let Err(error) = recorded {
         // What was done is done; the caller must learn that the journal does not know how it ended.
         let message = format!(
@@ -43,6 +47,16 @@ pub(crate) async fn record(limits: &Limits, journal: &dyn Journal, log: &mut Cal
         outcome.end = End::Error { error: ToolError::new(ErrorCode::StoreUnavailable, message) };
     }
     outcome
+}
+
+/// How a call will have ended if its turn is taken.
+pub(crate) fn foreseen(
+    limits: &Limits,
+    log: &CallLog,
+    approval: Approval,
+    done: Done,
+) -> (Outcome, Option<ToolOutput>) {
+    envelope(limits, log, Ending::Executed(Executed { approval, result: Ok(done) }))
 }
 
 fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<ToolOutput>) {
@@ -62,6 +76,12 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
         }
         Ending::Stopped(stopped) => outcome.end = stop(&mut outcome.finished_at, stopped),
         Ending::Continued(pending) => outcome.end = End::Pending { pending },
+        Ending::AsForeseen { foreseen, turned } => {
+            outcome = *foreseen;
+            outcome.changes = outcome.changes.map(|staged| staged.updated(turned));
+            outcome.undoable = true;
+            outcome.finished_at = Some(Timestamp::now());
+        }
         Ending::Interrupted { sentence, changes } => {
             let message = format!("haft ended while the call was under way: {sentence}");
             outcome.end = failed(ToolError::new(ErrorCode::Interrupted, message));
