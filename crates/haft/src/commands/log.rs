@@ -1,8 +1,8 @@
 //! `haft log`
 
 use anyhow::{Result, bail};
-use haft_runtime::{CallEvent, CallRecord, ChangeList};
-use haft_store::CallFilter;
+use haft_runtime::{CallEvent, CallRecord, CallState, ChangeList};
+use haft_store::{CallFilter, CallRow};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -85,14 +85,25 @@ async fn list(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
         .iter()
         .map(|call| {
             let took = call.duration_ms.map_or_else(String::new, |ms| format!("{ms} ms"));
-            let status =
-                [call.status.as_deref(), call.code.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+            let status = status_of(call);
             vec![call.id.to_string(), ago(call.started_at), took, call.tool.clone(), status]
         })
         .collect();
     out.text(&table(&["CALL", "WHEN", "TOOK", "TOOL", "STATUS"], &rows));
     out.hint("one call's whole story: haft log show CALL");
     Ok(Exit::Success)
+}
+
+/// How a call ended, in a word or two. One that has ended and still says `pending` goes on as another call.
+fn status_of(call: &CallRow) -> String {
+    match (call.state, call.status.as_deref(), call.code.as_deref()) {
+        (CallState::Ended, Some("pending"), _) => "edited".to_owned(),
+        (CallState::Ended | CallState::Waiting, Some(status), Some(code)) => format!("{status} {code}"),
+        (CallState::Ended | CallState::Waiting, Some(status), None) => status.to_owned(),
+        (CallState::Waiting, None, _) => "pending".to_owned(),
+        (CallState::Preparing | CallState::Executing, _, _) => "running".to_owned(),
+        (CallState::Ended, None, _) => "ended".to_owned(),
+    }
 }
 
 async fn show(everywhere: &Everywhere, out: &Out, call: &str) -> Result<Exit> {

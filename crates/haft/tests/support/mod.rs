@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsStr,
     fs,
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     os::unix::{
         ffi::OsStrExt,
         fs::{MetadataExt, PermissionsExt},
@@ -212,6 +212,20 @@ impl Ran {
     }
 }
 
+/// Starts it. A copy of the program that was just made is busy for as long as a child that another test has just forked
+/// still holds the file open for writing, which ends when that child execs.
+fn spawn(command: &mut Command) -> Child {
+    let patience = Instant::now() + Duration::from_secs(10);
+    loop {
+        match command.spawn() {
+            Err(err) if err.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < patience => {
+                std::thread::yield_now();
+            }
+            spawned => return spawned.unwrap(),
+        }
+    }
+}
+
 /// The program while it runs. It does not outlive the test.
 pub struct Running {
     child: Child,
@@ -222,7 +236,8 @@ pub struct Running {
 
 impl Running {
     pub fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = spawn(&mut command);
         let stdout = heard(child.stdout.take().unwrap());
         let stderr = heard(child.stderr.take().unwrap());
         Self { child, stdout, stderr, heard: None }

@@ -2,11 +2,11 @@
 
 use std::{
     collections::HashSet,
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use haft_runtime::{AnswerReceipt, CallId, CallState, Journal, Questions};
@@ -32,7 +32,17 @@ impl Contender {
     }
 
     fn spawn(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // A copy that was just made is busy until a child that another test has just forked execs.
+        let patience = Instant::now() + SOON;
+        let mut child = loop {
+            match command.spawn() {
+                Err(err) if err.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < patience => {
+                    std::thread::yield_now();
+                }
+                spawned => break spawned.unwrap(),
+            }
+        };
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         Self { child, stdin, lines: BufReader::new(stdout) }
     }
