@@ -43,6 +43,18 @@ async fn every_tool_can_be_used_by_every_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn examples_stand_beside_the_schema_and_fit_it() {
+    let (registry, _folder) = registry().await;
+    for spec in registry.specs() {
+        assert!(spec.input_schema.get("examples").is_none(), "{}: a model would pay for it", spec.name);
+        let Some(example) = &spec.example else { continue };
+        for field in example.as_object().unwrap().keys() {
+            assert!(spec.input_schema["properties"].get(field).is_some(), "{}.{field}", spec.name);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn descriptions_name_only_tools_that_exist() {
     let (registry, _folder) = registry().await;
     let specs = registry.specs();

@@ -30,6 +30,12 @@ pub(crate) fn take_description(schema: &mut Value) -> String {
         .join("\n\n")
 }
 
+/// Takes the example out of the root, where its type gives one: people are shown it, models need not pay for it.
+pub(crate) fn take_example(schema: &mut Value) -> Option<Value> {
+    let examples = schema.as_object_mut()?.remove("examples")?;
+    examples.get(0).cloned()
+}
+
 /// Why a schema cannot be used as the input of a tool; empty when it can.
 pub fn faults_of_input(schema: &Value) -> Vec<String> {
     let mut faults = Vec::new();

@@ -30,6 +30,9 @@ pub struct ToolSpec {
     pub input_schema: Value,
     /// What comes out.
     pub output_schema: Value,
+    /// An input that shows how it is used; where there is none, the required fields are enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<Value>,
     /// The worst that any input can do.
     pub effect: Effect,
     /// Permanent other names, never listed to models.
@@ -163,6 +166,7 @@ pub trait AnyTool: Send + Sync {
 pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
     let mut input_schema = schema::of::<T::Input>();
     let description = schema::take_description(&mut input_schema);
+    let example = schema::take_example(&mut input_schema);
     let mut output_schema = schema::of::<T::Output>();
     schema::take_description(&mut output_schema);
     let spec = ToolSpec {
@@ -172,6 +176,7 @@ pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
         category: T::CATEGORY.to_owned(),
         input_schema,
         output_schema,
+        example,
         effect: T::WORST,
         aliases: T::ALIASES.iter().map(|&alias| alias.to_owned()).collect(),
         parameter_aliases: T::PARAMETER_ALIASES.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect(),

@@ -12,7 +12,7 @@ use crate::{
     show::{
         Out,
         style::{DIM, STRONG},
-        table::table,
+        table::{table, width, wrapped},
     },
 };
 
@@ -83,12 +83,15 @@ fn entry(spec: &ToolSpec, with_tokens: bool) -> Value {
     value
 }
 
+fn effect(spec: &ToolSpec) -> String {
+    json!(spec.effect).as_str().unwrap_or_default().to_owned()
+}
+
 fn list(out: &Out, specs: &[ToolSpec], with_tokens: bool) {
     if specs.is_empty() {
         out.line("no tool fits; `haft tools` lists them all");
         return;
     }
-    let effect = |spec: &ToolSpec| json!(spec.effect).as_str().unwrap_or_default().to_owned();
     let first = |spec: &ToolSpec| spec.description.split(". ").next().unwrap_or_default().to_owned();
     let (head, rows): (&[&str], Vec<Vec<String>>) = if with_tokens {
         let row = |spec: &ToolSpec| vec![spec.name.clone(), effect(spec), tokens(spec).to_string(), first(spec)];
@@ -105,15 +108,15 @@ fn list(out: &Out, specs: &[ToolSpec], with_tokens: bool) {
 }
 
 fn one(out: &Out, spec: &ToolSpec) {
-    let example = example(&spec.input_schema);
+    let example = spec.example.clone().unwrap_or_else(|| example(&spec.input_schema));
     if out.json {
         let mut value = entry(spec, true);
         value["example"] = example;
         return out.document(&value);
     }
     let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
-    out.line(&format!("{STRONG}{}{STRONG:#}  {DIM}{}, {}{DIM:#}", spec.name, spec.category, json!(spec.effect)));
-    out.line(&format!("{}\n", spec.description));
+    out.line(&format!("{STRONG}{}{STRONG:#}  {DIM}{}, {}{DIM:#}", spec.name, spec.category, effect(spec)));
+    out.line(&format!("{}\n", wrapped(&spec.description, width().min(100))));
     if !spec.aliases.is_empty() {
         out.line(&format!("{STRONG}also called{STRONG:#} {}\n", spec.aliases.join(", ")));
     }

@@ -46,3 +46,40 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
     one_line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
+
+/// The text in lines of at most so many columns, broken between words.
+pub(crate) fn wrapped(text: &str, most: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        for word in paragraph.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > most {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, wrapped};
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("one two three", 7), "one two\nthree");
+        assert_eq!(wrapped("one\n\ntwo", 80), "one\n\ntwo");
+        assert_eq!(wrapped("a-very-long-word x", 5), "a-very-long-word\nx");
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("abc", 4), "abc");
+    }
+}

@@ -17,6 +17,7 @@ fn spec(asks: Asks) -> ToolSpec {
         category: "filesystem".into(),
         input_schema: json!({}),
         output_schema: json!({}),
+        example: None,
         effect: Effect::Write,
         aliases: vec![],
         parameter_aliases: vec![],

@@ -32,6 +32,7 @@ pub(crate) struct EditFile(pub(crate) Arc<Workspace>);
 /// `write_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = serde_json::json!({"path": "README.md", "old": "teh", "new": "the"}))]
 pub(crate) struct Input {
     /// Path relative to the workspace folder, or absolute inside it.
     path: String,
