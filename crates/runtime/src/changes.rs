@@ -100,6 +100,21 @@ pub enum Flag {
 }
 
 impl Flag {
+    /// Why, in words that follow the path.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::HaftFiles => "steers haft itself",
+            Self::GitHook => "is a git hook that would run",
+            Self::GitConfigCommand => "names a command that git would run",
+            Self::LinkOutside => "leads out of the workspace",
+            Self::SetUid => "would run with another user's rights",
+            Self::SensitiveName => "usually holds secrets",
+            Self::RunsByItself => "is run or obeyed by other programs",
+            Self::IgnoreRules => "decides what search and version control see",
+            Self::InsideGit => "lies inside a git folder",
+        }
+    }
+
     /// Whether the change would leave the fence by itself, so that it is asked for in every mode.
     pub fn leaves_the_fence(self) -> bool {
         match self {

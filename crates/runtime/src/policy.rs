@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    ApprovedBy, Asks, AutoApprove, Bounds, ChangeList, Effect, ErrorCode, Evidence, Flag, Grant, Isolation, Miss,
-    ToolError, ToolSpec,
+    ApprovedBy, Asks, AutoApprove, Bounds, ChangeList, Effect, ErrorCode, Evidence, Grant, Isolation, Miss, ToolError,
+    ToolSpec,
 };
 
 /// What a house decides by, beside the mode and the grants.
@@ -113,7 +113,7 @@ fn asked_in_every_mode(policy: &Policy, case: &Case<'_>, rule: Option<&Rule>) ->
     }
     let leaving = changes.0.iter().find(|change| change.flags.iter().any(|flag| flag.leaves_the_fence()))?;
     let flag = leaving.flags.iter().find(|flag| flag.leaves_the_fence())?;
-    Some(format!("`{}` {}: asked in every mode", leaving.path, what_it_is(*flag)))
+    Some(format!("`{}` {}: asked in every mode", leaving.path, flag.words()))
 }
 
 fn by_grant(case: &Case<'_>) -> Decision {
@@ -148,20 +148,6 @@ fn counted(changes: &ChangeList) -> String {
     match changes.0.as_slice() {
         [only] => format!("`{}`", only.path),
         many => format!("{} paths", many.len()),
-    }
-}
-
-fn what_it_is(flag: Flag) -> &'static str {
-    match flag {
-        Flag::HaftFiles => "steers haft itself",
-        Flag::GitHook => "is a git hook that would run",
-        Flag::GitConfigCommand => "names a command that git would run",
-        Flag::LinkOutside => "leads out of the workspace",
-        Flag::SetUid => "would run with another user's rights",
-        Flag::SensitiveName => "usually holds secrets",
-        Flag::RunsByItself => "is run or obeyed by other programs",
-        Flag::IgnoreRules => "decides what search and version control see",
-        Flag::InsideGit => "lies inside a git folder",
     }
 }
 

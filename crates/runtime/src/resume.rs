@@ -110,18 +110,17 @@ impl Pipeline {
     }
 
     /// Answers the questions that nobody answered in time with a no.
-    pub async fn expire(&self, scope: &Scope) -> Result<usize, ToolError> {
-        let overdue = self.doors.questions.overdue(scope).await?;
-        for call in &overdue {
+    pub async fn expire(&self, scope: &Scope) -> Result<(), ToolError> {
+        for call in self.doors.questions.overdue(scope).await? {
             let expired = Answered {
                 answer: Answer::Expire,
                 by: "haft".to_owned(),
                 source: crate::Source::House,
                 at: Timestamp::now(),
             };
-            self.answer(scope, call, &expired).await?;
+            self.answer(scope, &call, &expired).await?;
         }
-        Ok(overdue.len())
+        Ok(())
     }
 
     async fn interrupted(&self, scope: &Scope, record: CallRecord) -> Result<(), ToolError> {

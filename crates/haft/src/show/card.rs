@@ -1,6 +1,6 @@
 //! The approval card: what a yes covers, computed by haft, nothing hidden.
 
-use haft_runtime::{Change, ChangeKind, ChangeList, Evidence, Flag, Question};
+use haft_runtime::{Change, ChangeKind, ChangeList, Evidence, Question};
 
 use crate::show::{
     diff::coloured,
@@ -111,22 +111,8 @@ pub(crate) fn change_line(change: &Change) -> String {
         text.push_str(&format!("  {DIM}{}{DIM:#}", facts.join(", ")));
     }
     for flag in &change.flags {
-        text.push_str(&format!("  {WARN}! {}{WARN:#}", flag_words(*flag)));
+        text.push_str(&format!("  {WARN}! {}{WARN:#}", flag.words()));
     }
     text.push('\n');
     text
-}
-
-fn flag_words(flag: Flag) -> &'static str {
-    match flag {
-        Flag::HaftFiles => "steers haft itself",
-        Flag::GitHook => "a git hook that runs by itself",
-        Flag::GitConfigCommand => "names a command that git runs",
-        Flag::LinkOutside => "a link out of the workspace",
-        Flag::SetUid => "set-uid or set-gid",
-        Flag::SensitiveName => "a name that usually holds secrets",
-        Flag::RunsByItself => "run or obeyed by other programs",
-        Flag::IgnoreRules => "decides what search and git see",
-        Flag::InsideGit => "inside a git folder",
-    }
 }
