@@ -113,16 +113,28 @@ impl Addition {
         self.opening.is_some()
     }
 
-    /// Whether [`Self::write_in_one_trip`] can write it.
+    /// Whether [`write_in_one_trip`] can write it.
     pub(crate) fn fits_in_one_trip(&self) -> bool {
         // Without an event, nothing would show that the call is unknown.
         let is_noticed = self.opening.is_some() || !self.events.is_empty();
         is_noticed && self.question.is_none() && self.output.is_none()
     }
 
-    /// Writes it alone, in one text: the way to SQLite's thread and back costs more than the statements do.
-    pub(crate) async fn write_in_one_trip(&self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
-        let mut query = sqlx::query(AssertSqlSafe(self.trip_text()));
+    /// Invariant: the placeholders are in the order in which [`Self::bind_trip`] binds.
+    fn trip_texts(&self) -> Vec<&'static str> {
+        let mut texts = match (&self.opening, self.standing.ended) {
+            (Some(_), _) => vec![OPEN.text(1)],
+            (None, true) => vec![counters::COUNT_END, CHANGE],
+            (None, false) => vec![CHANGE],
+        };
+        texts.extend(self.events.chunks(MOST_ROWS).map(|rows| EVENTS.text(rows.len())));
+        if self.opening.is_some() && self.standing.ended {
+            texts.push(counters::ADD.text(1));
+        }
+        texts
+    }
+
+    fn bind_trip(&self, mut query: Bound) -> Bound {
         match &self.opening {
             Some(opening) => query = self.bind_opening(query, opening),
             None => {
@@ -141,27 +153,7 @@ impl Addition {
             query = query.bind(self.tenant.as_str()).bind(workspace).bind(opening.tool.as_str()).bind(1_i64);
             query = self.counted(self.standing.asked).as_sums().bind(query);
         }
-        let Err(err) = query.execute(&mut *conn).await else { return Ok(()) };
-        // There is nothing to roll back when it did not even begin.
-        conn.execute("rollback").await.ok();
-        let is_unknown = err.as_database_error().is_some_and(|err| err.is_foreign_key_violation());
-        Err(if is_unknown { StoreError::UnknownCall(self.call.clone()) } else { err.into() })
-    }
-
-    /// Invariant: the placeholders are in the order in which [`Self::write_in_one_trip`] binds.
-    fn trip_text(&self) -> String {
-        let mut texts = vec!["begin immediate"];
-        match (&self.opening, self.standing.ended) {
-            (Some(_), _) => texts.push(OPEN.text(1)),
-            (None, true) => texts.extend([counters::COUNT_END, CHANGE]),
-            (None, false) => texts.push(CHANGE),
-        }
-        texts.extend(self.events.chunks(MOST_ROWS).map(|rows| EVENTS.text(rows.len())));
-        if self.opening.is_some() && self.standing.ended {
-            texts.push(counters::ADD.text(1));
-        }
-        texts.push("commit");
-        texts.join("; ")
+        query
     }
 
     async fn change(&self, conn: &mut SqliteConnection, tally: &mut Tally) -> Result<(), StoreError> {
@@ -231,6 +223,23 @@ impl Addition {
             .bind(opening.input.as_str())
             .bind(now.outcome.as_deref())
     }
+}
+
+/// Writes a few entries in one text: the way to SQLite's thread and back costs more than the statements do.
+pub(crate) async fn write_in_one_trip(conn: &mut SqliteConnection, additions: &[&Addition]) -> Result<(), StoreError> {
+    let mut texts = vec!["begin immediate"];
+    texts.extend(additions.iter().flat_map(|one| one.trip_texts()));
+    texts.push("commit");
+    let mut query = sqlx::query(AssertSqlSafe(texts.join("; ")));
+    for one in additions {
+        query = one.bind_trip(query);
+    }
+    let Err(err) = query.execute(&mut *conn).await else { return Ok(()) };
+    // There is nothing to roll back when it did not even begin.
+    conn.execute("rollback").await.ok();
+    let is_unknown = err.as_database_error().is_some_and(|err| err.is_foreign_key_violation());
+    let calls = || additions.iter().map(|one| one.call.as_str()).collect::<Vec<_>>().join(" or ");
+    Err(if is_unknown { StoreError::UnknownCall(calls()) } else { err.into() })
 }
 
 /// Writes many entries with few statements. The order within each call is kept.

@@ -17,6 +17,9 @@ use crate::{
 /// The most rows that one statement inserts.
 pub(crate) const MOST_ROWS: usize = 128;
 
+/// The most entries that are written by one text.
+const MOST_IN_ONE_TRIP: usize = 3;
+
 /// A query with what is bound to it so far.
 pub(crate) type Bound = Query<'static, Sqlite, SqliteArguments>;
 
@@ -50,14 +53,13 @@ impl Write {
 
 /// Writes all or nothing, and says of each whether it touched a row.
 pub(crate) async fn write(conn: &mut SqliteConnection, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
-    match writes {
-        // One statement is a transaction by itself.
-        [Write::Statement(statement)] => return Ok(vec![statement.run(conn).await?]),
-        [Write::Addition(addition)] if addition.fits_in_one_trip() => {
-            addition.write_in_one_trip(conn).await?;
-            return Ok(vec![true]);
-        }
-        _ => {}
+    // One statement is a transaction by itself.
+    if let [Write::Statement(statement)] = writes {
+        return Ok(vec![statement.run(conn).await?]);
+    }
+    if let Some(few) = few_additions(writes) {
+        addition::write_in_one_trip(conn, &few).await?;
+        return Ok(vec![true; few.len()]);
     }
     conn.execute("begin immediate").await?;
     let written = match write_parts(conn, writes).await {
@@ -69,6 +71,14 @@ pub(crate) async fn write(conn: &mut SqliteConnection, writes: &[&Write]) -> Res
         conn.execute("rollback").await.ok();
     }
     written
+}
+
+/// What one trip can write: few entries, so that their texts stay prepared.
+fn few_additions<'w>(writes: &[&'w Write]) -> Option<Vec<&'w Addition>> {
+    if writes.len() > MOST_IN_ONE_TRIP {
+        return None;
+    }
+    writes.iter().map(|write| write.as_addition().filter(|addition| addition.fits_in_one_trip())).collect()
 }
 
 async fn write_parts(conn: &mut SqliteConnection, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
