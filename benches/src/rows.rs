@@ -51,7 +51,7 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
 fn entry() -> Entry {
     let at = Timestamp::now();
     let input = json!({"path": "crates/store/src/journal.rs", "offset": 1, "limit": 200});
-    let called = CallEvent::Called { tool: "read_file".into(), called_as: None, args: input.clone() };
+    let called = CallEvent::Called { tool: "read_file".into(), called_as: None, remove_by: None, args: input.clone() };
     let result = ToolOutput { content: "x".repeat(400), ..ToolOutput::default() };
     let mut outcome =
         Outcome::refused("read_file", haft_runtime::ToolError::new(haft_runtime::ErrorCode::Internal, ""));

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AutoApprove, Bounds, CallEvent, CallId, Caller, ChangeList, Direction, Effect, Isolation, Outcome, RegisteredTool,
-    Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
+    AutoApprove, Bounds, CallEvent, CallId, CalledAs, Caller, ChangeList, Direction, Effect, Isolation, Outcome,
+    RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
 };
 
 /// Which tools exist, and for whom.
@@ -64,6 +64,9 @@ pub struct Question {
     pub tool: String,
     /// The exact input.
     pub input: Value,
+    /// The other name by which it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_as: Option<CalledAs>,
     /// How far it reaches.
     pub effect: Effect,
     /// Why it is asked.

@@ -1,5 +1,6 @@
 //! What happens to a call, in the order it happens. The journal keeps these; streams and pages are views of them.
 
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,6 +18,9 @@ pub enum CallEvent {
         /// The alias that was used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         called_as: Option<String>,
+        /// The last day on which that alias is understood; absent when it always will be.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remove_by: Option<Date>,
         /// The exact arguments.
         args: Value,
     },

@@ -1,5 +1,6 @@
 //! What a tool is, and the life of one call.
 
+mod alias;
 mod bounds;
 mod call;
 mod caller;
@@ -25,6 +26,7 @@ pub mod tools;
 mod unfinished;
 mod work;
 
+pub use alias::{CalledAs, DeprecatedAlias};
 pub use bounds::{Bounds, Miss};
 pub use call::{AutoApprove, CallId, CallRequest, Listener};
 pub use caller::{Caller, Scope, Source, TenantId};

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::{CallEvent, CallId, CallRequest, CallState, Entry, Listener, Opening, Scope, Source, ToolOutput, Turn};
+use crate::{
+    CallEvent, CallId, CallRequest, CallState, CalledAs, Entry, Listener, Opening, Scope, Source, ToolOutput, Turn,
+};
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
 pub(crate) struct CallLog {
@@ -12,6 +14,8 @@ pub(crate) struct CallLog {
     pub(crate) scope: Scope,
     /// The tool's own name, as soon as it is known.
     pub(crate) tool: String,
+    /// The other name by which it was asked for.
+    pub(crate) called_as: Option<CalledAs>,
     pub(crate) started_at: Timestamp,
     /// Time spent working, waiting for answers not counted.
     pub(crate) worked: Duration,
@@ -47,6 +51,7 @@ impl CallLog {
             call: request.id.clone(),
             scope: request.caller.scope.clone(),
             tool: request.tool.clone(),
+            called_as: None,
             started_at,
             worked: Duration::ZERO,
             attempts: 0,

@@ -1,6 +1,9 @@
 //! The tools of a house by name: a snapshot that calls read while others register.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
@@ -28,6 +31,9 @@ impl RegisteredTool {
             return Err(unusable("it has no description".to_owned()));
         }
         if let Some(fault) = schema::faults_of_input(&spec.input_schema).into_iter().next() {
+            return Err(unusable(fault));
+        }
+        if let Some(fault) = fault_of_aliases(spec) {
             return Err(unusable(fault));
         }
         let input = compile(&spec.input_schema).map_err(&unusable)?;
@@ -67,6 +73,22 @@ fn is_name(name: &str) -> bool {
     plain && name.len() <= 64 && name.starts_with(|first: char| first.is_ascii_alphabetic())
 }
 
+/// An old parameter name must lead to a parameter, and must not be one itself: both could be given at once.
+fn fault_of_aliases(spec: &ToolSpec) -> Option<String> {
+    let is_own = |parameter: &String| spec.input_schema["properties"].get(parameter).is_some();
+    for alias in &spec.deprecated_aliases {
+        if !is_name(&alias.name) {
+            return Some(format!("its old name `{}` is none that a client could use", alias.name));
+        }
+        for (old, now) in &alias.parameters {
+            if is_own(old) || !is_own(now) {
+                return Some(format!("`{old}` of `{}` cannot stand for `{now}`", alias.name));
+            }
+        }
+    }
+    None
+}
+
 /// Why a tool was not taken in.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RegistryError {
@@ -104,12 +126,15 @@ struct Snapshot {
 impl Snapshot {
     fn insert(&mut self, tool: Arc<RegisteredTool>) -> Result<(), RegistryError> {
         let spec = tool.spec();
-        let taken = |name: &String| self.tools.contains_key(name) || self.aliases.contains_key(name);
-        let mut names = std::iter::once(&spec.name).chain(&spec.aliases);
-        if let Some(name) = names.find(|name| taken(name)) {
-            return Err(RegistryError::Duplicate { name: name.clone() });
+        let aliases: Vec<&String> =
+            spec.aliases.iter().chain(spec.deprecated_aliases.iter().map(|alias| &alias.name)).collect();
+        let mut own = BTreeSet::new();
+        for name in std::iter::once(&spec.name).chain(aliases.iter().copied()) {
+            if !own.insert(name) || self.tools.contains_key(name) || self.aliases.contains_key(name) {
+                return Err(RegistryError::Duplicate { name: name.clone() });
+            }
         }
-        for alias in &spec.aliases {
+        for alias in aliases {
             self.aliases.insert(alias.clone(), spec.name.clone());
         }
         self.tools.insert(spec.name.clone(), tool);

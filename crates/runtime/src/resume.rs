@@ -70,7 +70,9 @@ impl Pipeline {
             return Err(gone());
         };
         let started_at = record.opening.at;
-        let request = request_of(scope, record);
+        let mut request = request_of(scope, record);
+        // Under its own name a tool does not understand what an old name's parameters were called.
+        request.input.clone_from(&question.input);
         let mut log = CallLog::resumed(&request, started_at);
         let walked = self.walk_again(request.clone(), question, answered, &mut log).await;
         Ok(self.close(walked, request, &mut log).await)
@@ -86,6 +88,7 @@ impl Pipeline {
         let doors = &*self.doors;
         let call = resolve(&*doors.catalog, request, log).await?;
         log.forget_the_call_event();
+        log.called_as.clone_from(&question.called_as);
         let call = authorize(&*doors.guard, call).await?;
         let call = validate(call)?;
         let call = prepared_before(call, question, log);

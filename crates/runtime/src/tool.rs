@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallEvent, CallId, Caller, ChangeList, Effect, ErrorCode, Image, Isolation, Stream, ToolError, ToolOutput, Turn,
-    schema,
+    CallEvent, CallId, Caller, ChangeList, DeprecatedAlias, Effect, ErrorCode, Image, Isolation, Stream, ToolError,
+    ToolOutput, Turn, schema,
 };
 
 /// What a tool is, as data: everything a list, a form or a model needs.
@@ -37,6 +37,9 @@ pub struct ToolSpec {
     pub effect: Effect,
     /// Permanent other names, never listed to models.
     pub aliases: Vec<String>,
+    /// Names that it had before, never listed to models.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deprecated_aliases: Vec<DeprecatedAlias>,
     /// Other names of parameters: what may be written, what it means.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parameter_aliases: Vec<(String, String)>,
@@ -45,6 +48,20 @@ pub struct ToolSpec {
     pub timeout: Duration,
     /// When a person is asked.
     pub asks: Asks,
+}
+
+impl ToolSpec {
+    /// The old name, when this is one.
+    pub fn deprecated_alias(&self, name: &str) -> Option<&DeprecatedAlias> {
+        self.deprecated_aliases.iter().find(|alias| alias.name == name)
+    }
+
+    /// What a parameter is really called when the tool is called by this name and the parameter has another name.
+    pub(crate) fn own_parameter(&self, tool: &str, parameter: &str) -> Option<&String> {
+        let renamed = self.deprecated_alias(tool).and_then(|alias| alias.parameters.get(parameter));
+        let also = || self.parameter_aliases.iter().find(|(other, _)| other == parameter).map(|(_, own)| own);
+        renamed.or_else(also)
+    }
 }
 
 fn as_millis<S: serde::Serializer>(limit: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -106,6 +123,11 @@ pub trait Tool: Send + Sync + 'static {
     const TIMEOUT: Duration = Duration::from_secs(30);
     /// When a person is asked, beside what a call does.
     const ASKS: Asks = Asks::ByEffect;
+
+    /// Names that it had before, each with the last day on which it is understood.
+    fn deprecated_aliases() -> Vec<DeprecatedAlias> {
+        Vec::new()
+    }
 
     /// How far this input reaches; never further than `WORST`. Cheap, touches nothing.
     fn effect(&self, _input: &Self::Input) -> Effect {
@@ -179,6 +201,7 @@ pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
         example,
         effect: T::WORST,
         aliases: T::ALIASES.iter().map(|&alias| alias.to_owned()).collect(),
+        deprecated_aliases: T::deprecated_aliases(),
         parameter_aliases: T::PARAMETER_ALIASES.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect(),
         timeout: T::TIMEOUT,
         asks: T::ASKS,

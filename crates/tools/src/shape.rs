@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc};
 
-use haft_runtime::{AnyTool, Effect, Output, Prepared, Tool, ToolCtx, ToolError, Turn, typed};
+use haft_runtime::{AnyTool, DeprecatedAlias, Effect, Output, Prepared, Tool, ToolCtx, ToolError, Turn, typed};
 use haft_sandbox::changes::Changes;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -22,6 +22,11 @@ pub(crate) trait Reads: Send + Sync + 'static {
     const CATEGORY: &'static str;
     /// Permanent other names.
     const ALIASES: &'static [&'static str] = &[];
+
+    /// Names that it had before, each with the last day on which it is understood.
+    fn deprecated_aliases() -> Vec<DeprecatedAlias> {
+        Vec::new()
+    }
 
     /// The work itself.
     fn read(&self, ctx: &ToolCtx, input: Self::Input) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
@@ -44,6 +49,11 @@ pub(crate) trait ChangesFiles: Send + Sync + 'static {
     const ALIASES: &'static [&'static str] = &[];
     /// Other names of parameters: what may be written, what it means.
     const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[];
+
+    /// Names that it had before, each with the last day on which it is understood.
+    fn deprecated_aliases() -> Vec<DeprecatedAlias> {
+        Vec::new()
+    }
 
     /// Works the changes out without touching the workspace.
     fn plan(
@@ -74,6 +84,10 @@ impl<T: Reads> Tool for Reading<T> {
     const WORST: Effect = Effect::Read;
     const ALIASES: &'static [&'static str] = T::ALIASES;
 
+    fn deprecated_aliases() -> Vec<DeprecatedAlias> {
+        T::deprecated_aliases()
+    }
+
     async fn run(&self, ctx: &ToolCtx, input: T::Input) -> Result<T::Output, ToolError> {
         self.0.read(ctx, input).await
     }
@@ -90,6 +104,10 @@ impl<T: ChangesFiles> Tool for Changing<T> {
     const WORST: Effect = T::WORST;
     const ALIASES: &'static [&'static str] = T::ALIASES;
     const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = T::PARAMETER_ALIASES;
+
+    fn deprecated_aliases() -> Vec<DeprecatedAlias> {
+        T::deprecated_aliases()
+    }
 
     async fn prepare(&self, ctx: &ToolCtx, input: &T::Input) -> Result<Prepared<T::Output>, ToolError> {
         let (output, changes) = self.0.plan(ctx, input.clone()).await?;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 const LARGEST_INPUT: u64 = 16 << 20;
 
 /// Adds one flag for each field of the schema that haft's own flags do not already use.
-pub(crate) fn with_fields(mut command: Command, spec: &ToolSpec) -> Command {
+pub(crate) fn with_fields(mut command: Command, spec: &ToolSpec, called_as: &str) -> Command {
     let own: Vec<String> = command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
     let mut in_json_only = Vec::new();
     for (name, schema) in fields(spec) {
@@ -18,7 +18,8 @@ pub(crate) fn with_fields(mut command: Command, spec: &ToolSpec) -> Command {
             in_json_only.push(name.as_str());
             continue;
         }
-        command = command.arg(flag(name, schema, required(spec, name)));
+        let other_names = other_names(spec, called_as, name).filter(|other| !own.contains(other));
+        command = command.arg(flag(name, schema, required(spec, name)).aliases(other_names));
     }
     if in_json_only.is_empty() {
         return command;
@@ -30,6 +31,13 @@ pub(crate) fn with_fields(mut command: Command, spec: &ToolSpec) -> Command {
 
 fn fields(spec: &ToolSpec) -> impl Iterator<Item = (&String, &Value)> {
     spec.input_schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+/// What a field may also be called, by everybody or by those who use an old name of the tool.
+fn other_names(spec: &ToolSpec, called_as: &str, name: &str) -> impl Iterator<Item = String> {
+    let always = spec.parameter_aliases.iter().map(|(other, own)| (other, own));
+    let once = spec.deprecated_alias(called_as).into_iter().flat_map(|alias| &alias.parameters);
+    always.chain(once).filter(move |(_, own)| *own == name).map(|(other, _)| other.clone())
 }
 
 fn required(spec: &ToolSpec, name: &str) -> bool {

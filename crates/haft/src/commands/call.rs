@@ -16,7 +16,7 @@ use crate::{
     },
     exit::Exit,
     house::House,
-    show::{Out, as_tool_error, outcome, safe::safe},
+    show::{Out, as_tool_error, outcome, safe::safe, style::WARN},
 };
 
 #[derive(clap::Args)]
@@ -90,15 +90,23 @@ fn streaming(out: Out) -> Listener {
         } else if let CallEvent::Progress { progress, message } = event {
             let percent = progress.map_or_else(String::new, |percent| format!("{percent:>3}% "));
             out.hint(&format!("{percent}{}", safe(message)));
+        } else if let Some(warning) = old_name(event) {
+            anstream::eprintln!("{WARN}warning:{WARN:#} {warning}");
         }
     })
+}
+
+/// What to tell somebody who used a name that goes.
+pub(crate) fn old_name(event: &CallEvent) -> Option<String> {
+    let CallEvent::Called { tool, called_as: Some(alias), remove_by: Some(until), .. } = event else { return None };
+    Some(format!("`{alias}` is now called `{tool}`; the old name is understood until {until}"))
 }
 
 fn parse(tool: &str, spec: Option<&ToolSpec>, args: &Args) -> Result<(CallFlags, ArgMatches), clap::Error> {
     let mut command = clap::Command::new(format!("haft call {tool}")).no_binary_name(true).max_term_width(100);
     command = CallFlags::augment_args(command);
     if let Some(spec) = spec {
-        command = arguments::with_fields(command.about(spec.description.clone()), spec);
+        command = arguments::with_fields(command.about(spec.description.clone()), spec, tool);
     }
     let asked_for_help = args.help.then(|| "--help".to_owned());
     let matches = command.try_get_matches_from(args.rest.iter().cloned().chain(asked_for_help))?;

@@ -171,7 +171,12 @@ fn ending(out: &Out, record: &CallRecord) {
 fn line(event: &CallEvent) -> String {
     let paths = |changes: &ChangeList| changes.paths().join(", ");
     match event {
-        CallEvent::Called { tool, called_as: Some(alias), .. } => format!("called as {alias} ({tool})"),
+        CallEvent::Called { tool, called_as: Some(alias), remove_by: Some(until), .. } => {
+            format!("called as {alias}, an old name of {tool} that is understood until {until}")
+        }
+        CallEvent::Called { tool, called_as: Some(alias), remove_by: None, .. } => {
+            format!("called as {alias} ({tool})")
+        }
         CallEvent::Called { tool, called_as: None, .. } => format!("called {tool}"),
         CallEvent::Staged { changes, .. } => format!("staged {} changes: {}", changes.0.len(), paths(changes)),
         CallEvent::NeedsApproval { reason, .. } => format!("asked: {reason}"),

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use haft_runtime::{ToolSpec, nearest, to_anthropic, to_mcp, to_openai};
+use haft_runtime::{DeprecatedAlias, ToolSpec, nearest, to_anthropic, to_mcp, to_openai};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             bail!("there is no tool `{name}`{hint}");
         }
         Some(Ok(spec)) if args.export.is_none() => {
-            one(out, &spec);
+            one(out, &spec, args.name.as_deref().unwrap_or_default());
             return Ok(Exit::Success);
         }
         Some(Ok(spec)) => specs = vec![spec],
@@ -107,11 +107,24 @@ fn list(out: &Out, specs: &[ToolSpec], with_tokens: bool) {
     out.hint("one in full: haft tools NAME    its flags: haft call NAME --help");
 }
 
-fn one(out: &Out, spec: &ToolSpec) {
+/// An old name, until when it is understood, and what its parameters were called.
+fn old_name(alias: &DeprecatedAlias) -> String {
+    let renamed: Vec<String> = alias.parameters.iter().map(|(old, now)| format!("{old} → {now}")).collect();
+    let renamed = if renamed.is_empty() { String::new() } else { format!(" ({})", renamed.join(", ")) };
+    format!("{}, understood until {}{renamed}", alias.name, alias.remove_by)
+}
+
+fn one(out: &Out, spec: &ToolSpec, asked_for: &str) {
     let example = spec.example.clone().unwrap_or_else(|| example(&spec.input_schema));
     if out.json {
         let mut value = entry(spec, true);
         value["example"] = example;
+        if asked_for != spec.name {
+            value["calledAs"] = json!(asked_for);
+        }
+        if let Some(alias) = spec.deprecated_alias(asked_for) {
+            value["deprecatedAlias"] = json!(alias);
+        }
         return out.document(&value);
     }
     let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
@@ -119,6 +132,9 @@ fn one(out: &Out, spec: &ToolSpec) {
     out.line(&format!("{}\n", wrapped(&spec.description, width().min(100))));
     if !spec.aliases.is_empty() {
         out.line(&format!("{STRONG}also called{STRONG:#} {}\n", spec.aliases.join(", ")));
+    }
+    for alias in &spec.deprecated_aliases {
+        out.line(&format!("{STRONG}once called{STRONG:#} {}\n", old_name(alias)));
     }
     out.line(&format!("{STRONG}example{STRONG:#}\n  haft call {} '{example}'\n", spec.name));
     out.line(&format!("{STRONG}input{STRONG:#}\n{}\n", pretty(&spec.input_schema)));

@@ -1,6 +1,7 @@
 //! Stories: what happens to a call from door to outcome, in a real house on a real store.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that cannot go on fails")]
 
+mod aliases;
 mod answers;
 mod limits;
 mod stage;

@@ -20,6 +20,7 @@ fn spec(asks: Asks) -> ToolSpec {
         example: None,
         effect: Effect::Write,
         aliases: vec![],
+        deprecated_aliases: vec![],
         parameter_aliases: vec![],
         timeout: std::time::Duration::from_secs(30),
         asks,

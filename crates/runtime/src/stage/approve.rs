@@ -229,6 +229,7 @@ fn question(
         call: request.id.clone(),
         tool: log.tool.clone(),
         input: request.input.clone(),
+        called_as: log.called_as.clone(),
         effect: call.effect(),
         reason,
         nearly,

@@ -89,7 +89,24 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
             outcome.changes = changes;
         }
     }
+    name_the_alias(log, &mut outcome);
     (outcome, whole)
+}
+
+/// Whoever used another name learns so, and until when an old one is understood.
+fn name_the_alias(log: &CallLog, outcome: &mut Outcome) {
+    let Some(called_as) = &log.called_as else { return };
+    let facts = match &mut outcome.end {
+        End::Success { result } => {
+            result.metadata.insert("called_as".to_owned(), called_as.name.clone().into());
+            &mut result.metadata
+        }
+        End::Error { error } | End::Rejected { error, .. } | End::Cancelled { error } => &mut error.details,
+        End::Pending { .. } => return,
+    };
+    if let Some(deprecation) = called_as.deprecation(&log.tool) {
+        facts.insert("deprecated".to_owned(), deprecation);
+    }
 }
 
 fn succeed(limits: &Limits, outcome: &mut Outcome, mut done: Done, edited: bool) -> Option<ToolOutput> {

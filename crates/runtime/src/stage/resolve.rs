@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use jiff::{civil::Date, tz::TimeZone};
 use serde_json::Value;
 
-use crate::{CallEvent, CallRequest, Catalog, RegisteredTool, ToolError, log::CallLog};
+use crate::{CallEvent, CallRequest, CalledAs, Catalog, ErrorCode, RegisteredTool, ToolError, ToolSpec, log::CallLog};
 
 /// The tool is known, and the input speaks its language. Every later station holds one of these.
 pub(crate) struct ResolvedCall {
@@ -17,30 +18,42 @@ pub(crate) async fn resolve(
     mut request: CallRequest,
     log: &mut CallLog,
 ) -> Result<ResolvedCall, ToolError> {
+    let today = log.started_at.to_zoned(TimeZone::UTC).date();
     let found = catalog.find(&request.caller.scope, &request.tool).await;
-    let tool = match &found {
-        Ok(tool) => tool.spec().name.clone(),
-        Err(_) => request.tool.clone(),
-    };
-    let called_as = (tool != request.tool).then(|| request.tool.clone());
-    log.resolved(&tool);
-    log.note(CallEvent::Called { tool, called_as, args: request.input.clone() });
+    let found = found.and_then(|tool| unless_removed(tool, &request.tool, today));
+    let name = found.as_ref().map_or(&request.tool, |tool| &tool.spec().name);
+    log.resolved(name);
+    log.called_as = found.as_ref().ok().and_then(|tool| CalledAs::of(tool.spec(), &request.tool));
+    let (called_as, remove_by) =
+        log.called_as.as_ref().map_or((None, None), |alias| (Some(alias.name.clone()), alias.remove_by));
+    log.note(CallEvent::Called { tool: name.clone(), called_as, remove_by, args: request.input.clone() });
     let tool = found?;
-    rename_parameters(&mut request.input, &tool.spec().parameter_aliases);
     drop_nulls(&mut request.input);
+    rename_parameters(&mut request.input, tool.spec(), &request.tool)?;
     Ok(ResolvedCall { request, tool })
 }
 
+/// After its last day an old name is no name any more.
+fn unless_removed(tool: Arc<RegisteredTool>, name: &str, today: Date) -> Result<Arc<RegisteredTool>, ToolError> {
+    match tool.spec().deprecated_alias(name).filter(|alias| alias.is_removed(today)) {
+        Some(removed) => Err(removed.refusal(&tool.spec().name)),
+        None => Ok(tool),
+    }
+}
+
 /// A parameter's other name is understood where its own name is not used.
-fn rename_parameters(input: &mut Value, aliases: &[(String, String)]) {
-    let Value::Object(fields) = input else { return };
-    for (other, own) in aliases {
-        if !fields.contains_key(own)
-            && let Some(value) = fields.shift_remove(other)
-        {
-            fields.insert(own.clone(), value);
+fn rename_parameters(input: &mut Value, spec: &ToolSpec, called_as: &str) -> Result<(), ToolError> {
+    let Value::Object(fields) = input else { return Ok(()) };
+    let own = |other: &String| Some((other.clone(), spec.own_parameter(called_as, other)?));
+    let renamed: Vec<_> = fields.keys().filter_map(own).collect();
+    for (other, own) in renamed {
+        let Some(value) = fields.shift_remove(&other) else { continue };
+        if fields.insert(own.clone(), value).is_some() {
+            let message = format!("`{other}` is another name of `{own}`, and both were given; give only `{own}`");
+            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
         }
     }
+    Ok(())
 }
 
 /// Models write `null` for what they leave out.

@@ -48,7 +48,7 @@ pub(crate) fn opened(state: CallState) -> Entry {
         turn: None,
         outcome: None,
         whole_output: None,
-        events: vec![(now(), CallEvent::Called { tool: "write_file".into(), called_as: None, args: input })],
+        events: vec![(now(), CallEvent::Called { tool: "write_file".into(), called_as: None, remove_by: None, args: input })],
     }
 }
 
@@ -105,6 +105,7 @@ pub(crate) fn question(call: &CallId) -> Question {
         call: call.clone(),
         tool: "write_file".into(),
         input: json!({"path": "a.txt"}),
+        called_as: None,
         effect: Effect::Write,
         reason: "it writes".into(),
         nearly: None,
