@@ -35,6 +35,14 @@ pub(crate) enum Command {
     /// Use one tool
     #[command(disable_help_flag = true)]
     Call(commands::call::Args),
+    /// Use many tools: one call a line, as JSON Lines
+    ///
+    /// Calls that only read run at once, at most eight. A call that may change something runs alone, after all before it
+    /// and before all behind it, so that the end is the same as if they had been called one after the other. With
+    /// `--json` the outcomes are JSON Lines in the order of the calls, each with the `id` that its call had. The exit
+    /// code is that of the worst. Nobody is asked at the terminal: a call that needs a yes is handed back as pending,
+    /// and `haft approvals` lists it.
+    Batch(commands::batch::Args),
     /// The tools there are, or one of them in full
     Tools(commands::tools::Args),
     /// What has been called, newest first; `log show CALL` tells one call's whole story
@@ -78,6 +86,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
     let ended = match cli.command {
         None => commands::status::run(&cli.everywhere, &out).await,
         Some(Command::Call(args)) => commands::call::run(cli.everywhere, args).await,
+        Some(Command::Batch(args)) => commands::batch::run(&cli.everywhere, &out, &args).await,
         Some(Command::Tools(args)) => commands::tools::run(&cli.everywhere, &out, &args).await,
         Some(Command::Log(args)) => commands::log::run(&cli.everywhere, &out, &args).await,
         Some(Command::Approvals(args)) => commands::approvals::run(&cli.everywhere, &out, &args).await,

@@ -21,6 +21,25 @@ pub enum Exit {
     Cancelled,
 }
 
+impl Exit {
+    /// The worse of two: stopped, failed, said no to, waiting, done.
+    #[must_use]
+    pub fn or_worse(self, other: Self) -> Self {
+        if other.badness() > self.badness() { other } else { self }
+    }
+
+    fn badness(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Pending => 1,
+            Self::Rejected => 2,
+            Self::Failure => 3,
+            Self::Usage => 4,
+            Self::Cancelled => 5,
+        }
+    }
+}
+
 impl From<&Outcome> for Exit {
     fn from(outcome: &Outcome) -> Self {
         match outcome.end {

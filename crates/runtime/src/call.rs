@@ -84,6 +84,8 @@ pub struct CallRequest {
     pub wait: Duration,
     /// The caller's own limit for the work.
     pub timeout: Option<Duration>,
+    /// Whether the work must be done anew, not answered from the cache.
+    pub fresh: bool,
     /// Stops the call.
     pub cancel: CancellationToken,
     /// Told of every event.
@@ -103,6 +105,7 @@ impl CallRequest {
             auto_approve: AutoApprove::default(),
             wait: Duration::ZERO,
             timeout: None,
+            fresh: false,
             cancel: CancellationToken::new(),
             listener: None,
         }

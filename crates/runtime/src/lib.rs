@@ -1,6 +1,7 @@
 //! What a tool is, and the life of one call.
 
 mod alias;
+mod batch;
 mod bounds;
 mod call;
 mod caller;
@@ -27,6 +28,7 @@ mod unfinished;
 mod work;
 
 pub use alias::{CalledAs, DeprecatedAlias};
+pub use batch::Wish;
 pub use bounds::{Bounds, Miss};
 pub use call::{AutoApprove, CallId, CallRequest, Listener};
 pub use caller::{Caller, Scope, Source, TenantId};

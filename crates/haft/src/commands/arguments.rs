@@ -7,7 +7,7 @@ use haft_runtime::{ErrorCode, ToolError, ToolSpec};
 use serde_json::{Map, Value};
 
 /// What a tool may be given at most.
-const LARGEST_INPUT: u64 = 16 << 20;
+pub(crate) const LARGEST_INPUT: u64 = 16 << 20;
 
 /// Adds one flag for each field of the schema that haft's own flags do not already use.
 pub(crate) fn with_fields(mut command: Command, spec: &ToolSpec, called_as: &str) -> Command {
@@ -130,7 +130,7 @@ fn up_to_the_limit(reader: impl Read) -> Result<String, ToolError> {
     String::from_utf8(bytes).map_err(|_| bad("the input is not UTF-8"))
 }
 
-fn too_large() -> ToolError {
+pub(crate) fn too_large() -> ToolError {
     let most = LARGEST_INPUT >> 20;
     ToolError::new(ErrorCode::TooLarge, format!("the input is larger than {most} MiB; write large content in parts"))
 }

@@ -1,6 +1,6 @@
 //! `haft call`
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Result;
 use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
@@ -68,13 +68,7 @@ async fn one_call(house: &House, tool: &str, input: serde_json::Value, flags: &C
     // When the input came from standard input there is nobody there to ask.
     let person = if flags.input.as_deref() == Some("-") { Person::Absent } else { Person::at_the_terminal() };
     let mut request = CallRequest::new(house.caller.clone(), tool, input);
-    request.auto_approve = flags.auto_approve.unwrap_or(house.settings.mode);
-    request.timeout = flags.timeout.map(Duration::from_millis);
-    request.wait = match (flags.wait, &person) {
-        (Some(wait), _) => wait,
-        (None, Person::Absent) => Duration::ZERO,
-        (None, Person::Terminal | Person::SaysYes) => house.settings.expire,
-    };
+    flags.manner.lay_over(&mut request, &house.settings, person);
     request.listener = (!out.json).then(|| streaming(out));
     see_through(house, request, &person).await
 }

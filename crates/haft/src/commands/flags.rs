@@ -1,27 +1,51 @@
-//! haft's own flags of `haft call`.
+//! haft's own flags of `haft call` and `haft batch`.
 
 use std::time::Duration;
 
-use haft_runtime::AutoApprove;
+use haft_runtime::{AutoApprove, CallRequest};
 
-use crate::{cli::Everywhere, settings};
+use crate::{cli::Everywhere, commands::prompt::Person, settings, settings::Settings};
 
 /// What a call takes beside the tool's own fields.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CallFlags {
     /// The input: a JSON object, @FILE, or - for standard input; flags below are laid over it
     pub(crate) input: Option<String>,
-    /// What may happen without asking: none, safe (what only reads) or all
-    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
-    pub(crate) auto_approve: Option<AutoApprove>,
-    /// How long to wait for an answer before handing the call back as pending; on a terminal you are asked instead
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    pub(crate) wait: Option<Duration>,
-    /// How long the tool may work, in milliseconds
-    #[arg(long, value_name = "MS")]
-    pub(crate) timeout: Option<u64>,
+    #[command(flatten)]
+    pub(crate) manner: Manner,
     #[command(flatten)]
     pub(crate) everywhere: Everywhere,
+}
+
+/// How a call shall be made, whatever the tool.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Manner {
+    /// What may happen without asking: none, safe (what only reads) or all
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    auto_approve: Option<AutoApprove>,
+    /// How long to wait for an answer before handing a call back as pending; with `haft call` at a terminal you are asked instead
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    wait: Option<Duration>,
+    /// How long the tool may work, in milliseconds
+    #[arg(long, value_name = "MS")]
+    timeout: Option<u64>,
+    /// Do the work anew, also where an answer is remembered that still holds
+    #[arg(long)]
+    no_cache: bool,
+}
+
+impl Manner {
+    /// Makes the request so.
+    pub(crate) fn lay_over(&self, request: &mut CallRequest, settings: &Settings, person: Person) {
+        request.auto_approve = self.auto_approve.unwrap_or(settings.mode);
+        request.timeout = self.timeout.map(Duration::from_millis);
+        request.fresh = self.no_cache;
+        request.wait = match (self.wait, person) {
+            (Some(wait), _) => wait,
+            (None, Person::Absent) => Duration::ZERO,
+            (None, Person::Terminal | Person::SaysYes) => settings.expire,
+        };
+    }
 }
 
 fn parse_mode(text: &str) -> Result<AutoApprove, String> {

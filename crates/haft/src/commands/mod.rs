@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod approvals;
 pub(crate) mod arguments;
+pub(crate) mod batch;
 pub(crate) mod call;
 pub(crate) mod cancel;
 pub(crate) mod changes;
@@ -17,6 +18,7 @@ pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod undo;
 pub(crate) mod wait;
+pub(crate) mod wishes;
 
 use std::path::Path;
 

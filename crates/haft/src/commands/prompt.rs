@@ -79,7 +79,8 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
     }
 }
 
-async fn interrupt() {
+/// Returns when somebody presses Ctrl-C.
+pub(crate) async fn interrupt() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -4,6 +4,7 @@ pub(crate) mod card;
 pub(crate) mod diff;
 mod out;
 pub(crate) mod outcome;
+pub(crate) mod report;
 pub(crate) mod safe;
 pub(crate) mod style;
 pub(crate) mod table;

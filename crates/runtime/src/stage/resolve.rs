@@ -28,8 +28,7 @@ pub(crate) async fn resolve(
         log.called_as.as_ref().map_or((None, None), |alias| (Some(alias.name.clone()), alias.remove_by));
     log.note(CallEvent::Called { tool: name.clone(), called_as, remove_by, args: request.input.clone() });
     let tool = found?;
-    drop_nulls(&mut request.input);
-    rename_parameters(&mut request.input, tool.spec(), &request.tool)?;
+    translate(&mut request.input, tool.spec(), &request.tool)?;
     Ok(ResolvedCall { request, tool })
 }
 
@@ -39,6 +38,12 @@ fn unless_removed(tool: Arc<RegisteredTool>, name: &str, today: Date) -> Result<
         Some(removed) => Err(removed.refusal(&tool.spec().name)),
         None => Ok(tool),
     }
+}
+
+/// The input in the tool's own words.
+pub(crate) fn translate(input: &mut Value, spec: &ToolSpec, called_as: &str) -> Result<(), ToolError> {
+    drop_nulls(input);
+    rename_parameters(input, spec, called_as)
 }
 
 /// A parameter's other name is understood where its own name is not used.

@@ -1,0 +1,88 @@
+//! `haft batch`
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::Result;
+use futures_util::StreamExt;
+use haft_runtime::{CallRequest, Listener, Outcome, Wish};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cli::Everywhere,
+    commands::{
+        call::old_name,
+        flags::Manner,
+        open,
+        prompt::{Person, interrupt},
+        wishes::{self, Line},
+    },
+    exit::Exit,
+    house::House,
+    show::{Out, report::Report, style::WARN},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// JSON Lines, each {"tool": NAME, "input": {…}, "id": anything}, from a file, or - for standard input
+    #[arg(value_name = "FILE | -")]
+    file: String,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+    let source = wishes::open(&args.file)?;
+    let house = open(everywhere).await?;
+    let stop = CancellationToken::new();
+    let mut report = Report::new(*out);
+    {
+        let listener = (!out.json).then(warning_once);
+        let lines = wishes::read(source).map(|line| {
+            let tag = (line.number, line.id.clone());
+            (tag, wish(&house, &args.manner, line, &stop, listener.as_ref()))
+        });
+        let calling = house.pipeline.batch(lines, &stop, |(number, id), outcome| {
+            if report.take(number, id.as_ref(), &outcome).is_err() {
+                stop.cancel();
+            }
+        });
+        tokio::pin!(calling);
+        tokio::select! {
+            () = &mut calling => {}
+            () = interrupt() => {
+                stop.cancel();
+                calling.await;
+            }
+        }
+    }
+    house.leave().await?;
+    Ok(if stop.is_cancelled() { report.stopped() } else { report.ended() })
+}
+
+fn wish(house: &House, manner: &Manner, line: Line, stop: &CancellationToken, listener: Option<&Listener>) -> Wish {
+    match line.call {
+        Ok(call) => {
+            let mut request = CallRequest::new(house.caller.clone(), call.tool, call.input);
+            manner.lay_over(&mut request, &house.settings, Person::Absent);
+            request.cancel = stop.child_token();
+            request.listener = listener.map(Arc::clone);
+            Wish::Call(Box::new(request))
+        }
+        Err(error) => Wish::Unreadable(Box::new(Outcome::refused("", error))),
+    }
+}
+
+/// Warns of each old name the first time it is used.
+fn warning_once() -> Listener {
+    let warned = Mutex::new(HashSet::new());
+    Arc::new(move |event| {
+        if let Some(warning) = old_name(event)
+            && warned.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.clone())
+        {
+            anstream::eprintln!("{WARN}warning:{WARN:#} {warning}");
+        }
+    })
+}
