@@ -3,6 +3,7 @@
 mod alias;
 mod batch;
 mod bounds;
+mod cache;
 mod call;
 mod caller;
 mod changes;
@@ -48,5 +49,5 @@ pub use policy::{Policy, Rule, Verdict};
 pub use registry::{RegisteredTool, Registry, RegistryError};
 pub use resume::Reply;
 pub use schema::faults_of_input;
-pub use tool::{AnyTool, Asks, Output, Prepared, Tool, ToolCtx, ToolSpec, typed};
+pub use tool::{AnyTool, Asks, Output, Prepared, Stamp, Tool, ToolCtx, ToolSpec, typed};
 pub use work::Limits;

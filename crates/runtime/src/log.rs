@@ -20,6 +20,8 @@ pub(crate) struct CallLog {
     /// Time spent working, waiting for answers not counted.
     pub(crate) worked: Duration,
     pub(crate) attempts: u32,
+    /// The answer was remembered.
+    pub(crate) cached: bool,
     /// The input is not the one that was first asked for.
     pub(crate) edited: bool,
     /// The journal could tell the end by itself.
@@ -55,6 +57,7 @@ impl CallLog {
             started_at,
             worked: Duration::ZERO,
             attempts: 0,
+            cached: false,
             edited: request.caller.source == Source::Edit,
             ends_as_foreseen: false,
             opening: None,

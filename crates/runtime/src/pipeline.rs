@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     ApprovedBy, CallEvent, CallId, CallRequest, Catalog, Delivery, Guard, Journal, Limits, Outcome, Pending, Policy,
     Questions, Source, Workbench,
+    cache::Cache,
     log::CallLog,
     stage::{
         approve::{Desk, Stopped, approve},
@@ -48,6 +49,8 @@ pub struct Doors {
 #[derive(Clone)]
 pub struct Pipeline {
     pub(crate) doors: Arc<Doors>,
+    /// What this process has read.
+    cache: Arc<Cache>,
     /// Calls whose caller went away while they were under way.
     orphans: TaskTracker,
 }
@@ -55,7 +58,7 @@ pub struct Pipeline {
 impl Pipeline {
     /// A line through these doors.
     pub fn new(doors: Doors) -> Self {
-        Self { doors: Arc::new(doors), orphans: TaskTracker::new() }
+        Self { doors: Arc::new(doors), cache: Arc::default(), orphans: TaskTracker::new() }
     }
 
     /// Takes one call down the line. When the caller goes away the call is cancelled, and still recorded.
@@ -139,6 +142,6 @@ impl Pipeline {
 
     pub(crate) fn bench(&self) -> Bench<'_> {
         let doors = &*self.doors;
-        Bench { limits: &doors.limits, journal: &*doors.journal, workbench: &*doors.workbench }
+        Bench { limits: &doors.limits, journal: &*doors.journal, workbench: &*doors.workbench, cache: &self.cache }
     }
 }

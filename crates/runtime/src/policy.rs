@@ -181,4 +181,4 @@ impl Rule {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -101,6 +101,10 @@ pub enum Prepared<O> {
     },
 }
 
+/// What an answer was made from, in a few words: as long as it is the same, so is the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp(pub String);
+
 /// A tool written in Rust: the input struct is the schema, its doc comment is the description.
 /// What a tool writes is either `run` (it reads), or `prepare` (it changes files), or both (it acts outside).
 pub trait Tool: Send + Sync + 'static {
@@ -143,6 +147,12 @@ pub trait Tool: Send + Sync + 'static {
         async { Ok(Prepared::Plain { preview: None }) }
     }
 
+    /// What tells whether an earlier answer to this input still holds; `None` when nothing does. It is asked for before
+    /// and after the work, and an answer is kept only if it was the same both times.
+    fn stamp(&self, _ctx: &ToolCtx, _input: &Self::Input) -> impl Future<Output = Option<Stamp>> + Send {
+        async { None }
+    }
+
     /// The work itself, after the yes; only for what `prepare` could not stage.
     fn run(&self, _ctx: &ToolCtx, _input: Self::Input) -> impl Future<Output = Result<Self::Output, ToolError>> + Send {
         async { Err(ToolError::new(ErrorCode::Internal, format!("`{}` has nothing to run", Self::NAME))) }
@@ -179,6 +189,11 @@ pub trait AnyTool: Send + Sync {
         ctx: &'a ToolCtx,
         input: &'a Value,
     ) -> BoxFuture<'a, Result<Prepared<ToolOutput>, ToolError>>;
+
+    /// What tells whether an earlier answer to this input still holds.
+    fn stamp<'a>(&'a self, _ctx: &'a ToolCtx, _input: &'a Value) -> BoxFuture<'a, Option<Stamp>> {
+        Box::pin(std::future::ready(None))
+    }
 
     /// The work itself, after the yes.
     fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
@@ -257,6 +272,10 @@ impl<T: Tool> AnyTool for Typed<T> {
                 Prepared::Plain { preview } => Prepared::Plain { preview },
             })
         })
+    }
+
+    fn stamp<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Option<Stamp>> {
+        Box::pin(async move { self.tool.stamp(ctx, &Self::parse(input).ok()?).await })
     }
 
     fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

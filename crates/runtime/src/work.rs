@@ -49,10 +49,24 @@ impl Default for Limits {
     }
 }
 
+/// How long a call may work, and when that is over.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    whole: Duration,
+    pub(crate) until: Instant,
+}
+
+impl Limit {
+    pub(crate) fn from_now(whole: Duration) -> Self {
+        Self { whole, until: Instant::now() + whole }
+    }
+}
+
 /// One piece of work and what it is done under.
+#[derive(Clone, Copy)]
 pub(crate) struct Work<'a> {
     pub(crate) request: &'a CallRequest,
-    pub(crate) limit: Duration,
+    pub(crate) limit: Limit,
     pub(crate) idle: Option<Duration>,
     pub(crate) journal: &'a dyn Journal,
     /// What the journal is told if the work lasts.
@@ -61,7 +75,7 @@ pub(crate) struct Work<'a> {
 
 impl Work<'_> {
     /// Does the work. Whatever ends it early also stops what it has started.
-    pub(crate) async fn run<'w, T, F>(self, log: &mut CallLog, work: impl FnOnce(ToolCtx) -> F) -> Result<T, ToolError>
+    pub(crate) async fn run<'w, T, F>(&self, log: &mut CallLog, work: impl FnOnce(ToolCtx) -> F) -> Result<T, ToolError>
     where
         F: Future<Output = Result<T, ToolError>> + 'w,
     {
@@ -91,7 +105,7 @@ impl Work<'_> {
         ear: &mut Ear,
         log: &mut CallLog,
     ) -> Result<T, ToolError> {
-        let deadline = tokio::time::sleep(self.limit);
+        let deadline = tokio::time::sleep_until(self.limit.until);
         let idle = tokio::time::sleep(self.idle.unwrap_or(NEVER));
         let shown = tokio::time::sleep(SHOWN_AFTER);
         let scope = log.scope.clone();
@@ -107,7 +121,7 @@ impl Work<'_> {
                     postpone(idle.as_mut(), self.idle);
                 }
                 result = &mut working => return result.unwrap_or_else(|panic| Err(fault(&*panic))),
-                () = &mut deadline => return Err(too_long(self.limit)),
+                () = &mut deadline => return Err(too_long(self.limit.whole)),
                 () = &mut idle => return Err(too_quiet(self.idle)),
                 () = &mut shown, if !log.is_recorded() => {
                     let entry = log.entry(self.state);

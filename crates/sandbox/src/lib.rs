@@ -7,6 +7,7 @@ mod look;
 mod place;
 mod root;
 mod sensitive;
+mod settled;
 mod stamp;
 mod target;
 mod transfer;

@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc};
 
-use haft_runtime::{AnyTool, DeprecatedAlias, Effect, Output, Prepared, Tool, ToolCtx, ToolError, Turn, typed};
+use haft_runtime::{AnyTool, DeprecatedAlias, Effect, Output, Prepared, Stamp, Tool, ToolCtx, ToolError, Turn, typed};
 use haft_sandbox::changes::Changes;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -26,6 +26,11 @@ pub(crate) trait Reads: Send + Sync + 'static {
     /// Names that it had before, each with the last day on which it is understood.
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
         Vec::new()
+    }
+
+    /// What tells whether an earlier answer to this input still holds; `None` when nothing does.
+    fn stamp(&self, _ctx: &ToolCtx, _input: &Self::Input) -> impl Future<Output = Option<Stamp>> + Send {
+        async { None }
     }
 
     /// The work itself.
@@ -86,6 +91,10 @@ impl<T: Reads> Tool for Reading<T> {
 
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
         T::deprecated_aliases()
+    }
+
+    async fn stamp(&self, ctx: &ToolCtx, input: &T::Input) -> Option<Stamp> {
+        self.0.stamp(ctx, input).await
     }
 
     async fn run(&self, ctx: &ToolCtx, input: T::Input) -> Result<T::Output, ToolError> {

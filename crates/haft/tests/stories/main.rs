@@ -3,6 +3,7 @@
 
 mod aliases;
 mod answers;
+mod cache;
 mod limits;
 mod stage;
 mod tenants;

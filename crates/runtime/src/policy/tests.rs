@@ -9,7 +9,7 @@ use crate::{
     Grant, Isolation, ToolOutput, ToolSpec, Turn,
 };
 
-fn spec(asks: Asks) -> ToolSpec {
+pub(crate) fn spec(asks: Asks) -> ToolSpec {
     ToolSpec {
         name: "write_file".into(),
         title: "Write file".into(),

@@ -1,8 +1,9 @@
 //! Commit what was staged, or run what could only be described.
 
 use crate::{
-    CallEvent, CallState, ChangeList, Effect, Entry, ErrorCode, Evidence, Isolation, Journal, Limits, ToolError,
-    ToolOutput, Turn, Workbench,
+    ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, Effect, Entry, ErrorCode, Evidence, Isolation, Journal,
+    Limits, Stamp, ToolError, ToolOutput, Turn, Workbench,
+    cache::{Cache, Key},
     log::CallLog,
     stage::{
         approve::{Approval, ApprovedCall},
@@ -32,6 +33,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) journal: &'a dyn Journal,
     pub(crate) workbench: &'a dyn Workbench,
+    pub(crate) cache: &'a Cache,
 }
 
 pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut CallLog) -> Executed {
@@ -45,7 +47,7 @@ pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut Cal
                 bench.commit(&turn, Done { output, changes: Some(changes), isolation }, &approval, log).await
             }
         },
-        Evidence::Plain { preview: _ } => bench.run(&call, effect, log).await,
+        Evidence::Plain { preview: _ } => bench.run(&call, effect, &approval, log).await,
     };
     Executed { approval, result }
 }
@@ -78,13 +80,14 @@ impl Bench<'_> {
         Ok(done)
     }
 
-    async fn run(&self, call: &ResolvedCall, effect: Effect, log: &mut CallLog) -> Result<Done, ToolError> {
+    async fn run(
+        &self,
+        call: &ResolvedCall,
+        effect: Effect,
+        approval: &Approval,
+        log: &mut CallLog,
+    ) -> Result<Done, ToolError> {
         let acts = effect != Effect::Read;
-        if acts {
-            self.about_to_act(log).await?;
-        } else {
-            started(log);
-        }
         let work = Work {
             request: &call.request,
             limit: work_limit(self.limits, call),
@@ -93,14 +96,40 @@ impl Bench<'_> {
             // What only reads is, to everybody else, still being looked at: it can be stopped and leaves nothing.
             state: if acts { CallState::Executing } else { CallState::Preparing },
         };
-        let output = work
-            .run(log, |ctx| {
-                let (tool, input) = (&call.tool, &call.request.input);
-                async move { tool.tool().run(&ctx, input).await }
-            })
-            .await
-            .map_err(|error| if acts { unknown_if_cut_short(error) } else { error })?;
-        Ok(Done { output: conforming(call, output)?, changes: None, isolation: Isolation::None })
+        let output = if acts {
+            self.about_to_act(log).await?;
+            attempt(&work, call, log).await.map_err(unknown_if_cut_short)?
+        } else if may_be_remembered(&call.request, approval) {
+            self.read_or_remember(&work, call, log).await?
+        } else {
+            started(log);
+            attempt(&work, call, log).await?
+        };
+        Ok(Done { output, changes: None, isolation: Isolation::None })
+    }
+
+    /// An answer that is kept and still holds, or a new one, which is kept if its stamp was the same before and after.
+    async fn read_or_remember(
+        &self,
+        work: &Work<'_>,
+        call: &ResolvedCall,
+        log: &mut CallLog,
+    ) -> Result<ToolOutput, ToolError> {
+        let Some(before) = stamp(work, call, log).await? else {
+            started(log);
+            return attempt(work, call, log).await;
+        };
+        let key = Key::of(&call.request, call.tool.spec());
+        if let Some(output) = self.cache.find(&key, &before) {
+            log.cached = true;
+            return Ok(output);
+        }
+        started(log);
+        let output = attempt(work, call, log).await?;
+        if stamp(work, call, log).await.is_ok_and(|after| after.as_ref() == Some(&before)) {
+            self.cache.keep(key, before, &output);
+        }
+        Ok(output)
     }
 
     /// Invariant: the journal is durable before a call acts on anything but its own throw-away copy.
@@ -114,6 +143,26 @@ impl Bench<'_> {
 fn started(log: &mut CallLog) {
     log.attempts += 1;
     log.note(CallEvent::Started { attempt: log.attempts });
+}
+
+/// Only what anybody in the caller's place would be given without asking.
+fn may_be_remembered(request: &CallRequest, approval: &Approval) -> bool {
+    let unasked = match approval.by {
+        ApprovedBy::Auto | ApprovedBy::Config => approval.grant.is_none(),
+        ApprovedBy::User => false,
+    };
+    unasked && !request.fresh
+}
+
+async fn stamp(work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Result<Option<Stamp>, ToolError> {
+    let (tool, input) = (&call.tool, &call.request.input);
+    work.run(log, |ctx| async move { Ok(tool.tool().stamp(&ctx, input).await) }).await
+}
+
+async fn attempt(work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Result<ToolOutput, ToolError> {
+    let (tool, input) = (&call.tool, &call.request.input);
+    let output = work.run(log, |ctx| async move { tool.tool().run(&ctx, input).await }).await?;
+    conforming(call, output)
 }
 
 /// What acted on the outside world and was cut short may have happened.

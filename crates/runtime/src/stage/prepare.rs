@@ -1,12 +1,10 @@
 //! Everything that can be done without leaving a trace, so that the decision is made on evidence.
 
-use std::time::Duration;
-
 use crate::{
     CallEvent, CallState, Effect, Evidence, Journal, Limits, Prepared, Question, ToolError,
     log::CallLog,
     stage::{resolve::ResolvedCall, validate::ValidCall},
-    work::Work,
+    work::{Limit, Work},
 };
 
 /// What the call does is known as far as it can be. Only this file makes one.
@@ -75,6 +73,6 @@ pub(crate) fn prepared_before(call: ValidCall, question: Question, log: &mut Cal
 }
 
 /// The caller's limit or the tool's own, and never more than the house allows.
-pub(crate) fn work_limit(limits: &Limits, call: &ResolvedCall) -> Duration {
-    call.request.timeout.unwrap_or(call.tool.spec().timeout).min(limits.longest_work)
+pub(crate) fn work_limit(limits: &Limits, call: &ResolvedCall) -> Limit {
+    Limit::from_now(call.request.timeout.unwrap_or(call.tool.spec().timeout).min(limits.longest_work))
 }

@@ -63,6 +63,7 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
     let no_end = End::Error { error: ToolError::new(ErrorCode::Internal, "the call has no end") };
     let mut outcome = Outcome::ended(log.call.clone(), log.tool.clone(), log.started_at, no_end);
     outcome.attempts = log.attempts;
+    outcome.cached = log.cached;
     outcome.execution_time_ms = log.worked.as_millis().try_into().unwrap_or(u64::MAX);
     let mut whole = None;
     match ending {

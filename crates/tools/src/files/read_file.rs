@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::Read, num::NonZeroU64, sync::Arc};
 
-use haft_runtime::{ErrorCode, Image, ToolCtx, ToolError};
+use haft_runtime::{ErrorCode, Image, Stamp, ToolCtx, ToolError};
 use haft_sandbox::{OpenFile, Place, Root};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,17 @@ impl Reads for ReadFile {
 
     const NAME: &'static str = "read_file";
     const CATEGORY: &'static str = "filesystem";
+
+    async fn stamp(&self, ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
+        let path = input.path.clone();
+        let looking = self.0.look(ctx, move |root, _| {
+            let place = root.place(&path).trying("read")?;
+            root.settled_stamp(&place).trying("read")
+        });
+        // What cannot be looked at is told by `read`.
+        let stamp = looking.await.ok().flatten()?;
+        serde_json::to_string(&stamp).ok().map(Stamp)
+    }
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
         self.0.look(ctx, move |root, stop| read(root, &input, stop)).await
