@@ -1,5 +1,7 @@
 //! The one error shape that reaches callers, and every code it can carry.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -156,6 +158,11 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
+/// The detail that says that nothing was done or sent.
+const NOTHING_DONE: &str = "nothingDone";
+/// The detail that says when to come back.
+const RETRY_AFTER: &str = "retryAfterMs";
+
 /// What a caller learns about a call that did not succeed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolError {
@@ -192,6 +199,26 @@ impl ToolError {
     pub fn with(mut self, key: &str, fact: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), fact.into());
         self
+    }
+
+    /// The same error of a call that provably did nothing and sent nothing, so that it may be tried again.
+    #[must_use]
+    pub fn having_done_nothing(self) -> Self {
+        self.with(NOTHING_DONE, true)
+    }
+
+    /// The same error from somebody who said when to come back.
+    #[must_use]
+    pub fn to_be_tried_after(self, delay: Duration) -> Self {
+        self.with(RETRY_AFTER, u64::try_from(delay.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn nothing_done(&self) -> bool {
+        self.details.get(NOTHING_DONE) == Some(&Value::Bool(true))
+    }
+
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.details.get(RETRY_AFTER).and_then(Value::as_u64).map(Duration::from_millis)
     }
 }
 

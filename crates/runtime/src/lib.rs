@@ -20,6 +20,7 @@ mod pipeline;
 mod policy;
 mod registry;
 mod resume;
+mod retry;
 mod schema;
 mod shorten;
 mod stage;

@@ -48,6 +48,9 @@ pub struct ToolSpec {
     pub timeout: Duration,
     /// When a person is asked.
     pub asks: Asks,
+    /// Whether acting twice is the same as acting once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub idempotent: bool,
 }
 
 impl ToolSpec {
@@ -127,6 +130,8 @@ pub trait Tool: Send + Sync + 'static {
     const TIMEOUT: Duration = Duration::from_secs(30);
     /// When a person is asked, beside what a call does.
     const ASKS: Asks = Asks::ByEffect;
+    /// Whether acting twice is the same as acting once, so that it may be tried again.
+    const IDEMPOTENT: bool = false;
 
     /// Names that it had before, each with the last day on which it is understood.
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
@@ -220,6 +225,7 @@ pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
         parameter_aliases: T::PARAMETER_ALIASES.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect(),
         timeout: T::TIMEOUT,
         asks: T::ASKS,
+        idempotent: T::IDEMPOTENT,
     };
     Arc::new(Typed { spec, tool })
 }

@@ -123,6 +123,7 @@ fn of_changes(doing: &str, refused: &ChangesError) -> ToolError {
         ChangesError::Stopped => all(ErrorCode::Cancelled, "the call was stopped; nothing was changed"),
         ChangesError::Busy => {
             all(ErrorCode::Busy, "other changes are being committed to this workspace; try again in a moment")
+                .having_done_nothing()
         }
         ChangesError::Corrupt { what } => all(ErrorCode::Internal, &format!("what was kept cannot be read ({what})")),
         ChangesError::Io { what, source } => all(ErrorCode::ExecutionError, &format!("could not {what} ({source})")),

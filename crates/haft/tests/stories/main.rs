@@ -5,6 +5,7 @@ mod aliases;
 mod answers;
 mod cache;
 mod limits;
+mod retry;
 mod stage;
 mod tenants;
 mod turns;

@@ -24,6 +24,7 @@ pub(crate) fn spec(asks: Asks) -> ToolSpec {
         parameter_aliases: vec![],
         timeout: std::time::Duration::from_secs(30),
         asks,
+        idempotent: false,
     }
 }
 

@@ -1,10 +1,13 @@
 //! Commit what was staged, or run what could only be described.
 
+use tokio::time::Instant;
+
 use crate::{
     ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, Effect, Entry, ErrorCode, Evidence, Isolation, Journal,
     Limits, Stamp, ToolError, ToolOutput, Turn, Workbench,
     cache::{Cache, Key},
     log::CallLog,
+    retry::{self, Twice},
     stage::{
         approve::{Approval, ApprovedCall},
         prepare::work_limit,
@@ -97,13 +100,12 @@ impl Bench<'_> {
             state: if acts { CallState::Executing } else { CallState::Preparing },
         };
         let output = if acts {
-            self.about_to_act(log).await?;
-            attempt(&work, call, log).await.map_err(unknown_if_cut_short)?
+            self.act(&work, call, log).await?
         } else if may_be_remembered(&call.request, approval) {
             self.read_or_remember(&work, call, log).await?
         } else {
             started(log);
-            attempt(&work, call, log).await?
+            attempts(&work, call, Twice::Harmless, log).await?
         };
         Ok(Done { output, changes: None, isolation: Isolation::None })
     }
@@ -117,7 +119,7 @@ impl Bench<'_> {
     ) -> Result<ToolOutput, ToolError> {
         let Some(before) = stamp(work, call, log).await? else {
             started(log);
-            return attempt(work, call, log).await;
+            return attempts(work, call, Twice::Harmless, log).await;
         };
         let key = Key::of(&call.request, call.tool.spec());
         if let Some(output) = self.cache.find(&key, &before) {
@@ -125,7 +127,7 @@ impl Bench<'_> {
             return Ok(output);
         }
         started(log);
-        let output = attempt(work, call, log).await?;
+        let output = attempts(work, call, Twice::Harmless, log).await?;
         if stamp(work, call, log).await.is_ok_and(|after| after.as_ref() == Some(&before)) {
             self.cache.keep(key, before, &output);
         }
@@ -133,10 +135,37 @@ impl Bench<'_> {
     }
 
     /// Invariant: the journal is durable before a call acts on anything but its own throw-away copy.
-    async fn about_to_act(&self, log: &mut CallLog) -> Result<(), ToolError> {
+    async fn act(&self, work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Result<ToolOutput, ToolError> {
         started(log);
         let entry = log.entry(CallState::Executing);
-        self.journal.record(&log.scope, entry).await
+        self.journal.record(&log.scope, entry).await?;
+        let twice = if call.tool.spec().idempotent { Twice::Harmless } else { Twice::Harmful };
+        attempts(work, call, twice, log).await.map_err(|error| told_of_an_act(error, twice, log.attempts))
+    }
+}
+
+/// Tries until it works, it would do harm, or the time that the whole call has would be over. The first attempt is
+/// already in the log.
+async fn attempts(
+    work: &Work<'_>,
+    call: &ResolvedCall,
+    twice: Twice,
+    log: &mut CallLog,
+) -> Result<ToolOutput, ToolError> {
+    loop {
+        let error = match attempt(work, call, log).await {
+            Ok(output) => return Ok(output),
+            Err(error) => error,
+        };
+        let delay = retry::delay(&log.call, &error, log.attempts, twice);
+        let Some(delay) = delay.filter(|delay| Instant::now() + *delay < work.limit.until) else { return Err(error) };
+        let message = format!("{error}; trying again in {} ms", delay.as_millis());
+        log.note(CallEvent::Progress { progress: None, message });
+        // Waiting is work like any other, but for the silence: it can be stopped and counts as time.
+        let waiting = Work { idle: None, ..*work };
+        let waited = waiting.run(log, |_| async move { Ok(tokio::time::sleep(delay).await) }).await;
+        waited.map_err(|stopped| if error.nothing_done() { stopped.having_done_nothing() } else { stopped })?;
+        started(log);
     }
 }
 
@@ -165,12 +194,15 @@ async fn attempt(work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Res
     conforming(call, output)
 }
 
-/// What acted on the outside world and was cut short may have happened.
-fn unknown_if_cut_short(error: ToolError) -> ToolError {
-    if !matches!(error.code, ErrorCode::Timeout | ErrorCode::Cancelled) {
+/// What acted on the outside world and was cut short, or failed by passing trouble on the way, may have happened.
+fn told_of_an_act(error: ToolError, twice: Twice, attempts: u32) -> ToolError {
+    let cut_short = matches!(error.code, ErrorCode::Timeout | ErrorCode::Cancelled);
+    let may_have_happened = cut_short || (error.recoverable && twice == Twice::Harmful);
+    if !may_have_happened || error.nothing_done() {
         return error;
     }
-    let message = format!("{}; it may or may not have happened, and was not tried again", error.message);
+    let again = if attempts > 1 { "" } else { ", and was not tried again" };
+    let message = format!("{}; it may or may not have happened{again}", error.message);
     ToolError { details: error.details, ..ToolError::new(ErrorCode::OutcomeUnknown, message) }
 }
 

@@ -57,7 +57,7 @@ impl Tool for DiscardCall {
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Answer, ToolError> {
-        let discarded = self.staged(ctx, &input).await?;
+        let discarded = self.staged(ctx, &input).await.map_err(ToolError::having_done_nothing)?;
         self.0.workbench.discard(&input.call_id).await?;
         Ok(Answer { discarded })
     }
