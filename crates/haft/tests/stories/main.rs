@@ -3,6 +3,7 @@
 
 mod aliases;
 mod answers;
+mod batch;
 mod cache;
 mod limits;
 mod retry;
