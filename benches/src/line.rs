@@ -60,6 +60,8 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     let by_hand = files_by_hand(&std::env::temp_dir())?;
     let shared = Path::new("/dev/shm");
     let memory = if shared.is_dir() { Some((edits(shared).await?, files_by_hand(shared)?)) } else { None };
+    let hundred = hundred_at_once().await?;
+    let (anew, again) = reads_anew_and_again().await?;
     let wake = median(round_trips()?);
     let mut table = vec![
         Measured::new(
@@ -83,6 +85,18 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
             memory < Duration::from_micros(250),
         ));
     }
+    table.push(Measured::new(
+        "100 empty reads at once",
+        format!("p50 {hundred:.1?}"),
+        "< 200 ms",
+        hundred < Duration::from_millis(200),
+    ));
+    table.push(Measured::new(
+        "read_file of 2000 lines, answered again",
+        format!("p50 {again:.0?} (read anew {anew:.0?})"),
+        "less than anew",
+        again < anew,
+    ));
     table.push(Measured::new("waking a thread and back, by itself", format!("p50 {wake:.0?}"), "", true));
     Ok(table)
 }
@@ -107,6 +121,46 @@ async fn empty_reads() -> Result<Duration> {
         taken
     });
     Ok(median(taken.await??))
+}
+
+/// A hundred callers at the same time, each with a call of its own.
+async fn hundred_at_once() -> Result<Duration> {
+    let folder = tempfile::tempdir()?;
+    let house = house_in(folder.path()).await?;
+    house.registry.register(typed(Nothing))?;
+    let mut taken = Vec::new();
+    for _ in 0..20 {
+        let begin = Instant::now();
+        let calls: Vec<_> = (0..100)
+            .map(|_| CallRequest::new(house.caller.clone(), "nothing", json!({})))
+            .map(|call| tokio::spawn(house.pipeline.call(call)))
+            .collect();
+        for call in calls {
+            let outcome = call.await?;
+            ensure!(matches!(outcome.end, End::Success { .. }), "{outcome:?}");
+        }
+        taken.push(begin.elapsed());
+    }
+    house.close().await?;
+    Ok(median(taken))
+}
+
+/// The same file read with and without the cache.
+async fn reads_anew_and_again() -> Result<(Duration, Duration)> {
+    let folder = tempfile::tempdir()?;
+    let house = house_in(folder.path()).await?;
+    fs::write(folder.path().join("work/long.txt"), "some text that fills a line\n".repeat(2000))?;
+    let (mut anew, mut again) = (Vec::new(), Vec::new());
+    for lap in 0..LAPS {
+        let mut call = CallRequest::new(house.caller.clone(), "read_file", json!({"path": "long.txt"}));
+        call.fresh = lap % 2 == 0;
+        let begin = Instant::now();
+        let outcome = house.pipeline.call(call).await;
+        ensure!(matches!(outcome.end, End::Success { .. }), "{outcome:?}");
+        if outcome.cached { again.push(begin.elapsed()) } else { anew.push(begin.elapsed()) }
+    }
+    house.close().await?;
+    Ok((median(anew), median(again)))
 }
 
 async fn edits(place: &Path) -> Result<Duration> {

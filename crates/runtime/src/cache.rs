@@ -99,17 +99,18 @@ impl Cache {
     }
 
     /// Keeps an answer, and makes room for it.
-    pub(crate) fn keep(&self, key: Key, stamp: Stamp, output: &ToolOutput) {
-        let bytes = size(output) + key.input.len();
+    pub(crate) fn keep(&self, key: &Key, stamp: Stamp, output: &ToolOutput) {
+        // The key lies in both maps.
+        let bytes = size(output) + 2 * key.input.len();
         if bytes > MOST_BYTES / 8 {
             return;
         }
         let mut kept = self.lock();
-        kept.forget(&key);
+        kept.forget(key);
         kept.bytes += bytes;
         let answer = Answer { stamp, output: output.clone(), since: Instant::now(), used: 0, bytes };
         kept.answers.insert(key.clone(), answer);
-        kept.use_now(&key);
+        kept.use_now(key);
         while kept.bytes > MOST_BYTES || kept.answers.len() > MOST_ENTRIES {
             let Some(oldest) = kept.uses.first_key_value().map(|(_, key)| key.clone()) else { return };
             kept.forget(&oldest);

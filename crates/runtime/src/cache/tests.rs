@@ -49,14 +49,14 @@ fn a_key_is_what_the_input_means() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_holds_as_long_as_its_stamp_and_a_minute_at_the_most() {
     let cache = Cache::default();
-    cache.keep(key("a"), stamp("1"), &output("one"));
+    cache.keep(&key("a"), stamp("1"), &output("one"));
     assert_eq!(cache.find(&key("a"), &stamp("1")), Some(output("one")));
     assert_eq!(cache.find(&key("b"), &stamp("1")), None);
     tokio::time::advance(Duration::from_secs(59)).await;
     assert!(cache.find(&key("a"), &stamp("1")).is_some());
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(cache.find(&key("a"), &stamp("1")), None, "being used does not make it last");
-    cache.keep(key("a"), stamp("1"), &output("one"));
+    cache.keep(&key("a"), stamp("1"), &output("one"));
     assert_eq!(cache.find(&key("a"), &stamp("2")), None);
     assert_eq!(cache.find(&key("a"), &stamp("1")), None, "what was changed once is forgotten");
 }
@@ -65,10 +65,10 @@ async fn an_answer_holds_as_long_as_its_stamp_and_a_minute_at_the_most() {
 fn the_least_recently_used_goes_first() {
     let cache = Cache::default();
     for at in 0..MOST_ENTRIES {
-        cache.keep(key(&at.to_string()), stamp("1"), &output("x"));
+        cache.keep(&key(&at.to_string()), stamp("1"), &output("x"));
     }
     assert!(cache.find(&key("0"), &stamp("1")).is_some());
-    cache.keep(key("one more"), stamp("1"), &output("x"));
+    cache.keep(&key("one more"), stamp("1"), &output("x"));
     assert!(cache.find(&key("0"), &stamp("1")).is_some(), "it was just used");
     assert!(cache.find(&key("1"), &stamp("1")).is_none());
     assert!(cache.find(&key("one more"), &stamp("1")).is_some());
@@ -79,14 +79,14 @@ fn it_never_holds_more_than_it_may() {
     let cache = Cache::default();
     let large = output("x".repeat(MOST_BYTES / 10));
     for at in 0..50 {
-        cache.keep(key(&at.to_string()), stamp("1"), &large);
+        cache.keep(&key(&at.to_string()), stamp("1"), &large);
         let kept = cache.lock();
         let really: usize = kept.answers.values().map(|answer| answer.output.content.len()).sum();
         assert!(kept.bytes <= MOST_BYTES && really <= kept.bytes);
         assert_eq!(kept.answers.len(), kept.uses.len());
     }
     assert!(cache.find(&key("49"), &stamp("1")).is_some());
-    cache.keep(key("huge"), stamp("1"), &output("x".repeat(MOST_BYTES / 8 + 1)));
+    cache.keep(&key("huge"), stamp("1"), &output("x".repeat(MOST_BYTES / 8 + 1)));
     assert!(cache.find(&key("huge"), &stamp("1")).is_none(), "one answer does not push out all others");
     assert!(cache.find(&key("49"), &stamp("1")).is_some());
 }

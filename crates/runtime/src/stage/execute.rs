@@ -1,5 +1,6 @@
 //! Commit what was staged, or run what could only be described.
 
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use crate::{
@@ -129,7 +130,7 @@ impl Bench<'_> {
         started(log);
         let output = attempts(work, call, Twice::Harmless, log).await?;
         if stamp(work, call, log).await.is_ok_and(|after| after.as_ref() == Some(&before)) {
-            self.cache.keep(key, before, &output);
+            self.cache.keep(&key, before, &output);
         }
         Ok(output)
     }
@@ -163,7 +164,7 @@ async fn attempts(
         log.note(CallEvent::Progress { progress: None, message });
         // Waiting is work like any other, but for the silence: it can be stopped and counts as time.
         let waiting = Work { idle: None, ..*work };
-        let waited = waiting.run(log, |_| async move { Ok(tokio::time::sleep(delay).await) }).await;
+        let waited = waiting.run(log, |_| tokio::time::sleep(delay).map(Ok)).await;
         waited.map_err(|stopped| if error.nothing_done() { stopped.having_done_nothing() } else { stopped })?;
         started(log);
     }
