@@ -3,9 +3,8 @@
 
 mod support;
 
-use haft_runtime::{Bounds, Grant, Questions, Scope};
+use haft_runtime::{Bounds, Grant, Questions, Scope, WrittenBounds};
 use haft_store::{Store, Sync};
-use jiff::Timestamp;
 use serde_json::json;
 use support::{ALL, Fixture, Gate, events, text};
 
@@ -100,20 +99,12 @@ async fn the_last_uses_of_a_grant_are_spent_once_each() {
 /// Remembers a yes for the folder `granted`, as often as that.
 async fn remember(fixture: &Fixture, uses: u32) -> String {
     let store = Store::open(&fixture.data, Sync::Normal).await.unwrap();
-    let grant = Grant {
-        id: format!("gr_{:032x}", 7),
-        tool: "write_file".to_owned(),
-        bounds: Bounds { paths: Some(vec!["granted/**".to_owned()]), ..Bounds::default() },
-        caller: None,
-        until: None,
-        uses_left: Some(uses),
-        used: 0,
-        created_at: Timestamp::now(),
-    };
+    let bounds = WrittenBounds { paths: Some(vec!["granted/**".to_owned()]), ..WrittenBounds::default() };
+    let grant = Grant { uses_left: Some(uses), ..Grant::new("write_file", Bounds::try_from(bounds).unwrap()) };
     let scope = Scope::local(fixture.workspace.to_string_lossy());
     Questions::remember(&store, &scope, &grant).await.unwrap();
     store.close().await.unwrap();
-    grant.id
+    grant.id.to_string()
 }
 
 #[test]

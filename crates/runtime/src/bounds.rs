@@ -1,15 +1,23 @@
 //! What a grant or a rule covers: which paths, kinds, counts and sizes of change, and which inputs.
 
-use globset::{GlobBuilder, GlobMatcher};
+mod miss;
+mod paths;
+
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Change, ChangeKind, ChangeList};
+pub use miss::{Miss, Missed, Seen};
+use paths::Paths;
+pub(crate) use paths::escaped;
 
-/// Limits on what a call does. A bound that is absent limits nothing.
+use crate::{Change, ChangeKind};
+
+/// Bounds as they are written in settings, flags and JSON. A bound that is absent limits nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bounds {
+pub struct WrittenBounds {
     /// Globs; every changed path must match one. `*` stays within a folder, `**` does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
@@ -25,90 +33,133 @@ pub struct Bounds {
     /// Whether executable files may be made or changed; `false` when absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub executables: bool,
+    /// The hosts that may be reached. What is staged reached none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
     /// The one input that is covered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
 }
 
-/// Which bound a call did not keep, and how.
+/// Bounds that were checked, with their globs compiled. Made once, asked at every decision.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "WrittenBounds", into = "WrittenBounds")]
+pub struct Bounds {
+    written: WrittenBounds,
+    paths: Option<Paths>,
+}
+
+/// Why bounds cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Miss(pub String);
+pub struct BoundsError(String);
+
+impl fmt::Display for BoundsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BoundsError {}
+
+impl TryFrom<WrittenBounds> for Bounds {
+    type Error = BoundsError;
+
+    fn try_from(written: WrittenBounds) -> Result<Self, BoundsError> {
+        let empty = |name: &str| {
+            let sentence = format!("`{name}` is empty, so that nothing is covered; leave it out to limit nothing");
+            Err(BoundsError(sentence))
+        };
+        if written.kinds.as_ref().is_some_and(Vec::is_empty) {
+            return empty("kinds");
+        }
+        if written.hosts.as_ref().is_some_and(|hosts| hosts.iter().all(String::is_empty)) {
+            return empty("hosts");
+        }
+        if written.max_files == Some(0) {
+            return Err(BoundsError("`max_files` must be at least 1: what changes nothing is not asked for".into()));
+        }
+        let paths = match &written.paths {
+            Some(globs) if globs.is_empty() => return empty("paths"),
+            Some(globs) => Some(Paths::new(globs)?),
+            None => None,
+        };
+        Ok(Self { written, paths })
+    }
+}
+
+impl From<Bounds> for WrittenBounds {
+    fn from(bounds: Bounds) -> Self {
+        bounds.written
+    }
+}
+
+impl PartialEq for Bounds {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
 
 impl Bounds {
-    /// Whether a staged call lies within. The error says which bound failed first.
-    pub fn contain_changes(&self, input: &Value, changes: &ChangeList) -> Result<(), Miss> {
-        self.contain_input(input)?;
+    /// The bounds as they were written.
+    pub fn written(&self) -> &WrittenBounds {
+        &self.written
+    }
+
+    /// Whether they limit nothing.
+    pub fn are_unlimited(&self) -> bool {
+        self.written == WrittenBounds::default()
+    }
+
+    /// Whether all that a call does lies within. What could not be staged is contained by its exact input only.
+    pub fn contain<'a>(&self, seen: &Seen<'a>) -> Result<(), Missed<'a>> {
+        let input = match &self.written.input {
+            Some(only) => (only != seen.input).then_some(Miss::Input),
+            None => seen.changes.is_none().then_some(Miss::Unseen),
+        };
+        let Some(changes) = seen.changes else { return Missed::from_all([input]) };
         let list = &changes.0;
-        if let Some(most) = self.max_files
-            && list.len() > most
-        {
-            return Err(Miss(format!("max_files = {most}, but {} paths change", list.len())));
-        }
-        if let Some(most) = self.max_bytes
-            && changes.bytes() > most
-        {
-            return Err(Miss(format!("max_bytes = {most}, but {} bytes are written", changes.bytes())));
-        }
-        let globs = self.paths.as_deref().map(compiled).transpose()?;
-        list.iter().try_for_each(|change| self.contain_change(change, globs.as_deref()))
-    }
-
-    /// Whether a call that could not be staged lies within: only a bound to its exact input can say so.
-    pub fn contain_unstaged(&self, input: &Value) -> Result<(), Miss> {
-        if self.input.is_none() {
-            return Err(Miss(
-                "its effect could not be seen before, so only a grant for this very input covers it".into(),
-            ));
-        }
-        self.contain_input(input)
-    }
-
-    fn contain_input(&self, input: &Value) -> Result<(), Miss> {
-        match &self.input {
-            Some(only) if only != input => Err(Miss("input: it covers another input".into())),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    fn contain_change(&self, change: &Change, globs: Option<&[GlobMatcher]>) -> Result<(), Miss> {
-        let path = &change.path;
-        if let Some(kinds) = &self.kinds
-            && !kinds.contains(&change.kind)
-        {
-            return Err(Miss(format!("kinds: `{path}` would be {}", kind_word(change.kind))));
-        }
-        if change.executable && !self.executables {
-            return Err(Miss(format!("executables: `{path}` is executable")));
-        }
-        if let Some(globs) = globs
-            && !globs.iter().any(|glob| glob.is_match(path))
-        {
-            return Err(Miss(format!("paths: `{path}` lies outside them")));
-        }
+        let too = |over: bool, miss: Miss<'a>| over.then_some(miss);
+        let files = self.written.max_files.and_then(|most| {
+            let found = list.len();
+            too(found > most, Miss::Files { most, found })
+        });
+        let bytes = self.written.max_bytes.and_then(|most| {
+            let found = seen.bytes;
+            too(found > most, Miss::Bytes { most, found })
+        });
+        let kind = self.written.kinds.as_ref().and_then(|kinds| {
+            let other = list.iter().find(|change| !kinds.contains(&change.kind))?;
+            Some(Miss::Kind { path: &other.path, kind: other.kind })
+        });
+        let executable = list.iter().find(|change| change.executable && !self.written.executables);
+        let executable = executable.map(|change| Miss::Executable { path: &change.path });
+        let outside = self.paths.as_ref().and_then(|paths| {
+            let mut touched = list.iter().flat_map(touched);
+            touched.find(|path| !paths.hold(path)).map(|path| Miss::Outside { path })
+        });
         // A flagged change is never contained unless the bounds name that very path.
-        let named = self.paths.as_ref().is_some_and(|paths| paths.contains(path));
-        if !change.flags.is_empty() && !named {
-            return Err(Miss(format!("`{path}` is flagged and not named by its very path")));
-        }
-        Ok(())
+        let flagged = list.iter().find(|change| !change.flags.is_empty() && !self.name(change));
+        let flagged = flagged.map(|change| Miss::Flagged { path: &change.path });
+        Missed::from_all([input, files, bytes, kind, executable, outside, flagged])
+    }
+
+    /// Whether one change is of the sort that these bounds are about, for rules that ask or deny.
+    pub fn touch(&self, change: &Change) -> bool {
+        let kind = self.written.kinds.as_ref().is_none_or(|kinds| kinds.contains(&change.kind));
+        let path = self.paths.as_ref().is_none_or(|paths| touched(change).any(|path| paths.hold(path)));
+        // No change of a file reaches a host.
+        kind && path && (change.executable || !self.written.executables) && self.written.hosts.is_none()
+    }
+
+    fn name(&self, change: &Change) -> bool {
+        self.paths.as_ref().is_some_and(|paths| touched(change).all(|path| paths.name(path)))
     }
 }
 
-fn compiled(globs: &[String]) -> Result<Vec<GlobMatcher>, Miss> {
-    let compile = |glob: &String| {
-        let built = GlobBuilder::new(glob).literal_separator(true).build();
-        built.map(|glob| glob.compile_matcher()).map_err(|err| Miss(format!("paths: {err}")))
-    };
-    globs.iter().map(compile).collect()
+/// The paths of a change; a rename has two.
+pub(crate) fn touched(change: &Change) -> impl Iterator<Item = &str> {
+    std::iter::once(change.path.as_str()).chain(change.from.as_deref())
 }
 
-fn kind_word(kind: ChangeKind) -> &'static str {
-    match kind {
-        ChangeKind::Created => "created",
-        ChangeKind::Changed => "changed",
-        ChangeKind::Deleted => "deleted",
-        ChangeKind::Mode => "given another mode",
-        ChangeKind::Link => "linked",
-        ChangeKind::Renamed => "renamed",
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AutoApprove, Bounds, CallEvent, CallId, CalledAs, Caller, ChangeList, Direction, Effect, Isolation, Outcome,
+    AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Direction, Effect, Grant, GrantId, Isolation, Outcome,
     RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
 };
 
@@ -133,6 +133,11 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         paths: Option<Vec<String>>,
     },
+    /// Yes, and a yes to what is like it. The answer and the grant are one transaction.
+    Always {
+        /// What is remembered.
+        grant: Box<Grant>,
+    },
     /// Not this, but the same tool with another input.
     Edit {
         /// The other input.
@@ -162,32 +167,6 @@ pub enum AnswerReceipt {
     TooLate(Answered),
     /// The call waits for nothing.
     NoQuestion,
-}
-
-/// A remembered yes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Grant {
-    /// `gr_` and a UUIDv7.
-    pub id: String,
-    /// For which tool.
-    pub tool: String,
-    /// What it covers.
-    pub bounds: Bounds,
-    /// For which caller; `None` means any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caller: Option<String>,
-    /// Until when.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<Timestamp>,
-    /// How often it may still be used; `None` means without limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uses_left: Option<u32>,
-    /// How often it has been used.
-    #[serde(default)]
-    pub used: u32,
-    /// When it was given.
-    pub created_at: Timestamp,
 }
 
 /// Questions put to people, their answers, and the answers that are remembered.
@@ -239,7 +218,7 @@ pub trait Questions: Send + Sync {
     fn grants<'a>(&'a self, scope: &'a Scope, tool: &'a str) -> BoxFuture<'a, Result<Vec<Grant>, ToolError>>;
 
     /// Spends one use. `false` means that it ran out or expired meanwhile.
-    fn spend<'a>(&'a self, scope: &'a Scope, grant: &'a str) -> BoxFuture<'a, Result<bool, ToolError>>;
+    fn spend<'a>(&'a self, scope: &'a Scope, grant: &'a GrantId) -> BoxFuture<'a, Result<bool, ToolError>>;
 
     /// Remembers a yes.
     fn remember<'a>(&'a self, scope: &'a Scope, grant: &'a Grant) -> BoxFuture<'a, Result<(), ToolError>>;

@@ -1,6 +1,7 @@
 //! What a tool is, and the life of one call.
 
 mod alias;
+mod always;
 mod batch;
 mod bounds;
 mod cache;
@@ -12,6 +13,7 @@ mod effect;
 mod error;
 mod event;
 mod export;
+mod grant;
 mod issues;
 mod log;
 mod nearest;
@@ -19,6 +21,7 @@ mod outcome;
 mod pipeline;
 mod policy;
 mod registry;
+mod replay;
 mod resume;
 mod retry;
 mod schema;
@@ -30,24 +33,27 @@ mod unfinished;
 mod work;
 
 pub use alias::{CalledAs, DeprecatedAlias};
+pub use always::{Breadth, Offer, Withheld};
 pub use batch::Wish;
-pub use bounds::{Bounds, Miss};
+pub use bounds::{Bounds, BoundsError, Miss, Missed, Seen, WrittenBounds};
 pub use call::{AutoApprove, CallId, CallRequest, Listener};
 pub use caller::{Caller, Scope, Source, TenantId};
 pub use changes::{Change, ChangeKind, ChangeList, ChangeState, Direction, Flag, Turn};
 pub use doors::{
-    Answer, AnswerReceipt, Answered, CallRecord, CallState, Catalog, Delivery, Entry, Evidence, Grant, Guard, Journal,
+    Answer, AnswerReceipt, Answered, CallRecord, CallState, Catalog, Delivery, Entry, Evidence, Guard, Journal,
     Opening, Question, QuestionAndAnswer, Questions, Recovered, Workbench,
 };
 pub use effect::{Effect, Isolation};
 pub use error::{Category, ErrorCode, ToolError};
 pub use event::{CallEvent, Stream};
 pub use export::{annotations, to_anthropic, to_mcp, to_openai};
+pub use grant::{Grant, GrantId, Standing};
 pub use nearest::nearest;
 pub use outcome::{ApprovedBy, End, Image, Outcome, Pending, ToolOutput};
 pub use pipeline::{Doors, Pipeline};
-pub use policy::{Policy, Rule, Verdict};
+pub use policy::{Case, Decision, Policy, Rule, Step, Verdict, decide, explain};
 pub use registry::{RegisteredTool, Registry, RegistryError};
+pub use replay::{Past, Replay, Unjudged, Was};
 pub use resume::Reply;
 pub use schema::faults_of_input;
 pub use tool::{AnyTool, Asks, Output, Prepared, Stamp, Tool, ToolCtx, ToolSpec, typed};

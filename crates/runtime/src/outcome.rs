@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{CallId, ChangeList, Isolation, ToolError};
+use crate::{CallId, ChangeList, GrantId, Isolation, ToolError};
 
 /// How a call ended, or where it stands while it waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct Outcome {
     pub approved_by: Option<ApprovedBy>,
     /// The grant that said yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grant: Option<String>,
+    pub grant: Option<GrantId>,
     /// The rung of the processes that the call really started.
     pub isolation: Isolation,
     /// How often the work was tried.

@@ -67,6 +67,11 @@ impl Pipeline {
         Unfinished::new(self.clone().line(request), cancel, self.orphans.clone())
     }
 
+    /// What is decided by.
+    pub fn policy(&self) -> &Policy {
+        &self.doors.policy
+    }
+
     /// Waits for the calls whose caller went away.
     pub async fn finish(&self) {
         self.orphans.close();

@@ -1,10 +1,18 @@
 //! May this call go on without asking: one pure function of what it did, the mode, the rules and the grants.
 
+mod rule;
+mod trace;
+
+use jiff::Timestamp;
 use serde_json::Value;
 
+pub use rule::{Rule, Verdict};
+pub use trace::Step;
+use trace::{Looked, Trace};
+
 use crate::{
-    ApprovedBy, Asks, AutoApprove, Bounds, ChangeList, Effect, ErrorCode, Evidence, Grant, Isolation, Miss, ToolError,
-    ToolSpec,
+    ApprovedBy, Asks, AutoApprove, ChangeList, Effect, ErrorCode, Evidence, Grant, GrantId, Isolation, Missed, Seen,
+    Standing, ToolError, ToolSpec,
 };
 
 /// What a house decides by, beside the mode and the grants.
@@ -16,45 +24,47 @@ pub struct Policy {
     pub minimum_unasked: Isolation,
 }
 
-/// A rule on what a call does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
-    /// For which tool; `None` means every tool.
-    pub tool: Option<String>,
-    /// What it matches.
-    pub bounds: Bounds,
-    /// What it says.
-    pub verdict: Verdict,
-    /// Why, for the person who reads the card.
-    pub reason: Option<String>,
-}
-
-/// What a rule says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Go on.
-    Allow,
-    /// Ask, in every mode.
-    Ask,
-    /// Never.
-    Deny,
-}
-
 /// Everything that the decision is made on.
-pub(crate) struct Case<'a> {
-    pub(crate) spec: &'a ToolSpec,
-    pub(crate) input: &'a Value,
-    pub(crate) effect: Effect,
-    pub(crate) evidence: &'a Evidence,
-    pub(crate) mode: AutoApprove,
-    pub(crate) grants: &'a [Grant],
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    /// The tool.
+    pub spec: &'a ToolSpec,
+    /// The exact input.
+    pub input: &'a Value,
+    /// How far it reaches.
+    pub effect: Effect,
+    /// What it did, where that could be seen.
+    pub evidence: &'a Evidence,
+    /// What may happen without asking.
+    pub mode: AutoApprove,
+    /// Who asks.
+    pub caller: &'a str,
+    /// What was remembered, newest first.
+    pub grants: &'a [Grant],
+    /// When.
+    pub now: Timestamp,
 }
 
 /// The decision.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Decision {
-    Yes { approved_by: ApprovedBy, by: Option<String>, grant: Option<String> },
-    Ask { reason: String, nearly: Option<String> },
+pub enum Decision {
+    /// Go on.
+    Yes {
+        /// Who or what says so.
+        approved_by: ApprovedBy,
+        /// The person, the rule or the grant.
+        by: Option<String>,
+        /// The grant that a use of is to be spent.
+        grant: Option<GrantId>,
+    },
+    /// A person decides.
+    Ask {
+        /// Why.
+        reason: String,
+        /// Which bound of which grant or rule nearly matched.
+        nearly: Option<String>,
+    },
+    /// Never.
     No(ToolError),
 }
 
@@ -69,31 +79,129 @@ impl Decision {
 }
 
 /// The first that applies wins; the order is the house's.
-pub(crate) fn decide(policy: &Policy, case: &Case<'_>) -> Decision {
-    let rule = policy.rules.iter().find(|rule| rule.matches(case));
-    if let Some(rule) = rule
-        && rule.verdict == Verdict::Deny
-    {
-        return Decision::No(ToolError::new(ErrorCode::Forbidden, rule.sentence("a rule refuses this")));
+pub fn decide(policy: &Policy, case: &Case<'_>) -> Decision {
+    Judge::new(case, Trace::silent()).judge(policy)
+}
+
+/// The same decision with everything that was looked at on the way; the last step is the one that decided.
+pub fn explain(policy: &Policy, case: &Case<'_>) -> (Decision, Vec<Step>) {
+    let mut judge = Judge::new(case, Trace::telling());
+    let decision = judge.judge(policy);
+    (decision, judge.trace.into_steps())
+}
+
+/// What is known half-way through a decision.
+struct Judge<'a> {
+    case: &'a Case<'a>,
+    seen: Seen<'a>,
+    nearest: Option<Near<'a>>,
+    trace: Trace,
+}
+
+/// A grant or a rule that would have said yes, had its bounds been a little wider.
+struct Near<'a> {
+    of: Looked<'a>,
+    missed: Missed<'a>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(case: &'a Case<'a>, trace: Trace) -> Self {
+        Self { case, seen: Seen::new(case.input, case.evidence), nearest: None, trace }
     }
-    if let Some(reason) = asked_in_every_mode(policy, case, rule) {
-        return Decision::ask(reason);
-    }
-    let only_reads = case.effect == Effect::Read;
-    match case.mode {
-        AutoApprove::Everything => return Decision::yes(ApprovedBy::Config, "mode all"),
-        AutoApprove::Nothing if !(only_reads && case.spec.asks == Asks::NeverForReads) => {
-            return Decision::ask("mode `none` asks for everything");
+
+    fn judge(&mut self, policy: &'a Policy) -> Decision {
+        let case = self.case;
+        let rule = self.first_match(policy);
+        if let Some(rule) = rule
+            && rule.verdict == Verdict::Deny
+        {
+            return Decision::No(ToolError::new(ErrorCode::Forbidden, rule.sentence("refuses this")));
         }
-        AutoApprove::Nothing | AutoApprove::Reads => {}
+        let forced = asked_in_every_mode(policy, case, rule);
+        self.trace.note(Looked::EveryMode, || forced.clone().unwrap_or_else(|| "nothing says so".to_owned()));
+        if let Some(reason) = forced {
+            return Decision::ask(reason);
+        }
+        let only_reads = case.effect == Effect::Read;
+        match case.mode {
+            AutoApprove::Everything => {
+                self.trace.note(Looked::Mode(case.mode), || "everything runs".to_owned());
+                return Decision::yes(ApprovedBy::Config, "mode all");
+            }
+            AutoApprove::Nothing if !(only_reads && case.spec.asks == Asks::NeverForReads) => {
+                self.trace.note(Looked::Mode(case.mode), || "everything is asked for".to_owned());
+                return Decision::ask("mode `none` asks for everything");
+            }
+            AutoApprove::Nothing => {
+                self.trace.note(Looked::Mode(case.mode), || "haft's own records are shown without asking".to_owned());
+            }
+            AutoApprove::Reads => self.trace.note(Looked::Mode(case.mode), || "what it does decides".to_owned()),
+        }
+        self.trace.note(Looked::Effect, || if only_reads { "yes".to_owned() } else { reason_to_ask(case) });
+        if only_reads {
+            return Decision::Yes { approved_by: ApprovedBy::Auto, by: None, grant: None };
+        }
+        if let Some(rule) = rule {
+            self.trace.note(Looked::Rule(rule), || "its bounds contain all of it".to_owned());
+            return Decision::yes(ApprovedBy::Config, rule.name_and_reason());
+        }
+        self.by_grant()
     }
-    if only_reads {
-        return Decision::Yes { approved_by: ApprovedBy::Auto, by: None, grant: None };
+
+    fn first_match(&mut self, policy: &'a Policy) -> Option<&'a Rule> {
+        for rule in &policy.rules {
+            match rule.meets(self.case, &self.seen) {
+                Ok(()) => {
+                    self.trace.note(Looked::Rule(rule), || "it matches; no later rule counts".to_owned());
+                    return Some(rule);
+                }
+                Err(unmet) => {
+                    self.trace.note(Looked::Rule(rule), || unmet.to_string());
+                    if let Some(missed) = unmet.missed() {
+                        self.came_near(Looked::Rule(rule), missed);
+                    }
+                }
+            }
+        }
+        None
     }
-    if let Some(rule) = rule {
-        return Decision::yes(ApprovedBy::Config, rule.sentence("a rule allows this"));
+
+    fn by_grant(&mut self) -> Decision {
+        let case = self.case;
+        for grant in case.grants.iter().filter(|grant| grant.tool == case.spec.name) {
+            let standing = grant.standing(case.now);
+            let of_another = grant.caller.as_deref().filter(|&caller| caller != case.caller);
+            if standing != Standing::Usable {
+                self.trace.note(Looked::Grant(grant), || format!("it is {}", standing.word()));
+            } else if let Some(caller) = of_another {
+                self.trace.note(Looked::Grant(grant), || format!("it is for {caller}"));
+            } else if let Err(missed) = grant.bounds.contain(&self.seen) {
+                self.trace.note(Looked::Grant(grant), || missed.to_string());
+                self.came_near(Looked::Grant(grant), missed);
+            } else {
+                self.trace.note(Looked::Grant(grant), || "its bounds contain all of it".to_owned());
+                let by = Some(format!("grant {}", grant.id));
+                return Decision::Yes { approved_by: ApprovedBy::Config, by, grant: Some(grant.id.clone()) };
+            }
+        }
+        self.trace.note(Looked::Otherwise, || reason_to_ask(case));
+        let nearly = self.nearest.as_ref().map(|near| format!("{} nearly covered it: {}", near.of.name(), near.missed));
+        Decision::Ask { reason: reason_to_ask(case), nearly }
     }
-    by_grant(case)
+
+    /// The fewest failed bounds are the nearest; a grant, which a person gave on purpose, is nearer than a rule.
+    fn came_near(&mut self, of: Looked<'a>, missed: Missed<'a>) {
+        let nearer = match &self.nearest {
+            None => true,
+            Some(near) if missed.failed == near.missed.failed => {
+                matches!((&of, &near.of), (Looked::Grant(_), Looked::Rule(_)))
+            }
+            Some(near) => missed.failed < near.missed.failed,
+        };
+        if missed.is_near() && nearer {
+            self.nearest = Some(Near { of, missed });
+        }
+    }
 }
 
 fn asked_in_every_mode(policy: &Policy, case: &Case<'_>, rule: Option<&Rule>) -> Option<String> {
@@ -103,7 +211,7 @@ fn asked_in_every_mode(policy: &Policy, case: &Case<'_>, rule: Option<&Rule>) ->
     if let Some(rule) = rule
         && rule.verdict == Verdict::Ask
     {
-        return Some(rule.sentence("a rule asks for this"));
+        return Some(rule.sentence("asks for this"));
     }
     let Evidence::Staged { changes, isolation, .. } = case.evidence else { return None };
     if let Some(rung) = isolation
@@ -114,27 +222,6 @@ fn asked_in_every_mode(policy: &Policy, case: &Case<'_>, rule: Option<&Rule>) ->
     let leaving = changes.0.iter().find(|change| change.flags.iter().any(|flag| flag.leaves_the_fence()))?;
     let flag = leaving.flags.iter().find(|flag| flag.leaves_the_fence())?;
     Some(format!("`{}` {}: asked in every mode", leaving.path, flag.words()))
-}
-
-fn by_grant(case: &Case<'_>) -> Decision {
-    let mut nearly = None;
-    for grant in case.grants {
-        match contains(&grant.bounds, case) {
-            Ok(()) => {
-                let by = Some(format!("grant {}", grant.id));
-                return Decision::Yes { approved_by: ApprovedBy::Config, by, grant: Some(grant.id.clone()) };
-            }
-            Err(Miss(why)) => nearly = nearly.or_else(|| Some(format!("grant {} nearly covered it: {why}", grant.id))),
-        }
-    }
-    Decision::Ask { reason: reason_to_ask(case), nearly }
-}
-
-fn contains(bounds: &Bounds, case: &Case<'_>) -> Result<(), Miss> {
-    match case.evidence {
-        Evidence::Staged { changes, .. } => bounds.contain_changes(case.input, changes),
-        Evidence::Plain { .. } => bounds.contain_unstaged(case.input),
-    }
 }
 
 fn reason_to_ask(case: &Case<'_>) -> String {
@@ -148,35 +235,6 @@ fn counted(changes: &ChangeList) -> String {
     match changes.0.as_slice() {
         [only] => format!("`{}`", only.path),
         many => format!("{} paths", many.len()),
-    }
-}
-
-impl Rule {
-    /// A call that could not be staged is never contained in a rule that allows.
-    fn matches(&self, case: &Case<'_>) -> bool {
-        self.tool.as_ref().is_none_or(|tool| *tool == case.spec.name)
-            && match (case.evidence, self.verdict) {
-                (Evidence::Plain { .. }, Verdict::Allow) => false,
-                (Evidence::Plain { .. }, Verdict::Ask | Verdict::Deny) => self.bounds == Bounds::default(),
-                (Evidence::Staged { changes, .. }, Verdict::Allow) => {
-                    self.bounds.contain_changes(case.input, changes).is_ok()
-                }
-                (Evidence::Staged { changes, .. }, Verdict::Ask | Verdict::Deny) => self.touches(changes),
-            }
-    }
-
-    /// A refusal needs one change within its bounds, a permission needs all of them.
-    fn touches(&self, changes: &ChangeList) -> bool {
-        let reach = Bounds { executables: true, ..self.bounds.clone() };
-        let one = |change: &crate::Change| {
-            let unflagged = crate::Change { flags: Vec::new(), ..change.clone() };
-            reach.contain_changes(&Value::Null, &ChangeList(vec![unflagged])).is_ok()
-        };
-        changes.0.iter().any(one) || self.bounds == Bounds::default()
-    }
-
-    fn sentence(&self, what: &str) -> String {
-        self.reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
     }
 }
 

@@ -5,8 +5,8 @@
 use std::{io::Read, path::PathBuf};
 
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Entry, Journal, Opening, Questions,
-    Scope, Source,
+    Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Entry, GrantId, Journal, Opening,
+    Questions, Scope, Source,
 };
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
@@ -39,7 +39,10 @@ async fn main() {
         }
         "spend" => {
             wait_for_the_start();
-            println!("{}", if store.spend(&scope, &id).await.unwrap() { "won" } else { "lost" });
+            println!(
+                "{}",
+                if store.spend(&scope, &GrantId::parse(&id).unwrap()).await.unwrap() { "won" } else { "lost" }
+            );
         }
         "claim" => {
             wait_for_the_start();

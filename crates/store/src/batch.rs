@@ -39,6 +39,8 @@ pub(crate) struct Statement {
     pub(crate) sql: &'static str,
     /// What is bound to it.
     pub(crate) arguments: SqliteArguments,
+    /// What is done in the same transaction, if this touched a row.
+    then: Option<Box<Statement>>,
 }
 
 impl Write {
@@ -54,7 +56,9 @@ impl Write {
 /// Writes all or nothing, and says of each whether it touched a row.
 pub(crate) async fn write(conn: &mut SqliteConnection, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
     // One statement is a transaction by itself.
-    if let [Write::Statement(statement)] = writes {
+    if let [Write::Statement(statement)] = writes
+        && statement.then.is_none()
+    {
         return Ok(vec![statement.run(conn).await?]);
     }
     if let Some(few) = few_additions(writes) {
@@ -108,7 +112,7 @@ impl Write {
 impl Statement {
     /// A statement without arguments, that concerns nobody who waits.
     pub(crate) fn new(sql: &'static str) -> Self {
-        Self { news: Vec::new(), sql, arguments: SqliteArguments::default() }
+        Self { news: Vec::new(), sql, arguments: SqliteArguments::default(), then: None }
     }
 
     /// The same with one more argument.
@@ -126,9 +130,19 @@ impl Statement {
         self
     }
 
+    /// The same with another one that counts only if this one does.
+    pub(crate) fn and_then(mut self, next: Self) -> Self {
+        self.then = Some(Box::new(next));
+        self
+    }
+
     async fn run(&self, conn: &mut SqliteConnection) -> Result<bool, StoreError> {
-        let done = sqlx::query_with(self.sql, self.arguments.clone()).execute(conn).await?;
-        Ok(done.rows_affected() > 0)
+        let done = sqlx::query_with(self.sql, self.arguments.clone()).execute(&mut *conn).await?;
+        let touched = done.rows_affected() > 0;
+        if let (true, Some(next)) = (touched, &self.then) {
+            sqlx::query_with(next.sql, next.arguments.clone()).execute(conn).await?;
+        }
+        Ok(touched)
     }
 }
 

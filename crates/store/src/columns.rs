@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::CallId;
+use haft_runtime::{CallId, GrantId};
 use jiff::Timestamp;
 use serde::{
     Serialize,
@@ -64,6 +64,12 @@ impl Columns<'_> {
         self.plain::<Option<String>>(column)?.map(|_| self.call_id(column)).transpose()
     }
 
+    /// The id of a grant.
+    pub(crate) fn grant_id(&self, column: &'static str) -> Result<GrantId, StoreError> {
+        let text: String = self.plain(column)?;
+        GrantId::parse(&text).ok_or_else(|| self.damaged(column, NotAnId(text)))
+    }
+
     /// A time.
     pub(crate) fn time(&self, column: &'static str) -> Result<Timestamp, StoreError> {
         Timestamp::from_microsecond(self.plain(column)?).map_err(|err| self.damaged(column, err))
@@ -86,5 +92,5 @@ impl Columns<'_> {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no id of a call")]
+#[error("`{0}` is no id")]
 struct NotAnId(String);

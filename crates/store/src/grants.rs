@@ -1,6 +1,6 @@
 //! The answers that are remembered.
 
-use haft_runtime::{Grant, Scope};
+use haft_runtime::{Grant, GrantId, Scope};
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteRow;
 
@@ -11,7 +11,7 @@ const INSERT: &str = "insert into grants (tenant, id, workspace, tool, bounds, c
 
 /// A grant of a workspace covers only calls of that workspace, one without covers them all.
 macro_rules! usable {
-    ($head:literal, $now:literal, $workspace:literal, $tail:literal) => {
+    ($head:expr, $now:literal, $workspace:literal, $tail:literal) => {
         concat!(
             $head,
             " and revoked = false and (uses_left is null or uses_left > 0) and (until is null or until > ",
@@ -23,24 +23,44 @@ macro_rules! usable {
         )
     };
 }
-const USABLE: &str = usable!(
-    "select id, tool, bounds, caller, until, uses_left, used, created_at from grants where tenant = $1 and tool = $2",
-    "$3",
-    "$4",
-    " order by id desc"
-);
+
+/// The columns of a whole grant.
+macro_rules! grants {
+    ($rest:literal) => {
+        concat!(
+            "select id, tool, bounds, caller, until, uses_left, used, last_used, created_at, revoked from grants ",
+            "where tenant = $1 ",
+            $rest
+        )
+    };
+}
+const USABLE: &str = usable!(grants!("and tool = $2"), "$3", "$4", " order by id desc");
 const SPEND: &str = usable!(
     "update grants set uses_left = uses_left - 1, used = used + 1, last_used = $3 where tenant = $1 and id = $2",
     "$3",
     "$4",
     ""
 );
+const ALL: &str = grants!("and ($2 is null or workspace is null or workspace = $2) order by id desc");
+const FIND: &str = grants!("and id = $2");
 const REVOKE: &str = "update grants set revoked = true where tenant = $1 and id = $2 and revoked = false";
 
 impl Store {
+    /// Everything that is or was remembered for the workspace, newest first.
+    pub async fn all_grants(&self, scope: &Scope) -> Result<Vec<Grant>, StoreError> {
+        let query = sqlx::query(ALL).bind(&scope.tenant.0).bind(&scope.workspace);
+        query.fetch_all(self.reads()).await?.iter().map(grant).collect()
+    }
+
+    /// One of them, usable or not.
+    pub async fn grant(&self, scope: &Scope, id: &GrantId) -> Result<Option<Grant>, StoreError> {
+        let query = sqlx::query(FIND).bind(&scope.tenant.0).bind(id.as_str());
+        query.fetch_optional(self.reads()).await?.as_ref().map(grant).transpose()
+    }
+
     /// Takes a remembered yes back. `false` means that there is none to take back.
-    pub async fn revoke(&self, scope: &Scope, grant: &str) -> Result<bool, StoreError> {
-        self.writer().run(Statement::new(REVOKE).bind(scope.tenant.0.as_str())?.bind(grant)?).await
+    pub async fn revoke(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
+        self.writer().run(Statement::new(REVOKE).bind(scope.tenant.0.as_str())?.bind(grant.as_str())?).await
     }
 
     pub(crate) async fn usable_grants(&self, scope: &Scope, tool: &str) -> Result<Vec<Grant>, StoreError> {
@@ -50,40 +70,46 @@ impl Store {
     }
 
     /// One conditional update, so that n uses are spent exactly n times, by however many processes.
-    pub(crate) async fn spend_grant(&self, scope: &Scope, grant: &str) -> Result<bool, StoreError> {
-        let statement = Statement::new(SPEND).bind(scope.tenant.0.as_str())?.bind(grant)?;
+    pub(crate) async fn spend_grant(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
+        let statement = Statement::new(SPEND).bind(scope.tenant.0.as_str())?.bind(grant.as_str())?;
         let statement = statement.bind(Timestamp::now().as_microsecond())?.bind(scope.workspace.as_deref())?;
         self.writer().run(statement).await
     }
 
     pub(crate) async fn remember_grant(&self, scope: &Scope, grant: &Grant) -> Result<(), StoreError> {
-        let statement = Statement::new(INSERT)
-            .bind(scope.tenant.0.as_str())?
-            .bind(grant.id.as_str())?
-            .bind(scope.workspace.as_deref())?
-            .bind(grant.tool.as_str())?
-            .bind(serde_json::to_string(&grant.bounds)?)?
-            .bind(grant.caller.as_deref())?
-            .bind(grant.until.map(Timestamp::as_microsecond))?
-            .bind(grant.uses_left.map(i64::from))?
-            .bind(i64::from(grant.used))?
-            .bind(grant.created_at.as_microsecond())?;
-        self.writer().run(statement).await.map(drop)
+        self.writer().run(remembering(scope, grant)?).await.map(drop)
     }
 }
 
+/// What writes a new grant, by itself or together with the answer that gives it.
+pub(crate) fn remembering(scope: &Scope, grant: &Grant) -> Result<Statement, StoreError> {
+    Statement::new(INSERT)
+        .bind(scope.tenant.0.as_str())?
+        .bind(grant.id.as_str())?
+        .bind(scope.workspace.as_deref())?
+        .bind(grant.tool.as_str())?
+        .bind(serde_json::to_string(&grant.bounds)?)?
+        .bind(grant.caller.as_deref())?
+        .bind(grant.until.map(Timestamp::as_microsecond))?
+        .bind(grant.uses_left.map(i64::from))?
+        .bind(i64::from(grant.used))?
+        .bind(grant.created_at.as_microsecond())
+}
+
 fn grant(row: &SqliteRow) -> Result<Grant, StoreError> {
-    let id: String = Columns { of: "grants", row }.plain("id")?;
-    let columns = Columns { of: &id, row };
+    let text: String = Columns { of: "grants", row }.plain("id")?;
+    let columns = Columns { of: &text, row };
     Ok(Grant {
+        id: columns.grant_id("id")?,
         tool: columns.plain("tool")?,
         bounds: columns.json("bounds")?,
         caller: columns.plain("caller")?,
         until: columns.time_or_none("until")?,
         uses_left: columns.plain("uses_left")?,
         used: columns.plain("used")?,
+        last_used: columns.time_or_none("last_used")?,
         created_at: columns.time("created_at")?,
-        id: id.clone(),
+        revoked: columns.plain("revoked")?,
     })
 }
 
@@ -91,6 +117,7 @@ fn grant(row: &SqliteRow) -> Result<Grant, StoreError> {
 mod tests {
     #[tokio::test]
     async fn no_statement_reads_all_grants() {
-        crate::schema::tests::assert_quick(&[super::USABLE, super::SPEND, super::REVOKE]).await;
+        crate::schema::tests::assert_quick(&[super::USABLE, super::SPEND, super::REVOKE, super::ALL, super::FIND])
+            .await;
     }
 }

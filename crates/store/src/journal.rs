@@ -176,7 +176,7 @@ impl Store {
     }
 }
 
-fn record(row: &SqliteRow) -> Result<CallRecord, StoreError> {
+pub(crate) fn record(row: &SqliteRow) -> Result<CallRecord, StoreError> {
     let id: String = row.try_get("id")?;
     let columns = Columns { of: &id, row };
     Ok(CallRecord {

@@ -10,6 +10,7 @@ mod grants;
 mod journal;
 mod outputs;
 mod owner;
+mod past;
 mod questions;
 mod schema;
 mod store;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{AnswerReceipt, Answered, CallId, Entry, Grant, Question, Questions, Scope, ToolError};
+use haft_runtime::{
+    Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, Question, Questions, Scope, ToolError,
+};
 use jiff::Timestamp;
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
@@ -12,6 +14,7 @@ use crate::{
     addition::Addition,
     batch::Statement,
     columns::Columns,
+    grants,
     owner::Life,
     watch::{News, Waiter},
 };
@@ -124,7 +127,7 @@ impl Questions for Store {
         Box::pin(async move { Ok(self.usable_grants(scope, tool).await?) })
     }
 
-    fn spend<'a>(&'a self, scope: &'a Scope, grant: &'a str) -> BoxFuture<'a, Result<bool, ToolError>> {
+    fn spend<'a>(&'a self, scope: &'a Scope, grant: &'a GrantId) -> BoxFuture<'a, Result<bool, ToolError>> {
         Box::pin(async move { Ok(self.spend_grant(scope, grant).await?) })
     }
 
@@ -141,10 +144,13 @@ impl Store {
         answered: &Answered,
     ) -> Result<AnswerReceipt, StoreError> {
         let statement = Statement::new(ANSWER).bind(scope.tenant.0.as_str())?.bind(call.as_str())?;
-        let statement = statement
+        let mut statement = statement
             .bind(serde_json::to_string(answered)?)?
             .waking(News::Answered(call.to_string()))
             .waking(News::Questions);
+        if let Answer::Always { grant } = &answered.answer {
+            statement = statement.and_then(grants::remembering(scope, grant)?);
+        }
         if self.writer().run(statement).await? {
             return Ok(AnswerReceipt::Taken);
         }

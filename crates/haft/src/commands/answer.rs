@@ -71,6 +71,7 @@ pub(crate) fn told(first: &Answered) -> String {
     let what = match &first.answer {
         Answer::Approve { paths: None } => "yes".to_owned(),
         Answer::Approve { paths: Some(paths) } => format!("yes to {}", paths.join(", ")),
+        Answer::Always { grant } => format!("yes, always: {}", grant.id),
         Answer::Edit { .. } => "with another input".to_owned(),
         Answer::Reject { message: None } => "no".to_owned(),
         Answer::Reject { message: Some(message) } => format!("no, “{message}”"),

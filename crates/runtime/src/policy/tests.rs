@@ -1,13 +1,15 @@
 //! The decision, case by case: one row for each line of the house's order, and for the ties between them.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Case, Decision, Policy, Rule, Verdict, decide};
+use super::{Case, Decision, Policy, Rule, Step, Verdict, decide, explain};
 use crate::{
     ApprovedBy, Asks, AutoApprove, Bounds, CallId, Change, ChangeKind, ChangeList, ChangeState, Effect, Evidence, Flag,
-    Grant, Isolation, ToolOutput, ToolSpec, Turn,
+    Grant, Isolation, ToolOutput, ToolSpec, Turn, WrittenBounds,
 };
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 pub(crate) fn spec(asks: Asks) -> ToolSpec {
     ToolSpec {
@@ -54,25 +56,20 @@ fn one_change() -> Evidence {
     staged(vec![change("src/a", ChangeKind::Created, vec![])], None)
 }
 
-fn grant(bounds: Bounds) -> Grant {
-    Grant {
-        id: "gr_1".into(),
-        tool: "write_file".into(),
-        bounds,
-        caller: None,
-        until: None,
-        uses_left: None,
-        used: 0,
-        created_at: Timestamp::UNIX_EPOCH,
-    }
+fn written(written: WrittenBounds) -> Bounds {
+    Bounds::try_from(written).unwrap()
 }
 
 fn beneath(glob: &str) -> Bounds {
-    Bounds { paths: Some(vec![glob.into()]), ..Bounds::default() }
+    written(WrittenBounds { paths: Some(vec![glob.into()]), ..WrittenBounds::default() })
+}
+
+fn of_kinds(kinds: &[ChangeKind]) -> Bounds {
+    written(WrittenBounds { kinds: Some(kinds.to_vec()), ..WrittenBounds::default() })
 }
 
 fn rule(verdict: Verdict, bounds: Bounds) -> Rule {
-    Rule { tool: None, bounds, verdict, reason: None }
+    Rule { name: "rule 1 of the test".into(), tool: None, bounds, verdict, reason: None }
 }
 
 /// What is decided, in a word, for one row of the table.
@@ -99,12 +96,34 @@ impl Row {
         self
     }
 
-    fn grant(mut self, bounds: Bounds) -> Self {
-        self.grants.push(grant(bounds));
+    fn grant(self, bounds: Bounds) -> Self {
+        self.lease(Grant::new("write_file", bounds))
+    }
+
+    fn lease(mut self, grant: Grant) -> Self {
+        self.grants.push(grant);
         self
     }
 
     fn decision(&self) -> Decision {
+        let (decided, explained) = (self.with(decide), self.with(explain));
+        assert_eq!(decided, explained.0, "whoever asks why hears of the same decision");
+        assert!(!explained.1.is_empty());
+        decided
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        self.with(explain).1
+    }
+
+    fn nearly(&self) -> Option<String> {
+        match self.decision() {
+            Decision::Ask { nearly, .. } => nearly,
+            Decision::Yes { .. } | Decision::No(_) => panic!("must ask"),
+        }
+    }
+
+    fn with<T>(&self, decide: impl Fn(&Policy, &Case<'_>) -> T) -> T {
         let effect = match &self.evidence {
             Evidence::Staged { changes, .. } => changes.effect(),
             Evidence::Plain { preview: Some(_) } => Effect::Write,
@@ -119,7 +138,9 @@ impl Row {
             effect,
             evidence: &self.evidence,
             mode: self.mode,
+            caller: "ann",
             grants: &self.grants,
+            now: NOW,
         };
         decide(&policy, &case)
     }
@@ -144,7 +165,7 @@ fn acts_outside() -> Evidence {
 }
 
 fn exactly(input: serde_json::Value) -> Bounds {
-    Bounds { input: Some(input), ..Bounds::default() }
+    written(WrittenBounds { input: Some(input), ..WrittenBounds::default() })
 }
 
 #[test]
@@ -226,12 +247,129 @@ fn what_could_not_be_staged_is_covered_by_its_exact_input_only() {
 }
 
 #[test]
-fn the_card_says_which_bound_nearly_matched() {
-    let bounds = Bounds { max_files: Some(0), ..beneath("src/**") };
-    let Decision::Ask { nearly: Some(nearly), .. } =
-        Row::new(AutoApprove::Reads, one_change()).grant(bounds).decision()
-    else {
-        panic!("must ask and say what nearly matched");
+fn a_rule_for_a_tool_is_for_that_tool_only() {
+    let safe = AutoApprove::Reads;
+    for (tool, word) in [("write_file", "no"), ("delete_file", "ask")] {
+        let mut row = Row::new(safe, one_change()).rule(Verdict::Deny, Bounds::default());
+        row.rules[0].tool = Some(tool.into());
+        assert_eq!(row.word(), word, "{tool}");
+    }
+    let mut other = Grant::new("delete_file", Bounds::default());
+    other.tool = "delete_file".into();
+    assert_eq!(Row::new(safe, one_change()).lease(other).word(), "ask");
+}
+
+#[test]
+fn rules_ask_and_deny_by_what_one_change_is() {
+    let all = AutoApprove::Everything;
+    let executable = || Change { executable: true, ..change("bin/x", ChangeKind::Created, vec![]) };
+    let executables = || written(WrittenBounds { executables: true, ..WrittenBounds::default() });
+    let hosts = || written(WrittenBounds { hosts: Some(vec!["example.org".into()]), ..WrittenBounds::default() });
+    let moved = || {
+        let moved = Change { from: Some("secret/a".into()), ..change("open/a", ChangeKind::Renamed, vec![]) };
+        staged(vec![moved], None)
     };
-    assert!(nearly.contains("gr_1") && nearly.contains("max_files = 0"), "{nearly}");
+    let table = [
+        (one_change(), of_kinds(&[ChangeKind::Created]), "no"),
+        (one_change(), of_kinds(&[ChangeKind::Deleted]), "config"),
+        (one_change(), executables(), "config"),
+        (staged(vec![executable()], None), executables(), "no"),
+        (staged(vec![executable()], None), beneath("bin/**"), "no"),
+        (one_change(), hosts(), "config"),
+        (moved(), beneath("secret/**"), "no"),
+        (acts_outside(), beneath("src/**"), "config"),
+        (acts_outside(), Bounds::default(), "no"),
+    ];
+    for (evidence, bounds, expected) in table {
+        let row = Row::new(all, evidence).rule(Verdict::Deny, bounds);
+        assert_eq!(row.word(), expected, "{:?} {:?}", row.rules, row.evidence);
+    }
+}
+
+#[test]
+fn a_grant_counts_while_it_lasts_and_for_whom_it_was_given() {
+    let lease = || Grant::new("write_file", beneath("src/**"));
+    let table = [
+        (lease(), "config"),
+        (Grant { until: Some(NOW + SignedDuration::from_micros(1)), ..lease() }, "config"),
+        (Grant { until: Some(NOW), ..lease() }, "ask"),
+        (Grant { uses_left: Some(1), ..lease() }, "config"),
+        (Grant { uses_left: Some(0), ..lease() }, "ask"),
+        (Grant { revoked: true, ..lease() }, "ask"),
+        (Grant { caller: Some("ann".into()), ..lease() }, "config"),
+        (Grant { caller: Some("bob".into()), ..lease() }, "ask"),
+    ];
+    for (grant, expected) in table {
+        let row = Row::new(AutoApprove::Reads, one_change()).lease(grant.clone());
+        assert_eq!(row.word(), expected, "{grant:?}");
+        assert!(expected == "config" || row.nearly().is_none(), "what cannot count is not near");
+    }
+}
+
+#[test]
+fn both_ends_of_a_rename_must_lie_within() {
+    let moved = |from: &str| {
+        let moved = Change { from: Some(from.into()), ..change("src/a", ChangeKind::Renamed, vec![]) };
+        Row::new(AutoApprove::Reads, staged(vec![moved], None)).grant(beneath("src/**"))
+    };
+    assert_eq!(moved("src/b").word(), "config");
+    assert_eq!(moved("doc/b").word(), "ask");
+}
+
+#[test]
+fn new_executables_are_covered_only_by_bounds_that_say_so() {
+    let executable = Change { executable: true, ..change("src/run", ChangeKind::Created, vec![]) };
+    let row = || Row::new(AutoApprove::Reads, staged(vec![executable.clone()], None));
+    assert_eq!(row().grant(beneath("src/**")).word(), "ask");
+    let with = WrittenBounds { executables: true, ..WrittenBounds::from(beneath("src/**")) };
+    assert_eq!(row().grant(written(with)).word(), "config");
+}
+
+#[test]
+fn the_card_names_the_nearest_miss() {
+    let two = || {
+        let paths = ["src/a", "src/b"].map(|path| change(path, ChangeKind::Created, vec![]));
+        Row::new(AutoApprove::Reads, staged(paths.to_vec(), None))
+    };
+    let small = |paths: &str| {
+        let bounds = WrittenBounds { max_files: Some(1), ..WrittenBounds::from(beneath(paths)) };
+        Grant::new("write_file", written(bounds))
+    };
+    let (far, near) = (small("doc/**"), small("src/**"));
+    let id = near.id.to_string();
+    let nearly = two().lease(far).lease(near.clone()).nearly().unwrap();
+    assert_eq!(nearly, format!("grant {id} nearly covered it: max_files = 1, but 2 paths change"));
+
+    let tie = two().rule(Verdict::Allow, beneath("doc/**")).lease(near).nearly().unwrap();
+    assert!(tie.contains(&id), "a grant is nearer than a rule: {tie}");
+    let rule = two().rule(Verdict::Allow, beneath("doc/**")).nearly().unwrap();
+    assert_eq!(rule, "rule 1 of the test nearly covered it: paths: `src/a` lies outside them");
+    let other = two().rule(Verdict::Deny, beneath("doc/**")).grant(exactly(json!({"path": "z"})));
+    assert_eq!(other.nearly(), None, "another call and a rule that denies are not near");
+}
+
+#[test]
+fn whoever_asks_why_hears_each_step_and_last_the_one_that_decided() {
+    let names = |row: Row| row.steps().into_iter().map(|step| step.looked_at).collect::<Vec<_>>();
+    let safe = AutoApprove::Reads;
+    let denied = Row::new(safe, one_change()).rule(Verdict::Deny, beneath("src/**")).rule(Verdict::Ask, beneath("x"));
+    assert_eq!(names(denied), ["rule 1 of the test (deny)"]);
+    let lease = Grant::new("write_file", beneath("doc/**"));
+    let named = format!("grant {}", lease.id);
+    let asked = Row::new(safe, one_change()).rule(Verdict::Ask, beneath("doc/**")).lease(lease);
+    assert_eq!(
+        names(asked),
+        [
+            "rule 1 of the test (ask)",
+            "asked in every mode",
+            "mode safe",
+            "it only reads",
+            &named,
+            "otherwise it is asked"
+        ]
+    );
+    assert_eq!(names(Row::new(AutoApprove::Everything, one_change())).pop().unwrap(), "mode all");
+    assert_eq!(names(Row::new(safe, reads())).pop().unwrap(), "it only reads");
+    let allowed = Row::new(safe, one_change()).rule(Verdict::Allow, beneath("src/**"));
+    assert_eq!(names(allowed).pop().unwrap(), "rule 1 of the test (allow)");
 }

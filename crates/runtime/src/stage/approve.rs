@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, Effect, ErrorCode, Evidence, Grant,
-    Limits, Pending, Question, Questions, ToolError, Workbench,
+    GrantId, Limits, Pending, Question, Questions, ToolError, Workbench,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
     stage::{prepare::PreparedCall, resolve::ResolvedCall},
@@ -25,7 +25,7 @@ pub(crate) struct ApprovedCall {
 #[derive(Clone, Debug)]
 pub(crate) struct Approval {
     pub(crate) by: ApprovedBy,
-    pub(crate) grant: Option<String>,
+    pub(crate) grant: Option<GrantId>,
 }
 
 impl ApprovedCall {
@@ -93,9 +93,13 @@ pub(crate) async fn settle(
     answered: Answered,
     log: &mut CallLog,
 ) -> Result<ApprovedCall, Stopped> {
-    let Answer::Approve { paths } = answered.answer else {
-        desk.discard(&call).await?;
-        return Err(refusal(answered.answer, answered.by));
+    let paths = match answered.answer {
+        Answer::Approve { paths } => paths,
+        Answer::Always { .. } => None,
+        answer @ (Answer::Edit { .. } | Answer::Reject { .. } | Answer::Cancel | Answer::Expire) => {
+            desk.discard(&call).await?;
+            return Err(refusal(answer, answered.by));
+        }
     };
     if let Decision::No(error) = desk.decide_with(&call, &[]) {
         desk.discard(&call).await?;
@@ -117,7 +121,7 @@ fn refusal(answer: Answer, by: String) -> Stopped {
         Answer::Edit { input } => Stopped::Edited { input, by },
         Answer::Reject { message } => rejected("User rejected the operation", message, ErrorCode::Rejected),
         Answer::Expire => rejected("Approval expired: nobody answered in time", None, ErrorCode::ApprovalExpired),
-        Answer::Cancel | Answer::Approve { .. } => {
+        Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } => {
             let message = format!("the call was cancelled by {by} while it waited for an answer");
             Stopped::Failed(ToolError::new(ErrorCode::Cancelled, message))
         }
@@ -150,7 +154,6 @@ impl Desk<'_> {
             return Ok(decision);
         }
         let mut grants = self.questions.grants(&log.scope, &log.tool).await?;
-        grants.retain(|grant| grant.caller.as_ref().is_none_or(|caller| *caller == request.caller.name));
         loop {
             let decision = self.decide_with(call, &grants);
             let Decision::Yes { grant: Some(grant), .. } = &decision else { return Ok(decision) };
@@ -169,7 +172,9 @@ impl Desk<'_> {
             effect: call.effect(),
             evidence: call.evidence(),
             mode: request.auto_approve,
+            caller: &request.caller.name,
             grants,
+            now: Timestamp::now(),
         };
         decide(self.policy, &case)
     }

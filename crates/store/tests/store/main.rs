@@ -3,6 +3,7 @@
 
 mod batches;
 mod doors;
+mod grants;
 mod processes;
 mod refusals;
 mod samples;

@@ -116,7 +116,10 @@ async fn a_grant_for_n_uses_is_spent_n_times_by_many_processes() {
     for uses in [1, 5] {
         let grant = grant(Some(uses));
         store.remember(&scope(), &grant).await.unwrap();
-        assert_eq!(race(&folder, "spend", &grant.id), uses as usize);
+        assert_eq!(race(&folder, "spend", grant.id.as_str()), uses as usize);
+        let spent = store.grant(&scope(), &grant.id).await.unwrap().unwrap();
+        assert_eq!((spent.used, spent.uses_left), (uses, Some(0)));
+        assert!(spent.last_used.is_some_and(|last| last >= grant.created_at));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use haft_runtime::{
     Answer, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Effect, End, Entry, Evidence, Grant,
-    Isolation, Opening, Outcome, Pending, Question, Scope, Source, ToolOutput, Turn,
+    Isolation, Opening, Outcome, Pending, Question, Scope, Source, ToolOutput, Turn, WrittenBounds,
 };
 use haft_store::{Store, Sync};
 use jiff::{SignedDuration, Timestamp};
@@ -122,14 +122,6 @@ pub(crate) fn answered(by: &str) -> Answered {
 }
 
 pub(crate) fn grant(uses_left: Option<u32>) -> Grant {
-    Grant {
-        id: format!("gr_{}", uuid::Uuid::now_v7().simple()),
-        tool: "write_file".into(),
-        bounds: Bounds { max_files: Some(3), ..Bounds::default() },
-        caller: None,
-        until: None,
-        uses_left,
-        used: 0,
-        created_at: now(),
-    }
+    let bounds = WrittenBounds { max_files: Some(3), ..WrittenBounds::default() };
+    Grant { uses_left, created_at: now(), ..Grant::new("write_file", Bounds::try_from(bounds).unwrap()) }
 }

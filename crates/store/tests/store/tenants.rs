@@ -48,6 +48,10 @@ async fn two_tenants_see_nothing_of_each_other() {
         assert!(store.grants(&theirs, "write_file").await.unwrap().is_empty());
         assert!(!store.spend(&theirs, &yes.id).await.unwrap());
         assert!(!store.revoke(&theirs, &yes.id).await.unwrap());
+        assert!(store.all_grants(&theirs).await.unwrap().is_empty());
+        assert_eq!(store.grant(&theirs, &yes.id).await.unwrap(), None);
+        assert!(store.last_calls(&theirs, 10).await.unwrap().is_empty());
+        assert_eq!(store.past(&theirs, &done_id).await.unwrap(), None);
         assert!(store.calls(&theirs, &CallFilter::default()).await.unwrap().is_empty());
         assert!(store.events(&theirs, &done_id).await.unwrap().is_empty());
         assert!(store.children(&theirs, &parent_id).await.unwrap().is_empty());
@@ -65,6 +69,8 @@ async fn two_tenants_see_nothing_of_each_other() {
     assert!(store.claim(&mine, &waits_id).await.unwrap());
     assert_eq!(store.answer(&mine, &waits_id, &answered("anna")).await.unwrap(), AnswerReceipt::Taken);
     assert!(store.spend(&mine, &yes.id).await.unwrap());
+    assert_eq!(store.all_grants(&mine).await.unwrap().len(), 1);
+    assert_eq!(store.last_calls(&mine, 10).await.unwrap().len(), 4);
     let taken: Vec<_> = store.abandoned(&mine).await.unwrap().into_iter().map(|call| call.call).collect();
     assert_eq!(taken, [running_id]);
     assert_eq!(store.calls(&mine.all_workspaces(), &CallFilter::default()).await.unwrap().len(), 4);

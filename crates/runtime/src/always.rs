@@ -1,0 +1,144 @@
+//! "Always": the three yeses that can be made of one, and when none may be.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::{
+    AutoApprove, Bounds, Case, Change, ChangeKind, ChangeList, Decision, Evidence, Grant, Pipeline, Question, Scope,
+    WrittenBounds,
+    bounds::{escaped, touched},
+    decide,
+};
+
+/// How much more than the call at hand a remembered yes covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breadth {
+    /// This very call: the same input, changing no other paths and in no other way than today.
+    Call,
+    /// The same tool within the folder that holds all that this call changes.
+    Folder,
+    /// The same tool on any path, with no more and no other kinds of change than this call has.
+    Bounds,
+}
+
+/// One grant that an approver may choose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    /// How broad it is.
+    pub breadth: Breadth,
+    /// What it would cover.
+    pub bounds: Bounds,
+}
+
+/// Why no grant is offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld(String);
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Withheld {}
+
+impl Pipeline {
+    /// The grants that a yes to this question may be turned into, narrowest first. Each would have covered the call.
+    pub async fn offers(&self, scope: &Scope, question: &Question) -> Result<Vec<Offer>, Withheld> {
+        let tool = self.doors.catalog.find(scope, &question.tool).await.map_err(|error| Withheld(error.message))?;
+        let mut offers = offers(question)?;
+        let mut why = "no grant would cover it".to_owned();
+        offers.retain(|offer| {
+            let grants = [Grant::new(&question.tool, offer.bounds.clone())];
+            let case = Case {
+                spec: tool.spec(),
+                input: &question.input,
+                effect: question.effect,
+                evidence: &question.evidence,
+                mode: AutoApprove::Reads,
+                caller: &question.asked_by,
+                grants: &grants,
+                now: Timestamp::now(),
+            };
+            match decide(&self.doors.policy, &case) {
+                Decision::Yes { .. } => true,
+                Decision::Ask { reason, .. } => {
+                    why = format!("a grant would change nothing: {reason}");
+                    false
+                }
+                Decision::No(error) => {
+                    why = error.message;
+                    false
+                }
+            }
+        });
+        if offers.is_empty() { Err(Withheld(why)) } else { Ok(offers) }
+    }
+}
+
+fn offers(question: &Question) -> Result<Vec<Offer>, Withheld> {
+    let bounded = |breadth, written: WrittenBounds| {
+        Bounds::try_from(written).map(|bounds| Offer { breadth, bounds }).map_err(|err| Withheld(err.to_string()))
+    };
+    let input = Some(question.input.clone());
+    let Evidence::Staged { changes, .. } = &question.evidence else {
+        return Ok(vec![bounded(Breadth::Call, WrittenBounds { input, ..WrittenBounds::default() })?]);
+    };
+    if let Some(why) = changes.0.iter().find_map(must_be_looked_at) {
+        return Err(Withheld(why));
+    }
+    let executables = changes.0.iter().any(|change| change.executable);
+    let same = WrittenBounds { executables, ..WrittenBounds::default() };
+    let paths = Some(changes.0.iter().flat_map(touched).map(escaped).collect());
+    let kinds = Some(kinds(changes));
+    let call = WrittenBounds { input, paths, kinds: kinds.clone(), ..same.clone() };
+    let folder = WrittenBounds { paths: Some(folder(changes)), ..same.clone() };
+    let effect = WrittenBounds { kinds, max_files: Some(changes.0.len()), max_bytes: Some(changes.bytes()), ..same };
+    let offers = [(Breadth::Call, call), (Breadth::Folder, folder), (Breadth::Bounds, effect)];
+    offers.into_iter().map(|(breadth, written)| bounded(breadth, written)).collect()
+}
+
+/// Why a person must see each such change, if so.
+fn must_be_looked_at(change: &Change) -> Option<String> {
+    if let Some(flag) = change.flags.first() {
+        return Some(format!("`{}` {}, which is asked for each time", change.path, flag.words()));
+    }
+    let has_content = match change.kind {
+        ChangeKind::Created | ChangeKind::Changed | ChangeKind::Link => !change.directory && change.size > 0,
+        ChangeKind::Deleted | ChangeKind::Mode | ChangeKind::Renamed => false,
+    };
+    let hidden = has_content && change.diff.is_none();
+    hidden.then(|| format!("the content of `{}` cannot be shown whole", change.path))
+}
+
+fn kinds(changes: &ChangeList) -> Vec<ChangeKind> {
+    let mut kinds = Vec::new();
+    for change in &changes.0 {
+        if !kinds.contains(&change.kind) {
+            kinds.push(change.kind);
+        }
+    }
+    kinds
+}
+
+/// The globs of the deepest folder that holds all that changes; a folder that is itself made or removed is its own.
+fn folder(changes: &ChangeList) -> Vec<String> {
+    let paths: Vec<&str> = changes.0.iter().flat_map(touched).collect();
+    let Some((first, others)) = paths.split_first() else { return vec!["**".to_owned()] };
+    let mut common: Vec<&str> = first.split('/').collect();
+    if others.is_empty() {
+        common.pop();
+    }
+    for path in others {
+        let same = common.iter().zip(path.split('/')).take_while(|(a, b)| **a == *b).count();
+        common.truncate(same);
+    }
+    let folder = common.join("/");
+    let itself = paths.contains(&folder.as_str()).then(|| escaped(&folder));
+    let beneath = if folder.is_empty() { "**".to_owned() } else { format!("{}/**", escaped(&folder)) };
+    itself.into_iter().chain([beneath]).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Which bound a call did not keep.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::{ChangeKind, ChangeList, Evidence};
+
+/// What bounds are held against, gathered once for a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    pub(super) input: &'a Value,
+    /// `None` when the call could not be staged.
+    pub(super) changes: Option<&'a ChangeList>,
+    pub(super) bytes: u64,
+}
+
+impl<'a> Seen<'a> {
+    /// What is known of a call.
+    pub fn new(input: &'a Value, evidence: &'a Evidence) -> Self {
+        match evidence {
+            Evidence::Staged { changes, .. } => Self { input, changes: Some(changes), bytes: changes.bytes() },
+            Evidence::Plain { .. } => Self { input, changes: None, bytes: 0 },
+        }
+    }
+}
+
+/// Which bound a call did not keep, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss<'a> {
+    /// Another input is covered.
+    Input,
+    /// The effect could not be seen before.
+    Unseen,
+    /// Too many paths change.
+    Files {
+        /// How many may.
+        most: usize,
+        /// How many do.
+        found: usize,
+    },
+    /// Too much is written.
+    Bytes {
+        /// How much may be.
+        most: u64,
+        /// How much is.
+        found: u64,
+    },
+    /// A path changes in another way.
+    Kind {
+        /// Which.
+        path: &'a str,
+        /// How.
+        kind: ChangeKind,
+    },
+    /// A path is executable.
+    Executable {
+        /// Which.
+        path: &'a str,
+    },
+    /// A path matches no glob.
+    Outside {
+        /// Which.
+        path: &'a str,
+    },
+    /// A path must be looked at twice, and is not named.
+    Flagged {
+        /// Which.
+        path: &'a str,
+    },
+}
+
+impl fmt::Display for Miss<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input => f.write_str("input: it covers another input"),
+            Self::Unseen => f.write_str("what it does cannot be seen before, so only its exact input can be covered"),
+            Self::Files { most, found } => write!(f, "max_files = {most}, but {found} paths change"),
+            Self::Bytes { most, found } => write!(f, "max_bytes = {most}, but {found} bytes are written"),
+            Self::Kind { path, kind } => write!(f, "kinds: `{path}` would be {}", kind_word(*kind)),
+            Self::Executable { path } => write!(f, "executables: `{path}` is executable"),
+            Self::Outside { path } => write!(f, "paths: `{path}` lies outside them"),
+            Self::Flagged { path } => write!(f, "paths: `{path}` is flagged and not named by its very path"),
+        }
+    }
+}
+
+/// All that bounds did not contain: the first bound that failed, and how many did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed<'a> {
+    /// The first that failed.
+    pub first: Miss<'a>,
+    /// How many failed.
+    pub failed: usize,
+}
+
+impl<'a> Missed<'a> {
+    pub(super) fn from_all<const N: usize>(misses: [Option<Miss<'a>>; N]) -> Result<(), Self> {
+        let mut failed = misses.into_iter().flatten();
+        let Some(first) = failed.next() else { return Ok(()) };
+        Err(Self { first, failed: 1 + failed.count() })
+    }
+
+    /// Whether it is the same sort of call, so that a person may wonder why it was not covered.
+    pub(crate) fn is_near(&self) -> bool {
+        self.first != Miss::Input
+    }
+}
+
+impl fmt::Display for Missed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.failed {
+            1 => self.first.fmt(f),
+            more => write!(f, "{}, and {} more of its bounds failed", self.first, more - 1),
+        }
+    }
+}
+
+fn kind_word(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Created => "created",
+        ChangeKind::Changed => "changed",
+        ChangeKind::Deleted => "deleted",
+        ChangeKind::Mode => "given another mode",
+        ChangeKind::Link => "linked",
+        ChangeKind::Renamed => "renamed",
+    }
+}

@@ -1,0 +1,102 @@
+//! The globs of bounds, compiled.
+
+use std::collections::HashSet;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::BoundsError;
+
+/// The most globs that bounds may have, and the longest of them in bytes.
+const MOST: usize = 1000;
+const LONGEST: usize = 4096;
+/// What means something else than itself in a glob.
+const MARKS: &[char] = &['\\', '*', '?', '[', ']', '{', '}'];
+
+/// Globs by how they are asked. Most grants name paths or a folder, which needs no pattern to be compiled.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Paths {
+    exact: HashSet<String>,
+    /// Folders, each with a slash at its end; an empty one is the workspace.
+    beneath: Vec<String>,
+    globs: Vec<GlobMatcher>,
+}
+
+impl Paths {
+    pub(super) fn new(globs: &[String]) -> Result<Self, BoundsError> {
+        if globs.len() > MOST {
+            return Err(BoundsError(format!("{} paths are too many; {MOST} can be named", globs.len())));
+        }
+        let mut paths = Self::default();
+        for glob in globs {
+            paths.add(glob)?;
+        }
+        Ok(paths)
+    }
+
+    fn add(&mut self, glob: &str) -> Result<(), BoundsError> {
+        refuse(glob)?;
+        if let Some(path) = literal(glob) {
+            self.exact.insert(path);
+        } else if glob == "**" {
+            self.beneath.push(String::new());
+        } else if let Some(folder) = glob.strip_suffix("/**").and_then(literal) {
+            self.beneath.push(format!("{folder}/"));
+        } else {
+            let built = GlobBuilder::new(glob).literal_separator(true).build();
+            let built = built.map_err(|err| BoundsError(format!("the path `{glob}` is no glob: {}", err.kind())))?;
+            self.globs.push(built.compile_matcher());
+        }
+        Ok(())
+    }
+
+    /// Whether one of the globs matches.
+    pub(super) fn hold(&self, path: &str) -> bool {
+        self.exact.contains(path)
+            || self.beneath.iter().any(|folder| path.starts_with(folder.as_str()))
+            || self.globs.iter().any(|glob| glob.is_match(path))
+    }
+
+    /// Whether one of them is this very path.
+    pub(super) fn name(&self, path: &str) -> bool {
+        self.exact.contains(path)
+    }
+}
+
+/// Changed paths are relative and straight; a glob that is not would cover nothing, which nobody can mean.
+fn refuse(glob: &str) -> Result<(), BoundsError> {
+    let crooked = |part: &str| part.is_empty() || part == "." || part == "..";
+    if glob.len() > LONGEST {
+        return Err(BoundsError(format!("a path of {} bytes is too long; {LONGEST} are enough", glob.len())));
+    }
+    if glob.split('/').any(crooked) {
+        let sentence = "paths are relative to the workspace, without `.`, `..`, or a slash at either end";
+        return Err(BoundsError(format!("the path `{glob}` can match nothing: {sentence}; write `src/**`")));
+    }
+    Ok(())
+}
+
+/// The path that a glob is, when it can match no other.
+fn literal(glob: &str) -> Option<String> {
+    let mut path = String::with_capacity(glob.len());
+    let mut letters = glob.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => path.push(letters.next()?),
+            mark if MARKS.contains(&mark) => return None,
+            plain => path.push(plain),
+        }
+    }
+    Some(path)
+}
+
+/// The glob that matches this path and no other.
+pub(crate) fn escaped(path: &str) -> String {
+    let mut glob = String::with_capacity(path.len());
+    for letter in path.chars() {
+        if MARKS.contains(&letter) {
+            glob.push('\\');
+        }
+        glob.push(letter);
+    }
+    glob
+}

@@ -1,0 +1,109 @@
+//! A standing verdict on what calls do.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Case;
+use crate::{Bounds, Evidence, Missed, Seen};
+
+/// A rule on what a call does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// What people know it by, such as `rule 2 of your settings`.
+    pub name: String,
+    /// For which tool; `None` means every tool.
+    pub tool: Option<String>,
+    /// What it matches.
+    pub bounds: Bounds,
+    /// What it says.
+    pub verdict: Verdict,
+    /// Why, for the person who reads the card.
+    pub reason: Option<String>,
+}
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Go on.
+    Allow,
+    /// Ask, in every mode.
+    Ask,
+    /// Never.
+    Deny,
+}
+
+impl Verdict {
+    /// The word on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// Why a rule does not match.
+pub(super) enum Unmet<'a, 'r> {
+    OtherTool(&'r str),
+    /// It allows, but not all of this.
+    Missed(Missed<'a>),
+    /// It asks or denies, but nothing of this.
+    Untouched,
+    /// It asks or denies by changes, and there are none to see.
+    Unseen,
+}
+
+impl<'a> Unmet<'a, '_> {
+    pub(super) fn missed(&self) -> Option<Missed<'a>> {
+        match self {
+            Self::Missed(missed) => Some(*missed),
+            Self::OtherTool(_) | Self::Untouched | Self::Unseen => None,
+        }
+    }
+}
+
+impl fmt::Display for Unmet<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherTool(tool) => write!(f, "it is for `{tool}`"),
+            Self::Missed(missed) => missed.fmt(f),
+            Self::Untouched => f.write_str("nothing that it changes lies within"),
+            Self::Unseen => f.write_str("it is about changes, and what this does cannot be seen before"),
+        }
+    }
+}
+
+impl Rule {
+    /// A permission needs all of what a call does within its bounds, a refusal needs one change.
+    pub(super) fn meets<'a, 'r>(&'r self, case: &Case<'a>, seen: &Seen<'a>) -> Result<(), Unmet<'a, 'r>> {
+        if let Some(tool) = &self.tool
+            && *tool != case.spec.name
+        {
+            return Err(Unmet::OtherTool(tool));
+        }
+        match (self.verdict, case.evidence) {
+            // A rule has no input to compare, so that what could not be staged is never within one that allows.
+            (Verdict::Allow, _) => self.bounds.contain(seen).map_err(Unmet::Missed),
+            (Verdict::Ask | Verdict::Deny, _) if self.bounds.are_unlimited() => Ok(()),
+            (Verdict::Ask | Verdict::Deny, Evidence::Plain { .. }) => Err(Unmet::Unseen),
+            (Verdict::Ask | Verdict::Deny, Evidence::Staged { changes, .. }) => {
+                let touched = changes.0.iter().any(|change| self.bounds.touch(change));
+                if touched { Ok(()) } else { Err(Unmet::Untouched) }
+            }
+        }
+    }
+
+    /// What it says to a call, and why.
+    pub(super) fn sentence(&self, says: &str) -> String {
+        let why = self.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        format!("{} {says}{why}", self.name)
+    }
+
+    /// What it is known by, and why it is there.
+    pub(super) fn name_and_reason(&self) -> String {
+        self.reason.as_ref().map_or_else(|| self.name.clone(), |reason| format!("{}: {reason}", self.name))
+    }
+}

@@ -1,0 +1,80 @@
+//! Grants that are given with an answer, and the calls that they are judged by.
+
+use haft_runtime::{
+    Answer, AnswerReceipt, Answered, CallEvent, CallState, Change, ChangeKind, ChangeList, ChangeState, Evidence,
+    Grant, Isolation, Questions, Source, ToolOutput, Turn,
+};
+
+use crate::samples::{answered, grant, new_store, now, open, opened, question, scope};
+
+fn always(grant: &Grant) -> Answered {
+    let answer = Answer::Always { grant: Box::new(grant.clone()) };
+    Answered { answer, by: "anna".into(), source: Source::Cli, at: now() }
+}
+
+#[tokio::test]
+async fn an_answer_and_its_grant_are_one() {
+    let (folder, store) = new_store().await;
+    let entry = opened(CallState::Waiting);
+    let call = entry.call.clone();
+    store.ask(&scope(), &question(&call), entry).await.unwrap();
+    let (given, late) = (grant(Some(2)), grant(None));
+    assert_eq!(store.answer(&scope(), &call, &always(&given)).await.unwrap(), AnswerReceipt::Taken);
+    let first = AnswerReceipt::TooLate(always(&given));
+    let AnswerReceipt::TooLate(told) = store.answer(&scope(), &call, &always(&late)).await.unwrap() else {
+        panic!("not {first:?}");
+    };
+    assert_eq!(told.answer, always(&given).answer, "the answer tells what was remembered");
+    let other = open(&folder).await;
+    assert_eq!(other.all_grants(&scope()).await.unwrap(), [given], "what came too late is not remembered");
+}
+
+#[tokio::test]
+async fn when_the_grant_cannot_be_kept_there_is_no_answer() {
+    let (_folder, store) = new_store().await;
+    let entry = opened(CallState::Waiting);
+    let call = entry.call.clone();
+    store.ask(&scope(), &question(&call), entry).await.unwrap();
+    let twice = grant(None);
+    store.remember(&scope(), &twice).await.unwrap();
+    store.answer(&scope(), &call, &always(&twice)).await.unwrap_err();
+    assert_eq!(store.answer(&scope(), &call, &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
+}
+
+#[tokio::test]
+async fn the_last_calls_come_with_their_evidence() {
+    let (_folder, store) = new_store().await;
+    let mut entry = opened(CallState::Waiting);
+    let (call, turn) = (entry.call.clone(), Turn::commit(entry.call.clone()));
+    let changes = ChangeList(vec![Change {
+        path: "a".into(),
+        kind: ChangeKind::Created,
+        from: None,
+        diff: None,
+        binary: false,
+        directory: false,
+        executable: false,
+        size: 3,
+        added: 1,
+        removed: 0,
+        flags: vec![],
+        state: ChangeState::Staged,
+    }]);
+    entry.events.push((now(), CallEvent::Staged { changes: changes.clone(), turn: turn.clone() }));
+    let mut asked = question(&call);
+    let isolation = Some(Isolation::Landlock);
+    asked.evidence =
+        Evidence::Staged { output: ToolOutput::default(), changes: changes.clone(), turn: turn.clone(), isolation };
+    store.ask(&scope(), &asked, entry).await.unwrap();
+    let other = opened(CallState::Ended);
+    haft_runtime::Journal::record(&store, &scope(), other.clone()).await.unwrap();
+
+    let last = store.last_calls(&scope(), 10).await.unwrap();
+    assert_eq!(last.iter().map(|past| past.record.call.clone()).collect::<Vec<_>>(), [other.call, call.clone()]);
+    assert_eq!((last[0].asked, last[0].isolation, &last[0].staged), (false, None, &None));
+    assert_eq!((last[1].asked, last[1].isolation, &last[1].staged), (true, isolation, &Some((changes, turn))));
+    assert_eq!(store.past(&scope(), &call).await.unwrap().as_ref(), last.get(1));
+    assert_eq!(store.last_calls(&scope(), 1).await.unwrap().len(), 1);
+    assert!(store.last_calls(&haft_runtime::Scope::local("elsewhere"), 10).await.unwrap().is_empty());
+    assert_eq!(store.last_calls(&scope().all_workspaces(), 10).await.unwrap().len(), 2);
+}
