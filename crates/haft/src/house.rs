@@ -11,7 +11,7 @@ use haft_runtime::{
 use haft_store::{Store, Sync};
 use haft_tools::{SandboxWorkbench, Workspace};
 
-use crate::settings::Settings;
+use crate::{rules, settings::Settings};
 
 /// A line with everything behind its doors, for one workspace.
 pub struct House {
@@ -78,7 +78,10 @@ pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<Hou
         questions,
         journal,
         deliveries: Vec::new(),
-        policy: Policy { rules: Vec::new(), minimum_unasked: Isolation::Namespaces },
+        policy: Policy {
+            rules: rules::in_force(&settings.rules, settings.profile, &registry),
+            minimum_unasked: Isolation::Namespaces,
+        },
         limits: Limits {
             longest_work: settings.longest_work,
             idle: settings.idle,

@@ -4,6 +4,7 @@ pub mod cli;
 mod commands;
 pub mod exit;
 pub mod house;
+pub mod rules;
 pub mod settings;
 mod show;
 mod workspace;

@@ -7,12 +7,15 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use haft_runtime::{AutoApprove, nearest};
+use haft_runtime::{AutoApprove, Rule, nearest};
 use haft_store::Sync;
+
+use crate::rules::{self, Profile};
 
 /// Every key that a file may have, with its default and what it does.
 pub const KEYS: &[(&str, &str, &str)] = &[
     ("approvals.mode", "\"safe\"", "what runs without asking: `none`, `safe` (what only reads) or `all`"),
+    ("approvals.profile", "\"strict\"", "shipped rules: `strict` has none, `dynamic` lets new files be made unasked"),
     ("approvals.expire", "\"24h\"", "how long a question stays open"),
     ("limits.work", "\"10m\"", "the longest that any call may work"),
     ("limits.idle", "\"off\"", "how long a call may be silent before it is stopped"),
@@ -28,6 +31,10 @@ pub struct Settings {
     pub user: String,
     /// What runs without asking.
     pub mode: AutoApprove,
+    /// Which shipped rules hold.
+    pub profile: Profile,
+    /// The user's own rules; the first that matches decides.
+    pub rules: Vec<Rule>,
     /// How long a question stays open.
     pub expire: Duration,
     /// The longest that any call may work.
@@ -71,6 +78,8 @@ impl Settings {
             data,
             user: "owner".to_owned(),
             mode: AutoApprove::default(),
+            profile: Profile::default(),
+            rules: Vec::new(),
             expire: Duration::from_secs(24 * 3600),
             longest_work: Duration::from_secs(600),
             idle: None,
@@ -85,7 +94,12 @@ impl Settings {
             Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(err) => return Err(err).with_context(|| format!("cannot read {}", file.display())),
         };
-        let table: toml::Table = text.parse().with_context(|| format!("{} is not TOML", file.display()))?;
+        let mut table: toml::Table = text.parse().with_context(|| format!("{} is not TOML", file.display()))?;
+        if let Some(rules) = table.remove("rule") {
+            let from = file.display().to_string();
+            self.rules = rules::read(&rules, "your settings").with_context(|| format!("in {from}"))?;
+            self.origins.push(("rule".to_owned(), from));
+        }
         for (key, value) in flattened(&table, "") {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let from = file.display().to_string();
@@ -114,12 +128,13 @@ impl Settings {
     fn take(&mut self, key: &str, value: &str, origin: &str) -> Result<()> {
         match key {
             "approvals.mode" => self.mode = mode(value)?,
+            "approvals.profile" => self.profile = Profile::parse(value)?,
             "approvals.expire" => self.expire = duration(value)?,
             "limits.work" => self.longest_work = duration(value)?,
             "limits.idle" => self.idle = if value == "off" { None } else { Some(duration(value)?) },
             "store.sync" => self.sync = sync(value)?,
             unknown => {
-                let near = nearest(unknown, KEYS.iter().map(|(key, _, _)| *key));
+                let near = nearest(unknown, KEYS.iter().map(|(key, _, _)| *key).chain(["rule"]));
                 let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 bail!("there is no setting `{unknown}`{hint}");
             }
