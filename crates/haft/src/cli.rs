@@ -67,6 +67,10 @@ pub(crate) enum Command {
     Cancel(commands::cancel::Args),
     /// Wait until a call has ended
     Wait(commands::wait::Args),
+    /// What is remembered, and how to remember or forget
+    Grants(commands::grants::Args),
+    /// The rules in force, what they would have decided, and why
+    Policy(commands::policy::Args),
     /// What works here, what does not, and what to do about it
     Doctor,
     /// A completion script for your shell
@@ -99,6 +103,8 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Redo(args)) => commands::undo::redo(&cli.everywhere, &out, &args).await,
         Some(Command::Cancel(args)) => commands::cancel::run(&cli.everywhere, &out, &args).await,
         Some(Command::Wait(args)) => commands::wait::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Grants(args)) => commands::grants::run(&cli.everywhere, &out, args).await,
+        Some(Command::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
         Some(Command::Completions(args)) => Ok(commands::completions::run(&args)),
     };

@@ -137,7 +137,10 @@ impl<'a> Judge<'a> {
             }
             AutoApprove::Reads => self.trace.note(Looked::Mode(case.mode), || "what it does decides".to_owned()),
         }
-        self.trace.note(Looked::Effect, || if only_reads { "yes".to_owned() } else { reason_to_ask(case) });
+        self.trace.note(Looked::Effect, || match only_reads {
+            true => "yes".to_owned(),
+            false => format!("no, {}", reason_to_ask(case)),
+        });
         if only_reads {
             return Decision::Yes { approved_by: ApprovedBy::Auto, by: None, grant: None };
         }

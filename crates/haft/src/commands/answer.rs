@@ -8,6 +8,7 @@ use haft_runtime::{Answer, Answered, CallId, End, Journal, Outcome, Reply};
 use crate::{
     cli::Everywhere,
     commands::{
+        always::{Always, Lease, by_flag, parse_lasting, remembered},
         arguments, open_for,
         prompt::{Lines, Person, answered, ask},
     },
@@ -24,8 +25,17 @@ pub(crate) struct ApproveArgs {
     /// The call that waits
     call: String,
     /// Use this input instead; you then see what it would do
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", conflicts_with = "always")]
     input: Option<String>,
+    /// Remember the yes: for this very call, for the tool within this folder, or for the same bounds of effect
+    #[arg(long, value_name = "WHAT")]
+    always: Option<Always>,
+    /// How long it is remembered: 30m, 8h, 7d; until it is revoked when left out
+    #[arg(long = "for", value_name = "TIME", requires = "always", value_parser = parse_lasting)]
+    lasting: Option<Duration>,
+    /// How often it counts; without limit when left out
+    #[arg(long, value_name = "N", requires = "always", value_parser = clap::value_parser!(u32).range(1..))]
+    uses: Option<u32>,
 }
 
 #[derive(clap::Args)]
@@ -39,9 +49,11 @@ pub(crate) struct RejectArgs {
 
 pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArgs) -> Result<Exit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
-    let answer = match &args.input {
-        Some(text) => Answer::Edit { input: arguments::read(text)? },
-        None => Answer::Approve { paths: None },
+    let lease = Lease { lasting: args.lasting, uses: args.uses };
+    let answer = match (&args.input, args.always) {
+        (Some(text), _) => Answer::Edit { input: arguments::read(text)? },
+        (None, Some(always)) => by_flag(&house, &record.call, always, lease).await?,
+        (None, None) => Answer::Approve { paths: None },
     };
     let outcome = give(&house, &record.call, answer).await?;
     let outcome = ask_for_the_child(&house, &record.call, outcome).await?;
@@ -59,8 +71,13 @@ pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs)
 
 /// Gives an answer and sees the call through; an answer that does not count is an error that says why.
 pub(crate) async fn give(house: &House, call: &CallId, answer: Answer) -> Result<Outcome> {
-    match house.pipeline.answer(&house.scope, call, &answered(house, answer)).await? {
-        Reply::Counted(outcome) => Ok(*outcome),
+    let remembered = remembered(house, &answer).await;
+    let answered = answered(house, answer);
+    match house.pipeline.answer(&house.scope, call, &answered).await? {
+        Reply::Counted(outcome) => {
+            remembered.into_iter().for_each(|text| anstream::eprintln!("{text}"));
+            Ok(*outcome)
+        }
         Reply::TooLate(first) => bail!("{call} was already answered: {}", told(&first)),
         Reply::NoQuestion => bail!("{call} waits for no answer; `haft log show {call}` tells its story"),
     }
@@ -111,6 +128,6 @@ async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> 
     if Person::at_the_terminal() != Person::Terminal {
         return Ok(outcome);
     }
-    let answer = ask(&question, &mut Lines::new()).await;
+    let answer = ask(house, &question, &mut Lines::new()).await;
     give(house, &child, answer).await
 }

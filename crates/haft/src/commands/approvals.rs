@@ -66,7 +66,7 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, scope: &Scope)
             _ = tokio::signal::ctrl_c() => break,
         };
         let answer = tokio::select! {
-            answer = ask(&question, &mut lines) => answer,
+            answer = ask(house, &question, &mut lines) => answer,
             () = answered_elsewhere(house, &question.call) => {
                 anstream::eprintln!("\n{DIM}answered elsewhere{DIM:#}");
                 continue;

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod always;
 pub(crate) mod answer;
 pub(crate) mod approvals;
 pub(crate) mod arguments;
@@ -12,7 +13,9 @@ pub(crate) mod completions;
 pub(crate) mod discard;
 pub(crate) mod doctor;
 pub(crate) mod flags;
+pub(crate) mod grants;
 pub(crate) mod log;
+pub(crate) mod policy;
 pub(crate) mod prompt;
 pub(crate) mod status;
 pub(crate) mod tools;

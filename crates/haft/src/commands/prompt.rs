@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::{
+    commands::always::{choose, remembered},
     house::House,
     show::{
         card::{Depth, card},
@@ -23,6 +24,7 @@ use crate::{
 
 const HELP: &str = "  y  yes: do exactly what the card shows
   n  no: nothing is done; you can say why, and the caller reads it
+  a  always: yes, and remember it; you choose how much it covers
   e  edit: type the fields to change as JSON; you then see what that would do
   d  show all of the changes
   ?  this help";
@@ -69,8 +71,10 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
             Some(()) = questions.recv() => {
                 let answering = answer_when_asked(house, &call, person, lines.as_mut());
                 tokio::select! {
-                    outcome = &mut calling => return Ok(outcome),
+                    // What an answer leaves behind is told before the outcome.
+                    biased;
                     answered = answering => answered?,
+                    outcome = &mut calling => return Ok(outcome),
                     () = interrupt() => cancel.cancel(),
                 }
             }
@@ -98,13 +102,15 @@ async fn answer_when_asked(house: &House, call: &CallId, person: &Person, lines:
         tokio::task::yield_now().await;
     };
     let answer = match lines {
-        Some(lines) => ask(&question, lines).await,
+        Some(lines) => ask(house, &question, lines).await,
         None => Answer::Approve { paths: None },
     };
-    if let AnswerReceipt::TooLate(first) =
-        house.store.answer(&house.scope, &question.call, &answered(house, answer)).await?
-    {
-        anstream::eprintln!("{WARN}already answered by {}{WARN:#}", first.by);
+    let remembered = remembered(house, &answer).await;
+    let answered = answered(house, answer);
+    match house.store.answer(&house.scope, &question.call, &answered).await? {
+        AnswerReceipt::Taken => remembered.into_iter().for_each(|text| anstream::eprintln!("{text}")),
+        AnswerReceipt::TooLate(first) => anstream::eprintln!("{WARN}already answered by {}{WARN:#}", first.by),
+        AnswerReceipt::NoQuestion => {}
     }
     Ok(())
 }
@@ -142,21 +148,21 @@ impl Lines {
         Self(lines)
     }
 
-    async fn next(&mut self, prompt: &str) -> Option<String> {
+    pub(crate) async fn next(&mut self, prompt: &str) -> Option<String> {
         anstream::eprint!("{prompt}");
         self.0.recv().await
     }
 }
 
 /// Shows the card and asks until the answer is clear. No more input means: stop the call.
-pub(crate) async fn ask(question: &Question, lines: &mut Lines) -> Answer {
+pub(crate) async fn ask(house: &House, question: &Question, lines: &mut Lines) -> Answer {
     anstream::eprint!("{}", card(question, Depth::Short));
     let what = match question.evidence {
         Evidence::Staged { .. } => "Commit this?",
         Evidence::Plain { .. } => "Do this?",
     };
     loop {
-        let prompt = format!("{STRONG}{what}{STRONG:#} [y]es [n]o [e]dit [d]iff [?] ");
+        let prompt = format!("{STRONG}{what}{STRONG:#} [y]es [n]o [a]lways [e]dit [d]iff [?] ");
         let Some(line) = lines.next(&prompt).await else { return Answer::Cancel };
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" => return Answer::Approve { paths: None },
@@ -165,6 +171,11 @@ pub(crate) async fn ask(question: &Question, lines: &mut Lines) -> Answer {
                 let message = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
                 return Answer::Reject { message };
             }
+            "a" | "always" => {
+                if let Some(answer) = choose(house, question, lines).await {
+                    return answer;
+                }
+            }
             "e" | "edit" => {
                 if let Some(input) = edited(question, lines).await {
                     return Answer::Edit { input };
@@ -172,7 +183,7 @@ pub(crate) async fn ask(question: &Question, lines: &mut Lines) -> Answer {
             }
             "d" | "diff" => anstream::eprint!("{}", card(question, Depth::Whole)),
             "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
-            other => anstream::eprintln!("`{other}` is none of y, n, e, d, ?"),
+            other => anstream::eprintln!("`{other}` is none of y, n, a, e, d, ?"),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::show::{
     diff::coloured,
     safe::safe,
     style::{ADDED, DIM, PLACE, REMOVED, STRONG, WARN},
+    table::{width, wrapped},
     time::{ago, bytes},
 };
 
@@ -32,7 +33,7 @@ pub(crate) fn card(question: &Question, depth: Depth) -> String {
     );
     text.push_str(&format!("{DIM}why asked:{DIM:#} {}\n", safe(&question.reason)));
     if let Some(nearly) = &question.nearly {
-        text.push_str(&format!("{DIM}{}{DIM:#}\n", safe(nearly)));
+        text.push_str(&format!("{DIM}{}{DIM:#}\n", wrapped(&safe(nearly), width())));
     }
     match &question.evidence {
         Evidence::Staged { changes, .. } => {

@@ -2,6 +2,7 @@
 
 pub(crate) mod card;
 pub(crate) mod diff;
+pub(crate) mod grant;
 mod out;
 pub(crate) mod outcome;
 pub(crate) mod report;

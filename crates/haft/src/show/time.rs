@@ -10,6 +10,15 @@ pub(crate) fn ago(then: Timestamp) -> String {
     format!("{} ago", length(Duration::from_secs(seconds.unsigned_abs())))
 }
 
+/// `in 5m`, `in 3h`; `5m ago` once it is over.
+pub(crate) fn from_now(then: Timestamp) -> String {
+    let seconds = then.as_second().saturating_sub(Timestamp::now().as_second());
+    if seconds <= 0 {
+        return ago(then);
+    }
+    format!("in {}", length(Duration::from_secs(seconds.unsigned_abs())))
+}
+
 /// `12s`, `5m`, `3h`, `2d`.
 pub(crate) fn length(duration: Duration) -> String {
     match duration.as_secs() {

@@ -5,6 +5,7 @@ mod aliases;
 mod answers;
 mod batch;
 mod cache;
+mod grants;
 mod limits;
 mod retry;
 mod stage;

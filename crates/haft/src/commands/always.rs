@@ -1,0 +1,206 @@
+//! "Always": a yes that is remembered, chosen with a flag or at the prompt.
+
+use std::{fmt, time::Duration};
+
+use anyhow::{Result, bail};
+use haft_runtime::{Answer, Breadth, CallId, Grant, Offer, Past, Question, Scope};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::{
+    commands::prompt::Lines,
+    house::House,
+    settings::duration,
+    show::{
+        grant::bounds_words,
+        safe::safe,
+        style::{DIM, STRONG, WARN},
+        table::{width, wrapped},
+    },
+};
+
+/// How many recorded calls a grant is held against, to show what it would have covered.
+pub(crate) const LAST: u32 = 500;
+
+/// What a yes is turned into.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Always {
+    /// This very call: the same input, the same paths
+    Call,
+    /// The same tool within this folder
+    Folder,
+    /// The same tool on any path, with no more and no other kinds of change
+    Bounds,
+}
+
+impl Always {
+    fn breadth(self) -> Breadth {
+        match self {
+            Self::Call => Breadth::Call,
+            Self::Folder => Breadth::Folder,
+            Self::Bounds => Breadth::Bounds,
+        }
+    }
+}
+
+/// How long and how often a grant counts; what is absent limits nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) lasting: Option<Duration>,
+    pub(crate) uses: Option<u32>,
+}
+
+impl Lease {
+    /// The grant with its end and its number of uses.
+    pub(crate) fn of(self, grant: Grant) -> Grant {
+        let until = self.lasting.map(|lasting| Timestamp::now().checked_add(lasting).unwrap_or(Timestamp::MAX));
+        Grant { until, uses_left: self.uses, ..grant }
+    }
+}
+
+/// A length of time that is longer than nothing.
+pub(crate) fn parse_lasting(text: &str) -> Result<Duration, String> {
+    let lasting = duration(text).map_err(|err| err.to_string())?;
+    if lasting.is_zero() { Err("a grant that ends at once covers nothing; try 8h".to_owned()) } else { Ok(lasting) }
+}
+
+/// The yes that a flag asks for.
+pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease: Lease) -> Result<Answer> {
+    let Some((question, None)) = house.question(call).await? else {
+        // There is nothing to turn into a grant, and the answer is told why it does not count.
+        return Ok(Answer::Approve { paths: None });
+    };
+    let offers = match house.pipeline.offers(&house.scope, &question).await {
+        Ok(offers) => offers,
+        Err(why) => bail!("`always` is withheld: {why}; to say yes this once, leave `--always` out"),
+    };
+    let Some(offer) = offers.into_iter().find(|offer| offer.breadth == always.breadth()) else {
+        bail!("only `--always call` can be offered: what {call} does cannot be seen before");
+    };
+    Ok(answer(&question, offer, lease))
+}
+
+/// A grant is for whoever asked.
+fn answer(question: &Question, offer: Offer, lease: Lease) -> Answer {
+    let grant = Grant { caller: Some(question.asked_by.clone()), ..Grant::new(&question.tool, offer.bounds) };
+    Answer::Always { grant: Box::new(lease.of(grant)) }
+}
+
+/// What a person is told of an answer once it counts; `None` when it leaves nothing behind.
+pub(crate) async fn remembered(house: &House, answer: &Answer) -> Option<String> {
+    let Answer::Always { grant } = answer else { return None };
+    let words = bounds_words(grant.bounds.written());
+    // What it covers is a courtesy: the answer counts also when it cannot be told.
+    let past = house.store.last_calls(&house.scope, LAST).await.unwrap_or_default();
+    let text = format!("{} may do this unasked: {words} ({})", grant.tool, coverage(house, grant, &past));
+    Some(format!("{DIM}remembered as {}\n{}{DIM:#}", grant.id, wrapped(&text, width())))
+}
+
+/// Shows the offers with what each would have covered, and lets the person choose. `None` goes back to the card.
+pub(crate) async fn choose(house: &House, question: &Question, lines: &mut Lines) -> Option<Answer> {
+    let scope = Scope { workspace: question.workspace.clone(), ..house.scope.clone() };
+    let offers = match house.pipeline.offers(&scope, question).await {
+        Ok(offers) => offers,
+        Err(why) => {
+            anstream::eprintln!("{WARN}always is withheld:{WARN:#} {}", safe(&why.to_string()));
+            return None;
+        }
+    };
+    let past = house.store.last_calls(&scope, LAST).await.unwrap_or_default();
+    for (offer, number) in offers.iter().zip(1..) {
+        anstream::eprint!("{}", offer_text(house, question, offer, number, &past));
+    }
+    loop {
+        let typed = lines.next("Which? (as `2`, `2 8h` or `2 8h 5x`; Enter goes back) ").await?;
+        if typed.trim().is_empty() {
+            return None;
+        }
+        match chosen(&typed, &offers) {
+            Ok((offer, lease)) => return Some(answer(question, offer, lease)),
+            Err(err) => anstream::eprintln!("{err:#}"),
+        }
+    }
+}
+
+fn offer_text(house: &House, question: &Question, offer: &Offer, number: u8, past: &[Past]) -> String {
+    let what = match offer.breadth {
+        Breadth::Call => "this very call",
+        Breadth::Folder => "the same tool within this folder",
+        Breadth::Bounds => "the same tool with the same bounds of effect",
+    };
+    let grant = Grant::new(&question.tool, offer.bounds.clone());
+    let covered = coverage(house, &grant, past);
+    let mut text = format!("  {STRONG}{number}{STRONG:#}  {what} {DIM}({covered}){DIM:#}\n");
+    for line in wrapped(&bounds_words(offer.bounds.written()), width().saturating_sub(5)).lines() {
+        text.push_str(&format!("     {line}\n"));
+    }
+    text
+}
+
+/// `2 8h 5x`: which, how long, how often.
+fn chosen(typed: &str, offers: &[Offer]) -> Result<(Offer, Lease)> {
+    let mut words = typed.split_whitespace();
+    let which = words.next().and_then(|word| word.parse::<usize>().ok());
+    let Some(offer) = which.and_then(|which| offers.get(which.checked_sub(1)?)) else {
+        bail!("begin with a number from 1 to {}", offers.len());
+    };
+    let mut lease = Lease::default();
+    for word in words {
+        match word.strip_suffix('x').map(str::parse::<u32>) {
+            Some(Ok(uses @ 1..)) => lease.uses = Some(uses),
+            Some(_) => bail!("`{word}` is no number of uses; write it like `5x`"),
+            None => lease.lasting = Some(parse_lasting(word).map_err(anyhow::Error::msg)?),
+        }
+    }
+    Ok((offer.clone(), lease))
+}
+
+/// How many of the last calls a grant would have covered.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Coverage {
+    covered: usize,
+    of: usize,
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "covers {} of the last {} calls", self.covered, self.of)
+    }
+}
+
+/// Holds a grant against recorded calls; nothing is run.
+pub(crate) fn coverage(house: &House, grant: &Grant, past: &[Past]) -> Coverage {
+    let tool = house.registry.get(&grant.tool);
+    let is_within = |past: &&Past| {
+        let same_tool = past.record.opening.tool == grant.tool;
+        same_tool && past.replay(tool.as_deref()).is_ok_and(|replay| replay.is_within(&grant.bounds))
+    };
+    Coverage { covered: past.iter().filter(is_within).count(), of: past.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_runtime::{Bounds, Breadth, Offer};
+
+    use super::chosen;
+
+    #[test]
+    fn what_is_typed_at_the_prompt() {
+        let offer = |breadth| Offer { breadth, bounds: Bounds::default() };
+        let offers = [offer(Breadth::Call), offer(Breadth::Folder)];
+        let said = |typed: &str| match chosen(typed, &offers) {
+            Ok((offer, lease)) => format!("{:?} {:?} {:?}", offer.breadth, lease.lasting, lease.uses),
+            Err(err) => err.to_string(),
+        };
+        assert_eq!(said("1"), "Call None None");
+        assert_eq!(said(" 2 8h  5x "), "Folder Some(28800s) Some(5)");
+        assert_eq!(said("2 5x 90s"), "Folder Some(90s) Some(5)");
+        for typed in ["0", "3", "a", "-1", "99999999999999999999"] {
+            assert_eq!(said(typed), "begin with a number from 1 to 2", "{typed}");
+        }
+        for typed in ["1 0x", "1 x", "1 -3x", "1 99999999999x"] {
+            assert!(said(typed).contains("is no number of uses"), "{typed}");
+        }
+        assert!(said("1 0s").contains("covers nothing") && said("1 soon").contains("length of time"));
+    }
+}

@@ -1,0 +1,201 @@
+//! `haft grants`
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use haft_runtime::{Asks, Bounds, ChangeKind, Grant, GrantId, Questions, Standing, WrittenBounds, nearest};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Everywhere,
+    commands::{
+        always::{LAST, Lease, coverage, parse_lasting},
+        open,
+    },
+    exit::Exit,
+    house::House,
+    show::{Out, grant::grant_text},
+};
+
+/// What a grant is, for whoever asks for help.
+const HELP: &str = "\
+A grant lets a tool do what lies within its bounds without asking, until it
+ends, is used up or is revoked. It covers calls of this workspace only. A path
+that steers other programs or usually holds secrets is covered only when it is
+named itself. What a rule asks for, and what leaves the fence, is asked for all
+the same; `haft policy explain CALL` tells why a call was asked for.";
+
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Also those that are revoked, expired or spent
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Remember a yes before it is asked for
+    Add(AddArgs),
+    /// One grant, and how much of the last calls it covers
+    Show {
+        /// The grant
+        grant: String,
+    },
+    /// Take a grant back
+    Revoke {
+        /// The grant
+        grant: String,
+    },
+}
+
+#[derive(clap::Args)]
+struct AddArgs {
+    /// The tool that may go on without asking
+    #[arg(long, value_name = "TOOL")]
+    tool: String,
+    /// Only these paths, relative to the workspace: `*` stays within a folder, `**` does not; may be given again
+    #[arg(long, value_name = "GLOB", alias = "path")]
+    paths: Vec<String>,
+    /// Only these kinds of change: created, changed, deleted, mode, link, renamed
+    #[arg(long, value_name = "KINDS", alias = "kind", value_delimiter = ',', value_parser = parse_kind)]
+    kinds: Vec<ChangeKind>,
+    /// At most so many paths in one call
+    #[arg(long, value_name = "N")]
+    max_files: Option<usize>,
+    /// At most so many bytes written in one call
+    #[arg(long, value_name = "N")]
+    max_bytes: Option<u64>,
+    /// Executable files too
+    #[arg(long)]
+    executables: bool,
+    /// Only for this caller
+    #[arg(long, value_name = "NAME")]
+    caller: Option<String>,
+    /// How long it counts: 30m, 8h, 7d; until it is revoked when left out
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_lasting)]
+    lasting: Option<Duration>,
+    /// How often it counts; without limit when left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    uses: Option<u32>,
+}
+
+fn parse_kind(text: &str) -> Result<ChangeKind, String> {
+    serde_json::from_value(Value::from(text)).map_err(|err| err.to_string())
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<Exit> {
+    let house = open(everywhere).await?;
+    match args.what {
+        None => list(&house, out, args.all).await?,
+        Some(What::Add(add)) => remember(&house, out, add).await?,
+        Some(What::Show { grant }) => show(&house, out, &grant).await?,
+        Some(What::Revoke { grant }) => revoke(&house, out, &grant).await?,
+    }
+    house.leave().await?;
+    Ok(Exit::Success)
+}
+
+/// A grant with what people ask of it, for programs.
+fn document(grant: &Grant) -> Result<Value> {
+    let mut value = serde_json::to_value(grant)?;
+    value["standing"] = json!(grant.standing(Timestamp::now()));
+    Ok(value)
+}
+
+async fn list(house: &House, out: &Out, all: bool) -> Result<()> {
+    let mut grants = house.store.all_grants(&house.scope).await?;
+    let now = Timestamp::now();
+    let before = grants.len();
+    grants.retain(|grant| all || grant.standing(now) == Standing::Usable);
+    if out.json {
+        out.document(&grants.iter().map(document).collect::<Result<Vec<_>>>()?);
+        return Ok(());
+    }
+    for grant in &grants {
+        out.line(&grant_text(grant));
+    }
+    let over = before - grants.len();
+    if grants.is_empty() {
+        out.line("nothing is remembered here, so that every change is asked for");
+        out.line("  haft approve CALL --always folder    say yes to a call and remember it");
+        out.line("  haft grants add --help               remember a yes before it is asked for");
+    }
+    if over > 0 {
+        let are = if over == 1 { "is" } else { "are" };
+        out.line(&format!("{over} {are} revoked, expired or spent; `haft grants --all` lists them"));
+    }
+    Ok(())
+}
+
+async fn remember(house: &House, out: &Out, add: AddArgs) -> Result<()> {
+    let tool = tool(house, &add.tool)?;
+    let written = WrittenBounds {
+        paths: Some(add.paths).filter(|paths| !paths.is_empty()),
+        kinds: Some(add.kinds).filter(|kinds| !kinds.is_empty()),
+        max_files: add.max_files,
+        max_bytes: add.max_bytes,
+        executables: add.executables,
+        ..WrittenBounds::default()
+    };
+    let lease = Lease { lasting: add.lasting, uses: add.uses };
+    let grant = lease.of(Grant { caller: add.caller, ..Grant::new(tool, Bounds::try_from(written)?) });
+    house.store.remember(&house.scope, &grant).await?;
+    print(house, out, &grant).await
+}
+
+/// The tool's own name. A tool that is asked for each time cannot be granted.
+fn tool(house: &House, name: &str) -> Result<String> {
+    let Some(tool) = house.registry.get(name) else {
+        let specs = house.registry.specs();
+        let near = nearest(name, specs.iter().map(|spec| spec.name.as_str()));
+        let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        bail!("there is no tool `{name}`{hint}");
+    };
+    if tool.spec().asks == Asks::Always {
+        bail!("`{name}` is asked for each time, so that a grant would change nothing");
+    }
+    Ok(tool.spec().name.clone())
+}
+
+async fn show(house: &House, out: &Out, typed: &str) -> Result<()> {
+    print(house, out, &find(house, typed).await?).await
+}
+
+async fn revoke(house: &House, out: &Out, typed: &str) -> Result<()> {
+    let grant = find(house, typed).await?;
+    if !house.store.revoke(&house.scope, &grant.id).await? {
+        bail!("{} was revoked before", grant.id);
+    }
+    print(house, out, &Grant { revoked: true, ..grant }).await
+}
+
+async fn print(house: &House, out: &Out, grant: &Grant) -> Result<()> {
+    let past = house.store.last_calls(&house.scope, LAST).await?;
+    let coverage = coverage(house, grant, &past);
+    if out.json {
+        let mut value = document(grant)?;
+        value["coverage"] = json!(coverage);
+        out.document(&value);
+        return Ok(());
+    }
+    out.line(&grant_text(grant));
+    out.line(&format!("    {coverage}"));
+    if grant.standing(Timestamp::now()) == Standing::Usable {
+        out.hint(&format!("take it back with: haft grants revoke {}", grant.id));
+    }
+    Ok(())
+}
+
+async fn find(house: &House, typed: &str) -> Result<Grant> {
+    let Some(id) = GrantId::parse(typed) else {
+        bail!("`{typed}` is not the id of a grant: `g_` and 32 hex digits; `haft grants` lists them");
+    };
+    match house.store.grant(&house.scope, &id).await? {
+        Some(grant) => Ok(grant),
+        None => bail!("there is no grant {id}; `haft grants --all` lists them"),
+    }
+}

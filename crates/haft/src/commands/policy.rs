@@ -1,0 +1,145 @@
+//! `haft policy`
+
+mod explain;
+mod test;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use haft_runtime::{Decision, Rule, nearest};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Everywhere,
+    commands::open,
+    exit::Exit,
+    house::House,
+    show::{
+        Out,
+        grant::bounds_words,
+        safe::safe,
+        style::{DIM, STRONG, WARN},
+        table::{width, wrapped},
+    },
+};
+
+/// How a rule is written, for whoever asks for help.
+const HELP: &str = "\
+Rules are entries of your settings, ~/.config/haft/haft.toml:
+
+  [[rule]]
+  tool = \"write_file\"                   # every tool when left out
+  decision = \"allow\"                    # allow, ask or deny
+  bounds = { paths = [\"target/**\"] }    # kinds, max_files, max_bytes,
+                                        # executables, hosts
+  reason = \"build output\"
+
+The first that matches decides, yours before the shipped ones. One that allows
+needs all that a call does within its bounds, and covers flagged paths only by
+their very names; one that asks or denies needs a single change within them.
+Try rules before you keep them: haft policy test --rules FILE";
+
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Decide the last calls again by the rules and grants as they are now, and show what would differ; nothing is run
+    Test {
+        /// How many calls
+        #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        last: u32,
+        /// Try the rules of this file instead of your own
+        #[arg(long, value_name = "FILE")]
+        rules: Option<PathBuf>,
+    },
+    /// Why a call was asked for, or was not: everything that is looked at, in order
+    Explain {
+        /// The call
+        call: String,
+    },
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+    match &args.what {
+        None => list(everywhere, out).await,
+        Some(What::Test { last, rules }) => test::run(everywhere, out, *last, rules.as_deref()).await,
+        Some(What::Explain { call }) => explain::run(everywhere, out, call).await,
+    }
+}
+
+async fn list(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
+    let house = open(everywhere).await?;
+    house.leave().await?;
+    let rules = &house.pipeline.policy().rules;
+    if out.json {
+        out.document(&rules.iter().map(document).collect::<Vec<_>>());
+        return Ok(Exit::Success);
+    }
+    if rules.is_empty() {
+        out.line("there are no rules: the mode and what is remembered decide");
+        out.line("  haft policy --help    how to write one");
+        out.line("  haft grants           what is remembered");
+    }
+    for rule in rules {
+        out.line(&text(&house, rule));
+    }
+    Ok(Exit::Success)
+}
+
+fn document(rule: &Rule) -> Value {
+    json!({"name": rule.name, "tool": rule.tool, "decision": rule.verdict, "bounds": rule.bounds,
+        "reason": rule.reason})
+}
+
+fn text(house: &House, rule: &Rule) -> String {
+    let tool = rule.tool.as_deref().unwrap_or("every tool");
+    let mut text = format!("{DIM}{}{DIM:#}\n    {STRONG}{}{STRONG:#} {tool}", safe(&rule.name), rule.verdict.word());
+    if !rule.bounds.are_unlimited() {
+        text.push_str(&format!(": {}", bounds_words(rule.bounds.written())));
+    }
+    if let Some(reason) = &rule.reason {
+        let reason = wrapped(&safe(reason), width().saturating_sub(4)).replace('\n', "\n    ");
+        text.push_str(&format!("\n    {DIM}{reason}{DIM:#}"));
+    }
+    if let Some(tool) = rule.tool.as_deref().filter(|tool| house.registry.get(tool).is_none()) {
+        let specs = house.registry.specs();
+        let near = nearest(tool, specs.iter().map(|spec| spec.name.as_str()));
+        let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        text.push_str(&format!("\n    {WARN}there is no tool `{}` here{hint}{WARN:#}", safe(tool)));
+    }
+    text
+}
+
+/// A decision in a word: yes, ask or no.
+fn word(decision: &Decision) -> &'static str {
+    match decision {
+        Decision::Yes { .. } => "yes",
+        Decision::Ask { .. } => "ask",
+        Decision::No(_) => "no",
+    }
+}
+
+/// Why it was decided so, in words.
+fn because(decision: &Decision) -> String {
+    match decision {
+        Decision::Yes { by: Some(by), .. } => by.clone(),
+        Decision::Yes { by: None, .. } => "it only reads".to_owned(),
+        Decision::Ask { reason, nearly: None } => reason.clone(),
+        Decision::Ask { reason, nearly: Some(nearly) } => format!("{reason}; {nearly}"),
+        Decision::No(error) => error.message.clone(),
+    }
+}
+
+/// What was decided then, in the same words.
+fn was_word(was: haft_runtime::Was) -> &'static str {
+    match was {
+        haft_runtime::Was::Yes => "yes",
+        haft_runtime::Was::Ask => "ask",
+        haft_runtime::Was::No => "no",
+    }
+}

@@ -1,0 +1,116 @@
+//! `haft policy explain`
+
+use anyhow::{Result, bail};
+use haft_runtime::{Decision, Evidence, Past, Replay, Step};
+use serde_json::{Value, json};
+
+use super::{because, was_word, word};
+use crate::{
+    cli::Everywhere,
+    commands::{answer::told, open_for},
+    exit::Exit,
+    house::House,
+    show::{
+        Out,
+        card::change_line,
+        safe::safe,
+        style::{ADDED, DIM, PLACE, STRONG},
+        table::{width, wrapped},
+        time::ago,
+    },
+};
+
+/// How many changes are shown before the rest is counted.
+const SHOWN: usize = 10;
+
+pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Result<Exit> {
+    let (house, record) = open_for(everywhere, call).await?;
+    let Some(past) = house.store.past(&house.scope, &record.call).await? else {
+        bail!("there is no call {call}; `haft log` lists the latest");
+    };
+    let grants = house.store.all_grants(&house.scope).await?;
+    let answer = answer(&house, &past).await?;
+    house.leave().await?;
+    let tool = house.registry.get(&past.record.opening.tool);
+    let replay = match past.replay(tool.as_deref()) {
+        Ok(replay) => replay,
+        Err(why) => bail!("{call} cannot be explained: {why}; `haft log show {call}` tells what happened"),
+    };
+    let (now, steps) = replay.decide(house.pipeline.policy(), &grants);
+    if out.json {
+        out.document(&document(&past, &replay, &now, &steps));
+        return Ok(Exit::Success);
+    }
+    head(out, &past, &replay, answer.as_deref());
+    print(out, &steps);
+    end(out, &replay, &now);
+    Ok(Exit::Success)
+}
+
+async fn answer(house: &House, past: &Past) -> Result<Option<String>> {
+    let question = house.question(&past.record.call).await?;
+    Ok(question.and_then(|(_, answered)| answered).map(|answered| told(&answered)))
+}
+
+fn document(past: &Past, replay: &Replay<'_>, now: &Decision, steps: &[Step]) -> Value {
+    let last = steps.len().saturating_sub(1);
+    let step = |(number, step): (usize, &Step)| json!({"lookedAt": step.looked_at, "found": step.found, "decided": number == last});
+    let steps: Vec<Value> = steps.iter().enumerate().map(step).collect();
+    json!({"callId": past.record.call, "tool": past.record.opening.tool, "was": was_word(replay.was()),
+        "now": word(now), "because": because(now), "steps": steps})
+}
+
+fn head(out: &Out, past: &Past, replay: &Replay<'_>, answer: Option<&str>) {
+    let record = &past.record;
+    let was = match replay.was() {
+        haft_runtime::Was::Yes => "went on unasked",
+        haft_runtime::Was::Ask => "was asked for",
+        haft_runtime::Was::No => "was refused",
+    };
+    out.line(&format!(
+        "{STRONG}{}{STRONG:#}  {PLACE}{}{PLACE:#}  {was}, {}",
+        record.opening.tool,
+        record.call,
+        ago(record.opening.at)
+    ));
+    if let Some(answer) = answer {
+        out.line(&format!("answered {}", safe(answer)));
+    }
+    match replay.evidence() {
+        Evidence::Plain { .. } => out.line("what it does cannot be seen before"),
+        Evidence::Staged { changes, .. } => {
+            for change in changes.0.iter().take(SHOWN) {
+                out.text(&change_line(change));
+            }
+            if changes.0.len() > SHOWN {
+                out.line(&format!("{DIM}… {} more paths{DIM:#}", changes.0.len() - SHOWN));
+            }
+        }
+    }
+    out.line("");
+}
+
+/// The last step is the one that decided.
+fn print(out: &Out, steps: &[Step]) {
+    for (number, step) in steps.iter().enumerate() {
+        let decided = number + 1 == steps.len();
+        let (mark, style) = if decided { ("→", ADDED) } else { ("·", DIM) };
+        let text = safe(&format!("{}: {}", step.looked_at, step.found));
+        let text = wrapped(&text, width().saturating_sub(4)).replace('\n', "\n    ");
+        out.line(&format!("  {style}{mark}{style:#} {text}"));
+    }
+}
+
+fn end(out: &Out, replay: &Replay<'_>, now: &Decision) {
+    let (was, now_word) = (was_word(replay.was()), word(now));
+    let nearly = match now {
+        Decision::Ask { nearly: Some(nearly), .. } => format!("; {nearly}"),
+        Decision::Ask { nearly: None, .. } | Decision::Yes { .. } | Decision::No(_) => String::new(),
+    };
+    let mut sentence = format!("by the rules and grants of today: {now_word}{nearly}");
+    if was != now_word {
+        sentence.push_str(&format!("; it was {was} then, because the rules or what is remembered were others"));
+    }
+    out.line("");
+    out.line(&wrapped(&safe(&sentence), width()));
+}
