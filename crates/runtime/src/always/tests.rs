@@ -33,6 +33,7 @@ fn staged(changes: Vec<Change>) -> Evidence {
 
 fn question(evidence: Evidence) -> Question {
     Question {
+        called_as: None,
         call: CallId::new(),
         tool: "write_file".into(),
         input: json!({"path": "src/a"}),
