@@ -51,6 +51,8 @@ struct Standing {
     turn_direction: Option<String>,
     finished_at: Option<i64>,
     duration_ms: Option<i64>,
+    cached: bool,
+    retried: bool,
     turn: Option<String>,
     outcome: Option<String>,
 }
@@ -170,7 +172,8 @@ impl Addition {
     }
 
     fn counted(&self, asked: bool) -> counters::End {
-        counters::End { status: self.standing.status, asked, duration_ms: self.standing.duration_ms.unwrap_or(0) }
+        let Standing { status, cached, retried, finished_at, duration_ms, .. } = self.standing;
+        counters::End { status, asked, cached, retried, finished_at, duration_ms: duration_ms.unwrap_or(0) }
     }
 
     fn bind_change(&self, query: Bound) -> Bound {
@@ -315,6 +318,8 @@ fn standing(entry: &Entry) -> Result<Standing, StoreError> {
             standing.code = outcome.end.error().map(|error| error.code.to_string());
             standing.finished_at = outcome.finished_at.map(Timestamp::as_microsecond);
             standing.duration_ms = duration(outcome);
+            standing.cached = outcome.cached;
+            standing.retried = outcome.attempts > 1;
         }
         standing.outcome = Some(serde_json::to_string(outcome)?);
     }

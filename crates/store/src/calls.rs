@@ -1,7 +1,5 @@
 //! Views of the journal: lists of calls, their events and their numbers.
 
-use std::collections::BTreeMap;
-
 use haft_runtime::{CallEvent, CallId, CallState, Scope, Source};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -65,21 +63,21 @@ pub struct CallRow {
     pub asked: bool,
 }
 
-/// How many calls there were.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// All of them, running ones included.
-    pub calls: i64,
-    /// Those that have a status, by status.
-    pub by_status: BTreeMap<String, i64>,
-}
-
 /// Ids are a little older than the calls they name; so much older at most.
 const ID_AGE_MS: i64 = 60_000;
 
-const LIST: &str = "select id, workspace, tool, caller, source, state, status, code, started_at, finished_at, \
-                    duration_ms, asked from calls where tenant = ";
-const COUNT: &str = "select status, count(*) as calls from calls where tenant = ";
+macro_rules! rows {
+    ($rest:literal) => {
+        concat!(
+            "select id, workspace, tool, caller, source, state, status, code, started_at, finished_at, duration_ms, ",
+            "asked from calls ",
+            $rest
+        )
+    };
+}
+const LIST: &str = rows!("");
+const OFFSPRING: &str = rows!("where tenant = $1 and parent = $2 order by id");
+const TURNS: &str = rows!("where tenant = $1 and turn_of = $2 and id <> $2 order by id");
 const EVENTS: &str = "select seq, at, data from events where tenant = $1 and call = $2 order by seq";
 const CHILDREN: &str = "select id from calls where tenant = $1 and parent = $2 order by id";
 
@@ -107,39 +105,38 @@ impl Store {
         rows.iter().map(|row| Columns { of: call.as_str(), row }.call_id("id")).collect()
     }
 
-    /// How many calls came in since a time, and how they ended.
-    pub async fn counts(&self, scope: &Scope, since: Timestamp) -> Result<Counts, StoreError> {
-        let mut query = QueryBuilder::new(COUNT);
-        narrow(&mut query, scope, Some(since));
-        query.push(" group by status");
-        let mut counts = Counts::default();
-        for row in query.build().fetch_all(self.reads()).await? {
-            let columns = Columns { of: "calls", row: &row };
-            let calls: i64 = columns.plain("calls")?;
-            counts.calls += calls;
-            if let Some(status) = columns.plain("status")? {
-                counts.by_status.insert(status, calls);
+    /// The calls that come from a call or took a turn with what it staged, oldest first.
+    pub async fn relatives(&self, scope: &Scope, call: &CallId) -> Result<Vec<CallRow>, StoreError> {
+        let mut found = Vec::new();
+        for text in [OFFSPRING, TURNS] {
+            let rows = sqlx::query(text).bind(&scope.tenant.0).bind(call.as_str()).fetch_all(self.reads()).await?;
+            for row in &rows {
+                found.push(call_row(row)?);
             }
         }
-        Ok(counts)
+        found.sort_by(|one, other| one.id.cmp(&other.id));
+        found.dedup_by(|one, other| one.id == other.id);
+        Ok(found)
     }
 }
 
-fn list_query(scope: &Scope, filter: &CallFilter) -> Result<QueryBuilder<Sqlite>, StoreError> {
+/// The list as a statement. No list walks over calls that it leaves out, but for those of other workspaces.
+pub(crate) fn list_query(scope: &Scope, filter: &CallFilter) -> Result<QueryBuilder<Sqlite>, StoreError> {
     let mut query = QueryBuilder::new(LIST);
-    narrow(&mut query, scope, filter.since);
+    // SQLite knows nothing of how rare each value is, so it is told.
+    query.push(index(scope, filter)).push("where tenant = ").push_bind(scope.tenant.0.clone());
+    if let Some(workspace) = &scope.workspace {
+        query.push(" and workspace = ").push_bind(workspace.clone());
+    }
     if let Some(tool) = &filter.tool {
         query.push(" and tool = ").push_bind(tool.clone());
     }
-    if let Some(status) = &filter.status {
-        query.push(" and status = ").push_bind(status.clone());
-    }
-    if let Some(state) = &filter.state {
-        query.push(" and state = ").push_bind(word(state)?);
-        if *state != CallState::Ended {
-            // In these words, so that the index of the unfinished calls is used.
-            query.push(" and state <> 'ended'");
-        }
+    narrow_by_status(&mut query, filter)?;
+    if let Some(since) = filter.since {
+        // Ids begin with their time, so the index on them finds the first.
+        let oldest = since.as_millisecond().saturating_sub(ID_AGE_MS).max(0);
+        query.push(" and id >= ").push_bind(format!("tc_{oldest:012x}"));
+        query.push(" and started_at >= ").push_bind(since.as_microsecond());
     }
     if let Some(before) = &filter.before {
         query.push(" and id < ").push_bind(before.as_str().to_owned());
@@ -148,30 +145,55 @@ fn list_query(scope: &Scope, filter: &CallFilter) -> Result<QueryBuilder<Sqlite>
     Ok(query)
 }
 
-/// Only the calls of the scope and since a time. Ids begin with their time, so the index on them finds the first.
-fn narrow(query: &mut QueryBuilder<Sqlite>, scope: &Scope, since: Option<Timestamp>) {
-    query.push_bind(scope.tenant.0.clone());
-    if let Some(workspace) = &scope.workspace {
-        query.push(" and workspace = ").push_bind(workspace.clone());
-    }
-    if let Some(since) = since {
-        let oldest = since.as_millisecond().saturating_sub(ID_AGE_MS).max(0);
-        query.push(" and id >= ").push_bind(format!("tc_{oldest:012x}"));
-        query.push(" and started_at >= ").push_bind(since.as_microsecond());
+/// The index that leads to the fewest calls.
+fn index(scope: &Scope, filter: &CallFilter) -> &'static str {
+    let status = filter.status.as_deref();
+    let is_unfinished = status == Some("pending") || filter.state.is_some_and(|state| state != CallState::Ended);
+    let is_unsuccessful = status.is_some_and(|status| status != "success");
+    match (is_unfinished, is_unsuccessful, filter.tool.is_some(), scope.workspace.is_some()) {
+        (true, _, _, _) => "indexed by calls_open ",
+        (false, true, true, _) => "indexed by calls_unsuccessful_of_tool ",
+        (false, true, false, _) => "indexed by calls_unsuccessful ",
+        (false, false, true, _) => "indexed by calls_of_tool ",
+        (false, false, false, true) => "indexed by calls_of_workspace ",
+        (false, false, false, false) => "",
     }
 }
 
-fn call_row(row: &SqliteRow) -> Result<CallRow, StoreError> {
+/// In such words that the indexes of the few calls are used: the unfinished and the unsuccessful ones.
+fn narrow_by_status(query: &mut QueryBuilder<Sqlite>, filter: &CallFilter) -> Result<(), StoreError> {
+    // A call waits whether its caller was handed back `pending` or still waits with it.
+    let waits = filter.status.as_deref() == Some("pending");
+    if let Some(status) = filter.status.as_ref().filter(|_| !waits) {
+        query.push(" and status = ").push_bind(status.clone());
+        if status != "success" {
+            query.push(" and status <> 'success'");
+        }
+    }
+    if let Some(state) = filter.state.or(waits.then_some(CallState::Waiting)) {
+        query.push(" and state = ").push_bind(word(&state)?);
+        if state != CallState::Ended {
+            query.push(" and state <> 'ended'");
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn call_row(row: &SqliteRow) -> Result<CallRow, StoreError> {
     let id: String = row.try_get("id")?;
     let columns = Columns { of: &id, row };
+    let state = columns.word("state")?;
+    let status: Option<String> = columns.plain("status")?;
+    // A call whose caller still waits with it has no envelope yet.
+    let status = if state == CallState::Waiting { status.or(Some("pending".to_owned())) } else { status };
     Ok(CallRow {
         id: columns.call_id("id")?,
         workspace: columns.plain("workspace")?,
         tool: columns.plain("tool")?,
         caller: columns.plain("caller")?,
         source: columns.word("source")?,
-        state: columns.word("state")?,
-        status: columns.plain("status")?,
+        state,
+        status,
         code: columns.plain("code")?,
         started_at: columns.time("started_at")?,
         finished_at: columns.time_or_none("finished_at")?,
@@ -183,29 +205,44 @@ fn call_row(row: &SqliteRow) -> Result<CallRow, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::tests::{assert_quick, plan};
+
+    fn statement(scope: &Scope, filter: &CallFilter) -> String {
+        list_query(scope, filter).unwrap().sql().as_str().to_owned()
+    }
 
     #[tokio::test]
-    async fn no_list_reads_all_calls_or_sorts_them() {
-        let (tool, status) = (Some("read_file".to_owned()), Some("error".to_owned()));
+    async fn every_list_uses_the_index_that_leads_to_its_calls() {
+        let (tool, error) = (Some("read_file".to_owned()), Some("error".to_owned()));
+        let (success, pending) = (Some("success".to_owned()), Some("pending".to_owned()));
         let all = CallFilter::default();
         let filters = [
-            CallFilter { before: Some(CallId::new()), ..all.clone() },
-            CallFilter { since: Some(Timestamp::UNIX_EPOCH), ..all.clone() },
-            CallFilter { tool, before: Some(CallId::new()), ..all.clone() },
-            CallFilter { state: Some(CallState::Waiting), ..all.clone() },
-            CallFilter { state: Some(CallState::Ended), ..all.clone() },
-            CallFilter { status, ..all.clone() },
-            all,
+            (all.clone(), "calls_of_workspace"),
+            (CallFilter { tool: tool.clone(), ..all.clone() }, "calls_of_tool"),
+            (CallFilter { tool: tool.clone(), status: success.clone(), ..all.clone() }, "calls_of_tool"),
+            (CallFilter { tool: tool.clone(), status: error.clone(), ..all.clone() }, "calls_unsuccessful_of_tool"),
+            (CallFilter { status: error, ..all.clone() }, "calls_unsuccessful "),
+            (CallFilter { status: pending.clone(), ..all.clone() }, "calls_open"),
+            (CallFilter { tool, status: pending, ..all.clone() }, "calls_open"),
+            (CallFilter { state: Some(CallState::Waiting), ..all.clone() }, "calls_open"),
+            (CallFilter { state: Some(CallState::Ended), ..all.clone() }, "calls_of_workspace"),
+            (CallFilter { status: success, ..all }, "calls_of_workspace"),
         ];
-        let local = Scope::local("w");
-        let mut texts = Vec::new();
-        for filter in &filters {
-            for scope in [&local, &local.all_workspaces()] {
-                texts.push(list_query(scope, filter).unwrap().sql().as_str().to_owned());
+        let here = Scope::local("w");
+        for (filter, index) in filters {
+            let since = Some(Timestamp::UNIX_EPOCH);
+            let narrower = CallFilter { since, before: Some(CallId::new()), ..filter.clone() };
+            for filter in [filter, narrower] {
+                let text = statement(&here, &filter);
+                let steps = plan(&text).await.join("\n");
+                assert!(steps.contains(index), "{text}\n{steps}");
+                assert_quick(&[&text, &statement(&here.all_workspaces(), &filter)]).await;
             }
         }
-        let mut statements: Vec<&str> = texts.iter().map(String::as_str).collect();
-        statements.extend([EVENTS, CHILDREN]);
-        crate::schema::tests::assert_quick(&statements).await;
+    }
+
+    #[tokio::test]
+    async fn no_statement_about_one_call_reads_all_of_them() {
+        assert_quick(&[EVENTS, CHILDREN, OFFSPRING, TURNS]).await;
     }
 }

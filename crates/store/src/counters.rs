@@ -1,14 +1,16 @@
-//! How often each tool was used and how that ended, counted in the transaction that ends a call.
+//! How often each tool was used, how that ended and how long it took, counted in the transaction that ends a call.
 
 use std::collections::BTreeMap;
 
 use haft_runtime::Scope;
-use sqlx::SqliteConnection;
+use jiff::Timestamp;
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
 use crate::{
     Store, StoreError,
-    batch::{Bound, Insert, MOST_ROWS},
+    batch::{Bound, Insert, MOST_ROWS, Statement},
     columns::Columns,
+    took::{self, Took},
 };
 
 /// All ended calls of one tool.
@@ -28,87 +30,143 @@ pub struct ToolUse {
     pub cancelled: i64,
     /// About how many somebody was asked.
     pub asked: i64,
+    /// How many were answered from the cache.
+    pub cached: i64,
+    /// How many were tried more than once.
+    pub retried: i64,
     /// How long they worked together.
     pub total_ms: i64,
+    /// How long each took.
+    pub took: Took,
 }
 
 /// The end of one call, for the counters.
 pub(crate) struct End {
     pub(crate) status: Option<&'static str>,
     pub(crate) asked: bool,
+    pub(crate) cached: bool,
+    pub(crate) retried: bool,
+    pub(crate) finished_at: Option<i64>,
     pub(crate) duration_ms: i64,
 }
 
+/// Sums of calls of one tool, one hour and one bucket of how long they took.
+#[derive(Default)]
+pub(crate) struct Sums {
+    counted: ToolUse,
+    hour: i64,
+    bucket: i64,
+}
+
+const HOUR_MICROS: i64 = 3_600_000_000;
+
 macro_rules! add_up {
     () => {
-        "on conflict (tenant, workspace, tool) do update set calls = counters.calls + excluded.calls, \
+        "on conflict (tenant, workspace, hour, tool, took) do update set calls = counters.calls + excluded.calls, \
          success = counters.success + excluded.success, error = counters.error + excluded.error, \
          rejected = counters.rejected + excluded.rejected, cancelled = counters.cancelled + excluded.cancelled, \
-         asked = counters.asked + excluded.asked, total_ms = counters.total_ms + excluded.total_ms"
+         asked = counters.asked + excluded.asked, cached = counters.cached + excluded.cached, \
+         retried = counters.retried + excluded.retried, total_ms = counters.total_ms + excluded.total_ms"
     };
 }
 macro_rules! into_counters {
     () => {
-        "insert into counters (tenant, workspace, tool, calls, success, error, rejected, cancelled, asked, total_ms) "
+        "insert into counters (tenant, workspace, tool, calls, success, error, rejected, cancelled, asked, cached, \
+         retried, total_ms, hour, took) "
+    };
+}
+macro_rules! sums {
+    () => {
+        "sum(calls) as calls, sum(success) as success, sum(error) as error, sum(rejected) as rejected, \
+         sum(cancelled) as cancelled, sum(asked) as asked, sum(cached) as cached, sum(retried) as retried, \
+         sum(total_ms) as total_ms"
     };
 }
 
 /// Adds up rows of sums.
-pub(crate) static ADD: Insert = Insert::new(concat!(into_counters!(), "values"), 10, add_up!());
+pub(crate) static ADD: Insert = Insert::new(concat!(into_counters!(), "values"), 14, add_up!());
 
 /// Counts a call that is about to end, unless it has ended before.
 pub(crate) const COUNT_END: &str = concat!(
     into_counters!(),
-    "select tenant, coalesce(workspace, ''), tool, 1, ?, ?, ?, ?, case when asked or ? then 1 else 0 end, ? ",
-    "from calls where tenant = ? and id = ? and state <> 'ended' ",
+    "select tenant, coalesce(workspace, ''), tool, 1, ?, ?, ?, ?, case when asked or ? then 1 else 0 end, ?, ?, ?, ?, \
+     ? from calls where tenant = ? and id = ? and state <> 'ended' ",
     add_up!()
 );
 
-const OF_TENANT: &str = "select tool, sum(calls) as calls, sum(success) as success, sum(error) as error, \
-     sum(rejected) as rejected, sum(cancelled) as cancelled, sum(asked) as asked, sum(total_ms) as total_ms \
-     from counters where tenant = $1 and ($2 is null or workspace = $2) group by tool order by tool";
+const OF_WORKSPACE: &str = concat!(
+    "select tool, took, ",
+    sums!(),
+    " from counters where tenant = $1 and workspace = $2 and hour >= $3 group by tool, took"
+);
+const OF_TENANT: &str = concat!(
+    "select tool, took, ",
+    sums!(),
+    " from counters where tenant = $1 and $2 is null and hour >= $3 group by tool, took"
+);
+const FORGET: &str = "delete from counters where tenant = $1 and hour < $2";
 
 impl End {
     /// One call as sums.
-    pub(crate) fn as_sums(&self) -> ToolUse {
+    pub(crate) fn as_sums(&self) -> Sums {
         let counts = |status| i64::from(self.status == Some(status));
-        ToolUse {
-            tool: String::new(),
+        let counted = ToolUse {
             calls: 1,
             success: counts("success"),
             error: counts("error"),
             rejected: counts("rejected"),
             cancelled: counts("cancelled"),
             asked: i64::from(self.asked),
+            cached: i64::from(self.cached),
+            retried: i64::from(self.retried),
             total_ms: self.duration_ms,
-        }
+            ..ToolUse::default()
+        };
+        Sums { counted, hour: self.hour(), bucket: took::bucket(self.duration_ms) }
+    }
+
+    fn hour(&self) -> i64 {
+        self.finished_at.unwrap_or_default() / HOUR_MICROS
     }
 }
 
 impl ToolUse {
+    /// Takes the sums of more calls in.
+    fn add(&mut self, more: &Self) {
+        self.calls += more.calls;
+        self.success += more.success;
+        self.error += more.error;
+        self.rejected += more.rejected;
+        self.cancelled += more.cancelled;
+        self.asked += more.asked;
+        self.cached += more.cached;
+        self.retried += more.retried;
+        self.total_ms += more.total_ms;
+    }
+}
+
+impl Sums {
     /// Binds the sums, in the order of the columns after `calls`.
     pub(crate) fn bind(&self, query: Bound) -> Bound {
-        let query = query.bind(self.success).bind(self.error).bind(self.rejected).bind(self.cancelled);
-        query.bind(self.asked).bind(self.total_ms)
+        let sums = &self.counted;
+        let query = query.bind(sums.success).bind(sums.error).bind(sums.rejected).bind(sums.cancelled);
+        let query = query.bind(sums.asked).bind(sums.cached).bind(sums.retried).bind(sums.total_ms);
+        query.bind(self.hour).bind(self.bucket)
     }
 }
 
 /// What a batch adds to the counters.
 #[derive(Default)]
-pub(crate) struct Tally(BTreeMap<(String, String, String), ToolUse>);
+pub(crate) struct Tally(BTreeMap<(String, String, String, i64, i64), Sums>);
 
 impl Tally {
     /// Counts one call that ended.
     pub(crate) fn add(&mut self, (tenant, workspace, tool): (&str, Option<String>, String), end: &End) {
-        let counted = self.0.entry((tenant.to_owned(), workspace.unwrap_or_default(), tool)).or_default();
         let one = end.as_sums();
-        counted.calls += one.calls;
-        counted.success += one.success;
-        counted.error += one.error;
-        counted.rejected += one.rejected;
-        counted.cancelled += one.cancelled;
-        counted.asked += one.asked;
-        counted.total_ms += one.total_ms;
+        let key = (tenant.to_owned(), workspace.unwrap_or_default(), tool, one.hour, one.bucket);
+        let sums = self.0.entry(key).or_default();
+        sums.counted.add(&one.counted);
+        (sums.hour, sums.bucket) = (one.hour, one.bucket);
     }
 
     /// Adds everything to the counters.
@@ -116,9 +174,9 @@ impl Tally {
         let counted: Vec<_> = self.0.into_iter().collect();
         for rows in counted.chunks(MOST_ROWS) {
             let mut query = sqlx::query(ADD.text(rows.len()));
-            for ((tenant, workspace, tool), sums) in rows {
+            for ((tenant, workspace, tool, _, _), sums) in rows {
                 query = query.bind(tenant.as_str()).bind(workspace.as_str()).bind(tool.as_str());
-                query = sums.bind(query.bind(sums.calls));
+                query = sums.bind(query.bind(sums.counted.calls));
             }
             query.execute(&mut *conn).await?;
         }
@@ -127,23 +185,52 @@ impl Tally {
 }
 
 impl Store {
-    /// How often each tool was used and how that ended, by name.
-    pub async fn tools_used(&self, scope: &Scope) -> Result<Vec<ToolUse>, StoreError> {
-        let query = sqlx::query(OF_TENANT).bind(&scope.tenant.0).bind(&scope.workspace);
-        let rows = query.fetch_all(self.reads()).await?;
-        let read = |row| {
-            let columns = Columns { of: "counters", row };
-            Ok(ToolUse {
-                tool: columns.plain("tool")?,
-                calls: columns.plain("calls")?,
-                success: columns.plain("success")?,
-                error: columns.plain("error")?,
-                rejected: columns.plain("rejected")?,
-                cancelled: columns.plain("cancelled")?,
-                asked: columns.plain("asked")?,
-                total_ms: columns.plain("total_ms")?,
-            })
-        };
-        rows.iter().map(read).collect()
+    /// How often each tool was used, how that ended and how long it took, by name, counted from the hour of `since` on.
+    pub async fn tools_used(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<ToolUse>, StoreError> {
+        let text = if scope.workspace.is_some() { OF_WORKSPACE } else { OF_TENANT };
+        let hour = since.map_or(0, |since| since.as_microsecond() / HOUR_MICROS);
+        let query = sqlx::query(text).bind(&scope.tenant.0).bind(&scope.workspace).bind(hour);
+        let mut tools: BTreeMap<String, ToolUse> = BTreeMap::new();
+        for row in query.fetch_all(self.reads()).await? {
+            let (bucket, counted) = part_of_a_tool(&row)?;
+            let tool = tools.entry(counted.tool.clone()).or_default();
+            tool.tool.clone_from(&counted.tool);
+            tool.add(&counted);
+            tool.took.add(bucket, counted.calls);
+        }
+        Ok(tools.into_values().collect())
+    }
+
+    /// Drops the counters of the hours before a time.
+    pub async fn forget_counters(&self, scope: &Scope, before: Timestamp) -> Result<(), StoreError> {
+        let statement = Statement::new(FORGET).bind(scope.tenant.0.as_str())?;
+        self.writer().run(statement.bind(before.as_microsecond() / HOUR_MICROS)?).await.map(drop)
+    }
+}
+
+/// The calls of one tool that fell into one bucket.
+fn part_of_a_tool(row: &SqliteRow) -> Result<(i64, ToolUse), StoreError> {
+    let columns = Columns { of: "counters", row };
+    let counted = ToolUse {
+        tool: columns.plain("tool")?,
+        calls: columns.plain("calls")?,
+        success: columns.plain("success")?,
+        error: columns.plain("error")?,
+        rejected: columns.plain("rejected")?,
+        cancelled: columns.plain("cancelled")?,
+        asked: columns.plain("asked")?,
+        cached: columns.plain("cached")?,
+        retried: columns.plain("retried")?,
+        total_ms: columns.plain("total_ms")?,
+        took: Took::default(),
+    };
+    Ok((columns.plain("took")?, counted))
+}
+
+#[cfg(test)]
+mod tests {
+    #[tokio::test]
+    async fn no_statement_reads_all_counters() {
+        crate::schema::tests::assert_quick(&[super::OF_WORKSPACE, super::OF_TENANT, super::FORGET]).await;
     }
 }

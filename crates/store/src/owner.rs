@@ -6,9 +6,15 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use crate::StoreError;
+
+/// Before the id in the name of a file that is not locked yet.
+const UNNAMED: &str = "new-";
+/// The steps that make such a file never take longer.
+const MAKING: Duration = Duration::from_secs(3600);
 
 /// This store as the owner of calls. The file is made when the first row is about to name it.
 pub(crate) struct Owner {
@@ -97,15 +103,47 @@ impl Owner {
         }
     }
 
+    /// The files of owners that are gone, each with its lock held.
+    pub(crate) fn dead(&self) -> Vec<(PathBuf, File)> {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
+        let mut dead = Vec::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            match name.strip_prefix(UNNAMED) {
+                // Its maker is between two steps, unless it died there long ago.
+                Some(_) if is_fresh(&entry) => {}
+                Some(_) => dead.extend(File::open(entry.path()).ok().map(|file| (entry.path(), file))),
+                None => {
+                    if let Life::Dead(Some(lock)) = self.look_at(name) {
+                        dead.push((entry.path(), lock));
+                    }
+                }
+            }
+        }
+        dead
+    }
+
+    /// Removes the files of owners that are gone. No file means the same as an unlocked one.
+    pub(crate) fn forget_the_dead(&self) -> u64 {
+        let dead = self.dead();
+        dead.iter().filter(|(path, _)| fs::remove_file(path).is_ok()).count() as u64
+    }
+
     // Invariant: a file is locked before it has its final name, so nobody ever finds it unlocked while its owner lives.
     fn make_file(&self) -> io::Result<File> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let unnamed = self.folder.join(format!("new-{}", self.id));
+        let unnamed = self.folder.join(format!("{UNNAMED}{}", self.id));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unnamed)?;
         file.try_lock()?;
         fs::rename(&unnamed, self.folder.join(&self.id))?;
         Ok(file)
     }
+}
+
+fn is_fresh(entry: &fs::DirEntry) -> bool {
+    let made = entry.metadata().and_then(|meta| meta.modified());
+    made.map_or(true, |made| made.elapsed().is_ok_and(|age| age < MAKING))
 }
 
 /// An id names a file, so nothing else may pass.

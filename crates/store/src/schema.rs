@@ -8,7 +8,8 @@ use tokio::time::{Instant, sleep};
 use crate::StoreError;
 
 /// Each text leads from the version that is its index to the next.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_init.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/0001_init.sql"), include_str!("../migrations/0002_views.sql")];
 
 /// How long processes that make the same database wait for each other.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -60,17 +61,21 @@ async fn switch_to_wal(conn: &mut SqliteConnection) -> Result<(), StoreError> {
 pub(crate) mod tests {
     use sqlx::{AssertSqlSafe, ConnectOptions, Row, sqlite::SqliteConnectOptions};
 
-    /// Fails when one of the statements reads a whole table, or sorts what an index could give in order.
-    pub(crate) async fn assert_quick(statements: &[&str]) {
+    /// The steps that SQLite would take for a statement.
+    pub(crate) async fn plan(statement: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("haft.db");
         let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
         let mut conn = options.connect().await.unwrap();
         super::bring_up(&mut conn, &path).await.unwrap();
+        let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {statement}")));
+        plan.fetch_all(&mut conn).await.unwrap().iter().map(|step| step.get("detail")).collect()
+    }
+
+    /// Fails when one of the statements reads a whole table, or sorts what an index could give in order.
+    pub(crate) async fn assert_quick(statements: &[&str]) {
         for statement in statements {
-            let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {statement}")));
-            for step in plan.fetch_all(&mut conn).await.unwrap() {
-                let step: String = step.get("detail");
+            for step in plan(statement).await {
                 assert!(!step.starts_with("SCAN"), "{statement}\n{step}");
                 assert!(!step.contains("TREE FOR ORDER BY"), "{statement}\n{step}");
             }

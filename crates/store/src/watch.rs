@@ -27,6 +27,8 @@ pub(crate) enum News {
     StopWanted(String),
     /// Some call's question was put or answered.
     Questions,
+    /// Anything at all was written.
+    Anything,
 }
 
 /// Everybody who waits.
@@ -83,7 +85,7 @@ impl Watch {
         if waiters.is_empty() {
             return;
         }
-        for one in news {
+        for one in news.chain([&News::Anything]) {
             waiters.get(one).into_iter().flatten().for_each(|bell| bell.notify_one());
         }
     }

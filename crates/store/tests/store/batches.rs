@@ -38,7 +38,7 @@ async fn ten_thousand_entries_of_many_tasks_are_all_there_and_in_order() {
         let found: Vec<CallEvent> = events.into_iter().map(|(_, _, event)| event).collect();
         assert_eq!(found, expected);
     }
-    let used = store.tools_used(&scope()).await.unwrap();
+    let used = store.tools_used(&scope(), None).await.unwrap();
     assert_eq!((used[0].calls, used[0].success), (64, 64));
 }
 
@@ -81,7 +81,7 @@ async fn closing_writes_what_nobody_waited_for() {
     let store = open(&folder).await;
     let all = CallFilter { limit: 2000, ..CallFilter::default() };
     assert_eq!(store.calls(&scope(), &all).await.unwrap().len(), 1000);
-    assert_eq!(store.tools_used(&scope()).await.unwrap()[0].calls, 1000);
+    assert_eq!(store.tools_used(&scope(), None).await.unwrap()[0].calls, 1000);
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ async fn an_ended_call_stays_ended_and_is_counted_once() {
         store.record(&scope(), entry).await.unwrap();
     }
     assert_eq!(Journal::find(&store, &scope(), &call).await.unwrap().unwrap().state, CallState::Ended);
-    let used = store.tools_used(&scope()).await.unwrap();
+    let used = store.tools_used(&scope(), None).await.unwrap();
     assert_eq!((used.len(), used[0].calls, used[0].success, used[0].total_ms), (1, 1, 1, 7));
 }
 
@@ -230,8 +230,8 @@ async fn lists_are_filtered_and_paged() {
 
     let row = store.calls(&scope(), &CallFilter { limit: 1, ..CallFilter::default() }).await.unwrap().remove(0);
     assert_eq!((row.status.as_deref(), row.duration_ms, row.asked), (Some("success"), Some(7), false));
-    let counts = store.counts(&scope(), Timestamp::UNIX_EPOCH).await.unwrap();
-    assert_eq!((counts.calls, counts.by_status.get("success")), (10, Some(&7)));
+    let used = store.tools_used(&scope(), Some(Timestamp::UNIX_EPOCH)).await.unwrap();
+    assert_eq!(used.iter().map(|tool| (tool.calls, tool.success)).collect::<Vec<_>>(), [(3, 3), (4, 4)]);
     assert!(store.calls(&haft_runtime::Scope::local("other"), &CallFilter::default()).await.unwrap().is_empty());
 }
 
@@ -269,6 +269,6 @@ async fn the_health_of_a_store_is_told() {
     let (_folder, store) = new_store().await;
     store.record(&scope(), opened(CallState::Executing)).await.unwrap();
     let health = store.health().await.unwrap();
-    assert_eq!((health.calls, health.schema_version, health.lost_entries), (1, 1, 0));
+    assert_eq!((health.calls, health.schema_version, health.lost_entries), (1, 2, 0));
     assert!(health.bytes > 0 && health.sqlite_version.starts_with("3."), "{health:?}");
 }
