@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Grants(commands::grants::Args),
     /// The rules in force, what they would have decided, and why
     Policy(commands::policy::Args),
+    /// How often each tool was used, how that ended and how long it took
+    Stats(commands::stats::Args),
     /// What works here, what does not, and what to do about it
     Doctor,
     /// A completion script for your shell
@@ -105,6 +107,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Wait(args)) => commands::wait::run(&cli.everywhere, &out, &args).await,
         Some(Command::Grants(args)) => commands::grants::run(&cli.everywhere, &out, args).await,
         Some(Command::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Stats(args)) => commands::stats::run(&cli.everywhere, &out, &args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
         Some(Command::Completions(args)) => Ok(commands::completions::run(&args)),
     };

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
     CallId, Caller, Doors, ErrorCode, Guard, Isolation, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer,
-    Questions, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
+    Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
 };
 use haft_store::{Store, Sync};
 use haft_tools::{SandboxWorkbench, Workspace};
@@ -29,6 +29,8 @@ pub struct House {
     pub scope: Scope,
     /// The person at the command line.
     pub caller: Caller,
+    /// Takes secrets out of what is shown.
+    pub redactor: Redactor,
 }
 
 impl House {
@@ -90,7 +92,8 @@ pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<Hou
         },
     });
     let caller = Caller { name: settings.user.clone(), scope: scope.clone(), source: Source::Cli };
-    let house = House { pipeline, registry, store, workbench, settings, scope, caller };
+    let redactor = Redactor::default();
+    let house = House { pipeline, registry, store, workbench, settings, scope, caller, redactor };
     house.pipeline.recover(&house.scope).await?;
     house.pipeline.expire(&house.scope).await?;
     Ok(house)

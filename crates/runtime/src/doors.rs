@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Direction, Effect, Grant, GrantId, Isolation, Outcome,
-    RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
+    AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Direction, Effect, Grant, GrantId, Isolation,
+    Outcome, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
 };
 
 /// Which tools exist, and for whom.

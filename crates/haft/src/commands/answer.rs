@@ -95,7 +95,7 @@ pub(crate) fn told(first: &Answered) -> String {
         Answer::Cancel => "cancelled".to_owned(),
         Answer::Expire => "nobody answered in time".to_owned(),
     };
-    format!("{what} (by {} at {})", first.by, first.at)
+    format!("{what} (by {} at {})", first.by, first.at.strftime("%Y-%m-%d %H:%M:%S UTC"))
 }
 
 /// An edited input is a call of its own, whose card is shown at once.

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use haft_runtime::{CallId, Question, Scope};
+use haft_runtime::{CallId, Question, Redactor, Scope};
+use serde_json::Value;
 
 use crate::{
     cli::Everywhere,
@@ -41,7 +42,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let open = house.open_questions(&scope).await?;
     house.leave().await?;
     if out.json {
-        out.document(&open);
+        out.document(&open.iter().map(|question| redacted(question, &house.redactor)).collect::<Vec<_>>());
         return Ok(Exit::Success);
     }
     if open.is_empty() {
@@ -49,10 +50,21 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         out.hint("`haft approvals --watch` stays and asks as questions arrive");
     }
     for question in &open {
-        out.line(&card(question, Depth::Short));
+        out.line(&card(question, Depth::Short, &house.redactor));
         out.line(&format!("{DIM}haft approve {0}    haft reject {0}{DIM:#}\n", question.call));
     }
     Ok(Exit::Success)
+}
+
+/// A question as programs see it. Its changes stay as they are: nothing that a yes commits is out of sight.
+fn redacted(question: &Question, redactor: &Redactor) -> Value {
+    let exact = serde_json::to_value(question).unwrap_or_default();
+    let mut shown = redactor.value(&exact);
+    let changes = "/evidence/staged/changes";
+    if let (Some(shown), Some(exact)) = (shown.pointer_mut(changes), exact.pointer(changes)) {
+        shown.clone_from(exact);
+    }
+    shown
 }
 
 /// Asks one question after the other, until Ctrl-C or the end of input.

@@ -1,25 +1,27 @@
 //! `haft log`
 
-use anyhow::{Result, bail};
-use haft_runtime::{CallEvent, CallRecord, CallState, ChangeList};
+mod follow;
+mod show;
+
+use anyhow::{Context, Result, bail};
+use haft_runtime::{CallId, CallState};
 use haft_store::{CallFilter, CallRow};
 use jiff::Timestamp;
-use serde_json::json;
 
 use crate::{
     cli::Everywhere,
-    commands::{answer::told, changes::status, open, open_for},
+    commands::open,
     exit::Exit,
     settings::duration,
     show::{
         Out,
-        card::change_line,
-        safe::safe,
-        style::{DIM, PLACE, STRONG},
-        table::{cut, table, width},
+        table::{table, width},
         time::ago,
     },
 };
+
+/// From this width on there is room for who asked.
+const WIDE: usize = 100;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,9 +36,15 @@ pub(crate) struct Args {
     /// Only calls of the last 30m, 2h, 7d
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// How many at most
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    limit: u32,
+    /// How many at most; 50 when left out, and 10 to begin with under --follow
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: Option<u32>,
+    /// Only calls older than this one: the next page
+    #[arg(long, value_name = "CALL", conflicts_with = "follow")]
+    before: Option<String>,
+    /// Stay, and tell each call of any process when it asks and when it ends; JSON Lines with --json; Ctrl-C ends
+    #[arg(long, short)]
+    follow: bool,
 }
 
 #[derive(clap::Subcommand)]
@@ -50,48 +58,68 @@ enum What {
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
     match &args.what {
-        Some(What::Show { call }) => show(everywhere, out, call).await,
-        None => list(everywhere, out, args).await,
+        Some(What::Show { call }) => show::run(everywhere, out, call).await,
+        None if args.follow => follow::run(everywhere, out, &filter(args, 10)?).await,
+        None => list(everywhere, out, &filter(args, 50)?).await,
     }
 }
 
-async fn list(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
-    let since = match &args.since {
+fn filter(args: &Args, limit: u32) -> Result<CallFilter> {
+    let before = match &args.before {
         None => None,
-        Some(text) => match Timestamp::now().checked_sub(duration(text)?) {
-            Ok(since) => Some(since),
-            Err(_) => bail!("`{text}` reaches further back than there is time"),
-        },
+        Some(text) => Some(CallId::parse(text).with_context(|| format!("`{text}` is not a call id"))?),
     };
-    let house = open(everywhere).await?;
-    let filter = CallFilter {
+    Ok(CallFilter {
         tool: args.tool.clone(),
         status: args.status.clone(),
-        since,
-        limit: args.limit,
+        since: args.since.as_deref().map(back).transpose()?,
+        before,
+        limit: args.limit.unwrap_or(limit),
         ..CallFilter::default()
-    };
-    let calls = house.store.calls(&house.scope, &filter).await?;
+    })
+}
+
+/// The time so long ago.
+pub(crate) fn back(text: &str) -> Result<Timestamp> {
+    match Timestamp::now().checked_sub(duration(text)?) {
+        Ok(since) => Ok(since),
+        Err(_) => bail!("`{text}` reaches further back than there is time"),
+    }
+}
+
+async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<Exit> {
+    let house = open(everywhere).await?;
+    let calls = house.store.calls(&house.scope, filter).await?;
     house.leave().await?;
     if out.json {
         out.document(&calls);
         return Ok(Exit::Success);
     }
-    if calls.is_empty() {
+    let Some(oldest) = calls.last() else {
         out.line("no calls yet that fit; try `haft call list_directory`");
         return Ok(Exit::Success);
-    }
-    let rows: Vec<Vec<String>> = calls
-        .iter()
-        .map(|call| {
-            let took = call.duration_ms.map_or_else(String::new, |ms| format!("{ms} ms"));
-            let status = status_of(call);
-            vec![call.id.to_string(), ago(call.started_at), took, call.tool.clone(), status]
-        })
-        .collect();
-    out.text(&table(&["CALL", "WHEN", "TOOK", "TOOL", "STATUS"], &rows));
+    };
+    let wide = width() >= WIDE;
+    let rows: Vec<Vec<String>> = calls.iter().map(|call| row(call, wide)).collect();
+    let head = if wide { &["CALL", "WHEN", "TOOK", "BY", "TOOL", "STATUS"][..] } else { HEAD };
+    out.text(&table(head, &rows));
     out.hint("one call's whole story: haft log show CALL");
+    if calls.len() == filter.limit as usize {
+        out.hint(&format!("the next page: add --before {}", oldest.id));
+    }
     Ok(Exit::Success)
+}
+
+const HEAD: &[&str] = &["CALL", "WHEN", "TOOK", "TOOL", "STATUS"];
+
+fn row(call: &CallRow, wide: bool) -> Vec<String> {
+    let took = call.duration_ms.map_or_else(String::new, |ms| format!("{ms} ms"));
+    let mut cells = vec![call.id.to_string(), ago(call.started_at), took];
+    if wide {
+        cells.push(call.caller.clone());
+    }
+    cells.extend([call.tool.clone(), status_of(call)]);
+    cells
 }
 
 /// How a call ended, in a word or two. One that has ended and still says `pending` goes on as another call.
@@ -103,97 +131,5 @@ fn status_of(call: &CallRow) -> String {
         (CallState::Waiting, None, _) => "pending".to_owned(),
         (CallState::Preparing | CallState::Executing, _, _) => "running".to_owned(),
         (CallState::Ended, None, _) => "ended".to_owned(),
-    }
-}
-
-async fn show(everywhere: &Everywhere, out: &Out, call: &str) -> Result<Exit> {
-    let (house, record) = open_for(everywhere, call).await?;
-    let events = house.store.events(&house.scope, &record.call).await?;
-    let question = house.question(&record.call).await?;
-    house.leave().await?;
-    if out.json {
-        let events: Vec<_> =
-            events.iter().map(|(cursor, at, event)| json!({"cursor": cursor, "at": at, "data": event})).collect();
-        let (question, answer) = question.map_or((None, None), |(question, answer)| (Some(question), answer));
-        out.document(&json!({
-            "callId": record.call, "tool": record.opening.tool, "input": record.opening.input,
-            "caller": record.opening.caller, "source": record.opening.source, "parent": record.opening.parent,
-            "workspace": record.workspace, "status": status(&record), "startedAt": record.opening.at,
-            "question": question, "answer": answer, "outcome": record.outcome, "events": events}));
-        return Ok(Exit::Success);
-    }
-    head(out, &record);
-    if let Some((_, Some(answer))) = &question {
-        out.line(&format!("{STRONG}answer{STRONG:#}   {}", safe(&told(answer))));
-    }
-    for (_, at, event) in &events {
-        let time = at.strftime("%H:%M:%S%.3f");
-        out.line(&format!("{DIM}{time}{DIM:#}  {}", safe(&cut(&line(event), width().saturating_sub(14)))));
-    }
-    ending(out, &record);
-    Ok(Exit::Success)
-}
-
-fn head(out: &Out, record: &CallRecord) {
-    let opening = &record.opening;
-    out.line(&format!("{STRONG}{}{STRONG:#}  {PLACE}{}{PLACE:#}  {}", opening.tool, record.call, status(record)));
-    out.line(&format!(
-        "{STRONG}asked{STRONG:#}    {} by {}",
-        opening.at.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        safe(&opening.caller)
-    ));
-    if let Some(parent) = &opening.parent {
-        out.line(&format!("{STRONG}parent{STRONG:#}   {parent}"));
-    }
-    out.line(&format!("{STRONG}input{STRONG:#}    {}", safe(&opening.input.to_string())));
-}
-
-fn ending(out: &Out, record: &CallRecord) {
-    let Some(outcome) = &record.outcome else { return };
-    if let Some(error) = outcome.end.error() {
-        out.line(&format!("{STRONG}error{STRONG:#}    {} {}", error.code, safe(&error.message)));
-    }
-    if let haft_runtime::End::Success { result } = &outcome.end
-        && !result.content.is_empty()
-    {
-        out.line(&format!("{STRONG}output{STRONG:#}"));
-        out.line(&safe(&result.content));
-    }
-    for change in outcome.changes.iter().flat_map(|changes| &changes.0).take(50) {
-        out.text(&change_line(change));
-    }
-    if outcome.undoable {
-        out.hint(&format!("take it back with: haft undo {}", record.call));
-    }
-}
-
-/// One event in one line.
-fn line(event: &CallEvent) -> String {
-    let paths = |changes: &ChangeList| changes.paths().join(", ");
-    match event {
-        CallEvent::Called { tool, called_as: Some(alias), remove_by: Some(until), .. } => {
-            format!("called as {alias}, an old name of {tool} that is understood until {until}")
-        }
-        CallEvent::Called { tool, called_as: Some(alias), remove_by: None, .. } => {
-            format!("called as {alias} ({tool})")
-        }
-        CallEvent::Called { tool, called_as: None, .. } => format!("called {tool}"),
-        CallEvent::Staged { changes, .. } => format!("staged {} changes: {}", changes.0.len(), paths(changes)),
-        CallEvent::NeedsApproval { reason, .. } => format!("asked: {reason}"),
-        CallEvent::Approved { continued_as: Some(child), .. } => format!("input edited, carried on as {child}"),
-        CallEvent::Approved { by: Some(by), .. } => format!("approved by {by}"),
-        CallEvent::Approved { by: None, .. } => "approved by itself: it only reads".to_owned(),
-        CallEvent::Rejected { reason, user_message: Some(words) } => format!("rejected: {reason}: “{words}”"),
-        CallEvent::Rejected { reason, user_message: None } => format!("rejected: {reason}"),
-        CallEvent::Started { attempt } => format!("started, attempt {attempt}"),
-        CallEvent::OutputAppended { chunk, .. } => format!("output: {chunk}"),
-        CallEvent::Progress { message, .. } => format!("progress: {message}"),
-        CallEvent::Pending { pending_tool_call_id } => format!("handed back, waiting for {pending_tool_call_id}"),
-        CallEvent::Committed { changes, .. } => format!("committed {}", paths(changes)),
-        CallEvent::Undone { changes, .. } => format!("took back {}", paths(changes)),
-        CallEvent::Completed { execution_time_ms } => format!("completed after {execution_time_ms} ms of work"),
-        CallEvent::Failed { error } => format!("failed: {error}"),
-        CallEvent::Cancelled { reason } => format!("cancelled: {reason}"),
-        CallEvent::Interrupted { recovered } => format!("interrupted: {recovered}"),
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod grants;
 pub(crate) mod log;
 pub(crate) mod policy;
 pub(crate) mod prompt;
+pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod undo;

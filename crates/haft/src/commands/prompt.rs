@@ -26,7 +26,7 @@ const HELP: &str = "  y  yes: do exactly what the card shows
   n  no: nothing is done; you can say why, and the caller reads it
   a  always: yes, and remember it; you choose how much it covers
   e  edit: type the fields to change as JSON; you then see what that would do
-  d  show all of the changes
+  d  show all of the changes, and what was marked as a secret
   ?  this help";
 
 /// Who can be asked.
@@ -156,7 +156,7 @@ impl Lines {
 
 /// Shows the card and asks until the answer is clear. No more input means: stop the call.
 pub(crate) async fn ask(house: &House, question: &Question, lines: &mut Lines) -> Answer {
-    anstream::eprint!("{}", card(question, Depth::Short));
+    anstream::eprint!("{}", card(question, Depth::Short, &house.redactor));
     let what = match question.evidence {
         Evidence::Staged { .. } => "Commit this?",
         Evidence::Plain { .. } => "Do this?",
@@ -181,7 +181,7 @@ pub(crate) async fn ask(house: &House, question: &Question, lines: &mut Lines) -
                     return Answer::Edit { input };
                 }
             }
-            "d" | "diff" => anstream::eprint!("{}", card(question, Depth::Whole)),
+            "d" | "diff" => anstream::eprint!("{}", card(question, Depth::Whole, &house.redactor)),
             "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
             other => anstream::eprintln!("`{other}` is none of y, n, a, e, d, ?"),
         }

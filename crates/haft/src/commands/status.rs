@@ -18,18 +18,19 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let house = open(everywhere).await?;
     let tools = house.registry.specs().len();
     let waiting = house.open_questions(&house.scope).await?;
-    let today = house.store.counts(&house.scope, Timestamp::now() - 24.hours()).await?;
+    let used = house.store.tools_used(&house.scope, Some(Timestamp::now() - 24.hours())).await?;
+    let today: i64 = used.iter().map(|tool| tool.calls).sum();
     let last = house.store.calls(&house.scope, &haft_store::CallFilter { limit: 1, ..Default::default() }).await?;
     house.leave().await?;
     let workspace = house.scope.workspace.clone().unwrap_or_default();
     if out.json {
         out.document(&json!({"workspace": workspace, "tools": tools, "openQuestions": waiting.len(),
-            "callsToday": today.calls, "version": env!("CARGO_PKG_VERSION")}));
+            "callsToday": today, "version": env!("CARGO_PKG_VERSION")}));
         return Ok(Exit::Success);
     }
     let version = env!("CARGO_PKG_VERSION");
     out.line(&format!("{STRONG}haft {version}{STRONG:#}  in {PLACE}{workspace}{PLACE:#}"));
-    out.line(&format!("  {tools} tools, {} calls in the last 24 hours", today.calls));
+    out.line(&format!("  {tools} tools, {today} calls in the last 24 hours"));
     if waiting.is_empty() {
         out.line("  nothing waits for an answer");
     } else {

@@ -1,6 +1,6 @@
 //! The approval card: what a yes covers, computed by haft, nothing hidden.
 
-use haft_runtime::{Change, ChangeKind, ChangeList, Evidence, Question};
+use haft_runtime::{Change, ChangeKind, ChangeList, Evidence, Question, Redactor};
 
 use crate::show::{
     diff::coloured,
@@ -22,8 +22,9 @@ pub(crate) enum Depth {
     Whole,
 }
 
-/// The card of one question.
-pub(crate) fn card(question: &Question, depth: Depth) -> String {
+/// The card of one question. What a yes commits is shown as it is; secrets in what can only be described are marked, and
+/// the whole card shows them too: nothing that is approved is out of sight.
+pub(crate) fn card(question: &Question, depth: Depth, redactor: &Redactor) -> String {
     let mut text = format!(
         "{STRONG}{}{STRONG:#} {DIM}{}{DIM:#}  asked {} by {}\n",
         question.tool,
@@ -41,20 +42,29 @@ pub(crate) fn card(question: &Question, depth: Depth) -> String {
             text.push_str(&format!("{DIM}a yes commits exactly this; it can be undone later{DIM:#}\n"));
         }
         Evidence::Plain { preview } => {
-            text.push_str(&input_text(question));
-            if let Some(preview) = preview {
-                text.push_str(&safe(preview));
-                text.push('\n');
-            }
+            text.push_str(&described(question, preview.as_deref(), depth, redactor));
             text.push_str(&format!("{WARN}it cannot be previewed further, and cannot be undone{WARN:#}\n"));
         }
     }
     text
 }
 
-fn input_text(question: &Question) -> String {
-    let pretty = serde_json::to_string_pretty(&question.input).unwrap_or_default();
-    format!("{}\n", safe(&pretty))
+/// The input, and what the tool itself says of it.
+fn described(question: &Question, preview: Option<&str>, depth: Depth, redactor: &Redactor) -> String {
+    let exact = (question.input.clone(), preview.map(str::to_owned));
+    let shown = match depth {
+        Depth::Short => (redactor.value(&exact.0), preview.map(|text| redactor.text(text).into_owned())),
+        Depth::Whole => exact.clone(),
+    };
+    let pretty = serde_json::to_string_pretty(&shown.0).unwrap_or_default();
+    let mut text = format!("{}\n", safe(&pretty));
+    if let Some(preview) = &shown.1 {
+        text.push_str(&format!("{}\n", safe(preview)));
+    }
+    if shown != exact {
+        text.push_str(&format!("{WARN}[redacted] stands for what looks like a secret; d shows it{WARN:#}\n"));
+    }
+    text
 }
 
 /// A list of changes with their diffs, flagged ones first.

@@ -10,5 +10,6 @@ pub(crate) mod safe;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod time;
+pub(crate) mod timeline;
 
 pub(crate) use out::{Out, as_tool_error};

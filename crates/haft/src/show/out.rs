@@ -38,6 +38,13 @@ impl Out {
         let _ = writeln!(anstream::stdout(), "{text}");
     }
 
+    /// One line of many that come one after the other; `false` means that nobody reads them any more.
+    pub(crate) fn next_line(self, text: &str) -> bool {
+        use std::io::Write;
+        let mut stdout = anstream::stdout();
+        writeln!(stdout, "{text}").and_then(|()| stdout.flush()).is_ok()
+    }
+
     /// Text on standard output as it is.
     pub(crate) fn text(self, text: &str) {
         use std::io::Write;

@@ -48,7 +48,7 @@ async fn the_same_read_is_answered_again_and_still_recorded() {
     if again.cached {
         assert_eq!(kinds(&house, &again.tool_call_id).await, ["tool.call", "tool.approved", "tool.completed"]);
     }
-    let counted = house.store.tools_used(&house.scope).await.unwrap();
+    let counted = house.store.tools_used(&house.scope, None).await.unwrap();
     let rows = house.store.calls(&house.scope, &haft_store::CallFilter { limit: 10_000, ..Default::default() }).await;
     assert_eq!(counted[0].calls, i64::try_from(rows.unwrap().len()).unwrap(), "each is counted");
 }

@@ -120,7 +120,7 @@ async fn used(tool: &str, line: &Line) -> (Outcome, Vec<String>) {
     let outcome = call(&house, wish(&house, tool)).await;
     house.close().await.unwrap();
     let house = stage.house().await;
-    let counted = house.store.tools_used(&house.scope).await.unwrap();
+    let counted = house.store.tools_used(&house.scope, None).await.unwrap();
     assert_eq!((counted[0].tool.as_str(), counted[0].calls), (tool, 1), "one call, however often it was tried");
     let record = haft_runtime::Journal::find(&house.store, &house.scope, &outcome.tool_call_id).await.unwrap().unwrap();
     assert_eq!(record.outcome.unwrap().attempts, outcome.attempts);

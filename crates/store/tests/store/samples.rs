@@ -48,7 +48,10 @@ pub(crate) fn opened(state: CallState) -> Entry {
         turn: None,
         outcome: None,
         whole_output: None,
-        events: vec![(now(), CallEvent::Called { tool: "write_file".into(), called_as: None, remove_by: None, args: input })],
+        events: vec![(
+            now(),
+            CallEvent::Called { tool: "write_file".into(), called_as: None, remove_by: None, args: input },
+        )],
     }
 }
 

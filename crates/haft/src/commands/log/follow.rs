@@ -1,0 +1,44 @@
+//! `haft log --follow`
+
+use anyhow::Result;
+use haft_store::{CallFilter, CallRow};
+
+use super::status_of;
+use crate::{
+    cli::Everywhere,
+    commands::open,
+    exit::Exit,
+    show::{
+        Out,
+        safe::safe,
+        style::{DIM, PLACE},
+        table::{cut, width},
+    },
+};
+
+/// Tells each call as it asks and ends, until Ctrl-C, or until nobody reads any more.
+pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<Exit> {
+    let house = open(everywhere).await?;
+    let mut calls = house.store.follow(&house.scope, filter).await?;
+    out.hint("waiting for calls; Ctrl-C ends");
+    loop {
+        let call = tokio::select! {
+            call = calls.next() => call?,
+            _ = tokio::signal::ctrl_c() => break,
+        };
+        let text = if out.json { serde_json::to_string(&call)? } else { line(&call) };
+        if !out.next_line(&text) {
+            break;
+        }
+    }
+    house.leave().await?;
+    Ok(Exit::Success)
+}
+
+fn line(call: &CallRow) -> String {
+    let time = call.finished_at.unwrap_or(call.started_at).strftime("%H:%M:%S").to_string();
+    let what = format!("{:<16} {}", safe(&call.tool), status_of(call));
+    let took = call.duration_ms.map_or_else(String::new, |ms| format!(", {ms} ms"));
+    let left = width().saturating_sub(time.len() + call.id.as_str().len() + 4);
+    format!("{DIM}{time}{DIM:#}  {PLACE}{}{PLACE:#}  {}", call.id, cut(&format!("{what}{took}"), left))
+}

@@ -1,0 +1,47 @@
+//! `haft log show`
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Everywhere,
+    commands::{changes::status, open_for},
+    exit::Exit,
+    show::{
+        Out,
+        timeline::{Story, timeline},
+    },
+};
+
+/// One call's whole story.
+pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Result<Exit> {
+    let (house, record) = open_for(everywhere, call).await?;
+    let events = house.store.events(&house.scope, &record.call).await?;
+    let relatives = house.store.relatives(&house.scope, &record.call).await?;
+    let (question, answer) = match house.question(&record.call).await? {
+        Some((question, answer)) => (Some(question), answer),
+        None => (None, None),
+    };
+    house.leave().await?;
+    let story = Story { record, events, question, answer, relatives };
+    if out.json {
+        out.document(&house.redactor.value(&document(&story)));
+        return Ok(Exit::Success);
+    }
+    out.text(&timeline(&story, &house.redactor));
+    if story.record.outcome.as_ref().is_some_and(|outcome| outcome.undoable) {
+        out.hint(&format!("take it back with: haft undo {}", story.record.call));
+    }
+    Ok(Exit::Success)
+}
+
+fn document(story: &Story) -> Value {
+    let Story { record, events, question, answer, relatives } = story;
+    let events: Vec<_> =
+        events.iter().map(|(cursor, at, event)| json!({"cursor": cursor, "at": at, "data": event})).collect();
+    json!({
+        "callId": record.call, "tool": record.opening.tool, "input": record.opening.input,
+        "caller": record.opening.caller, "source": record.opening.source, "parent": record.opening.parent,
+        "workspace": record.workspace, "status": status(record), "startedAt": record.opening.at, "turn": record.turn,
+        "question": question, "answer": answer, "outcome": record.outcome, "children": relatives, "events": events})
+}

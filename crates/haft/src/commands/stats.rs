@@ -1,0 +1,149 @@
+//! `haft stats`
+
+use anyhow::Result;
+use haft_runtime::{Journal, ToolError};
+use haft_store::{CallFilter, ToolUse};
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+use serde::Serialize;
+use serde_json::to_value;
+
+use crate::{
+    cli::Everywhere,
+    commands::{log::back, open},
+    exit::Exit,
+    house::House,
+    show::{
+        Out,
+        safe::safe,
+        style::{DIM, STRONG},
+        table::{cut, table, width},
+        time::ago,
+    },
+};
+
+/// From this width on there is room for the rarer numbers.
+const WIDE: usize = 100;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only the last 24h, 7d, 30d, counted in whole hours; all that is kept when left out
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+}
+
+/// One tool, as programs read it.
+#[derive(Serialize)]
+struct Row {
+    tool_name: String,
+    total_calls: i64,
+    success_count: i64,
+    error_count: i64,
+    rejected_count: i64,
+    cancelled_count: i64,
+    asked_count: i64,
+    cache_hits: i64,
+    retries: i64,
+    avg_execution_time_ms: f64,
+    p50_ms: Option<i64>,
+    p95_ms: Option<i64>,
+    p99_ms: Option<i64>,
+    last_error: Option<LastError>,
+}
+
+#[derive(Serialize)]
+struct LastError {
+    tool_call_id: String,
+    at: Timestamp,
+    #[serde(flatten)]
+    error: ToolError,
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+    let since = args.since.as_deref().map(back).transpose()?;
+    // The counters know whole hours; so the last error is looked for in the same ones.
+    let whole_hours = TimestampRound::new().smallest(Unit::Hour).mode(RoundMode::Floor);
+    let since = since.map(|since| since.round(whole_hours)).transpose()?;
+    let house = open(everywhere).await?;
+    let mut rows = Vec::new();
+    for tool in house.store.tools_used(&house.scope, since).await? {
+        let last_error = if tool.error > 0 { last_error(&house, &tool.tool, since).await? } else { None };
+        rows.push(row(tool, last_error));
+    }
+    house.leave().await?;
+    if out.json {
+        out.document(&house.redactor.value(&to_value(&rows)?));
+        return Ok(Exit::Success);
+    }
+    if rows.is_empty() {
+        out.line("no calls yet; try `haft call list_directory`");
+        return Ok(Exit::Success);
+    }
+    people(out, &house, &rows);
+    Ok(Exit::Success)
+}
+
+async fn last_error(house: &House, tool: &str, since: Option<Timestamp>) -> Result<Option<LastError>> {
+    let (tool, status) = (Some(tool.to_owned()), Some("error".to_owned()));
+    let filter = CallFilter { tool, status, since, limit: 1, ..CallFilter::default() };
+    let calls = house.store.calls(&house.scope, &filter).await?;
+    let Some(call) = calls.first() else { return Ok(None) };
+    let record = Journal::find(&house.store, &house.scope, &call.id).await?;
+    let error = record.and_then(|record| record.outcome).and_then(|outcome| outcome.end.error().cloned());
+    Ok(error.map(|error| LastError { tool_call_id: call.id.to_string(), at: call.started_at, error }))
+}
+
+fn row(tool: ToolUse, last_error: Option<LastError>) -> Row {
+    Row {
+        total_calls: tool.calls,
+        success_count: tool.success,
+        error_count: tool.error,
+        rejected_count: tool.rejected,
+        cancelled_count: tool.cancelled,
+        asked_count: tool.asked,
+        cache_hits: tool.cached,
+        retries: tool.retried,
+        avg_execution_time_ms: (tool.total_ms * 100 / tool.calls.max(1)) as f64 / 100.0,
+        p50_ms: tool.took.percentile(50),
+        p95_ms: tool.took.percentile(95),
+        p99_ms: tool.took.percentile(99),
+        tool_name: tool.tool,
+        last_error,
+    }
+}
+
+fn people(out: &Out, house: &House, rows: &[Row]) {
+    let wide = width() >= WIDE;
+    let mut head = vec!["TOOL", "CALLS", "OK", "ERROR", "NO", "STOPPED", "ASKED"];
+    if wide {
+        head.extend(["CACHED", "RETRIED"]);
+    }
+    head.extend(["P50", "P95", "P99"]);
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| row_cells(row, wide)).collect();
+    out.text(&table(&head, &cells));
+    out.line(&format!("{DIM}P50, P95, P99: so many of a hundred calls were done within, in ms of work{DIM:#}"));
+    let failed: Vec<(&Row, &LastError)> =
+        rows.iter().filter_map(|row| row.last_error.as_ref().map(|error| (row, error))).collect();
+    if failed.is_empty() {
+        return;
+    }
+    out.line(&format!("\n{STRONG}LAST ERRORS{STRONG:#}"));
+    for (row, last) in failed {
+        let what = house.redactor.text(&last.error.message);
+        let text = format!("{}  {}  {} {what}", row.tool_name, ago(last.at), last.error.code);
+        out.line(&safe(&cut(&text, width())));
+        out.line(&format!("  {DIM}haft log show {}{DIM:#}", last.tool_call_id));
+    }
+}
+
+fn row_cells(row: &Row, wide: bool) -> Vec<String> {
+    let counts = [row.total_calls, row.success_count, row.error_count, row.rejected_count, row.cancelled_count];
+    let mut cells = vec![row.tool_name.clone()];
+    cells.extend(counts.iter().chain([&row.asked_count]).map(ToString::to_string));
+    if wide {
+        cells.extend([row.cache_hits, row.retries].map(|count| count.to_string()));
+    }
+    let time =
+        |ms: Option<i64>| ms.map_or_else(String::new, |ms| if ms == 0 { "<1".to_owned() } else { ms.to_string() });
+    cells.extend([row.p50_ms, row.p95_ms, row.p99_ms].map(time));
+    cells
+}

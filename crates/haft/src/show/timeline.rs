@@ -1,0 +1,225 @@
+//! One call's whole story: who asked for what, what was asked and answered, what it did, and when.
+
+use haft_runtime::{
+    Answered, CallEvent, CallId, CallRecord, ChangeList, End, Outcome, Question, Redactor, Source, ToolOutput,
+};
+use haft_store::CallRow;
+use jiff::Timestamp;
+
+use crate::{
+    commands::{answer::told, changes::status},
+    show::{
+        card::change_line,
+        safe::safe,
+        style::{DIM, PLACE, STRONG, WRONG},
+        table::{cut, width, wrapped},
+        time::ago,
+    },
+};
+
+/// Where the text of a row begins.
+const INDENT: usize = 10;
+/// How many changes are listed.
+const CHANGES: usize = 40;
+/// Lines of an input, and of the beginning and the end of an output.
+const INPUT: usize = 24;
+const HEAD: usize = 24;
+const TAIL: usize = 12;
+
+/// Everything that is known of one call.
+pub(crate) struct Story {
+    pub(crate) record: CallRecord,
+    pub(crate) events: Vec<(i64, Timestamp, CallEvent)>,
+    pub(crate) question: Option<Question>,
+    pub(crate) answer: Option<Answered>,
+    pub(crate) relatives: Vec<CallRow>,
+}
+
+/// The story in rows, as wide as the terminal, without secrets.
+pub(crate) fn timeline(story: &Story, redactor: &Redactor) -> String {
+    let mut page = Page { text: String::new(), redactor };
+    page.head(&story.record);
+    page.question(story);
+    page.events(story);
+    if let Some(outcome) = &story.record.outcome {
+        page.ending(outcome);
+    }
+    for child in &story.relatives {
+        let status = child.status.as_deref().unwrap_or("running");
+        page.row("child", &format!("{} {} {status}, {}", child.id, relation(child), ago(child.started_at)));
+    }
+    page.text
+}
+
+/// Whether something was left out.
+#[derive(PartialEq, Eq)]
+enum Shown {
+    Whole,
+    InPart,
+}
+
+/// Rows that were written so far.
+struct Page<'a> {
+    text: String,
+    redactor: &'a Redactor,
+}
+
+impl Page<'_> {
+    fn head(&mut self, record: &CallRecord) {
+        let opening = &record.opening;
+        let (tool, call) = (safe(&opening.tool), &record.call);
+        self.text.push_str(&format!("{STRONG}{tool}{STRONG:#}  {PLACE}{call}{PLACE:#}  {}\n", status(record)));
+        let by = format!("by {} ({})", opening.caller, door(opening.source));
+        self.row("asked", &format!("{} ({}) {by}", moment(opening.at), ago(opening.at)));
+        if let Some(workspace) = &record.workspace {
+            self.row("in", workspace);
+        }
+        if let Some(parent) = &opening.parent {
+            self.row("parent", parent.as_str());
+        }
+        if let Some(turn) = record.turn.as_ref().filter(|turn| turn.of != record.call) {
+            self.row("turns", &format!("what {} had staged", turn.of));
+        }
+        let input = serde_json::to_string_pretty(&self.redactor.value(&opening.input)).unwrap_or_default();
+        self.block("input", &input, (INPUT, 0));
+    }
+
+    fn question(&mut self, story: &Story) {
+        let Some(question) = &story.question else { return };
+        let effect = serde_json::to_value(question.effect).unwrap_or_default();
+        let effect = effect.as_str().unwrap_or_default().to_owned();
+        self.row("question", &format!("{} (effect {effect})", question.reason));
+        if let Some(nearly) = &question.nearly {
+            self.row("", nearly);
+        }
+        match &story.answer {
+            Some(answer) => self.row("answer", &told(answer)),
+            None => self.row("answer", &format!("none yet; open until {}", moment(question.expires_at))),
+        }
+    }
+
+    /// What happened, each with the time since the call came in.
+    fn events(&mut self, story: &Story) {
+        let begin = story.record.opening.at;
+        for (_, at, event) in &story.events {
+            let after = at.duration_since(begin).as_secs_f64().max(0.0);
+            let happened =
+                cut(&self.redactor.text(&happened(event, &story.record.call)), width().saturating_sub(INDENT));
+            let after = format!("+{after:.3}s");
+            self.text.push_str(&format!("{DIM}{after:<INDENT$}{DIM:#}{}\n", safe(&happened)));
+        }
+    }
+
+    fn ending(&mut self, outcome: &Outcome) {
+        if let Some(finished) = outcome.finished_at {
+            let took = outcome.execution_time_ms;
+            self.row("ended", &format!("{} ({}), {took} ms of work", moment(finished), ago(finished)));
+        }
+        if let Some(error) = outcome.end.error() {
+            let message = self.redactor.text(&error.message).into_owned();
+            let text = wrapped(&safe(&format!("{} {message}", error.code)), self.room());
+            self.text.push_str(&format!("{WRONG}{:<INDENT$}{WRONG:#}{}\n", "error", indented(&text)));
+        }
+        for change in outcome.changes.iter().flat_map(|changes| &changes.0).take(CHANGES) {
+            self.text.push_str(&format!("{:INDENT$}{}", "", change_line(change)));
+        }
+        let more = outcome.changes.as_ref().map_or(0, |changes| changes.0.len()).saturating_sub(CHANGES);
+        if more > 0 {
+            self.row("", &format!("… {more} more; haft changes {}", outcome.tool_call_id));
+        }
+        if let End::Success { result } = &outcome.end {
+            self.output(result, outcome);
+        }
+    }
+
+    fn output(&mut self, result: &ToolOutput, outcome: &Outcome) {
+        if result.content.is_empty() {
+            return;
+        }
+        let text = self.redactor.text(&result.content).into_owned();
+        let shown = self.block("output", &text, (HEAD, TAIL));
+        if shown == Shown::InPart || result.metadata.contains_key("truncated") {
+            self.row("all of it", &format!("haft call result_query --callId {}", outcome.tool_call_id));
+        }
+    }
+
+    /// One row; what is too long goes on beneath.
+    fn row(&mut self, name: &str, text: &str) {
+        let text = wrapped(&safe(&self.redactor.text(text)), self.room());
+        self.text.push_str(&format!("{STRONG}{name:<INDENT$}{STRONG:#}{}\n", indented(&text)));
+    }
+
+    /// Many lines: so many from the beginning and from the end.
+    fn block(&mut self, name: &str, text: &str, (head, tail): (usize, usize)) -> Shown {
+        let lines: Vec<&str> = text.lines().collect();
+        let fits = lines.len() <= head + tail + 1;
+        let shown = |line: &&str| safe(&cut(line, self.room()));
+        let mut kept: Vec<String> = lines.iter().take(if fits { lines.len() } else { head }).map(shown).collect();
+        if !fits {
+            kept.push(format!("{DIM}… {} lines left out{DIM:#}", lines.len() - head - tail));
+            kept.extend(lines.iter().skip(lines.len() - tail).map(shown));
+        }
+        self.text.push_str(&format!("{STRONG}{name:<INDENT$}{STRONG:#}{}\n", indented(&kept.join("\n"))));
+        if fits { Shown::Whole } else { Shown::InPart }
+    }
+
+    fn room(&self) -> usize {
+        width().saturating_sub(INDENT)
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.replace('\n', &format!("\n{:INDENT$}", ""))
+}
+
+fn moment(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+fn door(source: Source) -> &'static str {
+    match source {
+        Source::Cli => "command line",
+        Source::Edit => "an edited input",
+        Source::House => "haft itself",
+    }
+}
+
+/// How another call comes from this one.
+fn relation(call: &CallRow) -> String {
+    match call.source {
+        Source::Edit => "the edited input:".to_owned(),
+        Source::Cli | Source::House => format!("{}:", safe(&call.tool)),
+    }
+}
+
+/// One event of a call in one line.
+fn happened(event: &CallEvent, call: &CallId) -> String {
+    let paths = |changes: &ChangeList| changes.paths().join(", ");
+    match event {
+        CallEvent::Called { tool, called_as: Some(alias), remove_by: Some(until), .. } => {
+            format!("called as {alias}, an old name of {tool} that is understood until {until}")
+        }
+        CallEvent::Called { tool, called_as: Some(alias), remove_by: None, .. } => {
+            format!("called as {alias} ({tool})")
+        }
+        CallEvent::Called { tool, called_as: None, .. } => format!("called {tool}"),
+        CallEvent::Staged { changes, .. } => format!("staged {}", paths(changes)),
+        CallEvent::NeedsApproval { reason, .. } => format!("asked: {reason}"),
+        CallEvent::Approved { continued_as: Some(child), .. } => format!("input edited, carried on as {child}"),
+        CallEvent::Approved { by: Some(by), .. } => format!("approved by {by}"),
+        CallEvent::Approved { by: None, .. } => "approved by itself: it only reads".to_owned(),
+        CallEvent::Rejected { reason, user_message: Some(words) } => format!("rejected: {reason}: “{words}”"),
+        CallEvent::Rejected { reason, user_message: None } => format!("rejected: {reason}"),
+        CallEvent::Started { attempt } => format!("started, attempt {attempt}"),
+        CallEvent::OutputAppended { chunk, .. } => format!("output: {chunk}"),
+        CallEvent::Progress { message, .. } => format!("progress: {message}"),
+        CallEvent::Pending { pending_tool_call_id: own } if own == call => "handed back as pending".to_owned(),
+        CallEvent::Pending { pending_tool_call_id: other } => format!("handed back, {other} goes on in its place"),
+        CallEvent::Committed { changes, .. } => format!("committed {}", paths(changes)),
+        CallEvent::Undone { changes, .. } => format!("took back {}", paths(changes)),
+        CallEvent::Completed { execution_time_ms } => format!("completed after {execution_time_ms} ms of work"),
+        CallEvent::Failed { error } => format!("failed: {error}"),
+        CallEvent::Cancelled { reason } => format!("cancelled: {reason}"),
+        CallEvent::Interrupted { recovered } => format!("interrupted: {recovered}"),
+    }
+}
