@@ -1,6 +1,10 @@
 //! The contract every tool meets, whether written in Rust, fetched from elsewhere or authored by a tenant.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -297,6 +301,7 @@ fn humanised(name: &str) -> String {
 }
 
 /// Everything a working tool may touch. Nothing here leads to the journal, the policy or the door.
+#[derive(Clone)]
 pub struct ToolCtx {
     /// The call it works for.
     pub call_id: CallId,
@@ -304,6 +309,8 @@ pub struct ToolCtx {
     pub caller: Caller,
     /// Fires when the work must stop.
     pub cancel: CancellationToken,
+    /// When the work is given up; what can end with a part of its result ends before that.
+    pub deadline: Instant,
     pub(crate) words: mpsc::Sender<Words>,
 }
 
@@ -318,7 +325,8 @@ impl ToolCtx {
     /// A context that nobody listens to, for using a tool by hand.
     pub fn detached(call_id: CallId, caller: Caller) -> Self {
         let (words, _) = mpsc::channel(1);
-        Self { call_id, caller, cancel: CancellationToken::new(), words }
+        let deadline = Instant::now() + Duration::from_secs(600);
+        Self { call_id, caller, cancel: CancellationToken::new(), deadline, words }
     }
 
     /// Hands on a piece of output as it comes. Waits when the reader is slow.

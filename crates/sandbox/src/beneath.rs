@@ -1,7 +1,7 @@
 //! Opening paths so that the kernel itself refuses to leave a folder.
 
-use std::ffi::OsString;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -20,15 +20,35 @@ pub(crate) enum Links {
     Refuse,
 }
 
-/// Opens `path` beneath `dir`; leaving it is `EXDEV`, a refused link `ELOOP`.
+/// The longest path that the system takes at once, in bytes.
+const LONGEST_AT_ONCE: usize = 4095;
+
+/// Opens `path` beneath `dir`, however long it is; leaving it is `EXDEV`, a refused link `ELOOP`.
 pub(crate) fn open(dir: impl AsFd, path: &Path, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
+    let mut rest = path.as_os_str().as_bytes();
+    let mut reached: Option<OwnedFd> = None;
+    while rest.len() > LONGEST_AT_ONCE {
+        let slash = rest[..LONGEST_AT_ONCE].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
+        let (piece, after) = (&rest[..slash], &rest[slash + 1..]);
+        let from = reached.as_ref().map_or(dir.as_fd(), AsFd::as_fd);
+        reached = Some(open_at_once(from, path_of(piece), OFlags::PATH | OFlags::DIRECTORY, links)?);
+        rest = after;
+    }
+    open_at_once(reached.as_ref().map_or(dir.as_fd(), AsFd::as_fd), path_of(rest), flags, links)
+}
+
+fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+fn open_at_once(dir: BorrowedFd<'_>, path: &Path, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
     let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     if links == Links::Refuse {
         resolve |= ResolveFlags::NO_SYMLINKS;
     }
     let mut last = Errno::AGAIN;
     for _ in 0..TRIES {
-        match rustix::fs::openat2(dir.as_fd(), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+        match rustix::fs::openat2(dir, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(errno @ (Errno::AGAIN | Errno::INTR)) => last = errno,
             done => return done,
         }
@@ -61,7 +81,7 @@ pub(crate) fn names(folder: impl AsFd) -> Result<Vec<OsString>, Errno> {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
-            found.push(std::ffi::OsStr::from_bytes(name).to_owned());
+            found.push(OsStr::from_bytes(name).to_owned());
         }
     }
     Ok(found)

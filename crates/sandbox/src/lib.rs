@@ -3,6 +3,7 @@
 mod beneath;
 pub mod changes;
 mod error;
+mod folder;
 mod look;
 mod place;
 mod root;
@@ -14,8 +15,9 @@ mod transfer;
 mod walk;
 
 pub use error::PathError;
-pub use look::{Entry, OpenFile};
-pub use place::Place;
+pub use folder::{Entry, Folder};
+pub use look::OpenFile;
+pub use place::{Place, show_name};
 pub use root::Root;
 pub use sensitive::{is_sensitive, is_sensitive_name};
 pub use stamp::{EntryKind, Meta, Stamp};

@@ -1,12 +1,11 @@
-//! Reading: files, entries and folders beneath the root.
+//! Reading: files and entries beneath the root.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
@@ -31,17 +30,6 @@ pub struct OpenFile {
     pub meta: Meta,
     /// Where it really is, links resolved.
     pub place: Place,
-}
-
-/// One entry of a folder.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Its name.
-    pub name: OsString,
-    /// What it is; links are not followed.
-    pub meta: Meta,
-    /// What it points to, if it is a link.
-    pub target: Option<PathBuf>,
 }
 
 impl Root {
@@ -73,29 +61,10 @@ impl Root {
         };
         let folder = match beneath::open_folder(self.handle(), parent.for_kernel(), Links::Follow) {
             Ok(folder) => folder,
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(failed(errno)),
         };
         Ok(look_at(&folder, Path::new(name)).map_err(failed)?.map(|seen| seen.meta()))
-    }
-
-    /// One folder's entries, unsorted, links not followed.
-    pub fn list(&self, place: &Place) -> Result<Vec<Entry>, PathError> {
-        let failed = |errno| PathError::from_errno(place, errno);
-        self.refuse_sensitive(place, place)?;
-        let (folder, resolved) = self
-            .open_resolved(place, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)
-            .map_err(|error| self.with_nearest(error, place))?;
-        self.refuse_sensitive(&resolved, place)?;
-        self.refuse_protected_at(&look(&folder).map_err(failed)?, &resolved, place)?;
-        let mut entries = Vec::new();
-        for name in beneath::names(&folder).map_err(failed)? {
-            // An entry that vanished since its name was read is not an entry any more.
-            let Some(seen) = look_at(&folder, &name).map_err(failed)? else { continue };
-            let target = if seen.kind() == EntryKind::Link { read_link(&folder, &name) } else { None };
-            entries.push(Entry { name, meta: seen.meta(), target });
-        }
-        Ok(entries)
     }
 
     /// Existing paths whose name is like that of a missing one, best first.
@@ -119,7 +88,7 @@ impl Root {
         alike.into_iter().take(SUGGESTIONS).map(|(_, name)| parent.join(name).to_string()).collect()
     }
 
-    fn with_nearest(&self, error: PathError, place: &Place) -> PathError {
+    pub(crate) fn with_nearest(&self, error: PathError, place: &Place) -> PathError {
         if matches!(error, PathError::NotFound { .. }) {
             return PathError::NotFound { path: place.to_string(), nearest: self.nearest(place) };
         }
@@ -131,25 +100,26 @@ impl Root {
         if seen.links < 2 || seen.kind() == EntryKind::Directory {
             return Ok(());
         }
-        for folder in [resolved.parent().unwrap_or_else(Place::root), Place::root()] {
-            let open =
-                beneath::open(self.handle(), folder.for_kernel(), OFlags::RDONLY | OFlags::DIRECTORY, Links::Refuse);
-            // A folder that cannot be listed hides whether there is a twin; then the answer is no.
-            let names = open.and_then(|open| Ok((beneath::names(&open)?, open)));
-            let (names, open) = names.map_err(|_| PathError::Sensitive { path: typed.to_string() })?;
-            let secret = names.iter().filter(|name| is_sensitive_name(name));
-            if secret.filter_map(|name| look_at(&open, name).ok().flatten()).any(|twin| twin.is(seen)) {
-                return Err(PathError::Sensitive { path: typed.to_string() });
-            }
+        // A folder that cannot be listed hides whether there is a twin; then the answer is no.
+        let beside = self.secrets_beside(&resolved.parent().unwrap_or_else(Place::root));
+        if beside.is_ok_and(|secrets| !secrets.iter().any(|twin| twin.is(seen))) {
+            return Ok(());
         }
-        Ok(())
+        Err(PathError::Sensitive { path: typed.to_string() })
     }
-}
 
-/// What a link in an open folder points to.
-pub(crate) fn read_link(folder: impl AsFd, name: &OsStr) -> Option<PathBuf> {
-    let target = rustix::fs::readlinkat(folder, Path::new(name), Vec::new()).ok()?;
-    Some(PathBuf::from(OsString::from_vec(target.into_bytes())))
+    /// What has a sensitive name in a folder or in the workspace folder.
+    pub(crate) fn secrets_beside(&self, folder: &Place) -> Result<Vec<Seen>, Errno> {
+        let mut secrets = Vec::new();
+        for folder in [folder, &Place::root()] {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let open = beneath::open(self.handle(), folder.for_kernel(), flags, Links::Refuse)?;
+            let names = beneath::names(&open)?;
+            let secret = names.iter().filter(|name| is_sensitive_name(name));
+            secrets.extend(secret.filter_map(|name| look_at(&open, name).ok().flatten()));
+        }
+        Ok(secrets)
+    }
 }
 
 fn likeness(wanted: &str, name: &OsStr) -> f64 {

@@ -72,6 +72,10 @@ impl Place {
 
     /// An entry of this folder; `name` is one component as a listing gives it.
     pub fn join(&self, name: impl AsRef<OsStr>) -> Place {
+        let bytes = name.as_ref().as_bytes();
+        if !bytes.contains(&b'/') && !matches!(bytes, b"" | b"." | b"..") {
+            return Place(self.0.join(name.as_ref()));
+        }
         let mut parts: Vec<&OsStr> = self.0.iter().collect();
         parts.extend(Path::new(name.as_ref()).components().filter_map(|component| match component {
             Component::Normal(part) => Some(part),
@@ -133,7 +137,11 @@ fn malformed(typed: &str, why: &'static str) -> PathError {
 }
 
 /// A name or path as readable text that `read_shown` turns back into the same bytes.
-pub(crate) fn show_name(name: &OsStr) -> String {
+pub fn show_name(name: &OsStr) -> String {
+    let plain = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'%';
+    if let Some(text) = name.to_str().filter(|text| text.as_bytes().iter().all(plain)) {
+        return text.to_owned();
+    }
     let mut text = String::with_capacity(name.len());
     let mut rest = name.as_bytes();
     for chunk in name.as_bytes().utf8_chunks() {

@@ -15,10 +15,15 @@ pub(crate) struct Stop(Arc<AtomicBool>);
 impl Stop {
     /// Refuses to go on once the call was stopped. Long loops ask between two steps.
     pub(crate) fn check(&self) -> Result<(), ToolError> {
-        if self.0.load(Ordering::Relaxed) {
+        if self.is_wanted() {
             return Err(ToolError::new(ErrorCode::Cancelled, "the call was stopped before it had changed anything"));
         }
         Ok(())
+    }
+
+    /// Whether the call was stopped.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 
     /// The flag itself, for the sandbox.

@@ -3,6 +3,7 @@
 mod aside;
 mod files;
 mod refusal;
+mod search;
 mod shape;
 mod shown;
 mod workbench;
@@ -21,6 +22,8 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
     vec![
         shape::changes_files(files::DeleteFile(here())),
         shape::changes_files(files::EditFile(here())),
+        shape::reads(search::Glob(here())),
+        shape::reads(search::Grep(here())),
         shape::reads(files::ListDirectory(here())),
         shape::reads(files::ReadFile(here())),
         shape::changes_files(files::WriteFile(here())),

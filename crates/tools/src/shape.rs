@@ -1,6 +1,6 @@
 //! The two shapes of a workspace tool, so that each tool is one file with one method.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use haft_runtime::{AnyTool, DeprecatedAlias, Effect, Output, Prepared, Stamp, Tool, ToolCtx, ToolError, Turn, typed};
 use haft_sandbox::changes::Changes;
@@ -22,6 +22,8 @@ pub(crate) trait Reads: Send + Sync + 'static {
     const CATEGORY: &'static str;
     /// Permanent other names.
     const ALIASES: &'static [&'static str] = &[];
+    /// How long one call may work.
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Names that it had before, each with the last day on which it is understood.
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
@@ -88,6 +90,7 @@ impl<T: Reads> Tool for Reading<T> {
     const CATEGORY: &'static str = T::CATEGORY;
     const WORST: Effect = Effect::Read;
     const ALIASES: &'static [&'static str] = T::ALIASES;
+    const TIMEOUT: Duration = T::TIMEOUT;
 
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
         T::deprecated_aliases()

@@ -1,29 +1,37 @@
 //! `list_directory`
 
-use std::{cmp::Ordering, fmt::Write, num::NonZeroUsize, path::Path, sync::Arc, time::SystemTime};
+use std::{ffi::OsStr, fmt::Write, num::NonZeroUsize, path::Path, sync::Arc, time::SystemTime};
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
-use haft_sandbox::{Entry, EntryKind, Place, Root};
+use haft_sandbox::{Entry, EntryKind, Folder, PathError, Place, Root, show_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::moment;
-use crate::{aside::Stop, refusal::Trying, shape::Reads, workspace::Workspace};
+use crate::{
+    aside::Stop,
+    refusal::Trying,
+    search::{Best, Rules, has, is_hidden},
+    shape::Reads,
+    workspace::Workspace,
+};
 
 /// How many entries come when the caller says nothing.
 const ENTRIES: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
-/// After so many entries a walk ends, however much there is left.
+/// After so many entries a recursive listing goes into no further folder.
 const WALKED: usize = 100_000;
-/// The same for the length of all names together: those of a deep tree are long.
-const NAMES: usize = 16 << 20;
+/// How many bytes of entries are kept, whatever the caller says: the names of a deep tree are long.
+const HEAVIEST: usize = 16 << 20;
+/// What an entry takes beside its name.
+const WEIGHT: usize = 128;
 /// How many folders that could not be read are named.
 const UNREAD: usize = 100;
 
 pub(crate) struct ListDirectory(pub(crate) Arc<Workspace>);
 
 /// Lists a folder of the workspace: names, kinds, sizes and times, folders first. Start with the folder itself and go
-/// down where it matters; use `recursive` only for a small tree, or with `maxDepth`. To see what is in a file use
-/// `read_file`. Links are shown with their target and not followed.
+/// down where it matters; use `recursive` only for a small tree, or with `maxDepth`. To find files by name use
+/// `glob`, to see what is in a file use `read_file`. Links are shown with their target and not followed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
@@ -41,6 +49,9 @@ pub(crate) struct Input {
     limit: NonZeroUsize,
     /// How many levels a recursive listing goes down; 1 is the folder's own entries.
     max_depth: Option<NonZeroUsize>,
+    /// Leave out what `.gitignore`, `.ignore` and `.rgignore` files name.
+    #[serde(default)]
+    respect_ignore: bool,
 }
 
 fn here() -> String {
@@ -117,102 +128,135 @@ fn list(root: &Root, input: &Input, stop: &Stop) -> Result<Output, ToolError> {
         }
     };
     let top = root.place(&input.path).trying("list")?;
-    let mut walk = Walk {
+    let listing = Listing {
         root,
-        top,
         levels,
         include_hidden: input.include_hidden,
-        found: Vec::new(),
-        names: 0,
+        respect_ignore: input.respect_ignore,
+        kept: Best::new(input.limit.get(), HEAVIEST),
+        total: 0,
+        to_go: Vec::new(),
         unread: Vec::new(),
     };
-    let complete = walk.through(stop)?;
-    Ok(walk.into_output(input.limit.get(), complete))
+    listing.of(&top, stop)
 }
 
-/// A walk with its own list of folders to go: no depth of a tree can exhaust the stack, and one folder is open at a time.
-struct Walk<'a> {
+/// A listing with its own list of folders to go: no depth of a tree can exhaust the stack, and one folder is open at a
+/// time.
+struct Listing<'a> {
     root: &'a Root,
-    top: Place,
     levels: usize,
     include_hidden: bool,
-    found: Vec<Found>,
-    /// The length of all names in `found`.
-    names: usize,
+    respect_ignore: bool,
+    /// Whether it is a folder (those come first), and its name.
+    kept: Best<(bool, String), Found>,
+    total: usize,
+    to_go: Vec<ToGo>,
     unread: Vec<Unread>,
 }
 
 /// A folder to go into.
-struct Folder {
+struct ToGo {
     place: Place,
     /// What stands before the names of its entries.
     prefix: String,
     level: usize,
+    rules: Option<Arc<Rules>>,
 }
 
 struct Found {
-    name: String,
     kind: Kind,
     size: u64,
     modified: SystemTime,
     target: Option<String>,
 }
 
-impl Walk<'_> {
-    /// Whether it came to the end.
-    fn through(&mut self, stop: &Stop) -> Result<bool, ToolError> {
-        let mut to_go = vec![Folder { place: self.top.clone(), prefix: String::new(), level: 1 }];
-        while let Some(folder) = to_go.pop() {
+impl Listing<'_> {
+    fn of(mut self, top: &Place, stop: &Stop) -> Result<Output, ToolError> {
+        let folder = self.root.open_folder(top).trying("list")?;
+        let rules = if self.respect_ignore { Rules::above(self.root, folder.place()) } else { None };
+        let here = ToGo { place: folder.place().clone(), prefix: String::new(), level: 1, rules };
+        self.take_in(&folder, &here, stop).trying("list")?;
+        let mut complete = true;
+        while let Some(next) = self.to_go.pop() {
             stop.check()?;
-            let entries = match self.root.list(&folder.place).trying("list") {
-                Ok(entries) => entries,
-                Err(refused) if folder.level == 1 => return Err(refused),
-                Err(refused) => {
-                    self.note_unread(&folder, refused);
-                    continue;
-                }
-            };
-            for entry in entries {
-                if !self.include_hidden && entry.name.as_encoded_bytes().starts_with(b".") {
-                    continue;
-                }
-                let found = Found::of(&folder.prefix, &entry);
-                if found.kind == Kind::Directory && folder.level < self.levels {
-                    let (place, prefix) = (folder.place.join(&entry.name), format!("{}/", found.name));
-                    to_go.push(Folder { place, prefix, level: folder.level + 1 });
-                }
-                self.names += found.name.len();
-                self.found.push(found);
+            if self.total > WALKED {
+                complete = false;
+                break;
             }
-            if self.found.len() > WALKED || self.names > NAMES {
-                return Ok(to_go.is_empty());
+            let entered = self.root.enter(next.place.clone());
+            match entered.and_then(|folder| self.take_in(&folder, &next, stop)) {
+                Ok(()) | Err(PathError::NotFound { .. }) => {}
+                Err(refused) => self.note_unread(&next, refused),
             }
         }
-        Ok(true)
+        stop.check()?;
+        Ok(self.into_output(top, complete))
     }
 
-    fn note_unread(&mut self, folder: &Folder, refused: ToolError) {
+    /// Takes in the entries of one folder. What a folder of any size has is counted; only what is shown is looked at.
+    fn take_in(&mut self, folder: &Folder, here: &ToGo, stop: &Stop) -> Result<(), PathError> {
+        let mut rules = None;
+        if self.respect_ignore {
+            rules = Rules::within(here.rules.as_ref(), self.root, folder.place(), |name| has(folder, name));
+        }
+        let goes_down = here.level < self.levels;
+        loop {
+            let more = folder.read_on(|name, kind| self.add(folder, here, rules.as_ref(), (name, kind)))?;
+            if !more || stop.is_wanted() || (goes_down && self.total > WALKED) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn add(&mut self, folder: &Folder, here: &ToGo, rules: Option<&Arc<Rules>>, entry: (&OsStr, Option<EntryKind>)) {
+        let (name, kind) = entry;
+        let looked_up = || folder.entry(name).ok().flatten().map(|entry| entry.meta.kind);
+        // An entry that vanished since its name was read is not an entry any more.
+        let Some(kind) = kind.or_else(looked_up) else { return };
+        let is_folder = kind == EntryKind::Directory;
+        let ruled =
+            rules.and_then(|rules| Rules::leave_out(Some(rules), folder.place().join(name).as_path(), is_folder));
+        if ruled.unwrap_or(!self.include_hidden && is_hidden(name)) {
+            return;
+        }
+        let shown = here.prefix.clone() + &show_name(name);
+        if is_folder && here.level < self.levels {
+            let (place, prefix) = (folder.place().join(name), format!("{shown}/"));
+            self.to_go.push(ToGo { place, prefix, level: here.level + 1, rules: rules.cloned() });
+        }
+        let key = (!is_folder, shown);
+        if !self.kept.wants(|other| key < *other) {
+            self.total += 1;
+        } else if let Ok(Some(entry)) = folder.entry(name) {
+            self.total += 1;
+            self.kept.offer(key, WEIGHT + here.prefix.len() + name.len(), Found::of(&entry));
+        }
+    }
+
+    fn note_unread(&mut self, folder: &ToGo, refused: PathError) {
         if self.unread.len() < UNREAD {
             let name = folder.prefix.trim_end_matches('/').to_owned();
-            self.unread.push(Unread { name, why: refused.message });
+            let why = Err::<(), _>(refused).trying("list").map_or_else(|refused| refused.message, |()| String::new());
+            self.unread.push(Unread { name, why });
         }
     }
 
-    fn into_output(mut self, limit: usize, complete: bool) -> Output {
-        self.found.sort_unstable_by(Found::order);
-        let total = self.found.len();
+    fn into_output(self, top: &Place, complete: bool) -> Output {
+        let kept = self.kept.into_sorted().into_iter();
+        let entries: Vec<Listed> = kept.map(|((_, name), found)| found.listed(name)).collect();
         Output {
-            path: self.top.to_string(),
-            entries: self.found.into_iter().take(limit).map(Found::listed).collect(),
-            total,
-            truncated: total > limit || !complete,
+            path: top.to_string(),
+            total: self.total,
+            truncated: self.total > entries.len() || !complete,
+            entries,
             unread: self.unread,
         }
     }
 }
 
 impl Found {
-    fn of(prefix: &str, entry: &Entry) -> Self {
+    fn of(entry: &Entry) -> Self {
         let kind = match entry.meta.kind {
             EntryKind::File => Kind::File,
             EntryKind::Directory => Kind::Directory,
@@ -220,7 +264,6 @@ impl Found {
             EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => Kind::Other,
         };
         Self {
-            name: format!("{prefix}{}", Place::root().join(&entry.name)),
             kind,
             size: if kind == Kind::Directory { 0 } else { entry.meta.size },
             modified: entry.meta.modified,
@@ -228,13 +271,8 @@ impl Found {
         }
     }
 
-    fn order(&self, other: &Self) -> Ordering {
-        let is_file = |found: &Self| found.kind != Kind::Directory;
-        is_file(self).cmp(&is_file(other)).then_with(|| self.name.cmp(&other.name))
-    }
-
-    fn listed(self) -> Listed {
-        let Self { name, kind, size, modified, target } = self;
+    fn listed(self, name: String) -> Listed {
+        let Self { kind, size, modified, target } = self;
         Listed { name, kind, size, modified: moment::shown(modified), target }
     }
 }

@@ -1,0 +1,186 @@
+//! `glob`
+
+use std::{ffi::OsStr, num::NonZeroUsize, os::unix::ffi::OsStrExt, sync::Arc, time::Duration, time::SystemTime};
+
+use haft_runtime::{ToolCtx, ToolError};
+use haft_sandbox::{Root, show_name};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{
+    best::Best,
+    order::{Key, Sort},
+    pace::{ALTOGETHER, Pace},
+    pattern::Pattern,
+    told,
+    walk::{PassedBy, Spot, Visitor, Walk},
+};
+use crate::{refusal::Trying, shape::Reads, workspace::Workspace};
+
+/// How many paths come when the caller says nothing.
+const FILES: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
+/// How many bytes of paths are kept, whatever the caller says.
+const HEAVIEST: usize = 8 << 20;
+
+pub(crate) struct Glob(pub(crate) Arc<Workspace>);
+
+/// Finds files of the workspace by a pattern of their names, such as `*.rs` or `src/**/*.{ts,tsx}`, and gives their
+/// paths. Use it when you know something of the name; to find files by what is in them use `grep`, to see what one folder
+/// holds use `list_directory`. Files that ignore files (`.gitignore`, `.ignore`) name and hidden ones are left out unless
+/// you ask for them. Links are given but not followed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "pattern": "src/**/*.rs" }))]
+pub(crate) struct Input {
+    /// What the paths look like, relative to `path`. Without a `/` it is about the name alone, at any depth. `*` and `?`
+    /// stay within a name, `**` goes through folders, `{a,b}` is one of them, `[a-z]` one letter; a leading `!` means
+    /// all other files.
+    pattern: String,
+    /// The folder to search, relative to the workspace folder, or absolute inside it.
+    #[serde(default = "here")]
+    path: String,
+    /// Also find what has a name, or lies in a folder, that begins with a dot.
+    #[serde(default)]
+    include_hidden: bool,
+    /// Leave out what `.gitignore`, `.ignore` and `.rgignore` files name.
+    #[serde(default = "yes")]
+    respect_ignore: bool,
+    /// How many paths to give at the most.
+    #[serde(default = "files")]
+    limit: NonZeroUsize,
+    /// `path` for the order of names, `modified` for the last changed first.
+    #[serde(default)]
+    sort: Sort,
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn files() -> NonZeroUsize {
+    FILES
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// The folder that was searched, relative to the workspace folder.
+    path: String,
+    /// Paths relative to the workspace folder.
+    files: Vec<String>,
+    /// How many files there are; where time ran out, at least so many.
+    count: u64,
+    /// Whether there are more than `files` shows.
+    truncated: bool,
+    #[serde(skip)]
+    ran_out: bool,
+    #[serde(skip)]
+    passed_by: PassedBy,
+    #[serde(skip)]
+    pattern: String,
+}
+
+impl Reads for Glob {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "glob";
+    const CATEGORY: &'static str = "search";
+    const ALIASES: &'static [&'static str] = &["search_files"];
+    const TIMEOUT: Duration = ALTOGETHER;
+
+    async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
+        let pattern = Pattern::new("pattern", &input.pattern)?;
+        let telling = ctx.clone();
+        self.0.look(ctx, move |root, stop| find(root, &input, &pattern, &Pace::new(telling, stop.clone()))).await
+    }
+}
+
+fn find(root: &Root, input: &Input, pattern: &Pattern, pace: &Pace) -> Result<Output, ToolError> {
+    let place = root.place(&input.path).trying("search")?;
+    let start = root.open_folder(&place).trying("search")?;
+    let walk = Walk {
+        root,
+        pace,
+        pattern: Some(pattern),
+        include_hidden: input.include_hidden,
+        respect_ignore: input.respect_ignore,
+    };
+    let visitor = || Finding { sort: input.sort, best: Best::new(input.limit.get(), HEAVIEST), count: 0 };
+    let (found, passed_by) = walk.through(start, visitor);
+    let ran_out = pace.ran_out()?;
+    let mut all = visitor();
+    for one in found {
+        all.count += one.count;
+        all.best.absorb(one.best);
+    }
+    let files: Vec<String> = all.best.into_sorted().iter().map(|(key, ())| show_name(&key.path)).collect();
+    Ok(Output {
+        path: place.to_string(),
+        count: all.count,
+        truncated: ran_out || all.count > files.len() as u64,
+        files,
+        ran_out,
+        passed_by,
+        pattern: input.pattern.clone(),
+    })
+}
+
+/// The paths that one thread has found.
+struct Finding {
+    sort: Sort,
+    best: Best<Key, ()>,
+    count: u64,
+}
+
+impl Visitor for Finding {
+    const AT_ONCE: usize = usize::MAX;
+
+    fn visit(&mut self, spot: &Spot<'_>) {
+        self.count += 1;
+        let path = spot.path.as_os_str();
+        let modified = match self.sort {
+            Sort::Path if !self.best.wants(|key| path < &*key.path) => return,
+            Sort::Path => SystemTime::UNIX_EPOCH,
+            Sort::Modified => modified(spot),
+        };
+        self.best.offer(Key::new(self.sort, path, modified), weight(path), ());
+    }
+}
+
+fn modified(spot: &Spot<'_>) -> SystemTime {
+    let entry = spot.folder.entry(spot.name).ok().flatten();
+    entry.map_or(SystemTime::UNIX_EPOCH, |entry| entry.meta.modified)
+}
+
+fn weight(path: &OsStr) -> usize {
+    path.as_bytes().len() + size_of::<Key>()
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let mut lines = self.files.clone();
+        if self.files.is_empty() {
+            lines.push(format!("no files match {:?} in {}", self.pattern, self.path));
+        } else if self.truncated && !self.ran_out {
+            let shown = self.files.len();
+            lines.push(format!("({shown} of {} files; raise `limit` or narrow the pattern)", self.count));
+        }
+        if self.ran_out {
+            lines.push(format!(
+                "(time ran out after {} files were found; search a smaller folder with `path`)",
+                self.count
+            ));
+        }
+        lines.extend(told::notes(self.passed_by));
+        lines.join("\n")
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        told::metadata(self.ran_out, self.passed_by)
+    }
+}

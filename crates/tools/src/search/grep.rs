@@ -1,0 +1,163 @@
+//! `grep`
+
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use haft_sandbox::{PathError, Root};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    found::Output,
+    matcher::Wanted,
+    order::Sort,
+    pace::{ALTOGETHER, Pace},
+    pattern::Pattern,
+    searching::{Plan, Searching},
+    walk::{PassedBy, Walk},
+};
+use crate::{refusal::Trying, shape::Reads, workspace::Workspace};
+
+/// How many results come when the caller says nothing, and how many at the most.
+const RESULTS: NonZeroUsize = NonZeroUsize::new(100).unwrap();
+const MOST_RESULTS: usize = 10_000;
+/// How many lines around a match are shown at the most.
+const MOST_CONTEXT: usize = 100;
+
+pub(crate) struct Grep(pub(crate) Arc<Workspace>);
+
+/// Searches the contents of files of the workspace for a regular expression and gives the lines that match, with path and
+/// line number. Use it to find where something is named, defined or used; to find files by their name use `glob`, to see
+/// more of a file use `read_file`. Files that ignore files (`.gitignore`, `.ignore`) name and hidden ones are left out
+/// unless you ask for them; binary files, files that hold secrets and links are never searched.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "pattern": "fn \\w+_with_timeout", "glob": "*.rs" }))]
+pub(crate) struct Input {
+    /// A regular expression in Rust's (and ripgrep's) syntax; no look-around, no back-references.
+    pattern: String,
+    /// The file or folder to search, relative to the workspace folder, or absolute inside it.
+    #[serde(default = "here")]
+    path: String,
+    /// Only search files whose path matches this pattern, such as `*.rs` or `src/**/*.{ts,tsx}`; with a leading `!` all
+    /// others.
+    glob: Option<String>,
+    /// Take upper and lower case for the same.
+    #[serde(default)]
+    case_insensitive: bool,
+    /// How many lines to give at the most (files, for the other output modes); up to 10000.
+    #[serde(default = "results")]
+    #[schemars(range(max = 10000))]
+    max_results: NonZeroUsize,
+    /// How many lines to show before and after each line that matches; up to 100.
+    #[serde(default)]
+    #[schemars(range(max = 100))]
+    context: usize,
+    /// Take `pattern` as plain text.
+    #[serde(default)]
+    literal: bool,
+    /// Let a match go over several lines: `\n` may be used, and `(?s)` lets `.` match it.
+    #[serde(default)]
+    multiline: bool,
+    /// Also search what has a name, or lies in a folder, that begins with a dot.
+    #[serde(default)]
+    include_hidden: bool,
+    /// Leave out what `.gitignore`, `.ignore` and `.rgignore` files name.
+    #[serde(default = "yes")]
+    respect_ignore: bool,
+    /// `lines` for the lines that match, `files` for the paths of files that have one, `count` for how many each has.
+    #[serde(default)]
+    output_mode: OutputMode,
+    /// `path` for the order of names, `modified` for the last changed file first.
+    #[serde(default)]
+    sort: Sort,
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn results() -> NonZeroUsize {
+    RESULTS
+}
+
+/// What is given of a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OutputMode {
+    #[default]
+    Lines,
+    Files,
+    Count,
+}
+
+impl Reads for Grep {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "grep";
+    const CATEGORY: &'static str = "search";
+    const TIMEOUT: Duration = ALTOGETHER;
+
+    async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
+        if input.max_results.get() > MOST_RESULTS || input.context > MOST_CONTEXT {
+            let message = format!("`maxResults` goes up to {MOST_RESULTS} and `context` up to {MOST_CONTEXT}");
+            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+        }
+        let telling = ctx.clone();
+        self.0.look(ctx, move |root, stop| search(root, &input, &Pace::new(telling, stop.clone()))).await
+    }
+}
+
+fn search(root: &Root, input: &Input, pace: &Pace) -> Result<Output, ToolError> {
+    let plan = input.plan()?;
+    let pattern = input.glob.as_deref().map(|glob| Pattern::new("glob", glob)).transpose()?;
+    let place = root.place(&input.path).trying("search")?;
+    let (found, passed_by) = match root.open_folder(&place) {
+        Ok(start) => {
+            let walk = Walk {
+                root,
+                pace,
+                pattern: pattern.as_ref(),
+                include_hidden: input.include_hidden,
+                respect_ignore: input.respect_ignore,
+            };
+            walk.through(start, || Searching::new(&plan, pace))
+        }
+        Err(PathError::NotDirectory { .. }) => {
+            // A file that is named is searched, whatever its name and the ignore files say.
+            let open = root.open_file(&place).trying("search")?;
+            let mut searching = Searching::new(&plan, pace);
+            searching.search(place.as_path(), open.file, &open.meta);
+            (vec![searching], PassedBy::default())
+        }
+        Err(refused) => return Err(refused).trying("search"),
+    };
+    let ran_out = pace.ran_out()?;
+    Ok(Output::new(place.to_string(), &plan, Searching::together(&plan, pace, found), passed_by, ran_out))
+}
+
+impl Input {
+    fn plan(&self) -> Result<Plan, ToolError> {
+        let wanted = Wanted {
+            pattern: &self.pattern,
+            case_insensitive: self.case_insensitive,
+            literal: self.literal,
+            multiline: self.multiline,
+        };
+        Ok(Plan {
+            matcher: wanted.compile()?,
+            pattern: self.pattern.clone(),
+            multiline: self.multiline,
+            context: self.context,
+            most: self.max_results.get(),
+            mode: self.output_mode,
+            sort: self.sort,
+        })
+    }
+}
