@@ -101,7 +101,7 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     Ok(table)
 }
 
-async fn house_in(folder: &Path) -> Result<House> {
+pub(crate) async fn house_in(folder: &Path) -> Result<House> {
     let work = folder.join("work");
     fs::create_dir(&work)?;
     fs::write(work.join("a.txt"), "line 0\nsome text\nmore text\n")?;

@@ -4,6 +4,7 @@
 mod line;
 mod program;
 mod rows;
+mod search;
 
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ async fn main() -> Result<()> {
     table.extend(line::measure().await?);
     table.extend(rows::measure().await?);
     table.extend(program::measure()?);
+    table.extend(search::measure().await?);
     println!("{:<44} {:<44} {:<22} held", "what", "measured", "goal");
     for row in &table {
         let held = if row.held { "yes" } else { "NO" };

@@ -54,13 +54,14 @@ pub(crate) fn measure() -> Result<Vec<Measured>> {
 }
 
 /// The program that was built beside this one.
-fn program() -> Result<PathBuf> {
+pub(crate) fn program() -> Result<PathBuf> {
     let haft = std::env::current_exe()?.with_file_name("haft");
     ensure!(haft.exists(), "build the program first: cargo build --release -p haft");
     Ok(haft)
 }
 
-fn command(haft: &Path, folder: &Path, arguments: &[&str]) -> Command {
+/// The program in a folder, with its data there too.
+pub(crate) fn command(haft: &Path, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(haft);
     command.args(arguments).current_dir(folder).env("HAFT_DATA_DIR", folder.join("data")).stdin(Stdio::null());
     command
@@ -77,13 +78,18 @@ fn timed(command: impl Fn() -> Command) -> Result<Duration> {
     Ok(median(laps))
 }
 
-/// Peak resident memory in KiB, seen from outside while the program works.
+/// Peak resident memory in KiB, and how long it took.
 fn end_of_a_huge_file(haft: &Path, folder: &Path) -> Result<(u64, Duration)> {
     let lines = write_huge(&folder.join("huge.txt"))?;
     let offset = (lines - 99).to_string();
     let arguments = ["call", "read_file", "--path", "huge.txt", "--offset", &offset, "--limit", "100", "--json"];
+    peak_memory(command(haft, folder, &arguments))
+}
+
+/// Peak resident memory in KiB, seen from outside while the program works, and how long it took.
+pub(crate) fn peak_memory(mut command: Command) -> Result<(u64, Duration)> {
     let begin = Instant::now();
-    let mut child = command(haft, folder, &arguments).stdout(Stdio::null()).spawn()?;
+    let mut child = command.stdout(Stdio::null()).spawn()?;
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     let ended = loop {
@@ -94,7 +100,7 @@ fn end_of_a_huge_file(haft: &Path, folder: &Path) -> Result<(u64, Duration)> {
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    ensure!(ended.success() && peak > 0, "reading the end of a huge file failed");
+    ensure!(ended.success() && peak > 0, "the program failed");
     Ok((peak, begin.elapsed()))
 }
 

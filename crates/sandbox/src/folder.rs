@@ -48,27 +48,28 @@ impl Root {
         let (fd, resolved) =
             self.open_resolved(place, Folder::FLAGS).map_err(|error| self.with_nearest(error, place))?;
         self.refuse_sensitive(&resolved, place)?;
-        self.check_folder(fd, resolved, place)
+        let seen = look(&fd).map_err(|errno| PathError::from_errno(place, errno))?;
+        self.refuse_protected_at(&seen, &resolved, place)?;
+        Ok(Folder { fd, place: resolved, secrets: OnceLock::new() })
     }
 
-    /// Opens a folder by its real place, whose parent was opened before. A link on the way is an error.
+    /// Opens a folder by its real place, when the folder above it was opened before. A link on the way is an error.
     pub fn enter(&self, place: Place) -> Result<Folder, PathError> {
-        if place.name().is_some_and(is_sensitive_name) {
+        let fd = beneath::open(self.handle(), place.for_kernel(), Folder::FLAGS, Links::Refuse);
+        self.entered(fd, place)
+    }
+
+    fn entered(&self, fd: Result<OwnedFd, Errno>, place: Place) -> Result<Folder, PathError> {
+        let failed = |errno| PathError::from_errno(&place, errno);
+        let fd = fd.map_err(failed)?;
+        let secret = place.name().is_some_and(is_sensitive_name) || self.is_protected(&look(&fd).map_err(failed)?);
+        if secret {
             return Err(PathError::Sensitive { path: place.to_string() });
         }
         if place.as_path().as_os_str().len() > DEEPEST {
             return Err(PathError::Malformed { path: "a folder deep inside".to_owned(), why: "its path is too long" });
         }
-        let fd = beneath::open(self.handle(), place.for_kernel(), Folder::FLAGS, Links::Refuse)
-            .map_err(|errno| PathError::from_errno(&place, errno))?;
-        let typed = place.clone();
-        self.check_folder(fd, place, &typed)
-    }
-
-    fn check_folder(&self, fd: OwnedFd, resolved: Place, typed: &Place) -> Result<Folder, PathError> {
-        let seen = look(&fd).map_err(|errno| PathError::from_errno(typed, errno))?;
-        self.refuse_protected_at(&seen, &resolved, typed)?;
-        Ok(Folder { fd, place: resolved, secrets: OnceLock::new() })
+        Ok(Folder { fd, place, secrets: OnceLock::new() })
     }
 }
 
@@ -78,6 +79,12 @@ impl Folder {
     /// Where it really is, links resolved.
     pub fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// Opens a folder of this one. A link is an error.
+    pub fn enter(&self, root: &Root, name: &OsStr) -> Result<Folder, PathError> {
+        let fd = beneath::open(&self.fd, Path::new(name), Folder::FLAGS, Links::Refuse);
+        root.entered(fd, self.place.join(name))
     }
 
     /// Reads the next names, in the folder's own order, and whether there may be more. The kind is absent where the

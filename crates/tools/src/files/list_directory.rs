@@ -20,6 +20,8 @@ use crate::{
 const ENTRIES: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 /// After so many entries a recursive listing goes into no further folder.
 const WALKED: usize = 100_000;
+/// When so many folders wait, those above them are closed.
+const OPEN_AT_ONCE: usize = 100;
 /// How many bytes of entries are kept, whatever the caller says: the names of a deep tree are long.
 const HEAVIEST: usize = 16 << 20;
 /// What an entry takes beside its name.
@@ -157,6 +159,8 @@ struct Listing<'a> {
 
 /// A folder to go into.
 struct ToGo {
+    /// The folder above, as long as few wait: that is the shortest way down, above all in a deep tree.
+    above: Option<Arc<Folder>>,
     place: Place,
     /// What stands before the names of its entries.
     prefix: String,
@@ -175,8 +179,8 @@ impl Listing<'_> {
     fn of(mut self, top: &Place, stop: &Stop) -> Result<Output, ToolError> {
         let folder = self.root.open_folder(top).trying("list")?;
         let rules = if self.respect_ignore { Rules::above(self.root, folder.place()) } else { None };
-        let here = ToGo { place: folder.place().clone(), prefix: String::new(), level: 1, rules };
-        self.take_in(&folder, &here, stop).trying("list")?;
+        let here = ToGo { above: None, place: folder.place().clone(), prefix: String::new(), level: 1, rules };
+        self.take_in(&Arc::new(folder), &here, stop).trying("list")?;
         let mut complete = true;
         while let Some(next) = self.to_go.pop() {
             stop.check()?;
@@ -184,8 +188,7 @@ impl Listing<'_> {
                 complete = false;
                 break;
             }
-            let entered = self.root.enter(next.place.clone());
-            match entered.and_then(|folder| self.take_in(&folder, &next, stop)) {
+            match self.enter(&next).and_then(|folder| self.take_in(&Arc::new(folder), &next, stop)) {
                 Ok(()) | Err(PathError::NotFound { .. }) => {}
                 Err(refused) => self.note_unread(&next, refused),
             }
@@ -194,8 +197,15 @@ impl Listing<'_> {
         Ok(self.into_output(top, complete))
     }
 
+    fn enter(&self, next: &ToGo) -> Result<Folder, PathError> {
+        match (&next.above, next.place.name()) {
+            (Some(above), Some(name)) => above.enter(self.root, name),
+            (None, _) | (_, None) => self.root.enter(next.place.clone()),
+        }
+    }
+
     /// Takes in the entries of one folder. What a folder of any size has is counted; only what is shown is looked at.
-    fn take_in(&mut self, folder: &Folder, here: &ToGo, stop: &Stop) -> Result<(), PathError> {
+    fn take_in(&mut self, folder: &Arc<Folder>, here: &ToGo, stop: &Stop) -> Result<(), PathError> {
         let mut rules = None;
         if self.respect_ignore {
             rules = Rules::within(here.rules.as_ref(), self.root, folder.place(), |name| has(folder, name));
@@ -209,7 +219,13 @@ impl Listing<'_> {
         }
     }
 
-    fn add(&mut self, folder: &Folder, here: &ToGo, rules: Option<&Arc<Rules>>, entry: (&OsStr, Option<EntryKind>)) {
+    fn add(
+        &mut self,
+        folder: &Arc<Folder>,
+        here: &ToGo,
+        rules: Option<&Arc<Rules>>,
+        entry: (&OsStr, Option<EntryKind>),
+    ) {
         let (name, kind) = entry;
         let looked_up = || folder.entry(name).ok().flatten().map(|entry| entry.meta.kind);
         // An entry that vanished since its name was read is not an entry any more.
@@ -223,7 +239,8 @@ impl Listing<'_> {
         let shown = here.prefix.clone() + &show_name(name);
         if is_folder && here.level < self.levels {
             let (place, prefix) = (folder.place().join(name), format!("{shown}/"));
-            self.to_go.push(ToGo { place, prefix, level: here.level + 1, rules: rules.cloned() });
+            let above = (self.to_go.len() < OPEN_AT_ONCE).then(|| Arc::clone(folder));
+            self.to_go.push(ToGo { above, place, prefix, level: here.level + 1, rules: rules.cloned() });
         }
         let key = (!is_folder, shown);
         if !self.kept.wants(|other| key < *other) {

@@ -60,6 +60,11 @@ impl<W> Queue<W> {
         if many { self.changed.notify_all() } else { self.changed.notify_one() }
     }
 
+    /// How much waits.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
     /// Drops what is left to do.
     pub(super) fn give_up(&self) {
         self.end(&mut self.lock());

@@ -23,6 +23,8 @@ use super::{
 const THREADS: usize = 8;
 /// So many names of a folder are looked at before the rest is read.
 const NAMES_AT_ONCE: usize = 4096;
+/// When so much waits, folders are closed before those inside are gone into.
+const OPEN_AT_ONCE: usize = 100;
 
 /// What is walked through, and by which rules.
 pub(super) struct Walk<'a> {
@@ -64,7 +66,7 @@ pub(super) struct PassedBy {
 enum Work {
     Start(Folder),
     Folder {
-        above: Arc<Place>,
+        above: Above,
         name: Box<OsStr>,
         rules: Option<Arc<Rules>>,
     },
@@ -77,6 +79,14 @@ enum Work {
         folder: Arc<Folder>,
         names: Names,
     },
+}
+
+/// The folder that holds a folder to go into.
+#[derive(Clone)]
+enum Above {
+    /// As long as little waits it stays open: that is the shortest way down, above all in a deep tree.
+    Open(Arc<Folder>),
+    Closed(Arc<Place>),
 }
 
 impl Walk<'_> {
@@ -133,7 +143,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
                         if self.walk.respect_ignore { Rules::above(self.walk.root, folder.place()) } else { None };
                     self.begin(folder, rules);
                 }
-                Some(Work::Folder { above, name, rules }) => self.enter(&above, &name, rules),
+                Some(Work::Folder { above, name, rules }) => self.enter(above, &name, rules),
                 Some(Work::Rest { folder, rules }) => {
                     let more = self.read(&folder);
                     self.share_out(folder, rules, more);
@@ -145,8 +155,12 @@ impl<'w, V: Visitor> Worker<'w, V> {
         self
     }
 
-    fn enter(&mut self, above: &Place, name: &OsStr, rules: Option<Arc<Rules>>) {
-        match self.walk.root.enter(above.join(name)) {
+    fn enter(&mut self, above: Above, name: &OsStr, rules: Option<Arc<Rules>>) {
+        let entered = match above {
+            Above::Open(folder) => folder.enter(self.walk.root, name),
+            Above::Closed(place) => self.walk.root.enter(place.join(name)),
+        };
+        match entered {
             Ok(folder) => self.begin(folder, rules),
             // It is gone, or something else is there now.
             Err(PathError::NotFound { .. } | PathError::NotDirectory { .. } | PathError::TooManyLinks { .. }) => {}
@@ -197,7 +211,11 @@ impl<'w, V: Visitor> Worker<'w, V> {
         if more {
             self.more.push(Work::Rest { folder: Arc::clone(&folder), rules: rules.clone() });
         }
-        let place = Arc::new(folder.place().clone());
+        let above = if self.queue.waiting() < OPEN_AT_ONCE {
+            Above::Open(Arc::clone(&folder))
+        } else {
+            Above::Closed(Arc::new(folder.place().clone()))
+        };
         let base = self.set_base(&folder);
         let mut files = Names::default();
         // Files are put behind the folders and so come first: what waits holds its folder open.
@@ -215,8 +233,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
             }
             match kind {
                 EntryKind::Directory => {
-                    let (above, name) = (Arc::clone(&place), Box::from(name));
-                    self.more.push(Work::Folder { above, name, rules: rules.clone() });
+                    self.more.push(Work::Folder { above: above.clone(), name: Box::from(name), rules: rules.clone() });
                 }
                 EntryKind::File | EntryKind::Link if self.is_meant(name) => files.add(name, Some(kind)),
                 EntryKind::File | EntryKind::Link | EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => {}

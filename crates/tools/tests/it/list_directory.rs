@@ -96,10 +96,8 @@ fn a_deep_tree_exhausts_nothing() {
         rustix::fs::mkdirat(&folder, "d", 0o755.into()).unwrap();
         folder = rustix::fs::openat(&folder, "d", rustix::fs::OFlags::DIRECTORY, 0.into()).unwrap();
     }
-    let found = place.read("list_directory", json!({ "recursive": true, "limit": 10 })).unwrap().structured;
-    assert_eq!((&found["total"], &found["truncated"]), (&json!(6000), &json!(true)));
-    assert_eq!(found["entries"][9]["name"], vec!["d"; 10].join("/"));
     // All of them would be 36 MB of names.
     let found = place.read("list_directory", json!({ "recursive": true, "limit": 100_000 })).unwrap().structured;
     assert_eq!((&found["total"], &found["truncated"]), (&json!(6000), &json!(true)));
+    assert_eq!(found["entries"][9]["name"], vec!["d"; 10].join("/"));
 }

@@ -15,6 +15,8 @@ mod place;
 #[cfg(test)]
 mod read_file;
 #[cfg(test)]
+mod search;
+#[cfg(test)]
 mod workbench;
 #[cfg(test)]
 mod write_file;
