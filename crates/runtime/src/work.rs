@@ -87,7 +87,7 @@ impl Work<'_> {
             call_id: self.request.id.clone(),
             caller: self.request.caller.clone(),
             cancel: cancel.clone(),
-            deadline: started.checked_add(self.limit).unwrap_or(started + NEVER).into_std(),
+            deadline: self.limit.until.into_std(),
             words,
         };
         let working = AssertUnwindSafe(work(ctx)).catch_unwind();
