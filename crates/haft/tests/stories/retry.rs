@@ -187,6 +187,8 @@ async fn whoever_says_when_to_come_back_is_heard_if_there_is_time() {
     let (outcome, _) = used("fetch", &line).await;
     assert_eq!((code(&outcome).as_str(), line.uses()), ("UNAVAILABLE", 1), "told at once, not after the limit");
     assert_eq!(outcome.end.error().unwrap().details["retryAfterMs"], 3_600_000);
+    let line = Line::failing([down().with("retryAfterMs", u64::MAX)]);
+    assert_eq!(code(&used("fetch", &line).await.0), "UNAVAILABLE", "whatever is said");
 }
 
 #[tokio::test]

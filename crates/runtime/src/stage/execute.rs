@@ -159,7 +159,8 @@ async fn attempts(
             Err(error) => error,
         };
         let delay = retry::delay(&log.call, &error, log.attempts, twice);
-        let Some(delay) = delay.filter(|delay| Instant::now() + *delay < work.limit.until) else { return Err(error) };
+        let left = work.limit.until.saturating_duration_since(Instant::now());
+        let Some(delay) = delay.filter(|delay| *delay < left) else { return Err(error) };
         let message = format!("{error}; trying again in {} ms", delay.as_millis());
         log.note(CallEvent::Progress { progress: None, message });
         // Waiting is work like any other, but for the silence: it can be stopped and counts as time.
