@@ -5,7 +5,7 @@ CACHE ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/haft
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 HAFT := $(CARGO_TARGET_DIR)/release/haft
 
-.PHONY: run test check bench audit setup clean
+.PHONY: run test check docs bench audit setup clean
 
 run: setup ## Builds the release program and shows where you are.
 	cargo build --release --locked -p haft
@@ -22,6 +22,10 @@ check: setup ## What is quick: formatting, lints, the rules of the house.
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo xtask tidy
+	cargo test --quiet --locked -p haft --lib settings::page
+
+docs: setup ## Writes the pages that are made from the code.
+	UPDATE_DOCS=1 cargo test --quiet --locked -p haft --lib settings::page
 
 bench: setup ## Measures this program beside its peers, and prints one table.
 	cargo xtask bench

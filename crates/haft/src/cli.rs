@@ -73,6 +73,8 @@ pub(crate) enum Command {
     Policy(commands::policy::Args),
     /// How often each tool was used, how that ended and how long it took
     Stats(commands::stats::Args),
+    /// Look at what this workspace brings, and have it obeyed
+    Trust(commands::trust::Args),
     /// What works here, what does not, and what to do about it
     Doctor,
     /// A completion script for your shell
@@ -108,6 +110,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Grants(args)) => commands::grants::run(&cli.everywhere, &out, args).await,
         Some(Command::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
         Some(Command::Stats(args)) => commands::stats::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
         Some(Command::Completions(args)) => Ok(commands::completions::run(&args)),
     };

@@ -11,7 +11,7 @@ use haft_runtime::{
 use haft_store::{Store, Sync};
 use haft_tools::{SandboxWorkbench, Workspace};
 
-use crate::{rules, settings::Settings};
+use crate::{notify::Notifier, rules, settings::Settings};
 
 /// A line with everything behind its doors, for one workspace.
 pub struct House {
@@ -31,19 +31,25 @@ pub struct House {
     pub caller: Caller,
     /// Takes secrets out of what is shown.
     pub redactor: Redactor,
+    notifier: Arc<Notifier>,
 }
 
 impl House {
     /// Waits for what is under way, and writes what is queued.
     pub async fn close(&self) -> Result<()> {
-        self.pipeline.finish().await;
+        self.finish().await;
         Ok(self.store.close().await.map_err(ToolError::from)?)
     }
 
     /// The same for a process that ends right after: the next one finds everything in the write-ahead log.
     pub async fn leave(&self) -> Result<()> {
-        self.pipeline.finish().await;
+        self.finish().await;
         Ok(self.store.leave().await.map_err(ToolError::from)?)
+    }
+
+    async fn finish(&self) {
+        self.pipeline.finish().await;
+        self.notifier.finish().await;
     }
 
     /// The question of a call, and its answer once there is one.
@@ -73,15 +79,17 @@ pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<Hou
     tools.extend(haft_runtime::tools::all(&journal, &questions, &workbench));
     let registry = Arc::new(Registry::with(tools)?);
     let scope = Scope::local(folder.to_string_lossy());
+    let notifier = Arc::new(Notifier::new(&settings));
     let pipeline = Pipeline::new(Doors {
         catalog: registry.clone(),
         guard: Arc::new(OwnerGuard { scope: scope.clone() }),
         workbench: workbench.clone(),
         questions,
         journal,
-        deliveries: Vec::new(),
+        deliveries: vec![notifier.clone()],
         policy: Policy {
             rules: rules::in_force(&settings.rules, settings.profile, &registry),
+            tightening: rules::named(settings.workspace_rules.clone(), &registry),
             minimum_unasked: Isolation::Namespaces,
         },
         limits: Limits {
@@ -93,7 +101,7 @@ pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<Hou
     });
     let caller = Caller { name: settings.user.clone(), scope: scope.clone(), source: Source::Cli };
     let redactor = Redactor::default();
-    let house = House { pipeline, registry, store, workbench, settings, scope, caller, redactor };
+    let house = House { pipeline, registry, store, workbench, settings, scope, caller, redactor, notifier };
     house.pipeline.recover(&house.scope).await?;
     house.pipeline.expire(&house.scope).await?;
     Ok(house)

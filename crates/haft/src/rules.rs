@@ -11,8 +11,8 @@ const KEYS: &[&str] = &["tool", "bounds", "decision", "reason"];
 /// What its bounds may say.
 const BOUNDS: &[&str] = &["paths", "kinds", "max_files", "max_bytes", "executables", "hosts"];
 
-/// A set of shipped rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A set of shipped rules; a tighter one is less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
     /// Every change is asked for.
     #[default]
@@ -46,10 +46,15 @@ fn dynamic() -> Option<Rule> {
     Some(Rule { name, tool: None, bounds, verdict: Verdict::Allow, reason: Some("it only adds".to_owned()) })
 }
 
-/// Somebody's rules before the shipped ones, each with its tool's own name.
+/// Somebody's rules before the shipped ones.
 pub(crate) fn in_force(own: &[Rule], profile: Profile, tools: &Registry) -> Vec<Rule> {
     let mut rules = own.to_vec();
     rules.extend(profile.rules());
+    named(rules, tools)
+}
+
+/// The same rules, each with its tool's own name.
+pub(crate) fn named(mut rules: Vec<Rule>, tools: &Registry) -> Vec<Rule> {
     for tool in rules.iter_mut().filter_map(|rule| rule.tool.as_mut()) {
         if let Some(found) = tools.get(tool) {
             found.spec().name.clone_into(tool);

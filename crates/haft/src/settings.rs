@@ -1,4 +1,5 @@
-//! Every setting, read in this one place: defaults, then the user's file, then the environment, then flags.
+//! Every setting, read in this one place: defaults, then the user's file, then what a trusted workspace tightens, then
+//! the environment, then flags.
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
 use std::{
@@ -10,17 +11,104 @@ use anyhow::{Context, Result, bail};
 use haft_runtime::{AutoApprove, Rule, nearest};
 use haft_store::Sync;
 
-use crate::rules::{self, Profile};
+mod page;
+mod values;
+mod workspace;
 
-/// Every key that a file may have, with its default and what it does.
-pub const KEYS: &[(&str, &str, &str)] = &[
-    ("approvals.mode", "\"safe\"", "what runs without asking: `none`, `safe` (what only reads) or `all`"),
-    ("approvals.profile", "\"strict\"", "shipped rules: `strict` has none, `dynamic` lets new files be made unasked"),
-    ("approvals.expire", "\"24h\"", "how long a question stays open"),
-    ("limits.work", "\"10m\"", "the longest that any call may work"),
-    ("limits.idle", "\"off\"", "how long a call may be silent before it is stopped"),
-    ("store.sync", "\"normal\"", "`normal` survives kill -9, `full` survives a power cut too"),
+pub use values::{duration, mode};
+pub(crate) use workspace::{Line, Obeyed};
+
+use crate::{
+    rules::{self, Profile},
+    trust,
+};
+use values::{argv, flattened, sync, written};
+
+/// Every setting there is. A new one is a line here, a field of `Settings` and an arm of `take`.
+pub const KEYS: &[Key] = &[
+    key(
+        "approvals.mode",
+        "\"safe\"",
+        "what runs without asking: `none`, `safe` (what only reads) or `all`",
+        SetBy::Workspace(|new, old| new.mode <= old.mode),
+    ),
+    key(
+        "approvals.profile",
+        "\"strict\"",
+        "shipped rules: `strict` has none, `dynamic` lets new files be made unasked",
+        SetBy::Workspace(|new, old| new.profile <= old.profile),
+    ),
+    key(
+        "approvals.expire",
+        "\"24h\"",
+        "how long a question stays open",
+        SetBy::Workspace(|new, old| new.expire <= old.expire),
+    ),
+    key(
+        "limits.work",
+        "\"10m\"",
+        "the longest that any call may work",
+        SetBy::Workspace(|new, old| new.longest_work <= old.longest_work),
+    ),
+    key(
+        "limits.idle",
+        "\"off\"",
+        "how long a call may be silent before it is stopped",
+        SetBy::Workspace(|new, old| new.idle.unwrap_or(Duration::MAX) <= old.idle.unwrap_or(Duration::MAX)),
+    ),
+    key(
+        "notify.command",
+        "[]",
+        "a program and its arguments, started when a question opens; it finds `HAFT_CALL`, `HAFT_TOOL` and \
+         `HAFT_WORKSPACE` in its environment and is stopped after five seconds",
+        SetBy::UserFile,
+    ),
+    key(
+        "store.sync",
+        "\"normal\"",
+        "`normal` survives `kill -9`, `full` survives a power cut too",
+        SetBy::Workspace(|new, old| new.sync == old.sync || new.sync == Sync::Full),
+    ),
 ];
+
+/// Variables that begin like a setting and are none.
+const OTHER_VARIABLES: &[&str] = &["HAFT_DATA_DIR", "HAFT_CALL", "HAFT_TOOL", "HAFT_WORKSPACE"];
+
+/// One setting.
+pub struct Key {
+    /// What it is called in a file.
+    pub name: &'static str,
+    /// What holds when nobody sets it, as a file would say it.
+    pub default: &'static str,
+    /// What it does, in a line of Markdown.
+    pub does: &'static str,
+    /// Who may set it.
+    pub set_by: SetBy,
+}
+
+/// Who may set a setting.
+pub enum SetBy {
+    /// The user, and a trusted workspace where the new settings are as tight as the old ones by this comparison.
+    Workspace(fn(&Settings, &Settings) -> bool),
+    /// The user, in a file or a variable.
+    User,
+    /// The user's file alone.
+    UserFile,
+}
+
+const fn key(name: &'static str, default: &'static str, does: &'static str, set_by: SetBy) -> Key {
+    Key { name, default, does, set_by }
+}
+
+impl Key {
+    /// `approvals.mode` → `HAFT_APPROVALS_MODE`, for settings that a variable may set.
+    pub fn variable(&self) -> Option<String> {
+        match self.set_by {
+            SetBy::Workspace(_) | SetBy::User => Some(format!("HAFT_{}", self.name.to_uppercase().replace('.', "_"))),
+            SetBy::UserFile => None,
+        }
+    }
+}
 
 /// What the program goes by.
 #[derive(Clone, Debug)]
@@ -35,21 +123,41 @@ pub struct Settings {
     pub profile: Profile,
     /// The user's own rules; the first that matches decides.
     pub rules: Vec<Rule>,
+    /// The rules of the trusted workspace, which only ask and deny.
+    pub workspace_rules: Vec<Rule>,
     /// How long a question stays open.
     pub expire: Duration,
     /// The longest that any call may work.
     pub longest_work: Duration,
     /// How long a call may be silent.
     pub idle: Option<Duration>,
+    /// The program that is started when a question opens, with its arguments; empty for none.
+    pub notify: Vec<String>,
     /// How durable the store is.
     pub sync: Sync,
     /// Where each value that is not a default came from.
     pub origins: Vec<(String, String)>,
+    /// What the workspace brings that nobody has trusted, in one sentence.
+    pub not_trusted: Option<String>,
+    /// What the workspace's trusted settings ask for and do not get, one sentence each.
+    pub not_obeyed: Vec<String>,
 }
 
 impl Settings {
-    /// Reads everything once.
-    pub fn read() -> Result<Self> {
+    /// Everything that holds in a workspace.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let mut settings = Self::of_user()?;
+        let looked = trust::look(&settings.data, folder)?;
+        settings.not_trusted = looked.note();
+        if let Some(bytes) = looked.in_force(trust::SETTINGS) {
+            let lines = settings.take_workspace(bytes).context("the haft.toml that you trusted; run `haft trust`")?;
+            settings.not_obeyed = lines.iter().filter_map(Line::refusal).collect();
+        }
+        settings.with_environment()
+    }
+
+    /// The defaults, and the user's own file over them.
+    pub fn of_user() -> Result<Self> {
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let folder = |variable: &str, beneath_home: &str| {
             let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -68,7 +176,6 @@ impl Settings {
         if let Some(file) = folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("haft/haft.toml")) {
             settings.take_file(&file)?;
         }
-        settings.take_environment()?;
         Ok(settings)
     }
 
@@ -80,11 +187,15 @@ impl Settings {
             mode: AutoApprove::default(),
             profile: Profile::default(),
             rules: Vec::new(),
+            workspace_rules: Vec::new(),
             expire: Duration::from_secs(24 * 3600),
             longest_work: Duration::from_secs(600),
             idle: None,
+            notify: Vec::new(),
             sync: Sync::Normal,
             origins: Vec::new(),
+            not_trusted: None,
+            not_obeyed: Vec::new(),
         }
     }
 
@@ -101,28 +212,24 @@ impl Settings {
             self.origins.push(("rule".to_owned(), from));
         }
         for (key, value) in flattened(&table, "") {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let from = file.display().to_string();
-            self.take(&key, &value, &from).with_context(|| format!("`{key}` in {from}"))?;
+            self.take(&key, &written(&value), &from).with_context(|| format!("`{key}` in {from}"))?;
         }
         Ok(())
     }
 
-    fn take_environment(&mut self) -> Result<()> {
-        let variables: Vec<String> = KEYS.iter().map(|(key, _, _)| variable(key)).collect();
+    /// The same with what the environment says over it.
+    pub fn with_environment(mut self) -> Result<Self> {
         for (name, value) in std::env::vars_os() {
-            let Some(name) = name.to_str().filter(|name| name.starts_with("HAFT_") && *name != "HAFT_DATA_DIR") else {
+            let Some(name) = name.to_str().filter(|name| name.starts_with("HAFT_")) else { continue };
+            if OTHER_VARIABLES.contains(&name) {
                 continue;
-            };
-            let Some(at) = variables.iter().position(|known| known == name) else {
-                let near = nearest(name, variables.iter().map(String::as_str));
-                let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                bail!("there is no setting `{name}`{hint}");
-            };
+            }
+            let key = key_of_variable(name)?;
             let value = value.to_str().with_context(|| format!("{name} is not UTF-8"))?;
-            self.take(KEYS[at].0, value, name).with_context(|| format!("in {name}"))?;
+            self.take(key.name, value, name).with_context(|| format!("in {name}"))?;
         }
-        Ok(())
+        Ok(self)
     }
 
     fn take(&mut self, key: &str, value: &str, origin: &str) -> Result<()> {
@@ -132,12 +239,9 @@ impl Settings {
             "approvals.expire" => self.expire = duration(value)?,
             "limits.work" => self.longest_work = duration(value)?,
             "limits.idle" => self.idle = if value == "off" { None } else { Some(duration(value)?) },
+            "notify.command" => self.notify = argv(value)?,
             "store.sync" => self.sync = sync(value)?,
-            unknown => {
-                let near = nearest(unknown, KEYS.iter().map(|(key, _, _)| *key).chain(["rule"]));
-                let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                bail!("there is no setting `{unknown}`{hint}");
-            }
+            unknown => bail!("there is no setting `{unknown}`{}", hint(unknown, names())),
         }
         self.origins.retain(|(known, _)| known != key);
         self.origins.push((key.to_owned(), origin.to_owned()));
@@ -145,58 +249,19 @@ impl Settings {
     }
 }
 
-/// `approvals.mode` → `HAFT_APPROVALS_MODE`.
-fn variable(key: &str) -> String {
-    format!("HAFT_{}", key.to_uppercase().replace('.', "_"))
-}
-
-/// `none`, `safe` or `all`.
-pub fn mode(text: &str) -> Result<AutoApprove> {
-    Ok(match text {
-        "none" => AutoApprove::Nothing,
-        "safe" => AutoApprove::Reads,
-        "all" => AutoApprove::Everything,
-        other => bail!("`{other}` is not a mode: none, safe or all"),
-    })
-}
-
-/// `90s`, `10m`, `24h`, `7d`, or plain seconds.
-pub fn duration(text: &str) -> Result<Duration> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let number: f64 = digits
-        .parse()
-        .ok()
-        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
-        .with_context(|| format!("`{text}` is not a length of time; write it like `90s`, `10m`, `24h` or `7d`"))?;
-    let unit = match &text[digits.len()..] {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        "d" => 86400.0,
-        other => bail!("`{other}` is not a unit of time: ms, s, m, h or d"),
-    };
-    // A century is as good as for ever, and cannot overflow anything.
-    Ok(Duration::from_secs_f64((number * unit).min(100.0 * 365.0 * 86400.0)))
-}
-
-fn sync(text: &str) -> Result<Sync> {
-    Ok(match text {
-        "normal" => Sync::Normal,
-        "full" => Sync::Full,
-        other => bail!("`{other}` is not a kind of sync: normal or full"),
-    })
-}
-
-fn flattened(table: &toml::Table, prefix: &str) -> Vec<(String, toml::Value)> {
-    let mut flat = Vec::new();
-    for (key, value) in table {
-        let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        match value.as_table() {
-            // An empty section may be a misspelled one, so it counts as a key.
-            Some(inner) if !inner.is_empty() => flat.extend(flattened(inner, &key)),
-            Some(_) | None => flat.push((key, value.clone())),
-        }
+fn key_of_variable(name: &str) -> Result<&'static Key> {
+    if let Some(key) = KEYS.iter().find(|key| key.variable().as_deref() == Some(name)) {
+        return Ok(key);
     }
-    flat
+    let variables: Vec<String> = KEYS.iter().filter_map(Key::variable).collect();
+    bail!("there is no setting `{name}`{}", hint(name, variables.iter().map(String::as_str)))
+}
+
+/// Everything that a file may say.
+fn names() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|key| key.name).chain(["rule"])
+}
+
+fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(typed, known).first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }

@@ -45,8 +45,8 @@ impl fmt::Display for CallId {
     }
 }
 
-/// What may happen without asking: the confirmation modes `none`, `safe` and `all`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What may happen without asking: the confirmation modes `none`, `safe` and `all`. Ordered: a later one asks less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum AutoApprove {
     /// Everything is asked, reads too.
     #[serde(rename = "none")]

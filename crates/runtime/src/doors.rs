@@ -339,8 +339,13 @@ pub trait Journal: Send + Sync {
     fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()>;
 }
 
-/// Who hears of a finished call: a space, an inbox.
+/// Who hears of a call: a space, an inbox, a person's own program.
 pub trait Delivery: Send + Sync {
+    /// Hears that a question has opened. The call waits for this, so it only sets things going.
+    fn asked<'a>(&'a self, _scope: &'a Scope, _question: &'a Question) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Hands the outcome on.
     fn deliver<'a>(&'a self, scope: &'a Scope, outcome: &'a Outcome) -> BoxFuture<'a, ()>;
 }

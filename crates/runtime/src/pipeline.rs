@@ -142,6 +142,7 @@ impl Pipeline {
             limits: &doors.limits,
             questions: &*doors.questions,
             workbench: &*doors.workbench,
+            deliveries: &doors.deliveries,
         }
     }
 

@@ -20,6 +20,8 @@ use crate::{
 pub struct Policy {
     /// The user's rules, then the shipped ones; the first that matches decides.
     pub rules: Vec<Rule>,
+    /// What a workspace brings: the first that matches counts where it is stricter than the rule that would decide.
+    pub tightening: Vec<Rule>,
     /// What a call started on a lower rung than this is always asked for.
     pub minimum_unasked: Isolation,
 }
@@ -111,7 +113,7 @@ impl<'a> Judge<'a> {
 
     fn judge(&mut self, policy: &'a Policy) -> Decision {
         let case = self.case;
-        let rule = self.first_match(policy);
+        let rule = stricter(self.first_match(&policy.rules), self.first_match(&policy.tightening));
         if let Some(rule) = rule
             && rule.verdict == Verdict::Deny
         {
@@ -151,8 +153,8 @@ impl<'a> Judge<'a> {
         self.by_grant()
     }
 
-    fn first_match(&mut self, policy: &'a Policy) -> Option<&'a Rule> {
-        for rule in &policy.rules {
+    fn first_match(&mut self, rules: &'a [Rule]) -> Option<&'a Rule> {
+        for rule in rules {
             match rule.meets(self.case, &self.seen) {
                 Ok(()) => {
                     self.trace.note(Looked::Rule(rule), || "it matches; no later rule counts".to_owned());
@@ -204,6 +206,14 @@ impl<'a> Judge<'a> {
         if missed.is_near() && nearer {
             self.nearest = Some(Near { of, missed });
         }
+    }
+}
+
+fn stricter<'a>(own: Option<&'a Rule>, tightening: Option<&'a Rule>) -> Option<&'a Rule> {
+    match (own, tightening) {
+        (Some(own), Some(other)) if own.verdict >= other.verdict => Some(own),
+        (_, Some(other)) => Some(other),
+        (own, None) => own,
     }
 }
 

@@ -11,9 +11,13 @@ use crate::{
     settings::{KEYS, Settings},
     show::{
         Out,
+        safe::safe,
         style::{ADDED, DIM, WRONG},
+        table::{width, wrapped},
         time::bytes,
+        trust::{SHORT, diff},
     },
+    trust::{self, Standing},
     workspace,
 };
 
@@ -25,15 +29,17 @@ struct Finding {
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
+    #[serde(skip)]
+    diff: Option<String>,
 }
 
 impl Finding {
     fn good(what: &'static str, found: impl Into<String>) -> Self {
-        Self { what, good: true, found: found.into(), fix: None }
+        Self { what, good: true, found: found.into(), fix: None, diff: None }
     }
 
     fn bad(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { what, good: false, found: found.into(), fix: Some(fix.into()) }
+        Self { what, good: false, found: found.into(), fix: Some(fix.into()), diff: None }
     }
 }
 
@@ -45,23 +51,31 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     } else {
         for finding in &findings {
             let (mark, style) = if finding.good { ("ok", ADDED) } else { ("!!", WRONG) };
-            out.line(&format!("{style}{mark}{style:#}  {:<10} {}", finding.what, finding.found));
+            let found = wrapped(&finding.found, width() - 15).replace('\n', &format!("\n{:15}", ""));
+            out.line(&format!("{style}{mark}{style:#}  {:<10} {found}", finding.what));
             if let Some(fix) = &finding.fix {
+                let fix = wrapped(fix, width() - 6).replace('\n', "\n      ");
                 out.line(&format!("    {DIM}→{DIM:#} {fix}"));
             }
+            out.text(finding.diff.as_deref().unwrap_or_default());
         }
     }
     Ok(if good { Exit::Success } else { Exit::Failure })
 }
 
 async fn look(everywhere: &Everywhere) -> Vec<Finding> {
-    let settings = match Settings::read() {
+    let folder = workspace::find(everywhere.workspace.as_deref());
+    let settings = match &folder {
+        Ok(folder) => Settings::read(folder),
+        Err(_) => Settings::of_user().and_then(Settings::with_environment),
+    };
+    let settings = match settings {
         Ok(settings) => settings,
         Err(err) => {
             return vec![Finding::bad(
                 "settings",
                 format!("{err:#}"),
-                "correct that line; the settings are in the README",
+                "correct that line; `haft help settings` lists them all",
             )];
         }
     };
@@ -72,8 +86,11 @@ async fn look(everywhere: &Everywhere) -> Vec<Finding> {
     ];
     findings.extend(settings_found(&settings));
     findings.push(store(&settings).await);
-    match workspace::find(everywhere.workspace.as_deref()) {
-        Ok(folder) => findings.extend(folder_found(&folder, &settings.data)),
+    match folder {
+        Ok(folder) => {
+            findings.extend(folder_found(&folder, &settings.data));
+            findings.push(trust_found(&folder, &settings.data));
+        }
         Err(err) => findings.push(Finding::bad("workspace", format!("{err:#}"), "name a folder with --workspace")),
     }
     findings
@@ -108,7 +125,30 @@ fn settings_found(settings: &Settings) -> Vec<Finding> {
     for (key, origin) in &settings.origins {
         findings.push(Finding::good("settings", format!("{key} from {origin}")));
     }
+    for sentence in &settings.not_obeyed {
+        findings.push(Finding::good("settings", safe(sentence)));
+    }
     findings
+}
+
+fn trust_found(folder: &Path, data: &Path) -> Finding {
+    match trust::look(data, folder) {
+        Err(err) => Finding::bad("trust", format!("{err:#}"), "make the workspace readable"),
+        Ok(looked) => match looked.standing {
+            Standing::BringsNothing | Standing::Trusted(_) => Finding::good("trust", looked.words()),
+            Standing::NotTrusted => {
+                Finding { fix: Some("`haft trust` shows it".to_owned()), ..Finding::good("trust", looked.words()) }
+            }
+            Standing::Held(_) => {
+                let fix = Some("`haft trust` shows this and asks".to_owned());
+                let diff = Some(diff(&looked, SHORT));
+                Finding { fix, diff, ..Finding::good("trust", looked.words()) }
+            }
+            Standing::Doubtful(_) => {
+                Finding::bad("trust", looked.words(), "`haft trust --forget` removes it; then `haft trust` looks again")
+            }
+        },
+    }
 }
 
 async fn store(settings: &Settings) -> Finding {

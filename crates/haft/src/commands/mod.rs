@@ -20,6 +20,7 @@ pub(crate) mod prompt;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod tools;
+pub(crate) mod trust;
 pub(crate) mod undo;
 pub(crate) mod wait;
 pub(crate) mod wishes;
@@ -34,15 +35,24 @@ use crate::{
     cli::Everywhere,
     house::{self, House},
     settings::Settings,
+    show::{safe::safe, style::WARN},
     workspace,
 };
 
 /// The house of the workspace that a command is about.
 pub(crate) async fn open(everywhere: &Everywhere) -> Result<House> {
-    let settings = Settings::read()?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
+    let settings = Settings::read(&folder)?;
+    for note in settings.not_trusted.iter().chain(&settings.not_obeyed) {
+        anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(note));
+    }
+    open_in(settings, &folder).await
+}
+
+/// The house of a folder, with these settings.
+pub(crate) async fn open_in(settings: Settings, folder: &Path) -> Result<House> {
     let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
-    house::solo(settings, store, &folder).await
+    house::solo(settings, store, folder).await
 }
 
 /// A call that was named, and the house of the workspace it belongs to, wherever the command was typed.
@@ -50,17 +60,27 @@ pub(crate) async fn open_for(everywhere: &Everywhere, call: &str) -> Result<(Hou
     let Some(id) = CallId::parse(call) else {
         bail!("`{call}` is not a call id: `tc_` and 32 hex digits; `haft log` lists the latest");
     };
-    let settings = Settings::read()?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
+    let settings = Settings::of_user()?.with_environment()?;
     let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
     let here = Scope::local(folder.to_string_lossy());
     let Some(record) = Journal::find(&store, &here.all_workspaces(), &id).await? else {
         bail!("there is no call {id}; `haft log` lists the latest");
     };
     let home = record.workspace.as_deref().map_or(folder.as_path(), Path::new);
-    let house =
-        house::solo(settings, store, home).await.with_context(|| format!("{id} belongs to {}", home.display()))?;
+    let house = open_at_home(&settings, store, home).await;
+    let house = house.with_context(|| format!("{id} belongs to {}", home.display()))?;
     // Recovery may just have ended it.
     let record = Journal::find(&house.store, &house.scope, &id).await?.unwrap_or(record);
     Ok((house, record))
+}
+
+/// The settings of a call's own workspace hold for it; they may want a store that is safer than the user's.
+async fn open_at_home(of_user: &Settings, store: Store, home: &Path) -> Result<House> {
+    let settings = Settings::read(home)?;
+    if settings.sync == of_user.sync {
+        return house::solo(settings, store, home).await;
+    }
+    store.close().await.map_err(ToolError::from)?;
+    open_in(settings, home).await
 }

@@ -75,9 +75,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 async fn list(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let house = open(everywhere).await?;
     house.leave().await?;
-    let rules = &house.pipeline.policy().rules;
+    let policy = house.pipeline.policy();
+    let rules: Vec<&Rule> = policy.rules.iter().chain(&policy.tightening).collect();
     if out.json {
-        out.document(&rules.iter().map(document).collect::<Vec<_>>());
+        out.document(&rules.iter().copied().map(document).collect::<Vec<_>>());
         return Ok(Exit::Success);
     }
     if rules.is_empty() {

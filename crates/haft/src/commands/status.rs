@@ -6,16 +6,24 @@ use serde_json::json;
 
 use crate::{
     cli::Everywhere,
-    commands::open,
+    commands::open_in,
     exit::Exit,
+    settings::Settings,
     show::{
         Out,
+        safe::safe,
         style::{PLACE, STRONG, WARN},
+        trust::{SHORT, diff},
     },
+    trust::{self, Looked, Standing},
+    workspace,
 };
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
-    let house = open(everywhere).await?;
+    let folder = workspace::find(everywhere.workspace.as_deref())?;
+    let settings = Settings::read(&folder)?;
+    let looked = trust::look(&settings.data, &folder)?;
+    let house = open_in(settings, &folder).await?;
     let tools = house.registry.specs().len();
     let waiting = house.open_questions(&house.scope).await?;
     let used = house.store.tools_used(&house.scope, Some(Timestamp::now() - 24.hours())).await?;
@@ -25,12 +33,22 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let workspace = house.scope.workspace.clone().unwrap_or_default();
     if out.json {
         out.document(&json!({"workspace": workspace, "tools": tools, "openQuestions": waiting.len(),
-            "callsToday": today, "version": env!("CARGO_PKG_VERSION")}));
+            "callsToday": today, "trust": looked.standing.word(), "version": env!("CARGO_PKG_VERSION")}));
         return Ok(Exit::Success);
     }
     let version = env!("CARGO_PKG_VERSION");
     out.line(&format!("{STRONG}haft {version}{STRONG:#}  in {PLACE}{workspace}{PLACE:#}"));
     out.line(&format!("  {tools} tools, {today} calls in the last 24 hours"));
+    match looked.standing {
+        Standing::BringsNothing | Standing::Trusted(_) => out.line(&format!("  {}", looked.words())),
+        Standing::NotTrusted | Standing::Doubtful(_) => {
+            out.line(&format!("  {WARN}{}{WARN:#}", safe(&looked.words())));
+        }
+        Standing::Held(_) => {
+            out.line(&format!("  {WARN}{}{WARN:#}", looked.words()));
+            out.text(&diff(&looked, SHORT));
+        }
+    }
     if waiting.is_empty() {
         out.line("  nothing waits for an answer");
     } else {
@@ -39,7 +57,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     out.line("");
     out.line("Try next:");
     for (command, what) in
-        next_steps(waiting.first().map(|q| q.call.to_string()), last.first().map(|c| c.id.to_string()))
+        next_steps(&looked, waiting.first().map(|q| q.call.to_string()), last.first().map(|c| c.id.to_string()))
     {
         out.line(&format!("  {STRONG}{command:<58}{STRONG:#} {what}"));
     }
@@ -47,8 +65,11 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
 }
 
 /// The three commands that make most sense now.
-fn next_steps(waiting: Option<String>, last: Option<String>) -> Vec<(String, &'static str)> {
+fn next_steps(looked: &Looked, waiting: Option<String>, last: Option<String>) -> Vec<(String, &'static str)> {
     let mut steps = Vec::new();
+    if looked.note().is_some() {
+        steps.push(("haft trust".to_owned(), "see what it brings"));
+    }
     if let Some(call) = waiting {
         steps.push((format!("haft approve {call}"), "say yes"));
         steps.push(("haft approvals".to_owned(), "see what waits"));

@@ -11,5 +11,6 @@ pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod time;
 pub(crate) mod timeline;
+pub(crate) mod trust;
 
 pub(crate) use out::{Out, as_tool_error};

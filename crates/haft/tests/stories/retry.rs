@@ -272,7 +272,7 @@ async fn a_commit_that_has_begun_is_never_tried_again() {
         questions: Arc::new(house.store.clone()),
         journal: Arc::new(house.store.clone()),
         deliveries: Vec::new(),
-        policy: Policy { rules: Vec::new(), minimum_unasked: Isolation::Namespaces },
+        policy: Policy { rules: Vec::new(), tightening: Vec::new(), minimum_unasked: Isolation::Namespaces },
         limits: Limits::default(),
     });
     let mut write = request(&house, "write_file", json!({"path": "a", "content": "b\n"}));

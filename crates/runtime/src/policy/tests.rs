@@ -78,12 +78,13 @@ struct Row {
     mode: AutoApprove,
     evidence: Evidence,
     rules: Vec<Rule>,
+    tightening: Vec<Rule>,
     grants: Vec<Grant>,
 }
 
 impl Row {
     fn new(mode: AutoApprove, evidence: Evidence) -> Self {
-        Self { asks: Asks::ByEffect, mode, evidence, rules: vec![], grants: vec![] }
+        Self { asks: Asks::ByEffect, mode, evidence, rules: vec![], tightening: vec![], grants: vec![] }
     }
 
     fn asks(mut self, asks: Asks) -> Self {
@@ -93,6 +94,11 @@ impl Row {
 
     fn rule(mut self, verdict: Verdict, bounds: Bounds) -> Self {
         self.rules.push(rule(verdict, bounds));
+        self
+    }
+
+    fn tightened(mut self, verdict: Verdict, bounds: Bounds) -> Self {
+        self.tightening.push(rule(verdict, bounds));
         self
     }
 
@@ -129,7 +135,8 @@ impl Row {
             Evidence::Plain { preview: Some(_) } => Effect::Write,
             Evidence::Plain { preview: None } => Effect::Read,
         };
-        let policy = Policy { rules: self.rules.clone(), minimum_unasked: Isolation::Namespaces };
+        let (rules, tightening) = (self.rules.clone(), self.tightening.clone());
+        let policy = Policy { rules, tightening, minimum_unasked: Isolation::Namespaces };
         let spec = spec(self.asks);
         let input = json!({"path": "src/a"});
         let case = Case {
@@ -221,6 +228,28 @@ fn a_rule_that_denies_wins_over_everything_that_follows_it() {
     assert_eq!(Row::new(all, two).rule(Verdict::Deny, beneath("src/**")).word(), "no", "one change within is enough");
     let earlier = Row::new(AutoApprove::Reads, one_change()).rule(Verdict::Allow, beneath("src/**"));
     assert_eq!(earlier.rule(Verdict::Deny, beneath("src/**")).word(), "config", "the first that matches decides");
+}
+
+#[test]
+fn a_workspace_s_rule_counts_only_where_it_is_stricter() {
+    use Verdict::{Allow, Ask, Deny};
+    let table = [
+        (None, Ask, "ask"),
+        (None, Deny, "no"),
+        (Some(Allow), Ask, "ask"),
+        (Some(Allow), Deny, "no"),
+        (Some(Ask), Deny, "no"),
+        (Some(Deny), Ask, "no"),
+    ];
+    for (own, brought, expected) in table {
+        let mut row = Row::new(AutoApprove::Everything, one_change()).tightened(brought, beneath("src/**"));
+        if let Some(own) = own {
+            row = row.rule(own, beneath("src/**"));
+        }
+        assert_eq!(row.word(), expected, "{own:?} {brought:?}");
+        let elsewhere = Row::new(AutoApprove::Everything, one_change()).tightened(brought, beneath("doc/**"));
+        assert_eq!(elsewhere.word(), "config");
+    }
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! Does this call need a person's yes, and if so, get it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, Effect, ErrorCode, Evidence, Grant,
-    GrantId, Limits, Pending, Question, Questions, ToolError, Workbench,
+    Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, Delivery, Effect, ErrorCode,
+    Evidence, Grant, GrantId, Limits, Pending, Question, Questions, ToolError, Workbench,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
-    stage::{prepare::PreparedCall, resolve::ResolvedCall},
+    stage::{deliver::tell_of_question, prepare::PreparedCall, resolve::ResolvedCall},
 };
 
 /// Policy or a person said yes to exactly this. Only this file makes one.
@@ -62,6 +62,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) questions: &'a dyn Questions,
     pub(crate) workbench: &'a dyn Workbench,
+    pub(crate) deliveries: &'a [Arc<dyn Delivery>],
 }
 
 pub(crate) async fn approve(desk: &Desk<'_>, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Stopped> {
@@ -80,6 +81,7 @@ pub(crate) async fn approve(desk: &Desk<'_>, call: PreparedCall, log: &mut CallL
             log.note(CallEvent::NeedsApproval { effect: question.effect, reason: question.reason.clone() });
             let entry = log.entry(CallState::Waiting);
             desk.questions.ask(&log.scope, &question, entry).await?;
+            tell_of_question(desk.deliveries, &log.scope, &question).await;
             let answered = desk.wait(&call, &question, log).await?;
             settle(desk, call, answered, log).await
         }

@@ -1,11 +1,17 @@
-//! Who else hears of a finished call.
+//! Who else hears of a call: that it asks, and how it ended.
 
 use std::sync::Arc;
 
-use crate::{Delivery, Outcome, Scope};
+use crate::{Delivery, Outcome, Question, Scope};
 
 pub(crate) async fn deliver(deliveries: &[Arc<dyn Delivery>], scope: &Scope, outcome: &Outcome) {
     for delivery in deliveries {
         delivery.deliver(scope, outcome).await;
+    }
+}
+
+pub(crate) async fn tell_of_question(deliveries: &[Arc<dyn Delivery>], scope: &Scope, question: &Question) {
+    for delivery in deliveries {
+        delivery.asked(scope, question).await;
     }
 }

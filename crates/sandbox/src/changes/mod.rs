@@ -27,3 +27,4 @@ pub use flags::{Flag, Subject, flags};
 pub use plan::Sync;
 pub use recover::{Recovered, recover, remove};
 pub use sealed::Changes;
+pub use show::diff;

@@ -59,6 +59,13 @@ pub(super) fn compare(path: &str, before: Side<'_>, after: Side<'_>) -> Shown {
     Shown { diff: Some(text), binary: false, added, removed }
 }
 
+/// A unified diff of a file's content; `None` means that it is not there. What is not text, or too long, has no diff.
+pub fn diff(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Option<String> {
+    let before = before.map_or(Side::Nothing, Side::Content);
+    let after = after.map_or(Side::Nothing, Side::Content);
+    compare(path, before, after).diff
+}
+
 /// Whether content is not text: a NUL byte or broken UTF-8 near its start.
 pub(super) fn is_binary(content: &[u8]) -> bool {
     let head = &content[..content.len().min(HEAD)];

@@ -1,0 +1,231 @@
+//! `haft trust`
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use haft_runtime::Registry;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Everywhere,
+    commands::{
+        open_in,
+        prompt::{Lines, Person},
+    },
+    exit::Exit,
+    settings::{Line, Settings},
+    show::{
+        Out,
+        safe::safe,
+        style::{DIM, STRONG, WARN},
+        trust::{diff, files, settings},
+    },
+    trust::{self, Brought, Looked, SETTINGS, Standing},
+    workspace,
+};
+
+const HELP: &str = "  y  yes: exactly these bytes are obeyed from now on, whatever lies there later
+  n  no: nothing is recorded
+  d  show every file
+  ?  this help";
+
+const TRUSTED: &str = "trusted: exactly these bytes are obeyed, whatever lies there later";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only show what it brings and what becomes of it
+    #[arg(long)]
+    show: bool,
+    /// Trust it without asking
+    #[arg(long, conflicts_with = "show")]
+    yes: bool,
+    /// Only if it still is what `haft trust --show` named by this hash
+    #[arg(long, value_name = "HASH", requires = "yes")]
+    hash: Option<String>,
+    /// Trust this workspace no longer
+    #[arg(long, conflicts_with_all = ["show", "yes"])]
+    forget: bool,
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<Exit> {
+    let folder = workspace::find(everywhere.workspace.as_deref())?;
+    // What the workspace itself says has no part in whether it is trusted.
+    let of_user = Settings::of_user()?;
+    if args.forget {
+        return forget(out, &of_user, &folder);
+    }
+    // From here on these bytes are what is shown, hashed, asked about and recorded.
+    let looked = trust::look(&of_user.data, &folder)?;
+    let house = open_in(of_user.clone(), &folder).await?;
+    house.leave().await?;
+    let report = Report { lines: lines(&of_user, &looked.brought), looked, registry: &house.registry };
+    let asked = if args.show { Asked::Nothing } else { report.ask(out, &args).await? };
+    match asked {
+        Asked::Nothing => {}
+        Asked::No => bail!("nothing was recorded"),
+        Asked::Yes => {
+            trust::write(&of_user.data, &folder, report.looked.brought.clone())?;
+        }
+    }
+    report.end(out, &folder, asked)
+}
+
+/// What a person made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// There was nothing to ask.
+    Nothing,
+    Yes,
+    No,
+}
+
+/// What the settings that it brings come to; a mistake in them is an error.
+fn lines(of_user: &Settings, brought: &Brought) -> Result<Vec<Line>> {
+    let bytes = brought.0.get(SETTINGS).and_then(|content| content.bytes());
+    bytes.map_or_else(|| Ok(Vec::new()), |bytes| of_user.clone().take_workspace(bytes))
+}
+
+fn forget(out: &Out, of_user: &Settings, folder: &Path) -> Result<Exit> {
+    let was_trusted = trust::forget(&of_user.data, folder)?;
+    if out.json {
+        out.document(&json!({"workspace": folder, "forgotten": was_trusted}));
+    } else if was_trusted {
+        out.line("forgotten: nothing that this workspace brings is obeyed any more");
+    } else {
+        out.line("there was nothing to forget: this workspace was not trusted");
+    }
+    Ok(Exit::Success)
+}
+
+struct Report<'a> {
+    looked: Looked,
+    lines: Result<Vec<Line>>,
+    registry: &'a Registry,
+}
+
+impl Report<'_> {
+    /// Whether it is trusted from now on. What is trusted already, or cannot be, is not asked about.
+    async fn ask(&self, out: &Out, args: &Args) -> Result<Asked> {
+        if let Standing::Doubtful(why) = &self.looked.standing {
+            bail!("the trust record is not believed, because {why}; `haft trust --forget` removes it, then look again");
+        }
+        let hash = self.looked.brought.hash()?;
+        if let Some(wanted) = args.hash.as_ref().filter(|wanted| wanted.len() < 8 || !hash.starts_with(*wanted)) {
+            bail!("it is no longer what `{wanted}` stands for, so nothing was recorded; look with `haft trust --show`");
+        }
+        if matches!(self.looked.standing, Standing::BringsNothing | Standing::Trusted(_)) {
+            return Ok(Asked::Nothing);
+        }
+        if let Err(err) = &self.lines {
+            bail!("haft.toml has a mistake, so nothing was recorded: {}; correct it and look again", told(err));
+        }
+        if args.yes {
+            self.print(out)?;
+            return Ok(Asked::Yes);
+        }
+        if Person::at_the_terminal() == Person::Absent {
+            self.print(out)?;
+            bail!("nobody is here to ask; `haft trust --yes --hash {}` trusts exactly this", &hash[..16]);
+        }
+        anstream::eprint!("{}", self.text()?);
+        Ok(self.prompt(&mut Lines::new()).await)
+    }
+
+    async fn prompt(&self, lines: &mut Lines) -> Asked {
+        loop {
+            let prompt = format!("{STRONG}Trust exactly this?{STRONG:#} [y]es [n]o [d]etails [?] ");
+            let Some(line) = lines.next(&prompt).await else { return Asked::No };
+            match line.trim().to_lowercase().as_str() {
+                "y" | "yes" => return Asked::Yes,
+                "n" | "no" => return Asked::No,
+                "d" | "details" => anstream::eprint!("{}", self.details()),
+                "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
+                other => anstream::eprintln!("`{other}` is none of y, n, d, ?"),
+            }
+        }
+    }
+
+    fn details(&self) -> String {
+        let mut text = String::new();
+        for (path, content) in &self.looked.brought.0 {
+            let shown = content.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+            text.push_str(&format!("{STRONG}{}{STRONG:#}\n{}\n", safe(path), safe(&shown)));
+        }
+        text
+    }
+
+    fn text(&self) -> Result<String> {
+        let mut text = format!("{STRONG}This workspace brings{STRONG:#}\n");
+        text.push_str(&files(&self.looked, |name| self.registry.get(name).is_some()));
+        match &self.lines {
+            Ok(lines) if lines.is_empty() => {}
+            Ok(lines) => text.push_str(&format!("{STRONG}Its settings{STRONG:#}\n{}", settings(lines))),
+            Err(err) => text.push_str(&format!("{WARN}haft.toml has a mistake: {}{WARN:#}\n", safe(&told(err)))),
+        }
+        if let Standing::Held(_) = self.looked.standing {
+            text.push_str(&format!("{STRONG}Changed since it was trusted{STRONG:#}\n"));
+            text.push_str(&diff(&self.looked, usize::MAX));
+        }
+        text.push_str(&format!("{DIM}hash {}{DIM:#}\n", &self.looked.brought.hash()?[..16]));
+        Ok(text)
+    }
+
+    fn print(&self, out: &Out) -> Result<()> {
+        if !out.json && !matches!(self.looked.standing, Standing::BringsNothing) {
+            out.text(&self.text()?);
+        }
+        Ok(())
+    }
+
+    fn end(&self, out: &Out, folder: &Path, asked: Asked) -> Result<Exit> {
+        if out.json {
+            out.document(&self.document(folder, asked)?);
+            return Ok(Exit::Success);
+        }
+        match asked {
+            Asked::Nothing | Asked::No => {
+                self.print(out)?;
+                out.line(&safe(&self.looked.words()));
+            }
+            Asked::Yes => out.line(TRUSTED),
+        }
+        Ok(Exit::Success)
+    }
+
+    fn document(&self, folder: &Path, asked: Asked) -> Result<Value> {
+        let standing = if asked == Asked::Yes { "trusted" } else { self.looked.standing.word() };
+        let settings: Vec<Value> = self.lines.iter().flatten().map(setting).collect();
+        let files: Vec<Value> = self.looked.brought.0.iter().map(|(path, content)| file(path, content)).collect();
+        let mut document = json!({"workspace": folder, "trust": standing, "hash": self.looked.brought.hash()?,
+            "files": files, "settings": settings});
+        if let Err(err) = &self.lines {
+            document["mistake"] = json!(told(err));
+        }
+        if let Standing::Held(_) = self.looked.standing {
+            let changed: Vec<&str> = self.looked.differences().iter().map(|difference| difference.path).collect();
+            document["changed"] = json!(changed);
+        }
+        if let Standing::Doubtful(why) = &self.looked.standing {
+            document["why"] = json!(why);
+        }
+        Ok(document)
+    }
+}
+
+fn setting(line: &Line) -> Value {
+    json!({"key": line.key, "value": line.value, "obeyed": line.obeyed.is_yes(), "because": line.obeyed.words()})
+}
+
+fn file(path: &str, content: &trust::Content) -> Value {
+    match content {
+        trust::Content::LeftOut(why) => json!({"path": path, "leftOut": why}),
+        trust::Content::Text(_) | trust::Content::Bytes(_) => {
+            let bytes = content.bytes().unwrap_or_default();
+            json!({"path": path, "size": bytes.len(), "sha256": trust::hex(bytes)})
+        }
+    }
+}
+
+fn told(err: &anyhow::Error) -> String {
+    format!("{err:#}").replace('\n', " ")
+}

@@ -1,0 +1,82 @@
+//! Values as they are written in files, variables and flags.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use haft_runtime::AutoApprove;
+use haft_store::Sync;
+
+/// `none`, `safe` or `all`.
+pub fn mode(text: &str) -> Result<AutoApprove> {
+    Ok(match text {
+        "none" => AutoApprove::Nothing,
+        "safe" => AutoApprove::Reads,
+        "all" => AutoApprove::Everything,
+        other => bail!("`{other}` is not a mode: none, safe or all"),
+    })
+}
+
+/// `90s`, `10m`, `24h`, `7d`, or plain seconds.
+pub fn duration(text: &str) -> Result<Duration> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: f64 = digits
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+        .with_context(|| format!("`{text}` is not a length of time; write it like `90s`, `10m`, `24h` or `7d`"))?;
+    let unit = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        other => bail!("`{other}` is not a unit of time: ms, s, m, h or d"),
+    };
+    // A century is as good as for ever, and cannot overflow anything.
+    Ok(Duration::from_secs_f64((number * unit).min(100.0 * 365.0 * 86400.0)))
+}
+
+pub(super) fn sync(text: &str) -> Result<Sync> {
+    Ok(match text {
+        "normal" => Sync::Normal,
+        "full" => Sync::Full,
+        other => bail!("`{other}` is not a kind of sync: normal or full"),
+    })
+}
+
+/// A program and its arguments: a TOML array, or words without any quoting. No shell reads it.
+pub(super) fn argv(text: &str) -> Result<Vec<String>> {
+    let argv: Vec<String> = if text.starts_with('[') {
+        let array: toml::Value = text.parse().context("it is not an array of text")?;
+        array.try_into().context("it is not an array of text")?
+    } else {
+        text.split_whitespace().map(str::to_owned).collect()
+    };
+    // A path relative to the current folder would start whatever a workspace has put there.
+    if let Some(program) = argv.first()
+        && program.contains('/')
+        && !program.starts_with('/')
+    {
+        bail!("`{program}` depends on the current folder; give the program's full path, or its name alone");
+    }
+    Ok(argv)
+}
+
+/// A value as `take` reads it: text without its quotes.
+pub(super) fn written(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Every value with its dotted key.
+pub(super) fn flattened(table: &toml::Table, prefix: &str) -> Vec<(String, toml::Value)> {
+    let mut flat = Vec::new();
+    for (key, value) in table {
+        let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value.as_table() {
+            // An empty section may be a misspelled one, so it counts as a key.
+            Some(inner) if !inner.is_empty() => flat.extend(flattened(inner, &key)),
+            Some(_) | None => flat.push((key, value.clone())),
+        }
+    }
+    flat
+}

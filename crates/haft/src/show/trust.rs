@@ -1,0 +1,92 @@
+//! What a workspace brings, as a person sees it before trusting it.
+
+use haft_sandbox::changes;
+
+use crate::{
+    settings::{Line, Obeyed},
+    show::{
+        diff::coloured,
+        safe::safe,
+        style::{ADDED, DIM, PLACE, WARN},
+        table::{cut, width},
+        time::bytes,
+    },
+    trust::{Content, Difference, Looked},
+};
+
+/// How many lines of a diff are enough beside other things.
+pub(crate) const SHORT: usize = 12;
+
+/// One line for each file.
+pub(crate) fn files(looked: &Looked, is_built_in: impl Fn(&str) -> bool) -> String {
+    let mut text = String::new();
+    let widest = looked.brought.0.keys().map(|path| path.chars().count()).max().unwrap_or(0).min(40);
+    for (path, content) in &looked.brought.0 {
+        let shown = format!("{:<widest$}", safe(path).replace('\n', " "));
+        text.push_str(&match content.bytes() {
+            Some(read) => {
+                let size = bytes(read.len() as u64);
+                format!("  {PLACE}{shown}{PLACE:#}  {size:>8}  {}\n", meaning(path, &is_built_in))
+            }
+            None => format!("  {PLACE}{shown}{PLACE:#}  {WARN}left out: {}{WARN:#}\n", why(content)),
+        });
+    }
+    text
+}
+
+/// What a file is for.
+fn meaning(path: &str, is_built_in: impl Fn(&str) -> bool) -> String {
+    let tool = path.strip_prefix(".haft/tools/").and_then(|name| name.strip_suffix(".toml"));
+    match (path, tool) {
+        ("haft.toml", _) => "settings".to_owned(),
+        (".mcp.json", _) => "servers; this version starts none".to_owned(),
+        (_, Some(name)) if is_built_in(name) => {
+            format!("{WARN}never used: `{name}` is haft's{WARN:#}")
+        }
+        (_, Some(_)) => "a tool; this version runs none".to_owned(),
+        (path, None) if path.starts_with(".haft/") => "a file beside them".to_owned(),
+        (_, None) => "a script that a tool names".to_owned(),
+    }
+}
+
+fn why(content: &Content) -> String {
+    match content {
+        Content::LeftOut(why) => safe(why),
+        Content::Text(_) | Content::Bytes(_) => String::new(),
+    }
+}
+
+/// One line for each setting, with what becomes of it.
+pub(crate) fn settings(lines: &[Line]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let style = match line.obeyed {
+            Obeyed::Tightens => ADDED,
+            Obeyed::ChangesNothing | Obeyed::NotYet => DIM,
+            Obeyed::WouldWiden | Obeyed::OnlyTheUser => WARN,
+        };
+        let setting = cut(&safe(&format!("{} = {}", line.key, line.value)), width() - 2);
+        // A long value has a line of its own.
+        let gap = if setting.chars().count() > 32 { format!("\n{:35}", "") } else { " ".to_owned() };
+        text.push_str(&format!("  {setting:<32}{gap}{style}{}{style:#}\n", line.obeyed.words()));
+    }
+    text
+}
+
+/// What has changed since it was trusted, each file at most so many lines long.
+pub(crate) fn diff(looked: &Looked, most: usize) -> String {
+    looked.differences().iter().map(|difference| one(difference, most)).collect()
+}
+
+fn one(difference: &Difference<'_>, most: usize) -> String {
+    let path = safe(difference.path).replace('\n', " ");
+    let left_out = |content: Option<&Content>| content.filter(|content| content.bytes().is_none()).map(why);
+    if let Some(why) = left_out(difference.found) {
+        return format!("  {WARN}{path}: left out now, because {why}{WARN:#}\n");
+    }
+    let bytes = |content: Option<&'_ Content>| content.and_then(Content::bytes).map(<[u8]>::to_vec);
+    match changes::diff(&path, bytes(difference.trusted).as_deref(), bytes(difference.found).as_deref()) {
+        Some(diff) => coloured(&diff, most).lines().map(|line| format!("  {line}\n")).collect(),
+        None => format!("  {path}: changed, and not text\n"),
+    }
+}

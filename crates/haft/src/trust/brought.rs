@@ -1,0 +1,251 @@
+//! What a workspace brings along: settings, project tools with their scripts, lists of servers. Read once.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Read,
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The settings of a workspace.
+pub(crate) const SETTINGS: &str = "haft.toml";
+/// Files that count when they lie in the workspace's own folder.
+const FILES: &[&str] = &[SETTINGS, ".mcp.json"];
+/// The folder in which everything counts.
+const FOLDER: &str = ".haft";
+/// Where the manifests of project tools lie.
+const MANIFESTS: &str = ".haft/tools/";
+const LARGEST_FILE: u64 = 1 << 20;
+const LARGEST_ALL: u64 = 4 << 20;
+const MOST_ENTRIES: usize = 500;
+const DEEPEST: usize = 16;
+
+/// Everything that a workspace brought at one moment, by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Brought(pub(crate) BTreeMap<String, Content>);
+
+/// One thing that was brought.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Content {
+    /// A text file, whole.
+    Text(String),
+    /// Any other file, whole, in base64.
+    #[serde(with = "base64_text")]
+    Bytes(Vec<u8>),
+    /// Something that is never obeyed, and why.
+    LeftOut(String),
+}
+
+impl Content {
+    fn of(bytes: Vec<u8>) -> Self {
+        String::from_utf8(bytes).map_or_else(|err| Self::Bytes(err.into_bytes()), Self::Text)
+    }
+
+    /// The bytes, when they were read.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Text(text) => Some(text.as_bytes()),
+            Self::Bytes(bytes) => Some(bytes),
+            Self::LeftOut(_) => None,
+        }
+    }
+}
+
+impl Brought {
+    /// Looks at a workspace once. No link is followed, nothing is waited for, and no more is read than the limits allow.
+    /// haft's own data, which may lie in the workspace, is not the workspace's.
+    pub(crate) fn read(folder: &Path, data: &Path) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(folder, flags, Mode::empty())
+            .with_context(|| format!("cannot look into {}", folder.display()))?;
+        let mut reader = Reader {
+            root,
+            own_data: data.canonicalize().ok().and_then(|data| data.strip_prefix(folder).ok().map(Path::to_owned)),
+            brought: Self::default(),
+            bytes_left: LARGEST_ALL,
+            entries_left: MOST_ENTRIES,
+        };
+        for file in FILES {
+            reader.take(file);
+        }
+        reader.walk(FOLDER, 0);
+        if reader.entries_left == 0 {
+            reader.brought.0.retain(|path, _| FILES.contains(&path.as_str()));
+            reader.leave_out(FOLDER, format!("it holds more than {MOST_ENTRIES} things, too many to look at"));
+        }
+        for script in reader.brought.scripts().into_iter().take(MOST_ENTRIES) {
+            reader.take(&script);
+        }
+        Ok(reader.brought)
+    }
+
+    /// A hash of all of it.
+    pub(crate) fn hash(&self) -> Result<String> {
+        Ok(hex(&serde_json::to_vec(self)?))
+    }
+
+    /// The words of the manifests' commands that name files of the workspace.
+    fn scripts(&self) -> Vec<String> {
+        let manifests = self.0.iter().filter(|(path, _)| path.starts_with(MANIFESTS) && path.ends_with(".toml"));
+        let commands = manifests.filter_map(|(_, content)| match content {
+            Content::Text(text) => text.parse::<toml::Table>().ok()?.get("command").cloned(),
+            Content::Bytes(_) | Content::LeftOut(_) => None,
+        });
+        commands.flat_map(|command| words(&command)).collect()
+    }
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn words(command: &toml::Value) -> Vec<String> {
+    let words: Vec<&str> = match command {
+        toml::Value::Array(words) => words.iter().filter_map(toml::Value::as_str).collect(),
+        toml::Value::String(text) => text.split_whitespace().collect(),
+        toml::Value::Integer(_)
+        | toml::Value::Float(_)
+        | toml::Value::Boolean(_)
+        | toml::Value::Datetime(_)
+        | toml::Value::Table(_) => Vec::new(),
+    };
+    let plain = words.into_iter().map(|word| word.trim_start_matches("./"));
+    plain.filter(|word| !word.is_empty() && !word.split('/').any(|part| part == "..")).map(str::to_owned).collect()
+}
+
+struct Reader {
+    root: OwnedFd,
+    own_data: Option<PathBuf>,
+    brought: Brought,
+    bytes_left: u64,
+    entries_left: usize,
+}
+
+impl Reader {
+    fn leave_out(&mut self, path: &str, why: impl Into<String>) {
+        self.brought.0.insert(path.to_owned(), Content::LeftOut(why.into()));
+    }
+
+    /// Takes one path, when something is there.
+    fn take(&mut self, path: &str) {
+        if self.brought.0.contains_key(path) {
+            return;
+        }
+        match self.kind(path) {
+            Ok(FileType::RegularFile) => match self.content(path) {
+                Ok(content) => {
+                    self.brought.0.insert(path.to_owned(), content);
+                }
+                Err(errno) => self.leave_out(path, format!("it cannot be read: {errno}")),
+            },
+            // A folder that a manifest or the name of a file happens to name brings nothing.
+            Ok(FileType::Directory) | Err(Errno::NOENT | Errno::NOTDIR) => {}
+            // A word that is no path, or one outside the workspace, is not the workspace's.
+            Err(Errno::XDEV | Errno::NAMETOOLONG | Errno::INVAL) => {}
+            Ok(FileType::Symlink) => self.leave_out(path, "it is a link, and links are not followed"),
+            Ok(_) => self.leave_out(path, "it is no plain file"),
+            Err(errno) => self.leave_out(path, format!("it cannot be looked at: {errno}")),
+        }
+    }
+
+    fn kind(&self, path: &str) -> rustix::io::Result<FileType> {
+        let entry = match self.open(path, OFlags::PATH | OFlags::NOFOLLOW) {
+            Err(Errno::LOOP) => return Ok(FileType::Symlink),
+            opened => opened?,
+        };
+        let stat = rustix::fs::statat(entry, "", AtFlags::EMPTY_PATH)?;
+        Ok(FileType::from_raw_mode(stat.st_mode))
+    }
+
+    fn open(&self, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        rustix::fs::openat2(self.root.as_fd(), path, flags | OFlags::CLOEXEC, Mode::empty(), beneath)
+    }
+
+    fn content(&mut self, path: &str) -> rustix::io::Result<Content> {
+        // Something else may lie there by now; it must not be waited for.
+        let file = self.open(path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
+            return Ok(Content::LeftOut("it is no plain file".to_owned()));
+        }
+        let limit = LARGEST_FILE.min(self.bytes_left);
+        let mut bytes = Vec::new();
+        let read = File::from(file).take(limit + 1).read_to_end(&mut bytes);
+        read.map_err(|err| Errno::from_io_error(&err).unwrap_or(Errno::IO))?;
+        if bytes.len() as u64 > LARGEST_FILE {
+            return Ok(Content::LeftOut(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
+        }
+        if bytes.len() as u64 > self.bytes_left {
+            return Ok(Content::LeftOut(format!("all of it together is larger than {} MiB", LARGEST_ALL >> 20)));
+        }
+        self.bytes_left -= bytes.len() as u64;
+        Ok(Content::of(bytes))
+    }
+
+    /// Takes everything beneath a folder, in the order of names.
+    fn walk(&mut self, folder: &str, depth: usize) {
+        if self.own_data.as_deref() == Some(Path::new(folder)) {
+            return;
+        }
+        match self.kind(folder) {
+            Ok(FileType::Directory) if depth < DEEPEST => {}
+            Ok(FileType::Directory) => return self.leave_out(folder, "it lies too deep"),
+            Ok(_) | Err(_) => return self.take(folder),
+        }
+        let names = match self.names(folder) {
+            Ok(names) => names,
+            Err(errno) => return self.leave_out(folder, format!("it cannot be looked into: {errno}")),
+        };
+        for name in names {
+            let Some(left) = self.entries_left.checked_sub(1) else { return };
+            self.entries_left = left;
+            match name {
+                Ok(name) => self.walk(&format!("{folder}/{name}"), depth + 1),
+                Err(shown) => self.leave_out(&format!("{folder}/{shown}"), "its name is not UTF-8"),
+            }
+        }
+    }
+
+    /// The names in a folder, sorted; what is not UTF-8 only as it can be shown.
+    fn names(&self, folder: &str) -> rustix::io::Result<Vec<Result<String, String>>> {
+        let opened = self.open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+        let mut names = Vec::new();
+        for entry in Dir::new(opened)?.take(MOST_ENTRIES + 3) {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name != c"." && name != c".." {
+                names.push(name.to_str().map(str::to_owned).map_err(|_| name.to_string_lossy().into_owned()));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+mod base64_text {
+    //! Bytes as base64 text.
+
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64_STANDARD.decode(text).map_err(D::Error::custom)
+    }
+}
