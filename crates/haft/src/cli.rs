@@ -75,6 +75,8 @@ pub(crate) enum Command {
     Stats(commands::stats::Args),
     /// Look at what this workspace brings, and have it obeyed
     Trust(commands::trust::Args),
+    /// Start a workspace's own settings and tools
+    Init(commands::init::Args),
     /// What works here, what does not, and what to do about it
     Doctor,
     /// A completion script for your shell
@@ -111,6 +113,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
         Some(Command::Stats(args)) => commands::stats::run(&cli.everywhere, &out, &args).await,
         Some(Command::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
+        Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
         Some(Command::Completions(args)) => Ok(commands::completions::run(&args)),
     };

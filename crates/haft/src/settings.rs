@@ -15,6 +15,7 @@ mod page;
 mod values;
 mod workspace;
 
+pub(crate) use page::commented;
 pub use values::{duration, mode};
 pub(crate) use workspace::{Line, Obeyed};
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{Fixture, Ran, Running, text};
 
 type Tamper = fn(&Fixture);
@@ -399,4 +399,49 @@ fn a_marker_of_another_user_makes_no_workspace() {
     if chown(fixture.path("haft.toml"), Some(12345), None).is_ok() {
         assert_eq!(workspace(&fixture), fixture.path("inner").to_string_lossy());
     }
+}
+
+#[test]
+fn init_writes_what_is_missing_and_nothing_else() {
+    let fixture = Fixture::new();
+    let written = fixture.json(&["init"]);
+    let paths = |list: &Value| -> Vec<String> { list.as_array().unwrap().iter().map(|at| text(&at["path"])).collect() };
+    assert_eq!(paths(&written["written"]), ["haft.toml", ".haft/tools/example.toml", ".gitignore"]);
+    assert!(!reads_are_asked(&fixture));
+    trust(&fixture);
+    assert!(!reads_are_asked(&fixture), "everything in it is a default behind a `#`");
+    // What it wrote can be taken back like any change.
+    let call = text(&written["written"][0]["call"]);
+    assert_eq!(fixture.run(&["undo", &call, "--yes"]).code, Some(0));
+    assert!(!fixture.path("haft.toml").exists());
+    fixture.put("haft.toml", "mine");
+    fixture.put(".gitignore", "target\n");
+    let again = fixture.json(&["init"]);
+    assert_eq!(again["leftAlone"], json!(["haft.toml", ".haft/tools/example.toml"]));
+    assert_eq!(fixture.text("haft.toml").as_deref(), Some("mine"));
+    assert_eq!(fixture.text(".gitignore").as_deref(), Some("target\n.haft-*\n"));
+    let before = fixture.picture();
+    let ran = fixture.run(&["init"]);
+    assert!(ran.stdout.contains("left") && ran.stdout.contains("haft trust"), "{ran:?}");
+    assert_eq!(fixture.picture(), before);
+}
+
+#[test]
+fn init_starts_a_tool_of_a_good_name() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.run(&["init", "run_tests"]).code, Some(0));
+    let manifest: toml::Table = fixture.text(".haft/tools/run_tests.toml").unwrap().parse().unwrap();
+    assert_eq!(manifest["command"][0].as_str(), Some("./scripts/run_tests.sh"));
+    assert!(!fixture.path("haft.toml").exists());
+    for bad in ["read_file", "edit", "../x", "A", "", "1a", "a b", "mcp__a", &"a".repeat(65), "-x"] {
+        let ran = fixture.run(&["init", bad]);
+        assert!(matches!(ran.code, Some(1 | 2)) && !ran.stderr.is_empty(), "{bad}: {ran:?}");
+    }
+    assert_eq!(fs::read_dir(fixture.path(".haft/tools")).unwrap().count(), 1);
+    // A link in the way is not written through.
+    let fixture = Fixture::new();
+    let outside = tempfile::tempdir().unwrap();
+    symlink(outside.path(), fixture.path(".haft")).unwrap();
+    assert_eq!(fixture.run(&["init", "run_tests"]).code, Some(1));
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 }

@@ -1,6 +1,15 @@
 //! The settings as people read them: in a terminal, in the documentation, and in a new `haft.toml`.
 
-use super::{Key, SetBy};
+use super::{KEYS, Key, SetBy};
+
+const FILE_HEAD: &str = "\
+# Settings of this workspace. Nothing here is obeyed before `haft trust`, and a
+# workspace can only make things tighter than each user's own settings; a line
+# that would widen something is not obeyed. `haft help settings` says more.
+";
+const FILE_FOOT: &str = "
+# Only the file in your own configuration folder, ~/.config/haft/haft.toml, can set:
+";
 
 impl Key {
     /// What a workspace's own file may do with it.
@@ -12,11 +21,25 @@ impl Key {
     }
 }
 
+/// A file with every setting at its default, each behind a `#`.
+pub(crate) fn commented() -> String {
+    let mut text = String::from(FILE_HEAD);
+    for key in KEYS.iter().filter(|key| matches!(key.set_by, SetBy::Workspace(_))) {
+        text.push_str(&format!("\n# {}\n#{} = {}\n", key.does, key.name, key.default));
+    }
+    text.push_str(FILE_FOOT);
+    for key in KEYS.iter().filter(|key| !matches!(key.set_by, SetBy::Workspace(_))) {
+        text.push_str(&format!("#   {} = {}\n", key.name, key.default));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use crate::settings::{KEYS, Settings};
+    use super::{KEYS, commented};
+    use crate::settings::{Obeyed, Settings};
 
     fn page() -> String {
         let mut page = include_str!("../help/settings.md").to_owned();
@@ -38,6 +61,19 @@ mod tests {
         }
         let written = std::fs::read_to_string(&file).unwrap_or_default();
         assert!(written == page(), "docs/settings.md is stale: `make docs` writes it");
+    }
+
+    #[test]
+    fn a_new_file_says_what_holds_anyway() {
+        let uncommented: String = commented()
+            .lines()
+            .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')))
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        let mut settings = Settings::defaults(PathBuf::new());
+        let lines = settings.take_workspace(uncommented.as_bytes()).unwrap();
+        assert!(lines.len() > 4 && lines.iter().all(|line| line.obeyed == Obeyed::ChangesNothing));
+        assert!(commented().lines().all(|line| line.chars().count() <= 120));
     }
 
     #[test]
