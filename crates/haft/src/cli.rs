@@ -6,12 +6,14 @@ use clap::{Parser, Subcommand};
 
 use crate::{commands, exit::Exit, show::Out};
 
+const TOPICS: &str = "Topics: calls, approvals, changes, policy, trust, settings; `haft help TOPIC` explains one";
+
 /// One tool system for AI agents and the people who work beside them.
 ///
 /// Every call is recorded, asks before it changes anything, and can be undone. Run `haft` in a folder to see where you
 /// are, `haft tools` for what there is, and `haft call TOOL --help` for one tool.
 #[derive(Parser)]
-#[command(name = "haft", version, max_term_width = 100)]
+#[command(name = "haft", version, max_term_width = 100, disable_help_subcommand = true, after_help = TOPICS)]
 pub struct Cli {
     #[command(flatten)]
     pub(crate) everywhere: Everywhere,
@@ -81,6 +83,8 @@ pub(crate) enum Command {
     Doctor,
     /// A completion script for your shell
     Completions(commands::completions::Args),
+    /// A topic or a command explained; `haft help` lists both
+    Help(commands::help::Args),
 }
 
 /// Runs what was typed. Everything that goes wrong ends in one sentence and an exit code.
@@ -116,6 +120,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
         Some(Command::Completions(args)) => Ok(commands::completions::run(&args)),
+        Some(Command::Help(args)) => commands::help::run(&out, &args),
     };
     ended.unwrap_or_else(|err| out.failed(&err))
 }

@@ -15,7 +15,7 @@ mod page;
 mod values;
 mod workspace;
 
-pub(crate) use page::commented;
+pub(crate) use page::{commented, listed};
 pub use values::{duration, mode};
 pub(crate) use workspace::{Line, Obeyed};
 

@@ -14,6 +14,7 @@ pub(crate) mod discard;
 pub(crate) mod doctor;
 pub(crate) mod flags;
 pub(crate) mod grants;
+pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod policy;

@@ -1,6 +1,7 @@
 //! The settings as people read them: in a terminal, in the documentation, and in a new `haft.toml`.
 
 use super::{KEYS, Key, SetBy};
+use crate::show::table::wrapped;
 
 const FILE_HEAD: &str = "\
 # Settings of this workspace. Nothing here is obeyed before `haft trust`, and a
@@ -19,6 +20,19 @@ impl Key {
             SetBy::User | SetBy::UserFile => "may not set it",
         }
     }
+}
+
+/// Every setting, for a terminal.
+pub(crate) fn listed() -> String {
+    let mut text = String::new();
+    for key in KEYS {
+        text.push_str(&format!("  {} = {}\n", key.name, key.default));
+        let variable = key.variable().map_or_else(|| "no variable sets it".to_owned(), |name| format!("also {name}"));
+        for sentence in [key.does, &format!("{variable}; a workspace {}", key.in_a_workspace())] {
+            text.push_str(&format!("      {}\n", wrapped(sentence, 72).replace('\n', "\n      ")));
+        }
+    }
+    text
 }
 
 /// A file with every setting at its default, each behind a `#`.
