@@ -119,7 +119,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
         Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
-        Some(Command::Completions(args)) => Ok(commands::completions::run(&args)),
+        Some(Command::Completions(args)) => commands::completions::run(&out, &args),
         Some(Command::Help(args)) => commands::help::run(&out, &args),
     };
     ended.unwrap_or_else(|err| out.failed(&err))

@@ -2,6 +2,7 @@
 
 pub mod cli;
 mod commands;
+pub mod complete;
 pub mod exit;
 pub mod house;
 mod notify;

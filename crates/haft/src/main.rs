@@ -1,10 +1,13 @@
-//! `haft`: reads the command line and ends with the right exit code.
+//! `haft`: answers a shell that completes, or reads the command line and ends with the right exit code.
 
 use std::process::ExitCode;
 
-use haft::cli;
+use haft::{cli, complete};
 
 fn main() -> ExitCode {
+    if complete::answered(std::env::args_os().collect()) {
+        return ExitCode::SUCCESS;
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(err) => {

@@ -447,16 +447,6 @@ fn a_cancelled_call_stays_cancelled() {
 }
 
 #[test]
-fn shells_complete() {
-    let fixture = Fixture::new();
-    for shell in ["bash", "zsh", "fish"] {
-        let ran = fixture.run(&["completions", shell]);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert!(ran.stdout.contains("haft") && ran.stdout.contains("approve"), "{shell}: {}", ran.stdout.len());
-    }
-}
-
-#[test]
 fn bare_haft_says_where_one_is() {
     let fixture = Fixture::new();
     let ran = fixture.run::<&str>(&[]);

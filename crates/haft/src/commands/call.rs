@@ -3,14 +3,14 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Result;
-use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use haft_runtime::{CallEvent, CallRequest, Listener, Outcome, Stream, ToolSpec};
 
 use crate::{
     cli::{Cli, Everywhere},
     commands::{
         arguments,
-        flags::CallFlags,
+        flags::{CallFlags, call_command},
         open,
         prompt::{Person, see_through},
     },
@@ -97,8 +97,7 @@ pub(crate) fn old_name(event: &CallEvent) -> Option<String> {
 }
 
 fn parse(tool: &str, spec: Option<&ToolSpec>, args: &Args) -> Result<(CallFlags, ArgMatches), clap::Error> {
-    let mut command = clap::Command::new(format!("haft call {tool}")).no_binary_name(true).max_term_width(100);
-    command = CallFlags::augment_args(command);
+    let mut command = call_command(format!("haft call {tool}")).no_binary_name(true).max_term_width(100);
     if let Some(spec) = spec {
         command = arguments::with_fields(command.about(spec.description.clone()), spec, tool);
     }

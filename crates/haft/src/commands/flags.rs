@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::Args as _;
 use haft_runtime::{AutoApprove, CallRequest};
 
 use crate::{cli::Everywhere, commands::prompt::Person, settings, settings::Settings};
@@ -15,6 +16,11 @@ pub(crate) struct CallFlags {
     pub(crate) manner: Manner,
     #[command(flatten)]
     pub(crate) everywhere: Everywhere,
+}
+
+/// A command that takes them.
+pub(crate) fn call_command(name: String) -> clap::Command {
+    CallFlags::augment_args(clap::Command::new(name))
 }
 
 /// How a call shall be made, whatever the tool.
