@@ -2,6 +2,7 @@
 
 mod beneath;
 pub mod changes;
+mod copy;
 mod error;
 mod folder;
 mod look;

@@ -110,15 +110,18 @@ impl Root {
 
     /// What has a sensitive name in a folder or in the workspace folder.
     pub(crate) fn secrets_beside(&self, folder: &Place) -> Result<Vec<Seen>, Errno> {
-        let mut secrets = Vec::new();
-        for folder in [folder, &Place::root()] {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let open = beneath::open(self.handle(), folder.for_kernel(), flags, Links::Refuse)?;
-            let names = beneath::names(&open)?;
-            let secret = names.iter().filter(|name| is_sensitive_name(name));
-            secrets.extend(secret.filter_map(|name| look_at(&open, name).ok().flatten()));
-        }
+        let mut secrets = self.secrets_in(folder)?;
+        secrets.extend(self.secrets_in(&Place::root())?);
         Ok(secrets)
+    }
+
+    /// What has a sensitive name in a folder, which a harmless name elsewhere may be another name of.
+    pub(crate) fn secrets_in(&self, folder: &Place) -> Result<Vec<Seen>, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let open = beneath::open(self.handle(), folder.for_kernel(), flags, Links::Refuse)?;
+        let names = beneath::names(&open)?;
+        let secret = names.iter().filter(|name| is_sensitive_name(name));
+        Ok(secret.filter_map(|name| look_at(&open, name).ok().flatten()).collect())
     }
 }
 

@@ -11,26 +11,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use haft_sandbox::changes::{
-    Change, ChangeKind, ChangeState, Changes, ChangesError, Direction, Draft, Expected, Flag, Selection, Sync, Written,
+    ChangeKind, ChangeState, Changes, ChangesError, Direction, Draft, Expected, Flag, Selection, Sync, Written,
     recover, remove,
 };
 use haft_sandbox::{PathError, Root};
-use support::{World, mode, set_mode, two_filesystems};
-
-fn commit(changes: &mut Changes) -> Vec<Change> {
-    changes.turn(Direction::Commit, Selection::All).unwrap()
-}
-
-fn undo(changes: &mut Changes) -> Vec<Change> {
-    changes.turn(Direction::Undo, Selection::All).unwrap()
-}
-
-fn conflict(result: Result<Vec<Change>, ChangesError>) -> Vec<String> {
-    match result {
-        Err(ChangesError::Conflict { paths }) => paths.into_iter().map(|(path, _)| path).collect(),
-        other => panic!("expected a conflict, got {other:?}"),
-    }
-}
+use support::{World, commit, conflict, mode, set_mode, two_filesystems, undo};
 
 /// A draft with one change of every kind.
 fn everything(world: &World) -> Draft {
@@ -364,12 +349,7 @@ fn odd_names_are_kept_and_can_be_chosen() {
 fn a_tree_deeper_than_any_path_goes_and_comes_back() {
     let world = World::in_memory();
     let deep = 6000;
-    let mut folder = fs::File::open(world.root.path()).unwrap();
-    for _ in 0..deep {
-        rustix::fs::mkdirat(&folder, "d", rustix::fs::Mode::RWXU).unwrap();
-        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
-        folder = rustix::fs::openat(&folder, "d", flags, rustix::fs::Mode::empty()).unwrap().into();
-    }
+    world.deep("d", deep);
     let mut draft = world.draft("call");
     assert_eq!(draft.delete(&world.place("d"), true).unwrap().len(), deep);
     let mut changes = draft.seal().unwrap();

@@ -1,4 +1,4 @@
-//! Turns fifty paths under a tracer that may end the process after any system call.
+//! Turns seventy paths under a tracer that may end the process after any system call.
 
 use std::error::Error;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_sandbox::Root;
-use haft_sandbox::changes::{Changes, Direction, Draft, Expected, Selection, recover};
+use haft_sandbox::changes::{Changes, Direction, Draft, Expected, Folders, Selection, recover};
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 
@@ -66,11 +66,32 @@ fn plan(workspace: &Path, dir: &Path) -> Result<Changes, Box<dyn Error>> {
     draft.set_mode(&root.place("folder")?, 0o700)?;
     draft.link(&root.place("src/link")?, Path::new("replace1"))?;
     draft.link(&root.place("new/link")?, Path::new("../src/replace2"))?;
+    plan_moves(&root, &mut draft)?;
+    plan_copies(&root, &mut draft)?;
     Ok(draft.seal()?)
 }
 
+/// Files and folders, to where nothing is, into a new folder, and onto a file, a link and an empty folder.
+fn plan_moves(root: &Root, draft: &mut Draft) -> Result<(), Box<dyn Error>> {
+    for (from, to) in [("move0", "moved0"), ("move1", "new/moved1"), ("away", "src/away"), ("tip", "other/tip")] {
+        draft.rename(&root.place(from)?, &root.place(to)?, Expected::Nothing)?;
+    }
+    for (from, to) in [("over0", "under0"), ("over1", "under1"), ("filled", "hollow")] {
+        draft.rename(&root.place(from)?, &root.place(to)?, Expected::Anything)?;
+    }
+    Ok(())
+}
+
+fn plan_copies(root: &Root, draft: &mut Draft) -> Result<(), Box<dyn Error>> {
+    for (from, to) in [("tree", "twin"), ("tree/a", "new/twin"), ("tree/deep", "new/deeper/tree")] {
+        draft.copy(&root.place(from)?, &root.place(to)?, Folders::Whole, Expected::Nothing)?;
+    }
+    draft.copy(&root.place("tree/a")?, &root.place("replaced")?, Folders::Whole, Expected::Anything)?;
+    Ok(())
+}
+
 fn make_tree(workspace: &Path) -> Result<(), Box<dyn Error>> {
-    for folder in ["src", "folder", "gone/deep"] {
+    for folder in ["src", "folder", "gone/deep", "away/deep", "filled", "hollow", "tree/deep/empty"] {
         fs::create_dir_all(workspace.join(folder))?;
     }
     for number in 0..20 {
@@ -82,6 +103,15 @@ fn make_tree(workspace: &Path) -> Result<(), Box<dyn Error>> {
     for name in ["gone/a", "gone/b", "gone/deep/c", "src/mode0", "src/mode1", "folder/kept"] {
         fs::write(workspace.join(name), "as it is\n")?;
         fs::set_permissions(workspace.join(name), fs::Permissions::from_mode(0o644))?;
+    }
+    for name in
+        ["move0", "move1", "away/x", "away/deep/y", "over0", "over1", "under0", "filled/z", "tree/a", "tree/deep/b"]
+    {
+        fs::write(workspace.join(name), format!("{name}\n"))?;
+    }
+    fs::write(workspace.join("replaced"), "replaced\n")?;
+    for (target, link) in [("nowhere", "under1"), ("away", "tip"), ("a", "tree/link")] {
+        symlink(target, workspace.join(link))?;
     }
     symlink("replace0", workspace.join("src/link"))?;
     symlink("a", workspace.join("gone/link"))?;

@@ -17,6 +17,8 @@ pub struct Change {
     pub executable: bool,
     /// Where it was before, if it was renamed.
     pub from: Option<String>,
+    /// The size of what it takes the place of, if it was renamed onto something.
+    pub replaces: Option<u64>,
     /// The unified diff, unless it is too long to be kept; see [`super::Changes::diff`].
     pub diff: Option<String>,
     /// Whether the content is not text.

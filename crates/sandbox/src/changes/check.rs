@@ -1,20 +1,20 @@
 //! Whether everything that a turn would touch is still what it was.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 
 use rustix::io::Errno;
 
 use super::change::ChangeState;
 use super::error::ChangesError;
 use super::folder::Folder;
-use super::plan::{Beneath, Item, Rest};
+use super::plan::{Item, Rest};
 use super::swap::is_empty;
+use super::tree::{Side, check_tree};
 use super::turn::{Bench, Parents};
 use crate::beneath::{self, Links};
+use crate::place::Place;
 use crate::stamp::{EntryKind, Seen, Stamp};
 use crate::transfer::Spot;
-use crate::walk::{Visit, walk};
 
 /// Compares every chosen item with what is really there; any difference is a conflict.
 pub(super) fn check(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<(), ChangesError> {
@@ -26,11 +26,13 @@ pub(super) fn check(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_
     ordered.sort_unstable();
     for index in ordered {
         let (item, rest) = (&plan.items[index], &state.items[index]);
-        let found = check_path(parents, item, rest, &paths)?;
-        let found = match found {
-            None if item.mode.is_none() => check_slot(bench.folder, item, rest)?,
-            found => found,
-        };
+        let mut found = check_path(parents, item, rest, &paths)?;
+        if found.is_none() && item.moved.is_some() {
+            found = check_source(parents, item, rest, &paths)?;
+        }
+        if found.is_none() && item.mode.is_none() {
+            found = check_slot(bench.folder, item, rest)?;
+        }
         conflicts.extend(found);
     }
     if conflicts.is_empty() { Ok(()) } else { Err(ChangesError::Conflict { paths: conflicts }) }
@@ -45,41 +47,76 @@ fn check_path(
     turning: &HashSet<&str>,
 ) -> Result<Found, ChangesError> {
     let place = item.place()?;
-    let conflict = |why: &str| Ok(Some((item.path.clone(), why.to_owned())));
-    let Some(name) = place.name() else { return Err(ChangesError::RootItself) };
-    let parent = match parents.open(&place) {
-        Ok(parent) => parent,
-        Err(Errno::NOENT) => {
-            // The folder may be one that this very turn makes.
-            let made = item.path.rsplit_once('/').is_some_and(|(parent, _)| turning.contains(parent));
-            return if made && rest.path.is_none() { Ok(None) } else { conflict("its directory is gone") };
-        }
-        Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => return conflict("its directory was replaced"),
-        Err(errno) => return Err(ChangesError::at(&place, errno)),
+    let spot = match find(parents, &place, (rest.path.as_ref(), rest.state), turning)? {
+        There::Missing => return Ok(None),
+        There::Conflict(why) => return Ok(Some((item.path.clone(), why.to_owned()))),
+        There::Entry(spot, now) if now.kind() == EntryKind::Directory && item.mode.is_none() => spot,
+        There::Entry(..) => return Ok(None),
     };
-    let spot = Spot { dir: parent, name };
-    let now = spot.look().map_err(|errno| ChangesError::at(&place, errno))?;
-    match (&rest.path, &now) {
-        (None, None) => return Ok(None),
-        (None, Some(_)) => return conflict("it has appeared"),
-        (Some(_), None) => return conflict("it was removed"),
-        (Some(then), Some(now)) if !now.is(then) => return conflict("it was replaced"),
-        (Some(then), Some(now)) if then.stamp.mode != now.stamp.mode => {
-            return conflict("its permissions were changed");
-        }
-        (Some(then), Some(now)) if !is_as_left(rest.state, &then.stamp, &now.stamp) => {
-            return conflict("it was changed");
-        }
-        (Some(_), Some(_)) => {}
-    }
-    let is_folder = now.is_some_and(|now| now.kind() == EntryKind::Directory);
-    if !is_folder || item.mode.is_some() {
-        return Ok(None);
+    let failed = |errno| ChangesError::at(&place, errno);
+    // A folder that was moved here carries along whatever is in it; one that makes room for it is empty.
+    if item.moved.is_some() {
+        let makes_room = matches!(rest.side_at_path(), Side::Old);
+        let filled = makes_room && !is_empty(spot).map_err(failed)?;
+        return Ok(filled.then(|| (item.path.clone(), "something was put into it".to_owned())));
     }
     if item.makes_folder() {
         return check_only_ours(spot, item, turning);
     }
-    check_tree(spot, item, rest.copied).map_err(|errno| ChangesError::at(&place, errno))
+    let found = check_tree(spot, item, rest.side_at_path(), rest.likeness()).map_err(failed)?;
+    Ok(found.map(|why| (item.path.clone(), why)))
+}
+
+/// Where a rename comes from, or goes back to.
+fn check_source(
+    parents: &mut Parents<'_>,
+    item: &Item,
+    rest: &Rest,
+    turning: &HashSet<&str>,
+) -> Result<Found, ChangesError> {
+    let Some(moved) = &item.moved else { return Ok(None) };
+    Ok(match find(parents, &moved.place()?, (rest.from.as_ref(), rest.state), turning)? {
+        There::Conflict(why) => Some((moved.from.clone(), why.to_owned())),
+        There::Missing | There::Entry(..) => None,
+    })
+}
+
+/// What is at a place, compared with what should be there.
+enum There<'a> {
+    Missing,
+    Entry(Spot<'a>, Seen),
+    Conflict(&'static str),
+}
+
+fn find<'a>(
+    parents: &'a mut Parents<'_>,
+    place: &'a Place,
+    (then, state): (Option<&Seen>, ChangeState),
+    turning: &HashSet<&str>,
+) -> Result<There<'a>, ChangesError> {
+    let Some(name) = place.name() else { return Err(ChangesError::RootItself) };
+    let parent = match parents.open(place) {
+        Ok(parent) => parent,
+        Err(Errno::NOENT) => {
+            // The folder may be one that this very turn makes.
+            let made = place.parent().is_some_and(|parent| turning.contains(parent.to_string().as_str()));
+            let fine = made && then.is_none();
+            return Ok(if fine { There::Missing } else { There::Conflict("its directory is gone") });
+        }
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => return Ok(There::Conflict("its directory was replaced")),
+        Err(errno) => return Err(ChangesError::at(place, errno)),
+    };
+    let spot = Spot { dir: parent, name };
+    let now = spot.look().map_err(|errno| ChangesError::at(place, errno))?;
+    Ok(match (then, now) {
+        (None, None) => There::Missing,
+        (None, Some(_)) => There::Conflict("it has appeared"),
+        (Some(_), None) => There::Conflict("it was removed"),
+        (Some(then), Some(now)) if !now.is(then) => There::Conflict("it was replaced"),
+        (Some(then), Some(now)) if then.stamp.mode != now.stamp.mode => There::Conflict("its permissions were changed"),
+        (Some(then), Some(now)) if !is_as_left(state, &then.stamp, &now.stamp) => There::Conflict("it was changed"),
+        (Some(_), Some(now)) => There::Entry(spot, now),
+    })
 }
 
 /// What was only looked at must not have been touched at all. What a turn has put there may have been renamed since:
@@ -116,48 +153,4 @@ fn check_only_ours(spot: Spot<'_>, item: &Item, turning: &HashSet<&str>) -> Resu
         }
     }
     Ok(None)
-}
-
-/// Whether a folder that was displaced, or lies at rest, holds exactly what the plan says.
-pub(super) fn is_intact(spot: Spot<'_>, item: &Item, copied: bool) -> Result<bool, Errno> {
-    if item.makes_folder() {
-        return is_empty(spot);
-    }
-    Ok(check_tree(spot, item, copied)?.is_none())
-}
-
-/// Compares a folder with the entries in the plan; says which entry differs first.
-fn check_tree(spot: Spot<'_>, item: &Item, copied: bool) -> Result<Found, Errno> {
-    let mut expected = item.tree.iter();
-    let mut difference: Found = None;
-    let walked = walk(spot.dir, spot.name, |visit| {
-        let Visit::Entry(step) = visit else { return Ok(()) };
-        if step.depth == 0 {
-            return Ok(());
-        }
-        let same = expected.next().is_some_and(|entry| is_same(entry, step.name, step.depth, step.seen, copied));
-        if same {
-            return Ok(());
-        }
-        let name = step.name.to_string_lossy();
-        difference = Some((item.path.clone(), format!("`{name}` beneath it was changed, added or removed")));
-        Err(Errno::CANCELED)
-    });
-    match walked {
-        Err(Errno::CANCELED) => Ok(difference),
-        Err(Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
-            Ok(Some((item.path.clone(), "it is being changed".to_owned())))
-        }
-        Err(errno) => Err(errno),
-        Ok(()) => {
-            Ok(expected.next().map(|entry| (item.path.clone(), format!("`{}` beneath it was removed", entry.name))))
-        }
-    }
-}
-
-fn is_same(entry: &Beneath, name: &OsStr, depth: usize, seen: &Seen, copied: bool) -> bool {
-    if !entry.is_named(name, depth) {
-        return false;
-    }
-    if copied { entry.stamp.same_content(&seen.stamp) } else { entry.stamp.untouched(&seen.stamp) }
 }

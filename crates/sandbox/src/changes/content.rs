@@ -26,15 +26,19 @@ impl Changes {
             .flat_map(|index| self.plan.items[index].changes(index, self.state.items[index].state))
             .find(|change| change.path == path)
             .ok_or_else(|| unknown(&self.plan, path))?;
-        if found.diff.is_some() || found.binary || found.directory {
+        if found.diff.is_some() || found.binary || found.directory || found.from.is_some() {
             return Ok(found.diff);
         }
         let item = &self.plan.items[found.unit];
         let rest = &self.state.items[found.unit];
         let inside = path.strip_prefix(item.path.as_str()).unwrap_or_default().trim_start_matches('/');
         let Some((old, new)) = self.sides(found.unit, rest, &read_shown_name(inside))? else { return Ok(None) };
-        // Beneath a folder that goes, nothing comes in exchange.
-        let new = if inside.is_empty() { new } else { Content::Nothing };
+        // Beneath a folder that goes or comes there is nothing in exchange.
+        let (old, new) = match (inside.is_empty(), item.brings.is_empty()) {
+            (true, _) => (old, new),
+            (false, true) => (old, Content::Nothing),
+            (false, false) => (Content::Nothing, new),
+        };
         if matches!((&old, &new), (Content::Unknown, _) | (_, Content::Unknown)) || item.mode.is_some() {
             return Ok(None);
         }

@@ -1,37 +1,21 @@
 //! Planning to delete a file, a link or a whole folder.
 
-use std::ffi::OsStr;
-use std::io::Read;
-use std::path::Path;
-
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use std::os::fd::AsFd;
 
 use super::draft::Draft;
 use super::error::ChangesError;
 use super::flags::{Subject, flags};
 use super::plan::{Beneath, Item, Sketch};
-use super::show::{LONGEST_SIDE, Side, compare};
+use super::show::{Side, compare};
+use super::trail::{Ended, Trail, read_small};
 use crate::error::PathError;
 use crate::place::{Place, show_name};
-use crate::sensitive::is_sensitive_name;
 use crate::stamp::{EntryKind, Seen};
+use crate::transfer::Spot;
 use crate::walk::{Step, Visit, walk};
 
 /// How many files beneath a folder are read for their diffs.
 const READ_BENEATH: usize = 64;
-
-/// Why a walk ended early.
-enum Ended {
-    System(Errno),
-    Refused(ChangesError),
-}
-
-impl From<Errno> for Ended {
-    fn from(errno: Errno) -> Ended {
-        Ended::System(errno)
-    }
-}
 
 impl Draft {
     /// Plans to delete a file, a link (never what it points to) or a folder, and lists every path that goes.
@@ -43,6 +27,9 @@ impl Draft {
         let resolved = self.root.resolve_entry(place)?;
         self.refuse_beneath_planned(&resolved, place)?;
         let planned_beneath = self.planned_beneath(&resolved);
+        if self.takes_a_move_along(&resolved, &planned_beneath) {
+            return Err(ChangesError::AlreadyPlanned { path: place.to_string() });
+        }
         let planned = self.items.get(&resolved);
         let gone = planned.is_some_and(|item| !item.leaves_something());
         let before = self.root.look_real(&resolved)?;
@@ -88,6 +75,13 @@ impl Draft {
             .collect()
     }
 
+    /// Whether an end of a planned move lies beneath.
+    fn takes_a_move_along(&self, resolved: &Place, beneath: &[Place]) -> bool {
+        let is_end = |place: &Place| self.items.get(place).is_some_and(Item::is_end_of_a_move);
+        let source = self.sources.range(resolved.clone()..).next();
+        beneath.iter().any(is_end) || source.is_some_and(|source| source.as_path().starts_with(resolved.as_path()))
+    }
+
     fn forget(&mut self, place: &Place) -> Result<(), ChangesError> {
         if let Some(item) = self.items.remove(place) {
             self.folder()?.empty_slot(item.slot)?;
@@ -107,59 +101,38 @@ impl Draft {
         let name = resolved.name().ok_or(ChangesError::RootItself)?;
         let mut tree = Vec::new();
         let mut sketch = Sketch::default();
-        let mut path = resolved.as_path().to_owned();
-        let (mut depth, mut read) = (0, 0);
-        let walked = walk(std::os::fd::AsFd::as_fd(&parent), name, |visit| {
+        let mut trail = Trail::new(resolved, resolved, before);
+        let mut read = 0;
+        let walked = walk(parent.as_fd(), name, |visit| {
             let Visit::Entry(step) = visit else { return Ok(()) };
-            self.check_stopped().map_err(Ended::Refused)?;
-            while depth > 0 && depth >= step.depth {
-                path.pop();
-                depth -= 1;
+            trail.go_to(&step);
+            self.check_stopped()?;
+            self.refuse_step(&step, &trail)?;
+            if step.depth > 0 && !recursive {
+                return Err(Ended::Refused(ChangesError::NotEmpty { path: resolved.to_string() }));
             }
-            if step.depth > 0 {
-                path.push(step.name);
-                depth = step.depth;
-            }
-            let place = Place::known(path.clone());
-            self.refuse_step(&step, &place, &before, recursive).map_err(Ended::Refused)?;
+            self.meter.add_path();
+            let place = trail.from();
             let shown = self.sketch_removal(&step, &place, &mut read);
             if step.depth == 0 {
                 sketch = shown;
                 return Ok(());
             }
             removed.push(place);
-            let name = show_name(step.name);
             let plain = shown.diff.is_none() && shown.flags.is_empty() && !shown.binary;
             let sketch = if plain { None } else { Some(shown) };
-            tree.push(Beneath { depth: step.depth, name, stamp: step.seen.stamp, sketch });
+            tree.push(Beneath { depth: step.depth, name: show_name(step.name), stamp: step.seen.stamp, sketch });
             Ok(())
         });
-        match walked {
-            Ok(()) => Ok(Item { tree, ..Item::swap(None, Some(before), sketch) }),
-            Err(Ended::Refused(error)) => Err(error),
-            Err(Ended::System(errno)) => Err(ChangesError::at(resolved, errno)),
-        }
-    }
-
-    fn refuse_step(&self, step: &Step<'_>, place: &Place, top: &Seen, recursive: bool) -> Result<(), ChangesError> {
-        if is_sensitive_name(step.name) || self.root.is_protected(step.seen) {
-            return Err(PathError::Sensitive { path: place.to_string() }.into());
-        }
-        if !step.seen.shares_mount(top) {
-            return Err(PathError::NotRegular { path: place.to_string(), what: "a mount point" }.into());
-        }
-        if step.depth > 0 && !recursive {
-            let path = place.parent().unwrap_or_else(Place::root).to_string();
-            return Err(ChangesError::NotEmpty { path });
-        }
-        Ok(())
+        walked.map_err(|ended| trail.error(ended))?;
+        Ok(Item { tree, ..Item::swap(None, Some(before), sketch) })
     }
 
     /// The diff and flags of something that goes; only the first files beneath a folder are read.
     fn sketch_removal(&mut self, step: &Step<'_>, place: &Place, read: &mut usize) -> Sketch {
         let is_file = step.seen.kind() == EntryKind::File;
         let wanted = is_file && *read < READ_BENEATH && self.has_room_for_diffs();
-        let content = if wanted { read_small(step.dir, step.name, step.seen) } else { None };
+        let content = if wanted { read_small(Spot { dir: step.dir, name: step.name }, step.seen) } else { None };
         let mut sketch = Sketch::default();
         if let Some(content) = &content {
             *read += 1;
@@ -170,16 +143,4 @@ impl Draft {
         sketch.flags = flags(&Subject { path, kind: None, mode: 0, before: None, after: None, leads_outside: false });
         sketch
     }
-}
-
-/// The content of a file that is short enough to be compared.
-fn read_small(dir: std::os::fd::BorrowedFd<'_>, name: &OsStr, seen: &Seen) -> Option<Vec<u8>> {
-    if seen.stamp.size > LONGEST_SIDE {
-        return None;
-    }
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(rustix::fs::openat(dir, Path::new(name), flags, Mode::empty()).ok()?);
-    let mut content = Vec::with_capacity(usize::try_from(seen.stamp.size).ok()?);
-    file.take(LONGEST_SIDE + 1).read_to_end(&mut content).ok()?;
-    Some(content)
 }

@@ -1,6 +1,6 @@
 //! Changes that are being planned; nothing in the workspace is touched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use super::error::ChangesError;
 use super::flags::{Subject, flags};
 use super::folder::{Folder, PLAN};
 use super::plan::{Item, Plan, Sketch, State, Sync};
+use super::progress::{Meter, Progress};
 use super::sealed::Changes;
 use super::show::{Shown, Side, compare};
 use super::stage;
@@ -53,7 +54,10 @@ pub struct Draft {
     pub(super) root: Arc<Root>,
     pub(super) folder: Option<Folder>,
     pub(super) items: BTreeMap<Place, Item>,
-    stop: Option<Arc<AtomicBool>>,
+    /// Where the planned renames come from.
+    pub(super) sources: BTreeSet<Place>,
+    pub(super) meter: Meter,
+    pub(super) stop: Option<Arc<AtomicBool>>,
     next_slot: usize,
     diffs_left: usize,
 }
@@ -63,7 +67,22 @@ impl Draft {
     pub fn new(root: &Arc<Root>, dir: &Path) -> Result<Draft, ChangesError> {
         let folder = Some(Folder::create(dir)?);
         let root = Arc::clone(root);
-        Ok(Draft { root, folder, items: BTreeMap::new(), stop: None, next_slot: 0, diffs_left: ALL_DIFFS })
+        Ok(Draft {
+            root,
+            folder,
+            items: BTreeMap::new(),
+            sources: BTreeSet::new(),
+            meter: Meter::new(),
+            stop: None,
+            next_slot: 0,
+            diffs_left: ALL_DIFFS,
+        })
+    }
+
+    /// Tells now and then how far it is, when a lot is to be looked at or copied.
+    pub fn telling(mut self, tell: impl FnMut(Progress) + Send + 'static) -> Draft {
+        self.meter.tell(Box::new(tell));
+        self
     }
 
     /// Gives up with [`ChangesError::Stopped`] once the flag is set.
@@ -204,8 +223,7 @@ impl Draft {
     }
 
     pub(super) fn check_stopped(&self) -> Result<(), ChangesError> {
-        let stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
-        if stopped { Err(ChangesError::Stopped) } else { Ok(()) }
+        if is_set(self.stop.as_deref()) { Err(ChangesError::Stopped) } else { Ok(()) }
     }
 
     /// The slot of a path, emptied if it was already planned.
@@ -231,13 +249,31 @@ impl Draft {
         self.items.insert(place, item);
     }
 
-    /// Refuses a path beneath one that goes or becomes something other than a folder.
+    /// Refuses a path that this draft already does anything to.
+    pub(super) fn refuse_planned(&self, resolved: &Place, typed: &Place) -> Result<(), ChangesError> {
+        self.refuse_beneath_planned(resolved, typed)?;
+        let is_beneath = |place: &Place| place.as_path().starts_with(resolved.as_path());
+        let item = self.items.range(resolved.clone()..).next().is_some_and(|(place, _)| is_beneath(place));
+        let source = self.sources.range(resolved.clone()..).next().is_some_and(is_beneath);
+        if item || source { Err(ChangesError::AlreadyPlanned { path: typed.to_string() }) } else { Ok(()) }
+    }
+
+    /// Refuses a path beneath one that goes or becomes something other than a folder, and both ends of a move.
     pub(super) fn refuse_beneath_planned(&self, resolved: &Place, typed: &Place) -> Result<(), ChangesError> {
+        let planned = || Err(ChangesError::AlreadyPlanned { path: typed.to_string() });
+        let is_moved = self.items.get(resolved).is_some_and(Item::is_end_of_a_move);
+        if is_moved || self.sources.contains(resolved) {
+            return planned();
+        }
         for ancestor in resolved.ancestors() {
-            let Some(item) = self.items.get(&Place::known(ancestor.to_owned())) else { continue };
+            let ancestor = Place::known(ancestor.to_owned());
+            if self.sources.contains(&ancestor) {
+                return planned();
+            }
+            let Some(item) = self.items.get(&ancestor) else { continue };
             let stays_folder = item.mode.is_some() || item.makes_folder();
             if !stays_folder {
-                return Err(ChangesError::AlreadyPlanned { path: typed.to_string() });
+                return planned();
             }
         }
         Ok(())
@@ -322,16 +358,42 @@ impl Drop for Draft {
 impl Item {
     /// An item that exchanges what is staged with what is there.
     pub(super) fn swap(staged: Option<Seen>, before: Option<Seen>, sketch: Sketch) -> Item {
-        Item { path: String::new(), slot: 0, staged, before, mode: None, tree: Vec::new(), sketch }
+        Item {
+            path: String::new(),
+            slot: 0,
+            staged,
+            before,
+            mode: None,
+            moved: None,
+            tree: Vec::new(),
+            brings: Vec::new(),
+            with: None,
+            sketch,
+        }
     }
 
     /// Whether something is at the path once this is committed.
     pub(super) fn leaves_something(&self) -> bool {
-        self.staged.is_some() || self.mode.is_some()
+        self.staged.is_some() || self.mode.is_some() || self.moved.is_some()
+    }
+
+    /// Whether it moves something, alone or together with another item.
+    pub(super) fn is_end_of_a_move(&self) -> bool {
+        self.moved.is_some() || self.with.is_some()
     }
 }
 
-fn check_expected(place: &Place, expected: Expected, exists: bool, seen: Option<&Seen>) -> Result<(), ChangesError> {
+/// Whether the caller wants it to stop.
+pub(super) fn is_set(stop: Option<&AtomicBool>) -> bool {
+    stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+}
+
+pub(super) fn check_expected(
+    place: &Place,
+    expected: Expected,
+    exists: bool,
+    seen: Option<&Seen>,
+) -> Result<(), ChangesError> {
     match expected {
         Expected::Anything => Ok(()),
         Expected::Nothing if exists => Err(ChangesError::AlreadyExists { path: place.to_string() }),

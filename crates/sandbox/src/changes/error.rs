@@ -25,6 +25,30 @@ pub enum ChangesError {
         /// The path.
         path: String,
     },
+    /// A folder with entries is where something else should come.
+    #[error("a directory with entries is at `{path}`")]
+    FolderInTheWay {
+        /// The path.
+        path: String,
+    },
+    /// A folder would come into itself.
+    #[error("`{path}` cannot come into itself")]
+    IntoItself {
+        /// The folder.
+        path: String,
+    },
+    /// Both ends are one and the same entry.
+    #[error("`{path}` is the same entry already")]
+    SameEntry {
+        /// The path it should come to.
+        path: String,
+    },
+    /// It was changed while it was being looked at or copied.
+    #[error("`{path}` was changed meanwhile")]
+    Unsteady {
+        /// The path.
+        path: String,
+    },
     /// The same set of changes already does something to the path that does not go together with this.
     #[error("`{path}` is already changed by this call in a way that does not go together with this")]
     AlreadyPlanned {

@@ -99,6 +99,12 @@ pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
     found
 }
 
+/// Whether the flags of a path depend on its content.
+pub(super) fn needs_content(path: &Path) -> bool {
+    let name = path.file_name().map(fold);
+    matches!(name.as_deref(), Some("config" | "config.worktree" | ".gitmodules"))
+}
+
 fn git_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
     let goes = subject.kind.is_none();
     if parts.last() == Some(&".gitmodules") && !goes && git_config::adds_a_command(subject.before, subject.after) {

@@ -32,7 +32,7 @@ pub(super) struct Plan {
     pub(super) items: Vec<Item>,
 }
 
-/// One swap between a slot and a path, or one change of permissions.
+/// One swap between a slot and a path, one rename from another path, or one change of permissions.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Item {
     pub(super) path: String,
@@ -46,13 +46,30 @@ pub(super) struct Item {
     /// The new permission bits, if nothing but they change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mode: Option<u32>,
-    /// Everything beneath a folder that goes, in path order.
+    /// What comes here by a rename; then nothing is staged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) moved: Option<Moved>,
+    /// Everything beneath a folder that goes; of one that is moved only what is flagged, with the folders on the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tree: Vec<Beneath>,
+    /// Everything beneath a folder that comes, in path order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) brings: Vec<Beneath>,
+    /// The path of another item that is only turned together with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) with: Option<String>,
     pub(super) sketch: Sketch,
 }
 
-/// An entry beneath a folder that goes.
+/// Something that comes from another path of the workspace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Moved {
+    pub(super) from: String,
+    /// What lay there while it was planned.
+    pub(super) seen: Seen,
+}
+
+/// An entry beneath a folder that goes, comes or is moved.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Beneath {
     /// How many folders beneath the item's path it lies, at least 1.
@@ -97,6 +114,9 @@ pub(super) struct Rest {
     /// What lies at the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) path: Option<Seen>,
+    /// What lies where a rename comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<Seen>,
     /// What belongs into the slot still lies beside the path.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_sibling: bool,
@@ -112,6 +132,7 @@ impl State {
             state: ChangeState::Staged,
             slot: item.staged,
             path: item.before,
+            from: item.moved.as_ref().map(|moved| moved.seen),
             in_sibling: false,
             copied: false,
         };
@@ -127,29 +148,41 @@ impl State {
 impl Item {
     /// Where in the workspace it is.
     pub(super) fn place(&self) -> Result<Place, ChangesError> {
-        Place::from_shown(&self.path).map_err(|error| ChangesError::Corrupt { what: error.to_string() })
+        known(&self.path)
     }
 
-    /// Whether it makes a folder that was not there.
+    /// Whether it makes a folder that was not there and puts nothing into it by itself.
     pub(super) fn makes_folder(&self) -> bool {
-        self.before.is_none() && self.staged.is_some_and(|staged| staged.kind() == EntryKind::Directory)
+        self.before.is_none()
+            && self.brings.is_empty()
+            && self.staged.is_some_and(|staged| staged.kind() == EntryKind::Directory)
+    }
+
+    /// Whether anything goes into or comes out of its slot.
+    pub(super) fn uses_its_slot(&self) -> bool {
+        self.mode.is_none() && (self.moved.is_none() || self.before.is_some())
     }
 
     /// What people see of it: the item itself, then everything beneath.
     pub(super) fn changes(&self, unit: usize, state: ChangeState) -> Vec<Change> {
-        let shown = self.staged.or(self.before).map(|seen| seen.stamp);
-        let mut list = vec![change(self.path.clone(), self.kind(), shown, &self.sketch)];
+        let moved = self.moved.as_ref();
+        let shown = moved.map(|moved| moved.seen).or(self.staged).or(self.before).map(|seen| seen.stamp);
+        let mut first = change(self.path.clone(), self.kind(), shown, &self.sketch);
         if let Some(mode) = self.mode {
-            list[0].executable = !list[0].directory && mode & 0o111 != 0;
+            first.executable = !first.directory && mode & 0o111 != 0;
         }
-        let plain = Sketch::default();
-        let mut above = vec![self.path.clone()];
-        for entry in &self.tree {
-            above.truncate(entry.depth);
-            let path = format!("{}/{}", above.last().map_or("", String::as_str), entry.name);
-            let sketch = entry.sketch.as_ref().unwrap_or(&plain);
-            list.push(change(path.clone(), ChangeKind::Deleted, Some(entry.stamp), sketch));
-            above.push(path);
+        first.from = moved.map(|moved| moved.from.clone());
+        first.replaces = moved.and(self.before).map(|before| before.stamp.size);
+        let mut list = vec![first];
+        let gone = if moved.is_some() { ChangeKind::Renamed } else { ChangeKind::Deleted };
+        let froms = moved.map(|moved| paths(&moved.from, &self.tree));
+        for (at, (path, entry)) in paths(&self.path, &self.tree).into_iter().zip(&self.tree).enumerate() {
+            let from = froms.as_ref().map(|froms| froms[at].clone());
+            list.push(Change { from, ..entry.change(path, gone) });
+        }
+        for (path, entry) in paths(&self.path, &self.brings).into_iter().zip(&self.brings) {
+            let is_link = entry.stamp.kind() == EntryKind::Link;
+            list.push(entry.change(path, if is_link { ChangeKind::Link } else { ChangeKind::Created }));
         }
         for change in &mut list {
             change.unit = unit;
@@ -159,20 +192,55 @@ impl Item {
     }
 
     fn kind(&self) -> ChangeKind {
-        match (self.mode, &self.staged, &self.before) {
-            (Some(_), _, _) => ChangeKind::Mode,
-            (None, None, _) => ChangeKind::Deleted,
-            (None, Some(staged), _) if staged.kind() == EntryKind::Link => ChangeKind::Link,
-            (None, Some(_), None) => ChangeKind::Created,
-            (None, Some(_), Some(_)) => ChangeKind::Changed,
+        match (self.mode, &self.moved, &self.staged, &self.before) {
+            (Some(_), _, _, _) => ChangeKind::Mode,
+            (None, Some(_), _, _) => ChangeKind::Renamed,
+            (None, None, None, _) => ChangeKind::Deleted,
+            (None, None, Some(staged), _) if staged.kind() == EntryKind::Link => ChangeKind::Link,
+            (None, None, Some(_), None) => ChangeKind::Created,
+            (None, None, Some(_), Some(_)) => ChangeKind::Changed,
         }
     }
+}
+
+impl Moved {
+    /// Where in the workspace it comes from.
+    pub(super) fn place(&self) -> Result<Place, ChangesError> {
+        known(&self.from)
+    }
+}
+
+fn known(shown: &str) -> Result<Place, ChangesError> {
+    Place::from_shown(shown).map_err(|error| ChangesError::Corrupt { what: error.to_string() })
+}
+
+/// The whole paths of entries that are noted by depth and name.
+fn paths(top: &str, entries: &[Beneath]) -> Vec<String> {
+    let mut above = top.to_owned();
+    let mut ends = vec![above.len()];
+    let mut paths = Vec::with_capacity(entries.len());
+    for entry in entries {
+        ends.truncate(entry.depth);
+        above.truncate(ends.last().copied().unwrap_or_default());
+        above.push('/');
+        above.push_str(&entry.name);
+        ends.push(above.len());
+        paths.push(above.clone());
+    }
+    paths
 }
 
 impl Beneath {
     /// Whether this is the entry that a walk finds there.
     pub(super) fn is_named(&self, name: &std::ffi::OsStr, depth: usize) -> bool {
         self.depth == depth && (read_shown_name(&self.name) == name)
+    }
+
+    fn change(&self, path: String, kind: ChangeKind) -> Change {
+        match &self.sketch {
+            Some(sketch) => change(path, kind, Some(self.stamp), sketch),
+            None => change(path, kind, Some(self.stamp), &Sketch::default()),
+        }
     }
 }
 
@@ -185,6 +253,7 @@ fn change(path: String, kind: ChangeKind, shown: Option<Stamp>, sketch: &Sketch)
         directory: is(EntryKind::Directory),
         executable: is(EntryKind::File) && shown.is_some_and(|stamp| stamp.mode & 0o111 != 0),
         from: None,
+        replaces: None,
         diff,
         binary,
         size: if is(EntryKind::Directory) { 0 } else { shown.map_or(0, |stamp| stamp.size) },

@@ -6,17 +6,20 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::change::{ChangeState, Direction};
-use super::check::is_intact;
 use super::error::ChangesError;
 use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
 use super::lock::Lock;
 use super::plan::{Item, Plan, Rest, State};
+use super::rename::{self, Source, Way};
 use super::sealed::{PATIENCE, open_root};
 use super::select::{can_turn, rank};
 use super::siblings::{self, Sibling, Siblings};
 use super::swap::{self, Pair, PutBack};
+use super::tree::{Likeness, is_intact};
 use super::turn::{Aside, Bench, Parents};
+use crate::place::Place;
 use crate::root::Root;
+use crate::stamp::Seen;
 use crate::transfer::{self, Spot};
 
 /// What a recovery found.
@@ -140,11 +143,14 @@ fn put_back(
     let aside = Aside::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
     let aside = aside.spot();
     let path = parent.map(|dir| Spot { dir, name });
+    if item.moved.is_some() {
+        return move_back(bench, index, (path, aside), sibling.map(|sibling| (sibling, siblings.ready)));
+    }
     if let Some(sibling) = sibling {
         return put_back_sibling(bench, index, (sibling, siblings.ready), (aside, path)).map_err(failed);
     }
     let Some(path) = path else { return still_aside(aside, rest.slot.as_ref()).map_err(failed) };
-    let intact = |spot: Spot<'_>| is_intact(spot, item, rest.copied);
+    let intact = |spot: Spot<'_>| is_intact(spot, item, rest.side_in_slot(), rest.likeness());
     swap::put_back(Pair { aside, path }, rest.slot.as_ref(), rest.path.as_ref(), &intact).map_err(failed)
 }
 
@@ -167,13 +173,52 @@ fn put_back_sibling(
         Some(path) if aside.look()?.is_none() && is_at_rest(path, rest)? => PutBack::AtRest,
         Some(path) => {
             // A copy has other inodes than those in the plan.
-            let intact = |spot: Spot<'_>| is_intact(spot, item, true);
+            let intact = |spot: Spot<'_>| is_intact(spot, item, rest.side_in_slot(), Likeness::Copied);
             swap::put_back(Pair { aside, path }, copy, rest.path.as_ref(), &intact)?
         }
         None if aside.look()?.is_none() && rest.path.is_none() => PutBack::AtRest,
         None => still_aside(aside, copy)?,
     };
     siblings::put_away(bench.folder, aside, item, copy)?;
+    Ok(outcome)
+}
+
+/// Puts back what was moved, or what was being moved back.
+fn move_back(
+    bench: Bench<'_>,
+    index: usize,
+    (path, aside): (Option<Spot<'_>>, Spot<'_>),
+    sibling: Option<(&Sibling, bool)>,
+) -> Result<PutBack, ChangesError> {
+    let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
+    let failed = |errno| ChangesError::at(&item.path, errno);
+    let Some(moved) = &item.moved else { return Ok(PutBack::AtRest) };
+    // Before everything was copied nothing was moved.
+    if sibling.is_some_and(|(_, ready)| !ready) {
+        transfer::remove(aside).map_err(failed)?;
+        return Ok(PutBack::AtRest);
+    }
+    if sibling.is_some() {
+        siblings::sweep(aside).map_err(failed)?;
+    }
+    let source = match Source::open(bench.root, moved)? {
+        Ok(source) => Some(source),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+        Err(errno) => return Err(failed(errno)),
+    };
+    let from = source.as_ref().map(Source::spot).transpose()?;
+    let both_rest = rename::is_at_rest(from, rest.from.as_ref()).map_err(failed)?
+        && rename::is_at_rest(path, rest.path.as_ref()).map_err(failed)?;
+    let outcome = match (from, path) {
+        _ if both_rest => PutBack::AtRest,
+        (Some(from), Some(path)) => {
+            rename::put_back(Way { from, path, aside: item.before.map(|_| aside) }, item, rest).map_err(failed)?
+        }
+        (Some(_), None) | (None, Some(_) | None) => PutBack::Conflict,
+    };
+    if let Some((sibling, _)) = sibling {
+        siblings::put_away(bench.folder, aside, item, sibling.copy.as_ref()).map_err(failed)?;
+    }
     Ok(outcome)
 }
 
@@ -186,7 +231,7 @@ fn is_at_rest(path: Spot<'_>, rest: &Rest) -> Result<bool, Errno> {
 }
 
 /// Without its folder a path cannot hold anything of ours.
-fn still_aside(aside: Spot<'_>, held: Option<&crate::stamp::Seen>) -> Result<PutBack, Errno> {
+fn still_aside(aside: Spot<'_>, held: Option<&Seen>) -> Result<PutBack, Errno> {
     let same = match (aside.look()?, held) {
         (Some(found), Some(held)) => found.is(held),
         (None, None) => true,
@@ -209,12 +254,19 @@ fn put_back_mode(item: &Item, rest: &Rest, path: Spot<'_>) -> Result<PutBack, Er
 
 /// Renames and changes of mode move an entry's ctime: what is otherwise untouched gets its new stamp.
 fn refresh(item: &Item, rest: &mut Rest, parents: &mut Parents<'_>) -> Result<(), ChangesError> {
-    let Some(before) = &rest.path else { return Ok(()) };
-    let place = item.place()?;
-    let (Ok(dir), Some(name)) = (parents.open(&place), place.name()) else { return Ok(()) };
-    let now = Spot { dir, name }.look().map_err(|errno| ChangesError::at(&place, errno))?;
-    if let Some(now) = now.filter(|now| now.is_unchanged(before)) {
-        rest.path = Some(now);
+    restamp(&item.place()?, &mut rest.path, parents)?;
+    match &item.moved {
+        Some(moved) => restamp(&moved.place()?, &mut rest.from, parents),
+        None => Ok(()),
+    }
+}
+
+fn restamp(place: &Place, seen: &mut Option<Seen>, parents: &mut Parents<'_>) -> Result<(), ChangesError> {
+    let Some(before) = *seen else { return Ok(()) };
+    let (Ok(dir), Some(name)) = (parents.open(place), place.name()) else { return Ok(()) };
+    let now = Spot { dir, name }.look().map_err(|errno| ChangesError::at(place, errno))?;
+    if let Some(now) = now.filter(|now| now.is_unchanged(&before)) {
+        *seen = Some(now);
     }
     Ok(())
 }

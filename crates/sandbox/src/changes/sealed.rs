@@ -100,7 +100,7 @@ impl Changes {
             chosen.into_iter().flat_map(|index| self.plan.items[index].changes(index, state.items[index].state));
         Ok(match direction {
             Direction::Commit => changes.collect(),
-            Direction::Undo => changes.map(|change| self.inverted(change)).collect(),
+            Direction::Undo => changes.flat_map(|change| self.inverted(change)).collect(),
         })
     }
 
@@ -176,16 +176,23 @@ impl Changes {
         self.plan.items[index].changes(index, self.state.items[index].state)
     }
 
-    fn inverted(&self, change: Change) -> Change {
-        let was_there = self.plan.items[change.unit].before.is_some();
+    /// A change from the other side. What had made room for a move is listed beside it.
+    fn inverted(&self, change: Change) -> Vec<Change> {
+        let item = &self.plan.items[change.unit];
         let kind = match change.kind {
             ChangeKind::Created => ChangeKind::Deleted,
             ChangeKind::Deleted => ChangeKind::Created,
-            ChangeKind::Link if !was_there => ChangeKind::Deleted,
+            ChangeKind::Link if item.before.is_none() => ChangeKind::Deleted,
             kind @ (ChangeKind::Changed | ChangeKind::Mode | ChangeKind::Link | ChangeKind::Renamed) => kind,
         };
         let diff = change.diff.as_deref().map(reversed);
-        Change { kind, diff, added: change.removed, removed: change.added, ..change }
+        let Some(home) = change.from.clone() else {
+            return vec![Change { kind, diff, added: change.removed, removed: change.added, ..change }];
+        };
+        let plain = Change { from: None, replaces: None, diff: None, added: 0, removed: 0, ..change.clone() };
+        let back = Change { path: home, from: Some(change.path.clone()), ..plain.clone() };
+        let replaced = change.replaces.map(|size| Change { kind: ChangeKind::Created, size, ..plain });
+        std::iter::once(back).chain(replaced).collect()
     }
 }
 

@@ -57,8 +57,7 @@ fn all(plan: &Plan, state: &State, direction: Direction) -> Result<Vec<usize>, C
 }
 
 fn some(plan: &Plan, state: &State, direction: Direction, paths: &[String]) -> Result<Vec<usize>, ChangesError> {
-    let by_path: HashMap<&str, usize> =
-        plan.items.iter().enumerate().map(|(index, item)| (item.path.as_str(), index)).collect();
+    let by_path = by_path(plan);
     let mut chosen = HashSet::new();
     let mut beneath = Vec::new();
     for path in paths {
@@ -71,7 +70,7 @@ fn some(plan: &Plan, state: &State, direction: Direction, paths: &[String]) -> R
             None => beneath.push(path),
         }
     }
-    // An entry beneath a folder that goes is fine when the whole folder was chosen, too.
+    // An entry beneath a folder that goes or comes is fine when the whole folder was chosen, too.
     let folders = if beneath.is_empty() { HashMap::new() } else { folders_of(plan) };
     for path in beneath {
         let index = *folders.get(path).ok_or_else(|| unknown(plan, path))?;
@@ -80,11 +79,22 @@ fn some(plan: &Plan, state: &State, direction: Direction, paths: &[String]) -> R
             return Err(ChangesError::NotAUnit { path: path.clone(), unit: unit.collect() });
         }
     }
+    for index in chosen.clone() {
+        let other = plan.items[index].with.as_deref().and_then(|other| by_path.get(other));
+        chosen.extend(other);
+    }
     match direction {
         Direction::Commit => add_parents(plan, state, &by_path, &mut chosen)?,
         Direction::Undo => check_folders_are_whole(plan, state, &chosen)?,
     }
     Ok(chosen.into_iter().collect())
+}
+
+/// Every item by its path; a move also by where it comes from.
+fn by_path(plan: &Plan) -> HashMap<&str, usize> {
+    let items = plan.items.iter().enumerate();
+    let sources = items.clone().filter_map(|(index, item)| Some((item.moved.as_ref()?.from.as_str(), index)));
+    sources.chain(items.map(|(index, item)| (item.path.as_str(), index))).collect()
 }
 
 fn check_state(plan: &Plan, state: &State, direction: Direction, index: usize) -> Result<(), ChangesError> {
@@ -95,9 +105,9 @@ fn check_state(plan: &Plan, state: &State, direction: Direction, index: usize) -
     Err(ChangesError::WrongState { path: plan.items[index].path.clone(), state })
 }
 
-/// Every entry beneath a folder that goes, with the item of that folder.
+/// Every entry beneath a folder that goes, comes or moves, with the item of that folder.
 fn folders_of(plan: &Plan) -> HashMap<String, usize> {
-    let folders = plan.items.iter().enumerate().filter(|(_, item)| !item.tree.is_empty());
+    let folders = plan.items.iter().enumerate().filter(|(_, item)| !item.tree.is_empty() || !item.brings.is_empty());
     let entries = folders.flat_map(|(index, item)| {
         item.changes(index, ChangeState::Staged).into_iter().skip(1).map(move |change| (change.path, index))
     });
@@ -129,8 +139,9 @@ fn add_parents(
 fn check_folders_are_whole(plan: &Plan, state: &State, chosen: &HashSet<usize>) -> Result<(), ChangesError> {
     for &index in chosen.iter().filter(|&&index| plan.items[index].makes_folder()) {
         let inside = format!("{}/", plan.items[index].path);
-        let unit: Vec<usize> = (0..plan.items.len())
-            .filter(|&other| plan.items[other].path.starts_with(&inside))
+        // In path order everything inside follows at once.
+        let unit: Vec<usize> = (index + 1..plan.items.len())
+            .take_while(|&other| plan.items[other].path.starts_with(&inside))
             .filter(|&other| state.items[other].state == ChangeState::Committed)
             .collect();
         if unit.iter().any(|other| !chosen.contains(other)) {

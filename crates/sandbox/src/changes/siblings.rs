@@ -18,6 +18,7 @@ use super::folder::{Folder, SIBLINGS, STATE};
 use super::plan::{Item, Plan, Rest, State};
 use super::turn::{Bench, Parents};
 use crate::beneath::{self, Links};
+use crate::copy::copy;
 use crate::error::PathError;
 use crate::place::Place;
 use crate::root::Root;
@@ -63,7 +64,7 @@ pub(super) fn prepare(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<
         let (folder, name) = open(bench.root, bench.plan, item, &sibling.folder)?;
         let to = Spot { dir: folder.as_fd(), name: &name };
         let slot = Folder::slot_name(item.slot);
-        transfer::copy(Spot { dir: bench.folder.handle(), name: &slot }, to).map_err(failed)?;
+        copy(Spot { dir: bench.folder.handle(), name: &slot }, to).map_err(failed)?;
         sibling.copy = to.look().map_err(failed)?;
     }
     siblings.ready = true;
@@ -81,7 +82,7 @@ fn find_homes(
     let mut list = BTreeMap::new();
     let mut planned = None;
     let mut last: Option<(Place, Option<String>)> = None;
-    for &index in chosen.iter().filter(|&&index| bench.plan.items[index].mode.is_none()) {
+    for &index in chosen.iter().filter(|&&index| bench.plan.items[index].uses_its_slot()) {
         let place = bench.plan.items[index].place()?;
         let parent = place.parent().unwrap_or_else(Place::root);
         if last.as_ref().is_none_or(|(place, _)| *place != parent) {
@@ -176,7 +177,7 @@ fn keep(folder: &Folder, from: Spot<'_>, slot: usize, name: &OsString) -> Result
     let fresh = OsString::from(format!("slot-{slot}.new"));
     let to = Spot { dir: folder.handle(), name: &fresh };
     transfer::remove(to)?;
-    transfer::copy(from, to)?;
+    copy(from, to)?;
     let kept = Spot { dir: folder.handle(), name };
     transfer::remove(kept)?;
     rustix::fs::renameat_with(to.dir, Path::new(to.name), kept.dir, Path::new(kept.name), RenameFlags::NOREPLACE)?;

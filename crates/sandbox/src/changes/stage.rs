@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::error::ChangesError;
 use super::folder::Folder;
 use super::plan::Sync;
+use crate::copy::keep_owner_of;
 use crate::stamp::{Seen, look, look_at};
-use crate::transfer::keep_owner_of;
 
 /// Makes a file in a slot; it takes owner and mode of `like`, or what the umask leaves.
 pub(super) fn file(folder: &Folder, slot: usize, content: &[u8], like: Option<&Seen>) -> Result<Seen, ChangesError> {

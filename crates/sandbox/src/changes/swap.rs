@@ -146,6 +146,7 @@ pub(super) fn change_mode(spot: Spot<'_>, expected: &Seen, mode: u32) -> Result<
     Ok(true)
 }
 
-fn rename(from: Spot<'_>, to: Spot<'_>, flags: RenameFlags) -> Result<(), Errno> {
+/// One rename between two spots.
+pub(super) fn rename(from: Spot<'_>, to: Spot<'_>, flags: RenameFlags) -> Result<(), Errno> {
     rustix::fs::renameat_with(from.dir, Path::new(from.name), to.dir, Path::new(to.name), flags)
 }

@@ -7,13 +7,14 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::change::{ChangeState, Direction};
-use super::check::is_intact;
 use super::error::ChangesError;
 use super::folder::{Folder, NEXT_STATE, STATE};
 use super::plan::{Item, Plan, Rest, State, Sync};
 use super::recover::roll_back;
+use super::rename::{self, Source, Way};
 use super::siblings::{self, Siblings};
 use super::swap::{self, Pair};
+use super::tree::is_intact;
 use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::place::Place;
@@ -93,18 +94,55 @@ fn swap_one(
     let sibling = siblings.of(index);
     let held = sibling.map_or(rest.slot, |sibling| sibling.copy);
     let aside = Aside::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
+    if item.moved.is_some() {
+        let rest = Rest { state, slot: held, in_sibling: sibling.is_some(), ..rest.clone() };
+        return move_one(bench, direction, item, (path, aside.spot()), &rest);
+    }
     let pair = Pair { aside: aside.spot(), path };
-    swap::swap(pair, held.as_ref(), rest.path.as_ref()).map_err(|errno| match errno {
-        // Some filesystems refuse renames within one mount; that has nothing to do with leading outside.
-        Errno::XDEV => ChangesError::Path(PathError::Io { path: place.to_string(), source: errno.into() }),
-        other => failed(other),
-    })?;
+    swap::swap(pair, held.as_ref(), rest.path.as_ref()).map_err(|errno| refused(&place, errno))?;
     let displaced = inspect(item, rest, pair.aside)?;
     if bench.plan.sync == Sync::Disk {
         flush(path.dir).map_err(failed)?;
     }
     let now = if held.is_some() { path.look().map_err(failed)? } else { None };
-    Ok(Rest { state, slot: displaced, path: now, in_sibling: sibling.is_some(), copied: rest.copied })
+    Ok(Rest { state, slot: displaced, path: now, in_sibling: sibling.is_some(), ..rest.clone() })
+}
+
+/// Some filesystems refuse renames within one mount; that has nothing to do with leading outside.
+fn refused(place: &Place, errno: Errno) -> ChangesError {
+    match errno {
+        Errno::XDEV => ChangesError::Path(PathError::Io { path: place.to_string(), source: errno.into() }),
+        other => ChangesError::at(place, other),
+    }
+}
+
+/// Moves an entry to its path, or back to where it came from. `rest` says what lies where before that.
+fn move_one(
+    bench: Bench<'_>,
+    direction: Direction,
+    item: &Item,
+    (path, aside): (Spot<'_>, Spot<'_>),
+    rest: &Rest,
+) -> Result<Rest, ChangesError> {
+    let moved = item.moved.as_ref().ok_or_else(|| surprise(item))?;
+    let place = item.place()?;
+    let failed = |errno| refused(&place, errno);
+    let source = Source::open(bench.root, moved)?.map_err(failed)?;
+    let way = Way { from: source.spot()?, path, aside: item.before.map(|_| aside) };
+    let (seen, replaced) = match direction {
+        Direction::Commit => (rest.from, rest.path),
+        Direction::Undo => (rest.path, rest.slot),
+    };
+    let seen = seen.ok_or_else(|| surprise(item))?;
+    if !rename::turn(way, direction, &seen, replaced.as_ref()).map_err(failed)? {
+        return Err(surprise(item));
+    }
+    if bench.plan.sync == Sync::Disk {
+        flush(way.from.dir).and_then(|()| flush(path.dir)).map_err(failed)?;
+    }
+    let look = |spot: Spot<'_>| spot.look().map_err(failed);
+    let slot = way.aside.map(look).transpose()?.flatten();
+    Ok(Rest { slot, path: look(path)?, from: look(way.from)?, ..rest.clone() })
 }
 
 fn change_mode(item: &Item, rest: &Rest, path: Spot<'_>, mode: u32) -> Result<Seen, ChangesError> {
@@ -124,7 +162,9 @@ fn inspect(item: &Item, rest: &Rest, aside: Spot<'_>) -> Result<Option<Seen>, Ch
     if !displaced.is_unchanged(expected) {
         return Err(surprise(item));
     }
-    if displaced.kind() == EntryKind::Directory && !is_intact(aside, item, rest.copied).map_err(failed)? {
+    if displaced.kind() == EntryKind::Directory
+        && !is_intact(aside, item, rest.side_at_path(), rest.likeness()).map_err(failed)?
+    {
         return Err(surprise(item));
     }
     Ok(Some(displaced))

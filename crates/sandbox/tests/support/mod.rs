@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_sandbox::changes::{Changes, Draft, Expected};
+use haft_sandbox::changes::{Change, ChangeKind, Changes, ChangesError, Direction, Draft, Expected, Selection};
 use haft_sandbox::{Place, Root};
 
 /// A workspace and a data folder, each in a temporary folder.
@@ -73,6 +74,64 @@ impl World {
 
     pub fn picture(&self) -> Picture {
         picture(self.root.path())
+    }
+
+    /// Makes folders within folders, deeper than any path can say.
+    pub fn deep(&self, name: &str, depth: usize) {
+        let mut folder: OwnedFd = fs::File::open(self.root.path()).unwrap().into();
+        for _ in 0..depth {
+            rustix::fs::mkdirat(&folder, name, rustix::fs::Mode::RWXU).unwrap();
+            let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
+            folder = rustix::fs::openat(&folder, name, flags, rustix::fs::Mode::empty()).unwrap();
+        }
+    }
+
+    /// Removes what no temporary folder can clean up.
+    pub fn remove_deep(&self, name: &str) {
+        let mut draft = self.draft("remove deep");
+        draft.delete(&self.place(name), true).unwrap();
+        commit(&mut draft.seal().unwrap());
+        haft_sandbox::changes::remove(&self.dir("remove deep")).unwrap();
+    }
+}
+
+pub fn commit(changes: &mut Changes) -> Vec<Change> {
+    changes.turn(Direction::Commit, Selection::All).unwrap()
+}
+
+pub fn undo(changes: &mut Changes) -> Vec<Change> {
+    changes.turn(Direction::Undo, Selection::All).unwrap()
+}
+
+pub fn conflict(result: Result<Vec<Change>, ChangesError>) -> Vec<String> {
+    match result {
+        Err(ChangesError::Conflict { paths }) => paths.into_iter().map(|(path, _)| path).collect(),
+        other => panic!("expected a conflict, got {other:?}"),
+    }
+}
+
+pub fn kinds(list: &[Change]) -> Vec<(&str, ChangeKind)> {
+    list.iter().map(|change| (change.path.as_str(), change.kind)).collect()
+}
+
+/// A filesystem of its own at a folder, as long as this lives; only the owner of the machine can make one.
+pub struct Mounted(PathBuf);
+
+impl Mounted {
+    pub fn tmpfs(at: &Path, options: &str) -> Option<Mounted> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        fs::create_dir_all(at).unwrap();
+        let data = std::ffi::CString::new(options).unwrap();
+        rustix::mount::mount("tmpfs", at, "tmpfs", rustix::mount::MountFlags::empty(), data.as_c_str()).unwrap();
+        Some(Mounted(at.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH).unwrap();
     }
 }
 

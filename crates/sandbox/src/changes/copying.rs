@@ -1,0 +1,218 @@
+//! Planning to copy a file, a link or a whole folder.
+
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+
+use super::draft::{Draft, Expected};
+use super::ends::Ends;
+use super::error::ChangesError;
+use super::flags::Flag;
+use super::folder::Folder;
+use super::plan::{Beneath, Item, Sketch, Sync};
+use super::show::{Side, compare};
+use super::trail::{Ended, Trail, read_small};
+use crate::copy::{Copy, Keep, wait_for_a_tick};
+use crate::error::PathError;
+use crate::place::{Place, show_name};
+use crate::stamp::{EntryKind, Seen};
+use crate::transfer::Spot;
+use crate::walk::{Step, Visit, walk};
+
+/// What happens when a folder is to be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folders {
+    /// It is refused.
+    Refuse,
+    /// It is copied with everything in it.
+    Whole,
+}
+
+/// What a planned copy does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// How many files and links are copied.
+    pub files: usize,
+    /// How many bytes they have together.
+    pub bytes: u64,
+}
+
+impl Draft {
+    /// Plans to copy a file, a link (never what it points to) or a folder, which is one unit. The content is copied
+    /// now, so that what is committed is what was there.
+    pub fn copy(
+        &mut self,
+        from: &Place,
+        to: &Place,
+        folders: Folders,
+        expected: Expected,
+    ) -> Result<Copied, ChangesError> {
+        let ends = self.ends(from, to, expected)?;
+        if folders == Folders::Refuse && ends.source.kind() == EntryKind::Directory {
+            return Err(PathError::IsDirectory { path: from.to_string() }.into());
+        }
+        self.copy_between(&ends, Keep::Plain)
+    }
+
+    /// Copies into a slot what will be at the other end.
+    pub(super) fn copy_between(&mut self, ends: &Ends, keep: Keep) -> Result<Copied, ChangesError> {
+        let slot = self.slot_for(&ends.to)?;
+        match self.fill(ends, slot, keep) {
+            Ok((item, copied)) => {
+                self.put(ends.to.clone(), item);
+                Ok(copied)
+            }
+            Err(error) => {
+                // Whoever holds the draft may go on without this copy.
+                self.folder()?.empty_slot(slot)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&mut self, ends: &Ends, slot: usize, keep: Keep) -> Result<(Item, Copied), ChangesError> {
+        let parent = self.root.open_real_folder(&ends.from.parent().unwrap_or_else(Place::root))?;
+        let name = ends.from.name().ok_or(ChangesError::RootItself)?;
+        let kept = |errno| ChangesError::kept("stage a copy", errno);
+        let slots = rustix::io::dup(self.folder()?.handle()).map_err(kept)?;
+        let slot_name = Folder::slot_name(slot);
+        let to = Spot { dir: slots.as_fd(), name: &slot_name };
+        let mut copying = Copying::new(ends, to, keep);
+        let walked = walk(parent.as_fd(), name, |visit| match visit {
+            Visit::Entry(step) => self.copy_entry(&mut copying, &step),
+            Visit::Leave(step) => copying.leave(&step).map_err(Ended::System),
+        });
+        walked.map_err(|ended| copying.trail.error(ended))?;
+        let Copying { staged, sketch, brings, copied, .. } = copying;
+        let staged = staged.ok_or(ChangesError::Gone)?;
+        if self.folder()?.sync == Sync::Disk {
+            rustix::fs::syncfs(&slots).map_err(kept)?;
+        }
+        let diff = self.diff_between(ends, to, &staged);
+        let sketch = Sketch { flags: sketch.flags, ..diff };
+        Ok((Item { slot, brings, ..Item::swap(Some(staged), ends.there, sketch) }, copied))
+    }
+
+    fn copy_entry(&mut self, copying: &mut Copying<'_>, step: &Step<'_>) -> Result<(), Ended> {
+        copying.trail.go_to(step);
+        self.check_stopped()?;
+        self.refuse_step(step, &copying.trail)?;
+        if step.seen.kind() == EntryKind::File {
+            self.refuse_secret(copying, step.seen)?;
+            wait_for_a_tick(step.seen);
+        }
+        self.meter.add_path();
+        let meter = &mut self.meter;
+        let stop = &self.stop;
+        copying.copy.enter(step, &mut |bytes| {
+            meter.add_bytes(bytes);
+            if super::draft::is_set(stop.as_deref()) { Err(Errno::CANCELED) } else { Ok(()) }
+        })?;
+        let mode = copying.keep.bits(step.seen);
+        let flags = self.flags_on_arrival(step, &copying.trail.to(), mode);
+        Ok(copying.note(step, flags)?)
+    }
+
+    /// A harmless name beneath a folder may be another name of a secret in the workspace folder.
+    fn refuse_secret(&self, copying: &mut Copying<'_>, seen: &Seen) -> Result<(), ChangesError> {
+        if seen.links < 2 {
+            return Ok(());
+        }
+        let secrets = match &mut copying.secrets {
+            Some(secrets) => secrets,
+            none => {
+                let top = Place::root();
+                none.insert(self.root.secrets_in(&top).map_err(|errno| PathError::from_errno(&top, errno))?)
+            }
+        };
+        if secrets.iter().any(|secret| secret.is(seen)) {
+            return Err(PathError::Sensitive { path: copying.trail.from().to_string() }.into());
+        }
+        Ok(())
+    }
+
+    /// The diff between a file that makes room, or nothing, and the single file that comes.
+    pub(super) fn diff_between(&mut self, ends: &Ends, new: Spot<'_>, seen: &Seen) -> Sketch {
+        let is_file = |seen: &Seen| seen.kind() == EntryKind::File;
+        if !is_file(seen) || !ends.there.as_ref().is_none_or(is_file) {
+            return Sketch::default();
+        }
+        let Some(new) = read_small(new, seen) else { return Sketch::default() };
+        let old = ends.there.as_ref().map(|there| self.read_place(&ends.to, there));
+        let old = match &old {
+            None => Side::Nothing,
+            Some(Some(content)) => Side::Content(content),
+            Some(None) => Side::Unknown,
+        };
+        let shown = compare(&ends.to.to_string(), old, Side::Content(&new));
+        self.keep_diff(shown)
+    }
+
+    fn read_place(&self, place: &Place, seen: &Seen) -> Option<Vec<u8>> {
+        let folder = self.root.open_real_folder(&place.parent()?).ok()?;
+        read_small(Spot { dir: folder.as_fd(), name: place.name()? }, seen)
+    }
+}
+
+/// A copy under way, and what it has made so far.
+struct Copying<'a> {
+    copy: Copy<'a>,
+    keep: Keep,
+    trail: Trail,
+    secrets: Option<Vec<Seen>>,
+    staged: Option<Seen>,
+    sketch: Sketch,
+    brings: Vec<Beneath>,
+    /// Where in `brings` the open folders are.
+    open: Vec<usize>,
+    copied: Copied,
+}
+
+impl<'a> Copying<'a> {
+    fn new(ends: &Ends, to: Spot<'a>, keep: Keep) -> Copying<'a> {
+        Copying {
+            copy: Copy::new(to, keep),
+            keep,
+            trail: Trail::new(&ends.from, &ends.to, ends.source),
+            secrets: None,
+            staged: None,
+            sketch: Sketch::default(),
+            brings: Vec::new(),
+            open: Vec::new(),
+            copied: Copied::default(),
+        }
+    }
+
+    fn note(&mut self, step: &Step<'_>, flags: Vec<Flag>) -> Result<(), Errno> {
+        let made = self.copy.look(step)?;
+        let is_folder = step.seen.kind() == EntryKind::Directory;
+        if !is_folder {
+            self.copied.files += 1;
+            self.copied.bytes += made.stamp.size;
+        }
+        let sketch = Sketch { flags, ..Sketch::default() };
+        if step.depth == 0 {
+            self.staged = Some(made);
+            self.sketch = sketch;
+            return Ok(());
+        }
+        if is_folder {
+            self.open.push(self.brings.len());
+        }
+        let sketch = (!sketch.flags.is_empty()).then_some(sketch);
+        self.brings.push(Beneath { depth: step.depth, name: show_name(step.name), stamp: made.stamp, sketch });
+        Ok(())
+    }
+
+    /// A folder is what it will be only once everything is in it.
+    fn leave(&mut self, step: &Step<'_>) -> Result<(), Errno> {
+        self.trail.go_to(step);
+        let made = self.copy.leave(step)?;
+        if step.depth == 0 {
+            self.staged = Some(made);
+        } else if let Some(at) = self.open.pop() {
+            self.brings[at].stamp = made.stamp;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Where a walk over something that goes, comes or moves is, and why it ended.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::draft::Draft;
+use super::error::ChangesError;
+use super::show::LONGEST_SIDE;
+use crate::error::PathError;
+use crate::place::Place;
+use crate::sensitive::is_sensitive_name;
+use crate::stamp::Seen;
+use crate::transfer::Spot;
+use crate::walk::Step;
+
+/// Why a walk ended early.
+pub(super) enum Ended {
+    System(Errno),
+    Refused(ChangesError),
+}
+
+impl From<Errno> for Ended {
+    fn from(errno: Errno) -> Ended {
+        Ended::System(errno)
+    }
+}
+
+impl From<ChangesError> for Ended {
+    fn from(error: ChangesError) -> Ended {
+        Ended::Refused(error)
+    }
+}
+
+/// The path of the entry that a walk is at, at both ends.
+#[derive(Debug)]
+pub(super) struct Trail {
+    from: PathBuf,
+    to: PathBuf,
+    depth: usize,
+    top: Seen,
+}
+
+impl Trail {
+    /// A walk over `top` at `from`, whose entries will be found at `to`.
+    pub(super) fn new(from: &Place, to: &Place, top: Seen) -> Trail {
+        Trail { from: from.as_path().to_owned(), to: to.as_path().to_owned(), depth: 0, top }
+    }
+
+    pub(super) fn go_to(&mut self, step: &Step<'_>) {
+        while self.depth > 0 && self.depth >= step.depth {
+            self.from.pop();
+            self.to.pop();
+            self.depth -= 1;
+        }
+        if step.depth > 0 {
+            self.from.push(step.name);
+            self.to.push(step.name);
+            self.depth = step.depth;
+        }
+    }
+
+    /// Where the entry is.
+    pub(super) fn from(&self) -> Place {
+        Place::known(self.from.clone())
+    }
+
+    /// Where it will be.
+    pub(super) fn to(&self) -> Place {
+        Place::known(self.to.clone())
+    }
+
+    /// What ended the walk, about the entry that it was at.
+    pub(super) fn error(&self, ended: Ended) -> ChangesError {
+        let path = self.from().to_string();
+        match ended {
+            Ended::Refused(error) => error,
+            Ended::System(Errno::CANCELED) => ChangesError::Stopped,
+            Ended::System(Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => ChangesError::Unsteady { path },
+            Ended::System(Errno::OPNOTSUPP) => PathError::NotRegular { path, what: "a socket or a device" }.into(),
+            Ended::System(errno) => ChangesError::at(&path, errno),
+        }
+    }
+}
+
+impl Draft {
+    /// Refuses what no tool may touch, and what no rename can take along.
+    pub(super) fn refuse_step(&self, step: &Step<'_>, trail: &Trail) -> Result<(), ChangesError> {
+        if is_sensitive_name(step.name) || self.root.is_protected(step.seen) {
+            return Err(PathError::Sensitive { path: trail.from().to_string() }.into());
+        }
+        if !step.seen.shares_mount(&trail.top) {
+            return Err(PathError::NotRegular { path: trail.from().to_string(), what: "a mount point" }.into());
+        }
+        Ok(())
+    }
+}
+
+/// The content of a file that is short enough to be compared.
+pub(super) fn read_small(spot: Spot<'_>, seen: &Seen) -> Option<Vec<u8>> {
+    if seen.stamp.size > LONGEST_SIDE {
+        return None;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = std::fs::File::from(rustix::fs::openat(spot.dir, Path::new(spot.name), flags, Mode::empty()).ok()?);
+    let mut content = Vec::with_capacity(usize::try_from(seen.stamp.size).ok()?);
+    file.take(LONGEST_SIDE + 1).read_to_end(&mut content).ok()?;
+    Some(content)
+}

@@ -1,0 +1,108 @@
+//! Whether a folder holds exactly what the plan says.
+
+use rustix::io::Errno;
+
+use super::change::ChangeState;
+use super::plan::{Beneath, Item, Rest};
+use crate::place::show_name;
+use crate::stamp::Seen;
+use crate::transfer::Spot;
+use crate::walk::{Visit, walk};
+
+/// Whether a folder holds exactly what the plan says.
+pub(super) fn is_intact(spot: Spot<'_>, item: &Item, side: Side, likeness: Likeness) -> Result<bool, Errno> {
+    Ok(check_tree(spot, item, side, likeness)?.is_none())
+}
+
+/// Compares a folder with the entries in the plan; says how the first that differs does.
+pub(super) fn check_tree(spot: Spot<'_>, item: &Item, side: Side, likeness: Likeness) -> Result<Option<String>, Errno> {
+    let mut expected = item.beneath(side).iter();
+    let mut difference = None;
+    let walked = walk(spot.dir, spot.name, |visit| {
+        let Visit::Entry(step) = visit else { return Ok(()) };
+        if step.depth == 0 {
+            return Ok(());
+        }
+        let same = expected
+            .next()
+            .is_some_and(|entry| entry.is_named(step.name, step.depth) && is_like(entry, step.seen, likeness));
+        if same {
+            return Ok(());
+        }
+        difference = Some(format!("`{}` beneath it was changed, added or removed", show_name(step.name)));
+        Err(Errno::CANCELED)
+    });
+    match walked {
+        Err(Errno::CANCELED) => Ok(difference),
+        Err(Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Some("it is being changed".to_owned())),
+        Err(errno) => Err(errno),
+        Ok(()) => Ok(expected.next().map(|entry| format!("`{}` beneath it was removed", entry.name))),
+    }
+}
+
+fn is_like(entry: &Beneath, seen: &Seen, likeness: Likeness) -> bool {
+    match likeness {
+        Likeness::Untouched => entry.stamp.untouched(&seen.stamp),
+        Likeness::Renamed => entry.stamp.same_apart_from_renames(&seen.stamp),
+        Likeness::Copied => entry.stamp.same_content(&seen.stamp),
+    }
+}
+
+/// Which of the two things that an item exchanges.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
+    /// What was there before the first commit.
+    Old,
+    /// What a commit puts there.
+    New,
+}
+
+/// How exactly entries beneath a folder must be what the plan says.
+#[derive(Clone, Copy)]
+pub(super) enum Likeness {
+    /// Nothing at all may have happened to them.
+    Untouched,
+    /// They may have been out and in again: a later call that was undone leaves them so.
+    Renamed,
+    /// They went over to another filesystem and have other inodes.
+    Copied,
+}
+
+impl Rest {
+    /// What lies at the path.
+    pub(super) fn side_at_path(&self) -> Side {
+        match self.state {
+            ChangeState::Committed => Side::New,
+            ChangeState::Staged | ChangeState::Undone | ChangeState::Discarded => Side::Old,
+        }
+    }
+
+    /// What lies in the slot.
+    pub(super) fn side_in_slot(&self) -> Side {
+        match self.side_at_path() {
+            Side::Old => Side::New,
+            Side::New => Side::Old,
+        }
+    }
+
+    /// How exactly what lies here must be as planned.
+    pub(super) fn likeness(&self) -> Likeness {
+        if self.copied {
+            return Likeness::Copied;
+        }
+        match self.state {
+            ChangeState::Staged | ChangeState::Discarded => Likeness::Untouched,
+            ChangeState::Committed | ChangeState::Undone => Likeness::Renamed,
+        }
+    }
+}
+
+impl Item {
+    /// Everything that lies beneath one of its two things, if that is a folder.
+    fn beneath(&self, side: Side) -> &[Beneath] {
+        match side {
+            Side::Old => &self.tree,
+            Side::New => &self.brings,
+        }
+    }
+}
