@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::{
     AutoApprove, Bounds, Case, Change, ChangeKind, ChangeList, Decision, Evidence, Grant, Pipeline, Question, Scope,
     WrittenBounds,
-    bounds::{escaped, touched},
+    bounds::{self, carries, escaped, touched},
     decide,
 };
 
@@ -88,9 +88,9 @@ fn offers(question: &Question) -> Result<Vec<Offer>, Withheld> {
     if let Some(why) = changes.0.iter().find_map(must_be_looked_at) {
         return Err(Withheld(why));
     }
-    let executables = changes.0.iter().any(|change| change.executable);
+    let executables = changes.0.iter().any(|change| change.executable || carries(change));
     let same = WrittenBounds { executables, ..WrittenBounds::default() };
-    let paths = Some(changes.0.iter().flat_map(touched).map(escaped).collect());
+    let paths = Some(changes.0.iter().flat_map(very_paths).collect());
     let kinds = Some(kinds(changes));
     let call = WrittenBounds { input, paths, kinds: kinds.clone(), ..same.clone() };
     let folder = WrittenBounds { paths: Some(folder(changes)), ..same.clone() };
@@ -114,12 +114,18 @@ fn must_be_looked_at(change: &Change) -> Option<String> {
 
 fn kinds(changes: &ChangeList) -> Vec<ChangeKind> {
     let mut kinds = Vec::new();
-    for change in &changes.0 {
-        if !kinds.contains(&change.kind) {
-            kinds.push(change.kind);
+    for kind in changes.0.iter().flat_map(bounds::kinds) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
         }
     }
     kinds
+}
+
+/// The globs of a change's own paths; a moved folder goes with all that is in it.
+fn very_paths(change: &Change) -> impl Iterator<Item = String> {
+    let inside = touched(change).filter(|_| carries(change)).map(|path| format!("{}/**", escaped(path)));
+    touched(change).map(escaped).chain(inside)
 }
 
 /// The globs of the deepest folder that holds all that changes; a folder that is itself made or removed is its own.

@@ -1,6 +1,7 @@
 //! What a grant or a rule covers: which paths, kinds, counts and sizes of change, and which inputs.
 
 mod miss;
+mod moved;
 mod paths;
 
 use std::fmt;
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use miss::{Miss, Missed, Seen};
+use moved::{carried, deeds, reaches_into};
+pub(crate) use moved::{carries, kinds, touched};
 use paths::Paths;
 pub(crate) use paths::escaped;
 
@@ -127,16 +130,20 @@ impl Bounds {
             let found = seen.bytes;
             too(found > most, Miss::Bytes { most, found })
         });
-        let kind = self.written.kinds.as_ref().and_then(|kinds| {
-            let other = list.iter().find(|change| !kinds.contains(&change.kind))?;
-            Some(Miss::Kind { path: &other.path, kind: other.kind })
+        let kind = self.written.kinds.as_ref().and_then(|allowed| {
+            let mut found = list.iter().flat_map(|change| kinds(change).map(move |kind| (&change.path, kind)));
+            let (path, kind) = found.find(|(_, kind)| !allowed.contains(kind))?;
+            Some(Miss::Kind { path, kind })
         });
-        let executable = list.iter().find(|change| change.executable && !self.written.executables);
-        let executable = executable.map(|change| Miss::Executable { path: &change.path });
-        let outside = self.paths.as_ref().and_then(|paths| {
-            let mut touched = list.iter().flat_map(touched);
-            touched.find(|path| !paths.hold(path)).map(|path| Miss::Outside { path })
+        let executable = list.iter().filter(|_| !self.written.executables).find_map(|change| {
+            let path = &change.path;
+            if carries(change) {
+                Some(Miss::Carried { path })
+            } else {
+                too(change.executable, Miss::Executable { path })
+            }
         });
+        let outside = list.iter().find_map(|change| self.outside(change)).map(|path| Miss::Outside { path });
         // A flagged change is never contained unless the bounds name that very path.
         let flagged = list.iter().find(|change| !change.flags.is_empty() && !self.name(change));
         let flagged = flagged.map(|change| Miss::Flagged { path: &change.path });
@@ -145,20 +152,37 @@ impl Bounds {
 
     /// Whether one change is of the sort that these bounds are about, for rules that ask or deny.
     pub fn touch(&self, change: &Change) -> bool {
-        let kind = self.written.kinds.as_ref().is_none_or(|kinds| kinds.contains(&change.kind));
-        let path = self.paths.as_ref().is_none_or(|paths| touched(change).any(|path| paths.hold(path)));
+        let executable = change.executable || carries(change) || !self.written.executables;
         // No change of a file reaches a host.
-        kind && path && (change.executable || !self.written.executables) && self.written.hosts.is_none()
+        executable
+            && self.written.hosts.is_none()
+            && (deeds(change).any(|(path, kind)| self.are_about(path, kind)) || self.reach_into(change))
+    }
+
+    fn are_about(&self, path: &str, kind: ChangeKind) -> bool {
+        self.written.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
+            && self.paths.as_ref().is_none_or(|paths| paths.hold(path))
+    }
+
+    /// Whether they could be about something that a moved folder carries along and that is not listed.
+    fn reach_into(&self, change: &Change) -> bool {
+        let moves = [ChangeKind::Renamed, ChangeKind::Created, ChangeKind::Deleted];
+        let kind = self.written.kinds.as_ref().is_none_or(|kinds| moves.iter().any(|kind| kinds.contains(kind)));
+        let into = |end: &str| self.written.paths.iter().flatten().any(|glob| reaches_into(glob, end));
+        carries(change) && kind && touched(change).any(into)
+    }
+
+    /// The end of a change that does not lie within, or whose content may not.
+    fn outside<'a>(&self, change: &'a Change) -> Option<&'a str> {
+        let paths = self.paths.as_ref()?;
+        let within =
+            |end: &str| paths.hold(end) && (!carries(change) || carried(end).iter().all(|path| paths.hold(path)));
+        touched(change).find(|end| !within(end))
     }
 
     fn name(&self, change: &Change) -> bool {
         self.paths.as_ref().is_some_and(|paths| touched(change).all(|path| paths.name(path)))
     }
-}
-
-/// The paths of a change; a rename has two.
-pub(crate) fn touched(change: &Change) -> impl Iterator<Item = &str> {
-    std::iter::once(change.path.as_str()).chain(change.from.as_deref())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What people see of the files a call would create, change or delete. The bytes are the sandbox's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ pub struct Change {
     /// Where it came from, for a rename.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
+    /// Bytes of what it takes the place of, for a rename onto something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<u64>,
     /// A unified diff, where there is one to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
@@ -157,7 +160,19 @@ impl ChangeList {
     pub(crate) fn updated(self, turned: Self) -> Self {
         let mut turned: HashMap<String, Change> =
             turned.0.into_iter().map(|change| (change.path.clone(), change)).collect();
-        Self(self.0.into_iter().map(|change| turned.remove(&change.path).unwrap_or(change)).collect())
+        let mut moved_back = HashSet::new();
+        let end = |change: Change| {
+            if let Some(done) = turned.remove(&change.path) {
+                return Some(done);
+            }
+            // What is moved back stands under its other end, and so does what had made room for it.
+            if let Some(done) = change.from.as_ref().and_then(|from| turned.remove(from)) {
+                moved_back.insert(done.path.clone());
+                return Some(done);
+            }
+            (!moved_back.contains(&change.path)).then_some(change)
+        };
+        Self(self.0.into_iter().filter_map(end).collect())
     }
 
     /// The same list without diffs, for rows and events.

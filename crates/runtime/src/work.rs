@@ -1,6 +1,6 @@
 //! Work under limits: streamed, timed, stoppable, and never able to take the house down with it.
 
-use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, pin::Pin, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::{
@@ -23,6 +23,8 @@ const JOURNALED_OUTPUT: u64 = 1 << 20;
 const PARTIAL_OUTPUT: usize = 8 << 10;
 /// Adjacent pieces of one stream are joined up to this size.
 const LARGEST_CHUNK: usize = 64 << 10;
+/// How long work that was stopped may take to put away what it has set aside.
+const TIDYING: Duration = Duration::from_secs(1);
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How long things may take.
@@ -91,28 +93,37 @@ impl Work<'_> {
             words,
         };
         let working = AssertUnwindSafe(work(ctx)).catch_unwind();
+        tokio::pin!(working);
         let mut ear = Ear { heard, said: [0; 3], tail: String::new() };
-        let result = self.watch(working, &cancel, &mut ear, log).await;
+        let watched = self.watch(working.as_mut(), &cancel, &mut ear, log).await;
         drop(stop);
+        let result = match watched {
+            Ok(ended) => ended,
+            Err(stopped) => {
+                let _in_time = tokio::time::timeout(TIDYING, working).await;
+                Err(stopped)
+            }
+        };
         ear.rest(log);
         log.worked += started.elapsed();
         result.map_err(|error| if ear.tail.is_empty() { error } else { error.with("partialOutput", ear.tail) })
     }
 
+    /// Waits for the end of the work; an error of the outer kind says that it did not end by itself.
     async fn watch<T>(
         &self,
-        working: impl Future<Output = Result<Result<T, ToolError>, Box<dyn std::any::Any + Send>>>,
+        mut working: Pin<&mut impl Future<Output = Result<Result<T, ToolError>, Box<dyn std::any::Any + Send>>>>,
         cancel: &CancellationToken,
         ear: &mut Ear,
         log: &mut CallLog,
-    ) -> Result<T, ToolError> {
+    ) -> Result<Result<T, ToolError>, ToolError> {
         let deadline = tokio::time::sleep_until(self.limit.until);
         let idle = tokio::time::sleep(self.idle.unwrap_or(NEVER));
         let shown = tokio::time::sleep(SHOWN_AFTER);
         let scope = log.scope.clone();
         let call = log.call.clone();
         let stop_wanted = self.journal.stop_wanted(&scope, &call);
-        tokio::pin!(working, deadline, idle, shown, stop_wanted);
+        tokio::pin!(deadline, idle, shown, stop_wanted);
         loop {
             tokio::select! {
                 biased;
@@ -121,7 +132,7 @@ impl Work<'_> {
                     ear.take(words, log);
                     postpone(idle.as_mut(), self.idle);
                 }
-                result = &mut working => return result.unwrap_or_else(|panic| Err(fault(&*panic))),
+                result = &mut working => return Ok(result.unwrap_or_else(|panic| Err(fault(&*panic)))),
                 () = &mut deadline => return Err(too_long(self.limit.whole)),
                 () = &mut idle => return Err(too_quiet(self.idle)),
                 () = &mut shown, if !log.is_recorded() => {
@@ -136,7 +147,7 @@ impl Work<'_> {
     }
 }
 
-fn postpone(timer: std::pin::Pin<&mut Sleep>, by: Option<Duration>) {
+fn postpone(timer: Pin<&mut Sleep>, by: Option<Duration>) {
     if let Some(by) = by {
         timer.reset(Instant::now() + by);
     }

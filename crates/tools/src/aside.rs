@@ -16,7 +16,7 @@ impl Stop {
     /// Refuses to go on once the call was stopped. Long loops ask between two steps.
     pub(crate) fn check(&self) -> Result<(), ToolError> {
         if self.is_wanted() {
-            return Err(ToolError::new(ErrorCode::Cancelled, "the call was stopped before it had changed anything"));
+            return Err(stopped());
         }
         Ok(())
     }
@@ -69,6 +69,11 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
     }
     let guarded = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     tokio::task::block_in_place(guarded).unwrap_or_else(|_| Err(broke_off()))
+}
+
+/// The end of work that nobody wants any more.
+pub(crate) fn stopped() -> ToolError {
+    ToolError::new(ErrorCode::Cancelled, "the call was stopped before it had changed anything")
 }
 
 fn broke_off() -> ToolError {

@@ -20,11 +20,14 @@ pub use workspace::Workspace;
 pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
     let here = || Arc::clone(workspace);
     vec![
+        shape::changes_files(files::CopyFile(here())),
+        shape::changes_files(files::CreateDirectory(here())),
         shape::changes_files(files::DeleteFile(here())),
         shape::changes_files(files::EditFile(here())),
         shape::reads(search::Glob(here())),
         shape::reads(search::Grep(here())),
         shape::reads(files::ListDirectory(here())),
+        shape::changes_files(files::MoveFile(here())),
         shape::reads(files::ReadFile(here())),
         shape::changes_files(files::WriteFile(here())),
     ]

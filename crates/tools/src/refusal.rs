@@ -100,6 +100,22 @@ fn of_changes(doing: &str, refused: &ChangesError) -> ToolError {
             path,
             "something is there already; choose another path or allow to overwrite it",
         ),
+        ChangesError::FolderInTheWay { path } => no(
+            ErrorCode::NotEmpty,
+            path,
+            "a directory with entries is there, and folders are not merged; choose another path or delete it first",
+        ),
+        ChangesError::IntoItself { path } => {
+            no(ErrorCode::InvalidArgs, path, "a directory cannot come into itself; choose a path outside it")
+        }
+        ChangesError::SameEntry { path } => {
+            no(ErrorCode::InvalidArgs, path, "both paths name the same thing; choose another path")
+        }
+        ChangesError::Unsteady { path } => no(
+            ErrorCode::StaleFile,
+            path,
+            "something else was changing it meanwhile; repeat the call when nothing writes to it",
+        ),
         ChangesError::AlreadyPlanned { path } => {
             no(ErrorCode::InvalidArgs, path, "this call already changes it in another way; use one call for each")
         }

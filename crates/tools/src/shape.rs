@@ -56,6 +56,8 @@ pub(crate) trait ChangesFiles: Send + Sync + 'static {
     const ALIASES: &'static [&'static str] = &[];
     /// Other names of parameters: what may be written, what it means.
     const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[];
+    /// How long one call may work.
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Names that it had before, each with the last day on which it is understood.
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
@@ -116,6 +118,7 @@ impl<T: ChangesFiles> Tool for Changing<T> {
     const WORST: Effect = T::WORST;
     const ALIASES: &'static [&'static str] = T::ALIASES;
     const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = T::PARAMETER_ALIASES;
+    const TIMEOUT: Duration = T::TIMEOUT;
 
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
         T::deprecated_aliases()

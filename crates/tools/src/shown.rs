@@ -26,6 +26,7 @@ fn change(change: sandbox::Change) -> runtime::Change {
         path: change.path,
         kind: kind(change.kind),
         from: change.from,
+        replaces: change.replaces,
         diff: change.diff,
         binary: change.binary,
         directory: change.directory,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{CallId, Change, ChangeList, ChangeState, Direction, Recovered, ToolError, Turn, Workbench};
-use haft_sandbox::changes::{self, Changes};
+use haft_sandbox::changes::{self, Changes, ChangesError};
 
 use crate::{
     aside::to_the_end,
@@ -64,7 +64,12 @@ impl Workbench for SandboxWorkbench {
     }
 
     fn discard<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.on(call, |mut changes| changes.discard().trying("discard the changes")))
+        let dir = changes_of(&self.data, call);
+        Box::pin(to_the_end(move || match Changes::open(&dir) {
+            // What was never whole is nothing to anybody: a process died while it was being worked out.
+            Err(ChangesError::Gone) => changes::remove(&dir).trying("discard the changes"),
+            opened => opened.and_then(|mut changes| changes.discard()).trying("discard the changes"),
+        }))
     }
 
     fn recover<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>> {
@@ -87,7 +92,10 @@ fn is_done(change: &Change, turn: &Turn) -> bool {
         Direction::Commit => ChangeState::Committed,
         Direction::Undo => ChangeState::Undone,
     };
-    change.state == end && turn.paths.as_ref().is_none_or(|paths| paths.contains(&change.path))
+    let is_chosen = |paths: &Vec<String>| {
+        paths.contains(&change.path) || change.from.as_ref().is_some_and(|from| paths.contains(from))
+    };
+    change.state == end && turn.paths.as_ref().is_none_or(is_chosen)
 }
 
 fn sentence(way: Direction, found: &changes::Recovered, done: usize) -> String {

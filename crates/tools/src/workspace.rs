@@ -8,11 +8,12 @@ use std::{
 use haft_runtime::{CallId, ToolCtx, ToolError};
 use haft_sandbox::{
     Root,
-    changes::{Changes, Draft, Sync},
+    changes::{self, Changes, Draft, Progress, Sync},
 };
+use tokio::sync::mpsc;
 
 use crate::{
-    aside::{Stop, aside},
+    aside::{Stop, aside, stopped},
     refusal::Trying,
 };
 
@@ -60,13 +61,38 @@ impl Workspace {
     ) -> Result<(T, Changes), ToolError> {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
-        let sync = self.sync;
-        aside(ctx, move |stop| {
-            let mut draft = Draft::new(&root, &dir).trying("stage changes")?.stop_when(stop.flag()).surviving(sync);
+        let (sync, cancel) = (self.sync, ctx.cancel.clone());
+        let (tell, mut heard) = mpsc::channel(1);
+        let working = aside(ctx, move |stop| {
+            let draft = Draft::new(&root, &dir).trying("stage changes")?.stop_when(stop.flag()).surviving(sync);
+            // Whoever is slow to listen misses only what the next word says again.
+            let mut draft = draft.telling(move |progress| {
+                let _missed = tell.try_send(progress);
+            });
             let output = work(&root, &mut draft)?;
-            Ok((output, draft.seal().trying("stage changes")?))
-        })
-        .await
+            let changes = draft.seal().trying("stage changes")?;
+            // A call that was stopped in this very moment is not asked about any more.
+            if cancel.is_cancelled() {
+                drop(changes);
+                changes::remove(&dir).trying("drop the changes")?;
+                return Err(stopped());
+            }
+            Ok((output, changes))
+        });
+        tokio::pin!(working);
+        loop {
+            tokio::select! {
+                ended = &mut working => return ended,
+                Some(progress) = heard.recv() => ctx.progress(None, so_far(progress)),
+            }
+        }
+    }
+}
+
+fn so_far(progress: Progress) -> String {
+    match progress.bytes {
+        0 => format!("{} paths", progress.paths),
+        bytes => format!("{} paths, {bytes} bytes", progress.paths),
     }
 }
 

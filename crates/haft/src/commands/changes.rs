@@ -1,5 +1,7 @@
 //! `haft changes`
 
+use std::collections::HashSet;
+
 use anyhow::{Result, bail};
 use haft_runtime::{CallRecord, ChangeList, ErrorCode};
 use serde::Serialize;
@@ -36,7 +38,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let (house, record) = open_for(everywhere, &args.call).await?;
     let mut changes = changes_of(&house, &record).await?;
     if let Some(path) = &args.path {
-        changes.0.retain(|change| change.path == *path);
+        changes.0.retain(|change| change.path == *path || change.from.as_ref() == Some(path));
         if changes.0.is_empty() {
             bail!("{} does not touch `{path}`; without a path, all that it touches is shown", record.call);
         }
@@ -77,7 +79,7 @@ async fn changes_of(house: &House, record: &CallRecord) -> Result<ChangeList> {
     };
     if turn.of != record.call {
         let touched = record.outcome.as_ref().and_then(|outcome| outcome.changes.as_ref()).map(ChangeList::paths);
-        let touched = touched.or_else(|| turn.paths.clone()).unwrap_or_default();
+        let touched: HashSet<String> = touched.or_else(|| turn.paths.clone()).unwrap_or_default().into_iter().collect();
         changes.0.retain(|change| touched.contains(&change.path));
     }
     Ok(changes)

@@ -75,7 +75,7 @@ pub(crate) fn changes_text(changes: &ChangeList, depth: Depth) -> String {
     };
     let mut sorted: Vec<&Change> = changes.0.iter().collect();
     sorted.sort_by_key(|change| change.flags.is_empty());
-    let mut text = String::new();
+    let mut text = if sorted.len() > list { counts(changes) } else { String::new() };
     for change in sorted.iter().take(list) {
         text.push_str(&change_line(change));
         if let Some(shown) = &change.diff {
@@ -86,6 +86,26 @@ pub(crate) fn changes_text(changes: &ChangeList, depth: Depth) -> String {
         text.push_str(&format!("{DIM}… {} more paths{DIM:#}\n", sorted.len() - list));
     }
     text
+}
+
+/// How many there are of each kind, for a list that is not shown whole.
+fn counts(changes: &ChangeList) -> String {
+    let kinds = [
+        ("created", ChangeKind::Created),
+        ("changed", ChangeKind::Changed),
+        ("deleted", ChangeKind::Deleted),
+        ("with another mode", ChangeKind::Mode),
+        ("linked", ChangeKind::Link),
+        ("renamed", ChangeKind::Renamed),
+    ];
+    let of = |kind| changes.0.iter().filter(move |change| change.kind == kind);
+    let counted = kinds.map(|(word, kind)| (word, of(kind).count(), of(kind).map(|change| change.size).sum()));
+    let told: Vec<String> = counted
+        .into_iter()
+        .filter(|(_, count, _)| *count > 0)
+        .map(|(word, count, size)| format!("{count} {word} ({})", bytes(size)))
+        .collect();
+    format!("{STRONG}{} paths{STRONG:#}: {}\n", changes.0.len(), told.join(", "))
 }
 
 /// One change on one line.
@@ -108,6 +128,9 @@ pub(crate) fn change_line(change: &Change) -> String {
     let mut facts = vec![];
     if !change.directory {
         facts.push(bytes(change.size));
+    }
+    if let Some(size) = change.replaces {
+        facts.push(format!("replaces {}", bytes(size)));
     }
     if change.added + change.removed > 0 {
         facts.push(format!("+{} -{}", change.added, change.removed));

@@ -11,6 +11,7 @@ use crate::{
 
 fn change(path: &str) -> Change {
     Change {
+        replaces: None,
         path: path.into(),
         kind: ChangeKind::Created,
         from: None,

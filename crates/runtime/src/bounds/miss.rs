@@ -58,6 +58,11 @@ pub enum Miss<'a> {
         /// Which.
         path: &'a str,
     },
+    /// A folder may hold executable files.
+    Carried {
+        /// Which.
+        path: &'a str,
+    },
     /// A path matches no glob.
     Outside {
         /// Which.
@@ -79,6 +84,7 @@ impl fmt::Display for Miss<'_> {
             Self::Bytes { most, found } => write!(f, "max_bytes = {most}, but {found} bytes are written"),
             Self::Kind { path, kind } => write!(f, "kinds: `{path}` would be {}", kind_word(*kind)),
             Self::Executable { path } => write!(f, "executables: `{path}` is executable"),
+            Self::Carried { path } => write!(f, "executables: `{path}` may hold some"),
             Self::Outside { path } => write!(f, "paths: `{path}` lies outside them"),
             Self::Flagged { path } => write!(f, "paths: `{path}` is flagged and not named by its very path"),
         }

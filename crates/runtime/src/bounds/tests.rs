@@ -68,6 +68,7 @@ fn any_path() -> impl Strategy<Value = String> {
 fn any_change() -> impl Strategy<Value = Change> {
     (any_path(), select(KINDS), option::of(any_path()), any::<bool>(), 0..100_u64, prop::bool::weighted(0.1)).prop_map(
         |(path, kind, from, executable, size, flagged)| Change {
+            replaces: None,
             path,
             kind,
             from: from.filter(|_| kind == ChangeKind::Renamed),

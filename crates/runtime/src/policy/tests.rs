@@ -35,6 +35,7 @@ fn change(path: &str, kind: ChangeKind, flags: Vec<Flag>) -> Change {
         path: path.into(),
         kind,
         from: None,
+        replaces: None,
         diff: None,
         binary: false,
         directory: false,
@@ -264,6 +265,51 @@ fn rules_and_grants_allow_what_they_contain() {
     let flagged = || staged(vec![change("src/.envrc", ChangeKind::Changed, vec![Flag::RunsByItself])], None);
     assert_eq!(Row::new(safe, flagged()).grant(beneath("src/**")).word(), "ask", "a flagged path must be named");
     assert_eq!(Row::new(safe, flagged()).grant(beneath("src/.envrc")).word(), "config");
+}
+
+fn moved(from: &str, to: &str, directory: bool) -> Change {
+    Change { from: Some(from.into()), directory, ..change(to, ChangeKind::Renamed, vec![]) }
+}
+
+#[test]
+fn a_move_is_contained_only_with_both_ends_and_what_it_carries() {
+    let safe = AutoApprove::Reads;
+    let file = |from: &str, to: &str| staged(vec![moved(from, to, false)], None);
+    let folder = |from: &str, to: &str| staged(vec![moved(from, to, true)], None);
+    let with_programs = |glob: &str| written(WrittenBounds { executables: true, ..beneath(glob).into() });
+    assert_eq!(Row::new(safe, file("src/a", "src/b")).grant(beneath("src/**")).word(), "config");
+    assert_eq!(Row::new(safe, file("doc/a", "src/b")).grant(beneath("src/**")).word(), "ask", "it comes from outside");
+    assert_eq!(Row::new(safe, file("src/a", "doc/b")).grant(beneath("src/**")).word(), "ask", "it goes outside");
+    assert_eq!(Row::new(safe, folder("src/a", "src/b")).grant(with_programs("src/**")).word(), "config");
+    assert_eq!(Row::new(safe, folder("src/a", "src/b")).grant(with_programs("src/*")).word(), "ask", "it is full");
+    assert_eq!(
+        Row::new(safe, folder("src/a", "src/b")).grant(beneath("src/**")).word(),
+        "ask",
+        "programs may be in it"
+    );
+    let kinds =
+        |kinds: &[ChangeKind]| written(WrittenBounds { kinds: Some(kinds.to_vec()), ..beneath("src/**").into() });
+    let over = || staged(vec![Change { replaces: Some(3), ..moved("src/a", "src/b", false) }], None);
+    assert_eq!(Row::new(safe, over()).grant(kinds(&[ChangeKind::Renamed])).word(), "ask", "it overwrites");
+    assert_eq!(Row::new(safe, over()).grant(kinds(&[ChangeKind::Renamed, ChangeKind::Changed])).word(), "config");
+}
+
+#[test]
+fn a_rule_that_refuses_sees_both_ends_of_a_move_and_what_it_carries() {
+    let all = AutoApprove::Everything;
+    let denied = |evidence, bounds| Row::new(all, evidence).rule(Verdict::Deny, bounds).word();
+    let file = || staged(vec![moved("secret/a", "src/b", false)], None);
+    assert_eq!(denied(file(), beneath("secret/**")), "no");
+    assert_eq!(denied(file(), beneath("src/*")), "no");
+    assert_eq!(denied(file(), beneath("doc/**")), "config");
+    let deletes = written(WrittenBounds { kinds: Some(vec![ChangeKind::Deleted]), ..beneath("secret/**").into() });
+    assert_eq!(denied(file(), deletes), "no", "what moves away is gone from there");
+    let folder = || staged(vec![moved("top", "new", true)], None);
+    assert_eq!(denied(folder(), beneath("top/secret/**")), "no");
+    assert_eq!(denied(folder(), beneath("new/x")), "no");
+    assert_eq!(denied(folder(), beneath("**/*.lock")), "no", "there may be one in it");
+    assert_eq!(denied(folder(), beneath("topmost/secret")), "config");
+    assert_eq!(denied(folder(), beneath("elsewhere/**")), "config");
 }
 
 #[test]

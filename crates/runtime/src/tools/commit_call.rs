@@ -1,9 +1,11 @@
 //! `commit_call`
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Calls, call_id};
+use super::{Calls, call_id, named};
 use crate::{CallId, ChangeState, Direction, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError, Turn};
 
 pub(super) struct CommitCall(pub(super) Calls);
@@ -30,8 +32,8 @@ pub(super) struct Answer {
 
 impl Output for Answer {
     fn text(&self) -> String {
-        let left = if self.left.is_empty() { "nothing".to_owned() } else { self.left.join(", ") };
-        format!("Committed {}; left staged: {left}", self.committed.join(", "))
+        let left = if self.left.is_empty() { "nothing".to_owned() } else { named(&self.left, ", ") };
+        format!("Committed {}; left staged: {left}", named(&self.committed, ", "))
     }
 }
 
@@ -60,7 +62,8 @@ impl Tool for CommitCall {
         let turn = Turn { of: input.call_id.clone(), direction: Direction::Commit, paths: Some(paths) };
         let changes = self.0.workbench.preview(&turn).await?;
         let committed = changes.paths();
-        let left = staged.into_iter().filter(|path| !committed.contains(path)).collect();
+        let taken: HashSet<&String> = committed.iter().collect();
+        let left = staged.into_iter().filter(|path| !taken.contains(path)).collect();
         Ok(Prepared::Staged { output: Answer { committed, left }, changes, turn, isolation: None })
     }
 }

@@ -12,6 +12,9 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{AnyTool, CallId, CallRecord, ErrorCode, Journal, Questions, Scope, ToolError, Workbench, typed};
 
+/// How many paths a text names; the structured result has all.
+const NAMED: usize = 50;
+
 /// Every tool of this kind.
 pub fn all(
     journal: &Arc<dyn Journal>,
@@ -54,6 +57,15 @@ impl Calls {
             Some((_, Some(_))) | None => Ok(()),
         }
     }
+}
+
+/// The first of many paths, and how many more there are.
+fn named(paths: &[String], between: &str) -> String {
+    let mut named = paths[..paths.len().min(NAMED)].join(between);
+    if paths.len() > NAMED {
+        named.push_str(&format!("{between}and {} more", paths.len() - NAMED));
+    }
+    named
 }
 
 fn call_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CallId, D::Error> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Calls, call_id};
+use super::{Calls, call_id, named};
 use crate::{CallId, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError};
 
 pub(super) struct UndoCall(pub(super) Calls);
@@ -32,7 +32,7 @@ pub(super) struct Answer {
 
 impl Output for Answer {
     fn text(&self) -> String {
-        format!("Restored what {} had changed:\n{}", self.call_id, self.restored.join("\n"))
+        format!("Restored what {} had changed:\n{}", self.call_id, named(&self.restored, "\n"))
     }
 }
 

@@ -47,6 +47,7 @@ async fn the_last_calls_come_with_their_evidence() {
     let mut entry = opened(CallState::Waiting);
     let (call, turn) = (entry.call.clone(), Turn::commit(entry.call.clone()));
     let changes = ChangeList(vec![Change {
+        replaces: None,
         path: "a".into(),
         kind: ChangeKind::Created,
         from: None,

@@ -1,6 +1,6 @@
 //! `delete_file`
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{Effect, ToolCtx, ToolError};
 use haft_sandbox::{
@@ -48,6 +48,7 @@ impl ChangesFiles for DeleteFile {
     const NAME: &'static str = "delete_file";
     const CATEGORY: &'static str = "filesystem";
     const WORST: Effect = Effect::Destroy;
+    const TIMEOUT: Duration = Duration::from_secs(600);
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
         self.0.plan(ctx, move |root, draft| delete(root, draft, &input)).await

@@ -2,13 +2,14 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use haft_runtime::{Category, ErrorCode, ToolError};
+use haft_runtime::{Category, ErrorCode, Flag, ToolError};
 use serde_json::{Value, json};
 
 use crate::place::Place;
 
 /// Every tool on one path.
 fn everywhere(place: &Place, path: &str) -> Vec<(&'static str, Result<(), ToolError>)> {
+    place.put("seed", "seed\n");
     let read = |tool: &str, input: Value| place.read(tool, input).map(|_| ());
     let stage = |tool: &str, input: Value| place.stage(tool, input).map(|_| ());
     vec![
@@ -17,6 +18,11 @@ fn everywhere(place: &Place, path: &str) -> Vec<(&'static str, Result<(), ToolEr
         ("write_file", stage("write_file", json!({ "path": path, "content": "x", "createDirs": true }))),
         ("edit_file", stage("edit_file", json!({ "path": path, "old": "x", "new": "y" }))),
         ("delete_file", stage("delete_file", json!({ "path": path, "recursive": true }))),
+        ("create_directory", stage("create_directory", json!({ "path": format!("{path}/new") }))),
+        ("copy_file from", stage("copy_file", json!({ "source": path, "dest": "fresh", "recursive": true }))),
+        ("copy_file to", stage("copy_file", json!({ "source": "seed", "dest": path, "overwrite": true }))),
+        ("move_file from", stage("move_file", json!({ "from": path, "to": "fresh" }))),
+        ("move_file to", stage("move_file", json!({ "from": "seed", "to": path, "overwrite": true }))),
     ]
 }
 
@@ -42,10 +48,13 @@ fn nothing_leads_outside() {
     let refused = place.read("read_file", json!({ "path": "../secret" })).unwrap_err();
     assert_eq!(refused.category, Category::Permission);
     assert!(refused.message.starts_with("cannot read `../secret`: outside the workspace"), "{refused}");
-    // The link itself may be deleted; nothing goes through it.
+    // The link itself may be deleted, copied, moved and replaced; nothing goes through it.
     for (tool, outcome) in everywhere(&place, "out") {
-        assert_eq!(outcome.is_ok(), tool == "delete_file", "{tool}");
+        let on_the_link = tool == "delete_file" || tool.starts_with("copy_file") || tool.starts_with("move_file");
+        assert_eq!(outcome.is_ok(), on_the_link, "{tool}");
     }
+    let copied = place.stage("copy_file", json!({ "source": "out", "dest": "copy" })).unwrap();
+    assert_eq!(copied.changes.0[0].flags, [Flag::LinkOutside]);
     assert_eq!(fs::read_to_string(place.outside("secret")).unwrap(), "x");
 }
 
@@ -86,8 +95,13 @@ fn pipes_and_sockets_never_hang() {
     for path in ["pipe", "socket"] {
         for (tool, outcome) in everywhere(&place, path) {
             match tool {
-                "delete_file" => assert!(outcome.is_ok(), "{path}: {outcome:?}"),
-                "list_directory" => assert_eq!(outcome.unwrap_err().code, ErrorCode::NotADirectory, "{path}"),
+                "delete_file" | "copy_file to" | "move_file from" | "move_file to" => {
+                    assert!(outcome.is_ok(), "{tool} {path}: {outcome:?}");
+                }
+                "copy_file from" => assert_eq!(outcome.is_ok(), path == "pipe", "{path}: {outcome:?}"),
+                "list_directory" | "create_directory" => {
+                    assert_eq!(outcome.unwrap_err().code, ErrorCode::NotADirectory, "{path}")
+                }
                 _ => assert_eq!(outcome.unwrap_err().code, ErrorCode::ExecutionError, "{tool} {path}"),
             }
         }

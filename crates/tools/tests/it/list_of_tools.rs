@@ -33,6 +33,9 @@ fn what_each_tool_can_do_at_the_worst() {
     assert_eq!(effect("write_file"), Effect::Write);
     assert_eq!(effect("edit_file"), Effect::Write);
     assert_eq!(effect("delete_file"), Effect::Destroy);
+    assert_eq!(effect("create_directory"), Effect::Write);
+    assert_eq!(effect("copy_file"), Effect::Write);
+    assert_eq!(effect("move_file"), Effect::Write);
 }
 
 #[test]
@@ -48,6 +51,9 @@ fn the_shape_of_inputs_is_kept() {
     assert_eq!(input("list_directory").get("required"), None);
     assert_eq!(input("list_directory")["properties"]["path"]["default"], ".");
     assert_eq!(input("list_directory")["properties"]["limit"]["default"], 1000);
+    assert_eq!(input("create_directory")["properties"]["parents"]["default"], true);
+    assert_eq!(input("copy_file")["required"], json!(["source", "dest"]));
+    assert_eq!(input("move_file")["required"], json!(["from", "to"]));
     assert_eq!(place.tool("edit_file").spec().aliases, ["edit"]);
     let aliases = &place.tool("write_file").spec().parameter_aliases;
     assert_eq!(*aliases, [("createDirectories".to_owned(), "createDirs".to_owned())]);

@@ -1,0 +1,97 @@
+//! `copy_file`
+
+use std::{sync::Arc, time::Duration};
+
+use haft_runtime::{Effect, ErrorCode, ToolCtx, ToolError};
+use haft_sandbox::{
+    PathError, Root,
+    changes::{Changes, ChangesError, Copied, Draft, Expected, Folders},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::folder::{needs_its_folder, on_the_way_to};
+use crate::{
+    refusal::{Trying, cannot},
+    shape::ChangesFiles,
+    workspace::Workspace,
+};
+
+pub(crate) struct CopyFile(pub(crate) Arc<Workspace>);
+
+/// Copies a file, a link or a whole folder of the workspace, with modes and times; links are copied as links. Use it
+/// instead of reading and writing the content. To give something another name or place use `move_file`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What to copy: a path relative to the workspace folder, or absolute inside it.
+    source: String,
+    /// The path of the copy itself, not of the folder to put it in. Its folder must exist.
+    dest: String,
+    /// Replace a file or an empty folder that is there. Without it anything there is refused.
+    #[serde(default)]
+    overwrite: bool,
+    /// Needed to copy a folder, with everything inside.
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// What was copied.
+    source: String,
+    /// Where the copy is.
+    dest: String,
+    /// The same as `source`.
+    from: String,
+    /// The same as `dest`.
+    to: String,
+    /// Size of all files together in bytes.
+    size: u64,
+    /// How many files and links were copied.
+    files: usize,
+    #[serde(skip)]
+    recursive: bool,
+}
+
+impl ChangesFiles for CopyFile {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "copy_file";
+    const CATEGORY: &'static str = "filesystem";
+    const WORST: Effect = Effect::Write;
+    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("from", "source"), ("to", "dest")];
+    const TIMEOUT: Duration = Duration::from_secs(600);
+
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+        self.0.plan(ctx, move |root, draft| copy(root, draft, &input)).await
+    }
+}
+
+fn copy(root: &Root, draft: &mut Draft, input: &Input) -> Result<Output, ToolError> {
+    let source = root.place(&input.source).trying("copy")?;
+    let dest = root.place(&input.dest).trying("copy to")?;
+    needs_its_folder(root, &dest, "copy to", "make it with `create_directory`")?;
+    let folders = if input.recursive { Folders::Whole } else { Folders::Refuse };
+    let expected = if input.overwrite { Expected::Anything } else { Expected::Nothing };
+    let Copied { files, bytes } = match draft.copy(&source, &dest, folders, expected) {
+        Err(ChangesError::Path(PathError::IsDirectory { path })) if path == source.to_string() => {
+            let why = "it is a directory; set `recursive` to copy it with everything inside";
+            return Err(cannot(ErrorCode::IsADirectory, "copy", &path, why));
+        }
+        copied => on_the_way_to(&dest, "copy", copied)?,
+    };
+    let (source, dest) = (source.to_string(), dest.to_string());
+    Ok(Output { from: source.clone(), to: dest.clone(), source, dest, size: bytes, files, recursive: input.recursive })
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let Self { source, dest, size, files, recursive, .. } = self;
+        if *recursive {
+            return format!("Copied {source} to {dest} ({files} files, {size} bytes)");
+        }
+        format!("Copied {source} to {dest} ({size} bytes)")
+    }
+}

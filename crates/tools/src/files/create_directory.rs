@@ -1,0 +1,68 @@
+//! `create_directory`
+
+use std::sync::Arc;
+
+use haft_runtime::{Effect, ToolCtx, ToolError};
+use haft_sandbox::{
+    Root,
+    changes::{Changes, Draft},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::folder::needs_its_folder;
+use crate::{refusal::Trying, shape::ChangesFiles, workspace::Workspace};
+
+pub(crate) struct CreateDirectory(pub(crate) Arc<Workspace>);
+
+/// Creates a folder of the workspace, and the folders on the way to it. Nothing happens when it is there already. To
+/// create a file in a new folder, `write_file` with `createDirs` does both at once.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path relative to the workspace folder, or absolute inside it.
+    path: String,
+    /// Also create the folders on the way that do not exist yet. When false, a missing one is refused.
+    #[serde(default = "yes")]
+    parents: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// Path relative to the workspace folder.
+    path: String,
+    /// Whether the folder is new.
+    created: bool,
+}
+
+impl ChangesFiles for CreateDirectory {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "create_directory";
+    const CATEGORY: &'static str = "filesystem";
+    const WORST: Effect = Effect::Write;
+
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+        self.0.plan(ctx, move |root, draft| create(root, draft, &input)).await
+    }
+}
+
+fn create(root: &Root, draft: &mut Draft, input: &Input) -> Result<Output, ToolError> {
+    let place = root.place(&input.path).trying("create")?;
+    if !input.parents {
+        needs_its_folder(root, &place, "create", "leave `parents` out to make it too")?;
+    }
+    let created = draft.make_dirs(&place).trying("create")?;
+    Ok(Output { path: place.to_string(), created })
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        if self.created { format!("Created {}", self.path) } else { format!("{} is there already", self.path) }
+    }
+}

@@ -1,0 +1,71 @@
+//! `move_file`
+
+use std::{sync::Arc, time::Duration};
+
+use haft_runtime::{Effect, ToolCtx, ToolError};
+use haft_sandbox::{
+    Root,
+    changes::{Changes, Draft, Expected},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::folder::{needs_its_folder, on_the_way_to};
+use crate::{refusal::Trying, shape::ChangesFiles, workspace::Workspace};
+
+pub(crate) struct MoveFile(pub(crate) Arc<Workspace>);
+
+/// Moves a file, a link or a folder of the workspace to another path, or gives it another name. A folder moves with
+/// everything inside, however much that is. Of a link the link itself moves. To keep the original use `copy_file`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What to move: a path relative to the workspace folder, or absolute inside it.
+    from: String,
+    /// The new path itself, not the folder to put it in. Its folder must exist.
+    to: String,
+    /// Replace a file or an empty folder that is there. Without it anything there is refused.
+    #[serde(default)]
+    overwrite: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// Where it was.
+    from: String,
+    /// Where it is.
+    to: String,
+    #[serde(skip)]
+    replaced: Option<u64>,
+}
+
+impl ChangesFiles for MoveFile {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "move_file";
+    const CATEGORY: &'static str = "filesystem";
+    const WORST: Effect = Effect::Write;
+    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("source", "from"), ("dest", "to")];
+    const TIMEOUT: Duration = Duration::from_secs(600);
+
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+        self.0.plan(ctx, move |root, draft| rename(root, draft, &input)).await
+    }
+}
+
+fn rename(root: &Root, draft: &mut Draft, input: &Input) -> Result<Output, ToolError> {
+    let from = root.place(&input.from).trying("move")?;
+    let to = root.place(&input.to).trying("move to")?;
+    needs_its_folder(root, &to, "move to", "make it with `create_directory`")?;
+    let expected = if input.overwrite { Expected::Anything } else { Expected::Nothing };
+    let replaced = on_the_way_to(&to, "move", draft.rename(&from, &to, expected))?;
+    Ok(Output { from: from.to_string(), to: to.to_string(), replaced })
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let replaced = self.replaced.map_or_else(String::new, |size| format!(" (replaced {size} bytes)"));
+        format!("Moved {} to {}{replaced}", self.from, self.to)
+    }
+}
