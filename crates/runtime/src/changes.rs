@@ -231,3 +231,56 @@ impl Turn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn change(path: String, state: ChangeState) -> Change {
+        Change {
+            path,
+            kind: ChangeKind::Created,
+            from: None,
+            replaces: None,
+            diff: None,
+            binary: false,
+            directory: false,
+            executable: false,
+            size: 1,
+            added: 0,
+            removed: 0,
+            flags: Vec::new(),
+            state,
+        }
+    }
+
+    #[test]
+    fn a_very_long_list_is_updated_at_once() {
+        let list =
+            |state| ChangeList((0..60_000).map(|number| change(format!("folder/file{number}"), state)).collect());
+        let begun = Instant::now();
+        let updated = list(ChangeState::Committed).updated(list(ChangeState::Undone));
+        // One look through the other list for each path would take minutes.
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert!(updated.0.len() == 60_000 && updated.0.iter().all(|change| change.state == ChangeState::Undone));
+    }
+
+    #[test]
+    fn what_is_moved_back_is_listed_once_and_by_its_own_path() {
+        let moved = |path: &str, from: &str, state| Change {
+            kind: ChangeKind::Renamed,
+            from: Some(from.to_owned()),
+            ..change(path.to_owned(), state)
+        };
+        let shown = ChangeList(vec![
+            moved("a", "b", ChangeState::Committed),
+            change("b".to_owned(), ChangeState::Committed),
+            change("c".to_owned(), ChangeState::Staged),
+        ]);
+        let done = moved("b", "a", ChangeState::Undone);
+        let left = change("c".to_owned(), ChangeState::Staged);
+        assert_eq!(shown.updated(ChangeList(vec![done.clone()])), ChangeList(vec![done, left]));
+    }
+}

@@ -91,8 +91,8 @@ impl Workspace {
 
 fn so_far(progress: Progress) -> String {
     match progress.bytes {
-        0 => format!("{} paths", progress.paths),
-        bytes => format!("{} paths, {bytes} bytes", progress.paths),
+        0 => format!("{} paths so far", progress.paths),
+        bytes => format!("{} paths so far, {bytes} bytes copied", progress.paths),
     }
 }
 

@@ -1,6 +1,12 @@
 //! `haft call`
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use anyhow::Result;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -73,17 +79,23 @@ async fn one_call(house: &House, tool: &str, input: serde_json::Value, flags: &C
     see_through(house, request, &person).await
 }
 
-/// Output as it comes.
+/// Output as it comes; progress on one line of its own that gives way to whatever comes next.
 fn streaming(out: Out) -> Listener {
+    let in_progress = AtomicBool::new(false);
     Arc::new(move |event| {
+        if let CallEvent::Progress { progress, message } = event {
+            let percent = progress.map_or_else(String::new, |percent| format!("{percent:>3}% "));
+            in_progress.store(out.passing(&format!("{percent}{}", safe(message))), Ordering::Relaxed);
+            return;
+        }
+        if in_progress.swap(false, Ordering::Relaxed) {
+            out.passing("");
+        }
         if let CallEvent::OutputAppended { stream, chunk, .. } = event {
             match stream {
                 Stream::Stdout | Stream::Text => out.text(&safe(chunk)),
                 Stream::Stderr => anstream::eprint!("{}", safe(chunk)),
             }
-        } else if let CallEvent::Progress { progress, message } = event {
-            let percent = progress.map_or_else(String::new, |percent| format!("{percent:>3}% "));
-            out.hint(&format!("{percent}{}", safe(message)));
         } else if let Some(warning) = old_name(event) {
             anstream::eprintln!("{WARN}warning:{WARN:#} {warning}");
         }

@@ -6,7 +6,13 @@ use haft_runtime::{ErrorCode, ToolError};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{exit::Exit, show::style::WRONG};
+use crate::{
+    exit::Exit,
+    show::{
+        style::WRONG,
+        table::{cut, width},
+    },
+};
 
 /// The two ways to print.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +64,17 @@ impl Out {
             let dim = crate::show::style::DIM;
             anstream::eprintln!("{dim}{text}{dim:#}");
         }
+    }
+
+    /// A line that the next one takes the place of, for people only; says whether they see it.
+    pub(crate) fn passing(self, text: &str) -> bool {
+        if self.json || !std::io::stderr().is_terminal() {
+            return false;
+        }
+        // Padded rather than erased: colours may be off, and terminals may know no more than the return of the carriage.
+        let (dim, room) = (crate::show::style::DIM, width().saturating_sub(1));
+        anstream::eprint!("\r{dim}{:<room$}{dim:#}\r", cut(text, room));
+        true
     }
 
     /// The last words of a command that could not do its work.

@@ -7,6 +7,7 @@ mod batch;
 mod cache;
 mod grants;
 mod limits;
+mod recovery;
 mod retry;
 mod stage;
 mod tenants;
