@@ -1,6 +1,7 @@
 //! Measures haft beside its peers, side by side in one run, and prints one table. Run by `make bench`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its numbers")]
 
+mod files;
 mod line;
 mod program;
 mod rows;
@@ -28,6 +29,7 @@ impl Measured {
 async fn main() -> Result<()> {
     let mut table = Vec::new();
     table.extend(line::measure().await?);
+    table.extend(files::measure().await?);
     table.extend(rows::measure().await?);
     table.extend(program::measure()?);
     table.extend(search::measure().await?);

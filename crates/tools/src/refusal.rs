@@ -182,6 +182,11 @@ fn wrong_state(doing: &str, path: &str, state: ChangeState) -> ToolError {
     refused.with("state", stands)
 }
 
+/// The first of them; a folder may have ten thousand.
 fn quoted(names: &[String]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    let mut quoted: Vec<String> = names.iter().take(5).map(|name| format!("`{name}`")).collect();
+    if names.len() > quoted.len() {
+        quoted.push(format!("{} more", names.len() - quoted.len()));
+    }
+    quoted.join(", ")
 }

@@ -1,7 +1,8 @@
 //! What is told of a call whose process died after it had acted.
 
-use haft_runtime::{AutoApprove, Journal};
-use haft_runtime::{CallState, ChangeState, End, Entry, ErrorCode, Outcome, ToolError, ToolOutput, Turn, Workbench};
+use haft_runtime::{
+    AutoApprove, CallState, ChangeState, End, Entry, ErrorCode, Journal, Outcome, ToolError, ToolOutput, Turn,
+};
 use serde_json::json;
 
 use crate::stage::{Stage, call, kinds, request, success};

@@ -71,7 +71,7 @@ pub enum ChangesError {
         paths: Vec<(String, String)>,
     },
     /// Only a part of what belongs together was chosen.
-    #[error("`{path}` can only be chosen together with the rest: {}", unit.join(", "))]
+    #[error("`{path}` can only be chosen together with the {} paths of its unit", unit.len())]
     NotAUnit {
         /// The path that was chosen.
         path: String,
