@@ -3,6 +3,7 @@
 
 mod files;
 mod line;
+mod policy;
 mod program;
 mod rows;
 mod search;
@@ -30,6 +31,7 @@ async fn main() -> Result<()> {
     let mut table = Vec::new();
     table.extend(line::measure().await?);
     table.extend(files::measure().await?);
+    table.extend(policy::measure().await?);
     table.extend(rows::measure().await?);
     table.extend(program::measure()?);
     table.extend(search::measure().await?);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     AutoApprove, Bounds, Case, Change, ChangeKind, ChangeList, Decision, Evidence, Grant, Pipeline, Question, Scope,
-    WrittenBounds,
+    ToolSpec, WrittenBounds,
     bounds::{self, carries, escaped, touched},
     decide,
 };
@@ -47,33 +47,36 @@ impl Pipeline {
     /// The grants that a yes to this question may be turned into, narrowest first. Each would have covered the call.
     pub async fn offers(&self, scope: &Scope, question: &Question) -> Result<Vec<Offer>, Withheld> {
         let tool = self.doors.catalog.find(scope, &question.tool).await.map_err(|error| Withheld(error.message))?;
-        let mut offers = offers(question)?;
-        let mut why = "no grant would cover it".to_owned();
-        offers.retain(|offer| {
-            let grants = [Grant::new(&question.tool, offer.bounds.clone())];
-            let case = Case {
-                spec: tool.spec(),
-                input: &question.input,
-                effect: question.effect,
-                evidence: &question.evidence,
-                mode: AutoApprove::Reads,
-                caller: &question.asked_by,
-                grants: &grants,
-                now: Timestamp::now(),
-            };
-            match decide(&self.doors.policy, &case) {
-                Decision::Yes { .. } => true,
-                Decision::Ask { reason, .. } => {
-                    why = format!("a grant would change nothing: {reason}");
-                    false
-                }
-                Decision::No(error) => {
-                    why = error.message;
-                    false
-                }
+        let (mut covering, mut withheld) = (Vec::new(), None);
+        for offer in offers(question)? {
+            match self.would_cover(tool.spec(), question, &offer) {
+                Ok(()) => covering.push(offer),
+                Err(why) => withheld = Some(why),
             }
-        });
-        if offers.is_empty() { Err(Withheld(why)) } else { Ok(offers) }
+        }
+        withheld.filter(|_| covering.is_empty()).map_or(Ok(covering), Err)
+    }
+
+    fn would_cover(&self, spec: &ToolSpec, question: &Question, offer: &Offer) -> Result<(), Withheld> {
+        let grants = [Grant::new(&question.tool, offer.bounds.clone())];
+        let case = Case {
+            spec,
+            input: &question.input,
+            effect: question.effect,
+            evidence: &question.evidence,
+            mode: AutoApprove::Reads,
+            caller: &question.asked_by,
+            grants: &grants,
+            now: Timestamp::now(),
+        };
+        match decide(&self.doors.policy, &case) {
+            Decision::Yes { grant: Some(_), .. } => Ok(()),
+            Decision::Yes { grant: None, .. } => {
+                Err(Withheld("a grant would change nothing: only the mode asks for this".to_owned()))
+            }
+            Decision::Ask { reason, .. } => Err(Withheld(format!("a grant would change nothing: {reason}"))),
+            Decision::No(error) => Err(Withheld(error.message)),
+        }
     }
 }
 

@@ -39,10 +39,8 @@ async fn main() {
         }
         "spend" => {
             wait_for_the_start();
-            println!(
-                "{}",
-                if store.spend(&scope, &GrantId::parse(&id).unwrap()).await.unwrap() { "won" } else { "lost" }
-            );
+            let won = store.spend(&scope, &GrantId::parse(&id).unwrap()).await.unwrap();
+            println!("{}", if won { "won" } else { "lost" });
         }
         "claim" => {
             wait_for_the_start();

@@ -198,3 +198,16 @@ async fn a_rule_that_denies_meanwhile_holds_against_a_yes() {
     let outcome = yes(&stricter, &pending.tool_call_id).await;
     assert_eq!((code(&outcome).as_str(), stage.text("a")), ("FORBIDDEN", None));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_offered_where_only_the_mode_asks() {
+    let stage = Stage::new();
+    stage.put("a", "text\n");
+    let house = stage.house().await;
+    let mut read = request(&house, "read_file", json!({"path": "a"}));
+    read.auto_approve = haft_runtime::AutoApprove::Nothing;
+    let asked = house.pipeline.call(read).await;
+    let (question, _) = house.question(&asked.tool_call_id).await.unwrap().unwrap();
+    let why = house.pipeline.offers(&house.scope, &question).await.unwrap_err().to_string();
+    assert!(why.contains("only the mode asks"), "{why}");
+}
