@@ -60,6 +60,7 @@ fn rules() -> Result<Vec<Rule>> {
 
 fn evidence() -> Evidence {
     let change = |number: usize| Change {
+        replaces: None,
         path: format!("src/deep/file{number}.rs"),
         kind: ChangeKind::Changed,
         from: None,
@@ -79,7 +80,7 @@ fn evidence() -> Evidence {
 
 /// Nothing matches, so that everything is looked at.
 fn decisions() -> Result<Duration> {
-    let policy = Policy { rules: rules()?, minimum_unasked: Isolation::Namespaces };
+    let policy = Policy { rules: rules()?, tightening: Vec::new(), minimum_unasked: Isolation::Namespaces };
     let (grants, evidence, input) = (grants(GRANTS)?, evidence(), json!({"path": "src/deep/file0.rs"}));
     let spec = spec();
     let case = Case {
@@ -104,6 +105,8 @@ fn decisions() -> Result<Duration> {
 
 fn spec() -> ToolSpec {
     ToolSpec {
+        deprecated_aliases: Vec::new(),
+        idempotent: false,
         name: "write_file".to_owned(),
         title: "Write file".to_owned(),
         description: "Writes.".to_owned(),

@@ -9,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use miss::Misses;
 pub use miss::{Miss, Missed, Seen};
 use moved::{carried, deeds, reaches_into};
 pub(crate) use moved::{carries, kinds, touched};
@@ -115,39 +116,32 @@ impl Bounds {
 
     /// Whether all that a call does lies within. What could not be staged is contained by its exact input only.
     pub fn contain<'a>(&self, seen: &Seen<'a>) -> Result<(), Missed<'a>> {
-        let input = match &self.written.input {
+        let mut misses = Misses::default();
+        misses.add(match &self.written.input {
             Some(only) => (only != seen.input).then_some(Miss::Input),
             None => seen.changes.is_none().then_some(Miss::Unseen),
-        };
-        let Some(changes) = seen.changes else { return Missed::from_all([input]) };
+        });
+        let Some(changes) = seen.changes else { return misses.told() };
         let list = &changes.0;
-        let too = |over: bool, miss: Miss<'a>| over.then_some(miss);
-        let files = self.written.max_files.and_then(|most| {
+        misses.add(self.written.max_files.and_then(|most| {
             let found = list.len();
-            too(found > most, Miss::Files { most, found })
-        });
-        let bytes = self.written.max_bytes.and_then(|most| {
+            (found > most).then_some(Miss::Files { most, found })
+        }));
+        misses.add(self.written.max_bytes.and_then(|most| {
             let found = seen.bytes;
-            too(found > most, Miss::Bytes { most, found })
-        });
-        let kind = self.written.kinds.as_ref().and_then(|allowed| {
+            (found > most).then_some(Miss::Bytes { most, found })
+        }));
+        misses.add(self.written.kinds.as_ref().and_then(|allowed| {
             let mut found = list.iter().flat_map(|change| kinds(change).map(move |kind| (&change.path, kind)));
             let (path, kind) = found.find(|(_, kind)| !allowed.contains(kind))?;
             Some(Miss::Kind { path, kind })
-        });
-        let executable = list.iter().filter(|_| !self.written.executables).find_map(|change| {
-            let path = &change.path;
-            if carries(change) {
-                Some(Miss::Carried { path })
-            } else {
-                too(change.executable, Miss::Executable { path })
-            }
-        });
-        let outside = list.iter().find_map(|change| self.outside(change)).map(|path| Miss::Outside { path });
+        }));
+        misses.add(list.iter().filter(|_| !self.written.executables).find_map(executable));
+        misses.add(list.iter().find_map(|change| self.outside(change)).map(|path| Miss::Outside { path }));
         // A flagged change is never contained unless the bounds name that very path.
         let flagged = list.iter().find(|change| !change.flags.is_empty() && !self.name(change));
-        let flagged = flagged.map(|change| Miss::Flagged { path: &change.path });
-        Missed::from_all([input, files, bytes, kind, executable, outside, flagged])
+        misses.add(flagged.map(|change| Miss::Flagged { path: &change.path }));
+        misses.told()
     }
 
     /// Whether one change is of the sort that these bounds are about, for rules that ask or deny.
@@ -183,6 +177,14 @@ impl Bounds {
     fn name(&self, change: &Change) -> bool {
         self.paths.as_ref().is_some_and(|paths| touched(change).all(|path| paths.name(path)))
     }
+}
+
+fn executable(change: &Change) -> Option<Miss<'_>> {
+    let path = &change.path;
+    if carries(change) {
+        return Some(Miss::Carried { path });
+    }
+    change.executable.then_some(Miss::Executable { path })
 }
 
 #[cfg(test)]

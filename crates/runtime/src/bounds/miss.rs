@@ -100,16 +100,30 @@ pub struct Missed<'a> {
     pub failed: usize,
 }
 
-impl<'a> Missed<'a> {
-    pub(super) fn from_all<const N: usize>(misses: [Option<Miss<'a>>; N]) -> Result<(), Self> {
-        let mut failed = misses.into_iter().flatten();
-        let Some(first) = failed.next() else { return Ok(()) };
-        Err(Self { first, failed: 1 + failed.count() })
-    }
-
+impl Missed<'_> {
     /// Whether it is the same sort of call, so that a person may wonder why it was not covered.
     pub(crate) fn is_near(&self) -> bool {
         self.first != Miss::Input
+    }
+}
+
+/// Gathers misses, bound by bound, without keeping all of them: a thousand grants are held against each call.
+#[derive(Default)]
+pub(super) struct Misses<'a> {
+    first: Option<Miss<'a>>,
+    failed: usize,
+}
+
+impl<'a> Misses<'a> {
+    pub(super) fn add(&mut self, miss: Option<Miss<'a>>) {
+        if let Some(miss) = miss {
+            self.first.get_or_insert(miss);
+            self.failed += 1;
+        }
+    }
+
+    pub(super) fn told(self) -> Result<(), Missed<'a>> {
+        self.first.map_or(Ok(()), |first| Err(Missed { first, failed: self.failed }))
     }
 }
 

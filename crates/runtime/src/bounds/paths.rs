@@ -18,7 +18,15 @@ pub(super) struct Paths {
     exact: HashSet<String>,
     /// Folders, each with a slash at its end; an empty one is the workspace.
     beneath: Vec<String>,
-    globs: Vec<GlobMatcher>,
+    patterns: Vec<Pattern>,
+}
+
+/// A glob with the plain text at both its ends, which rules most paths out without asking the pattern.
+#[derive(Clone, Debug)]
+struct Pattern {
+    head: String,
+    tail: String,
+    glob: GlobMatcher,
 }
 
 impl Paths {
@@ -44,7 +52,7 @@ impl Paths {
         } else {
             let built = GlobBuilder::new(glob).literal_separator(true).build();
             let built = built.map_err(|err| BoundsError(format!("the path `{glob}` is no glob: {}", err.kind())))?;
-            self.globs.push(built.compile_matcher());
+            self.patterns.push(Pattern::new(glob, built.compile_matcher()));
         }
         Ok(())
     }
@@ -53,12 +61,25 @@ impl Paths {
     pub(super) fn hold(&self, path: &str) -> bool {
         self.exact.contains(path)
             || self.beneath.iter().any(|folder| path.starts_with(folder.as_str()))
-            || self.globs.iter().any(|glob| glob.is_match(path))
+            || self.patterns.iter().any(|pattern| pattern.matches(path))
     }
 
     /// Whether one of them is this very path.
     pub(super) fn name(&self, path: &str) -> bool {
         self.exact.contains(path)
+    }
+}
+
+impl Pattern {
+    fn new(text: &str, glob: GlobMatcher) -> Self {
+        let head = text.split(MARKS).next().unwrap_or_default().to_owned();
+        // `**/a` also matches `a`, so that a slash after a mark may have nothing before it.
+        let tail = text.rsplit(MARKS).next().unwrap_or_default().trim_start_matches('/').to_owned();
+        Self { head, tail, glob }
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        path.starts_with(&self.head) && path.ends_with(&self.tail) && self.glob.is_match(path)
     }
 }
 

@@ -8,7 +8,24 @@ use super::{Bounds, Seen, WrittenBounds, paths::escaped};
 use crate::{CallId, Change, ChangeKind, ChangeList, ChangeState, Evidence, Flag, ToolOutput, Turn};
 
 const PATHS: &[&str] = &["a", "src/a", "src/b.rs", "src/deep/c.rs", "doc/a", ".envrc", "we[ir]d*/{x}"];
-const GLOBS: &[&str] = &["**", "*", "src/**", "src/*", "**/*.rs", "doc/a", "a", ".envrc", "src/{a,b.rs}", "[a-d]*"];
+const GLOBS: &[&str] = &[
+    "**",
+    "*",
+    "src/**",
+    "src/*",
+    "**/*.rs",
+    "doc/a",
+    "a",
+    ".envrc",
+    "src/{a,b.rs}",
+    "[a-d]*",
+    "**/a",
+    "src/**/c.rs",
+    "**/{a,c}*",
+    "?",
+    "s?c/a",
+    "we\\[*",
+];
 const KINDS: &[ChangeKind] = &[ChangeKind::Created, ChangeKind::Changed, ChangeKind::Deleted, ChangeKind::Renamed];
 
 fn refused(written: WrittenBounds) -> String {
