@@ -17,7 +17,11 @@ struct Room {
 const ROOMS: &[Room] = &[
     Room { name: "runtime", may_use: &[], owns: &["jsonschema"] },
     Room { name: "sandbox", may_use: &[], owns: &["landlock", "seccompiler", "similar"] },
-    Room { name: "tools", may_use: &["haft-runtime", "haft-sandbox"], owns: &["ignore", "grep-searcher"] },
+    Room {
+        name: "tools",
+        may_use: &["haft-runtime", "haft-sandbox"],
+        owns: &["ignore", "grep-matcher", "grep-regex", "grep-searcher"],
+    },
     Room { name: "store", may_use: &["haft-runtime"], owns: &["sqlx", "libsqlite3-sys"] },
     Room {
         name: "haft",

@@ -79,7 +79,7 @@ fn of_path(doing: &str, refused: &PathError) -> ToolError {
 
 fn not_found(doing: &str, path: &str, nearest: &[String]) -> ToolError {
     let next = match nearest {
-        [] => "look for it with `list_directory`".to_owned(),
+        [] => "look for it with `glob` or `list_directory`".to_owned(),
         [only] => format!("did you mean `{only}`?"),
         [first, rest @ ..] => format!("did you mean `{first}`, or `{}`?", rest.join("` or `")),
     };

@@ -236,7 +236,7 @@ impl Listing<'_> {
         if ruled.unwrap_or(!self.include_hidden && is_hidden(name)) {
             return;
         }
-        let shown = here.prefix.clone() + &show_name(name);
+        let shown = [here.prefix.as_str(), &show_name(name)].concat();
         if is_folder && here.level < self.levels {
             let (place, prefix) = (folder.place().join(name), format!("{shown}/"));
             let above = (self.to_go.len() < OPEN_AT_ONCE).then(|| Arc::clone(folder));

@@ -34,7 +34,8 @@ pub(crate) struct ReadFile(pub(crate) Arc<Workspace>);
 
 /// Reads a file of the workspace: text with line numbers, or a picture. A file of any size can be read in windows of
 /// lines: when you know where to look, say so with `offset` and `limit` instead of reading it whole. Read a file before
-/// you edit it. To see what a folder holds use `list_directory`; for the bytes of a binary file use `encoding` `base64`.
+/// you edit it. To find the file use `glob`, to find the line `grep`, to see what a folder holds `list_directory`; for
+/// the bytes of a binary file use `encoding` `base64`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {

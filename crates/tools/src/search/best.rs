@@ -60,7 +60,9 @@ impl<K: Ord, T> Best<K, T> {
 
     /// What was kept, in order.
     pub(crate) fn into_sorted(self) -> Vec<(K, T)> {
-        self.kept.into_sorted_vec().into_iter().map(|kept| (kept.key, kept.thing)).collect()
+        let mut kept = self.kept.into_vec();
+        kept.sort_unstable();
+        kept.into_iter().map(|kept| (kept.key, kept.thing)).collect()
     }
 
     fn lower_the_ceiling(&mut self, ceiling: K) {

@@ -1,6 +1,8 @@
 //! The tools through the contract of the runtime, on real folders.
 
 #[cfg(test)]
+mod beside_rg;
+#[cfg(test)]
 mod delete_file;
 #[cfg(test)]
 mod edit_file;

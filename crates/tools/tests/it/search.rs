@@ -255,3 +255,39 @@ fn a_deep_tree_is_searched_to_its_end() {
     assert_eq!((&found["count"], found.get("skipped")), (&json!(1), None));
     assert_eq!(found["matches"][0]["path"].as_str().unwrap().len(), 6001);
 }
+
+#[test]
+fn ignore_files_above_a_folder_count_and_those_above_the_workspace_do_not() {
+    let place = Place::new();
+    fs::write(place.outside(".ignore"), "*.rs\n").unwrap();
+    place.put(".gitignore", "*.log\n/src/gen\n");
+    for name in ["src/a.log", "src/a.rs", "src/gen/b.rs", "src/deep/c.log"] {
+        place.put(name, "needle\n");
+    }
+    let found = place.read("glob", json!({ "pattern": "*", "path": "src" })).unwrap().structured;
+    assert_eq!(files(&found), ["src/a.rs"]);
+    let found =
+        place.read("list_directory", json!({ "path": "src", "recursive": true, "respectIgnore": true })).unwrap();
+    assert_eq!(found.content, "deep/\na.rs (7 bytes)\n2 entries in src");
+    // What is ignored can be searched by naming it.
+    let found = place.read("grep", json!({ "pattern": "needle", "path": "src/gen" })).unwrap().structured;
+    assert_eq!(matches(&found), ["src/gen/b.rs:1:1:needle"]);
+}
+
+#[test]
+fn a_folder_of_any_size_is_listed_in_little_memory() {
+    let place = Place::new();
+    for name in 0..5000 {
+        place.put(&format!("many/f{name:05}"), "");
+    }
+    fs::create_dir(place.path("many/z")).unwrap();
+    let found = place.read("list_directory", json!({ "path": "many", "limit": 3 })).unwrap().structured;
+    assert_eq!((&found["total"], &found["truncated"]), (&json!(5001), &json!(true)));
+    let names: Vec<&str> =
+        found["entries"].as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["z", "f00000", "f00001"]);
+    // More names than are read at once, with an ignore file somewhere among them.
+    place.put("many/.ignore", "f0000*\n");
+    let found = place.read("glob", json!({ "pattern": "f*", "limit": 1 })).unwrap().structured;
+    assert_eq!((files(&found), &found["count"]), (vec!["many/f00010"], &json!(4990)));
+}
