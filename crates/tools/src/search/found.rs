@@ -60,10 +60,10 @@ struct Matching {
     /// The line, at most 500 characters of it; `…` stands for what is cut off.
     text: String,
     /// The lines before, as far as they were asked for and not shown with an earlier match.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
     /// The lines after.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<String>,
 }
 
@@ -176,7 +176,8 @@ impl Output {
         let mut notes = Vec::new();
         let Self { pattern, path, count, files_matched, files_searched, .. } = self;
         if *files_matched == 0 {
-            notes.push(format!("no match for {pattern:?} in {path} ({files_searched} files searched)"));
+            let files = if *files_searched == 1 { "file" } else { "files" };
+            notes.push(format!("no match for {pattern:?} in {path} ({files_searched} {files} searched)"));
         } else if self.truncated && !self.ran_out {
             notes.push(match self.mode {
                 OutputMode::Lines => format!(

@@ -7,6 +7,7 @@ mod glob;
 mod grep;
 mod lines;
 mod matcher;
+mod names;
 mod order;
 mod pace;
 mod pattern;

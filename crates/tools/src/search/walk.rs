@@ -13,6 +13,7 @@ use std::{
 use haft_sandbox::{EntryKind, Folder, PathError, Place, Root};
 
 use super::{
+    names::Names,
     pace::Pace,
     pattern::Pattern,
     queue::Queue,
@@ -146,7 +147,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
                 Some(Work::Folder { above, name, rules }) => self.enter(above, &name, rules),
                 Some(Work::Rest { folder, rules }) => {
                     let more = self.read(&folder);
-                    self.share_out(folder, rules, more);
+                    self.share_out(&folder, rules.as_ref(), more);
                 }
                 Some(Work::Files { folder, names }) => self.visit(&folder, &names),
                 None => {}
@@ -187,7 +188,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
             let there = |name: &OsStr| if more { has(&folder, name) } else { read.has(name) };
             rules = Rules::within(above.as_ref(), self.walk.root, folder.place(), there);
         }
-        self.share_out(Arc::new(folder), rules, more);
+        self.share_out(&Arc::new(folder), rules.as_ref(), more);
     }
 
     /// Reads names until there are many, and whether there may be more.
@@ -207,16 +208,14 @@ impl<'w, V: Visitor> Worker<'w, V> {
     }
 
     /// Visits some of the files and leaves the folders and the other files to whoever is free.
-    fn share_out(&mut self, folder: Arc<Folder>, rules: Option<Arc<Rules>>, more: bool) {
+    fn share_out(&mut self, folder: &Arc<Folder>, rules: Option<&Arc<Rules>>, more: bool) {
         if more {
-            self.more.push(Work::Rest { folder: Arc::clone(&folder), rules: rules.clone() });
+            self.more.push(Work::Rest { folder: Arc::clone(folder), rules: rules.cloned() });
         }
-        let above = if self.queue.waiting() < OPEN_AT_ONCE {
-            Above::Open(Arc::clone(&folder))
-        } else {
-            Above::Closed(Arc::new(folder.place().clone()))
-        };
-        let base = self.set_base(&folder);
+        let few_wait = self.queue.waiting() < OPEN_AT_ONCE;
+        let closed = || Above::Closed(Arc::new(folder.place().clone()));
+        let above = if few_wait { Above::Open(Arc::clone(folder)) } else { closed() };
+        let base = self.set_base(folder);
         let mut files = Names::default();
         // Files are put behind the folders and so come first: what waits holds its folder open.
         let mut batches = Vec::new();
@@ -227,25 +226,25 @@ impl<'w, V: Visitor> Worker<'w, V> {
             };
             self.path.truncate(base);
             self.path.extend_from_slice(name.as_bytes());
-            let left_out = Rules::leave_out(rules.as_deref(), self.path(), kind == EntryKind::Directory);
+            let left_out = Rules::leave_out(rules.map(AsRef::as_ref), self.path(), kind == EntryKind::Directory);
             if left_out.unwrap_or(!self.walk.include_hidden && is_hidden(name)) {
                 continue;
             }
             match kind {
                 EntryKind::Directory => {
-                    self.more.push(Work::Folder { above: above.clone(), name: Box::from(name), rules: rules.clone() });
+                    self.more.push(Work::Folder { above: above.clone(), name: Box::from(name), rules: rules.cloned() });
                 }
                 EntryKind::File | EntryKind::Link if self.is_meant(name) => files.add(name, Some(kind)),
                 EntryKind::File | EntryKind::Link | EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => {}
             }
             if files.len() == V::AT_ONCE {
-                batches.push(Work::Files { folder: Arc::clone(&folder), names: std::mem::take(&mut files) });
+                batches.push(Work::Files { folder: Arc::clone(folder), names: std::mem::take(&mut files) });
             }
         }
         self.read = read;
         self.more.append(&mut batches);
         self.queue.add(&mut self.more);
-        self.visit(&folder, &files);
+        self.visit(folder, &files);
     }
 
     fn is_meant(&self, name: &OsStr) -> bool {
@@ -281,41 +280,5 @@ impl<'w, V: Visitor> Worker<'w, V> {
 
     fn path(&self) -> &Path {
         Path::new(OsStr::from_bytes(&self.path))
-    }
-}
-
-/// Names in one piece of memory.
-#[derive(Default)]
-struct Names {
-    bytes: Vec<u8>,
-    ends: Vec<(usize, Option<EntryKind>)>,
-}
-
-impl Names {
-    fn add(&mut self, name: &OsStr, kind: Option<EntryKind>) {
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.ends.push((self.bytes.len(), kind));
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-
-    fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn has(&self, wanted: &OsStr) -> bool {
-        self.iter().any(|(name, _)| name == wanted)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&OsStr, Option<EntryKind>)> {
-        let mut begin = 0;
-        self.ends.iter().map(move |(end, kind)| {
-            let name = OsStr::from_bytes(&self.bytes[begin..*end]);
-            begin = *end;
-            (name, *kind)
-        })
     }
 }

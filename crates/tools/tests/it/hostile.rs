@@ -15,6 +15,8 @@ fn everywhere(place: &Place, path: &str) -> Vec<(&'static str, Result<(), ToolEr
     vec![
         ("read_file", read("read_file", json!({ "path": path }))),
         ("list_directory", read("list_directory", json!({ "path": path }))),
+        ("glob", read("glob", json!({ "pattern": "*", "path": path }))),
+        ("grep", read("grep", json!({ "pattern": "x", "path": path }))),
         ("write_file", stage("write_file", json!({ "path": path, "content": "x", "createDirs": true }))),
         ("edit_file", stage("edit_file", json!({ "path": path, "old": "x", "new": "y" }))),
         ("delete_file", stage("delete_file", json!({ "path": path, "recursive": true }))),
@@ -99,7 +101,7 @@ fn pipes_and_sockets_never_hang() {
                     assert!(outcome.is_ok(), "{tool} {path}: {outcome:?}");
                 }
                 "copy_file from" => assert_eq!(outcome.is_ok(), path == "pipe", "{path}: {outcome:?}"),
-                "list_directory" | "create_directory" => {
+                "list_directory" | "create_directory" | "glob" => {
                     assert_eq!(outcome.unwrap_err().code, ErrorCode::NotADirectory, "{path}")
                 }
                 _ => assert_eq!(outcome.unwrap_err().code, ErrorCode::ExecutionError, "{tool} {path}"),

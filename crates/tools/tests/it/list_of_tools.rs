@@ -30,6 +30,8 @@ fn what_each_tool_can_do_at_the_worst() {
     let effect = |name: &str| place.tool(name).spec().effect;
     assert_eq!(effect("read_file"), Effect::Read);
     assert_eq!(effect("list_directory"), Effect::Read);
+    assert_eq!(effect("glob"), Effect::Read);
+    assert_eq!(effect("grep"), Effect::Read);
     assert_eq!(effect("write_file"), Effect::Write);
     assert_eq!(effect("edit_file"), Effect::Write);
     assert_eq!(effect("delete_file"), Effect::Destroy);
@@ -54,6 +56,11 @@ fn the_shape_of_inputs_is_kept() {
     assert_eq!(input("create_directory")["properties"]["parents"]["default"], true);
     assert_eq!(input("copy_file")["required"], json!(["source", "dest"]));
     assert_eq!(input("move_file")["required"], json!(["from", "to"]));
+    assert_eq!(input("glob")["required"], json!(["pattern"]));
+    assert_eq!(input("grep")["required"], json!(["pattern"]));
+    assert_eq!(input("grep")["properties"]["outputMode"]["enum"], json!(["lines", "files", "count"]));
+    assert_eq!(input("grep")["properties"]["maxResults"]["maximum"], 10_000);
+    assert_eq!(place.tool("glob").spec().aliases, ["search_files"]);
     assert_eq!(place.tool("edit_file").spec().aliases, ["edit"]);
     let aliases = &place.tool("write_file").spec().parameter_aliases;
     assert_eq!(*aliases, [("createDirectories".to_owned(), "createDirs".to_owned())]);
