@@ -27,8 +27,8 @@ pub(crate) struct Glob(pub(crate) Arc<Workspace>);
 
 /// Finds files of the workspace by a pattern of their names, such as `*.rs` or `src/**/*.{ts,tsx}`, and gives their
 /// paths. Use it when you know something of the name; to find files by what is in them use `grep`, to see what one folder
-/// holds use `list_directory`. Files that ignore files (`.gitignore`, `.ignore`) name and hidden ones are left out unless
-/// you ask for them. Links are given but not followed.
+/// holds use `list_directory`. What `.gitignore` and `.ignore` name and what is hidden is left out unless you ask for it.
+/// Links are given but not followed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(example = json!({ "pattern": "src/**/*.rs" }))]

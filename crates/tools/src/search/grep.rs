@@ -29,8 +29,8 @@ pub(crate) struct Grep(pub(crate) Arc<Workspace>);
 
 /// Searches the contents of files of the workspace for a regular expression and gives the lines that match, with path and
 /// line number. Use it to find where something is named, defined or used; to find files by their name use `glob`, to see
-/// more of a file use `read_file`. Files that ignore files (`.gitignore`, `.ignore`) name and hidden ones are left out
-/// unless you ask for them; binary files, files that hold secrets and links are never searched.
+/// more of a file use `read_file`. What `.gitignore` and `.ignore` name and what is hidden is left out unless you ask for
+/// it; binary files, files that hold secrets and links are never searched.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(example = json!({ "pattern": "fn \\w+_with_timeout", "glob": "*.rs" }))]
