@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Trust(commands::trust::Args),
     /// Start a workspace's own settings and tools
     Init(commands::init::Args),
+    /// Let go of what is past its time: old calls, outputs, changes and what crashes left
+    Gc(commands::gc::Args),
     /// What works here, what does not, and what to do about it
     Doctor,
     /// A completion script for your shell
@@ -118,6 +120,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Stats(args)) => commands::stats::run(&cli.everywhere, &out, &args).await,
         Some(Command::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
         Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Gc(args)) => commands::gc::run(&cli.everywhere, &out, &args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
         Some(Command::Completions(args)) => commands::completions::run(&out, &args),
         Some(Command::Help(args)) => commands::help::run(&out, &args),

@@ -11,7 +11,7 @@ use haft_runtime::{
 use haft_store::{Store, Sync};
 use haft_tools::{SandboxWorkbench, Workspace};
 
-use crate::{notify::Notifier, rules, settings::Settings};
+use crate::{notify::Notifier, retention, rules, settings::Settings};
 
 /// A line with everything behind its doors, for one workspace.
 pub struct House {
@@ -44,6 +44,7 @@ impl House {
     /// The same for a process that ends right after: the next one finds everything in the write-ahead log.
     pub async fn leave(&self) -> Result<()> {
         self.finish().await;
+        retention::quietly(self).await;
         Ok(self.store.leave().await.map_err(ToolError::from)?)
     }
 

@@ -6,6 +6,7 @@ pub mod complete;
 pub mod exit;
 pub mod house;
 mod notify;
+pub mod retention;
 pub mod rules;
 pub mod settings;
 mod show;

@@ -20,10 +20,11 @@ pub use values::{duration, mode};
 pub(crate) use workspace::{Line, Obeyed};
 
 use crate::{
+    retention::Retention,
     rules::{self, Profile},
     trust,
 };
-use values::{argv, flattened, sync, written};
+use values::{argv, flattened, size, sync, written};
 
 /// Every setting there is. A new one is a line here, a field of `Settings` and an arm of `take`.
 pub const KEYS: &[Key] = &[
@@ -63,6 +64,26 @@ pub const KEYS: &[Key] = &[
         "a program and its arguments, started when a question opens; it finds `HAFT_CALL`, `HAFT_TOOL` and \
          `HAFT_WORKSPACE` in its environment and is stopped after five seconds",
         SetBy::UserFile,
+    ),
+    key("retention.journal", "\"90d\"", "how long ended calls are remembered", SetBy::User),
+    key("retention.outputs", "\"30d\"", "how long the whole of a long result is kept", SetBy::User),
+    key(
+        "retention.changes",
+        "\"30d\"",
+        "how long a call can be undone, and what it left staged be committed",
+        SetBy::User,
+    ),
+    key(
+        "retention.quota",
+        "\"2GB\"",
+        "the most that changes and outputs may take before the oldest go earlier; or `off`",
+        SetBy::User,
+    ),
+    key(
+        "retention.unasked",
+        "\"7d\"",
+        "how long a commit that nobody was asked about can be undone, whatever the quota",
+        SetBy::User,
     ),
     key(
         "store.sync",
@@ -135,6 +156,8 @@ pub struct Settings {
     pub idle: Option<Duration>,
     /// The program that is started when a question opens, with its arguments; empty for none.
     pub notify: Vec<String>,
+    /// How long what is past is kept.
+    pub retention: Retention,
     /// How durable the store is.
     pub sync: Sync,
     /// Where each value that is not a default came from.
@@ -194,6 +217,7 @@ impl Settings {
             longest_work: Duration::from_secs(600),
             idle: None,
             notify: Vec::new(),
+            retention: Retention::default(),
             sync: Sync::Normal,
             origins: Vec::new(),
             not_trusted: None,
@@ -242,6 +266,11 @@ impl Settings {
             "limits.work" => self.longest_work = duration(value)?,
             "limits.idle" => self.idle = if value == "off" { None } else { Some(duration(value)?) },
             "notify.command" => self.notify = argv(value)?,
+            "retention.journal" => self.retention.journal = duration(value)?,
+            "retention.outputs" => self.retention.outputs = duration(value)?,
+            "retention.changes" => self.retention.changes = duration(value)?,
+            "retention.quota" => self.retention.quota = if value == "off" { None } else { Some(size(value)?) },
+            "retention.unasked" => self.retention.unasked = duration(value)?,
             "store.sync" => self.sync = sync(value)?,
             unknown => bail!("there is no setting `{unknown}`{}", hint(unknown, names())),
         }

@@ -38,6 +38,10 @@ pub struct Limits {
     pub answer_within: Duration,
     /// Characters of a result's text that reach the caller; the rest is kept for `result_query`.
     pub content_chars: usize,
+    /// About how many bytes of a result's value reach the caller; the rest is kept for `result_query`.
+    pub structured_bytes: usize,
+    /// The most bytes that are kept of a result's text, and of its value.
+    pub kept_bytes: usize,
 }
 
 impl Default for Limits {
@@ -47,6 +51,8 @@ impl Default for Limits {
             idle: None,
             answer_within: Duration::from_secs(24 * 3600),
             content_chars: 30_000,
+            structured_bytes: 256 << 10,
+            kept_bytes: 10 << 20,
         }
     }
 }

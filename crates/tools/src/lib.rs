@@ -2,6 +2,7 @@
 
 mod aside;
 mod files;
+mod kept;
 mod refusal;
 mod search;
 mod shape;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use haft_runtime::AnyTool;
 
+pub use kept::{GivenUp, Kept, KeptChanges};
 pub use workbench::SandboxWorkbench;
 pub use workspace::Workspace;
 

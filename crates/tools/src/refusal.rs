@@ -131,7 +131,10 @@ fn of_changes(doing: &str, refused: &ChangesError) -> ToolError {
         }
         ChangesError::UnknownPath { path, nearest } => unknown_path(doing, path, nearest),
         ChangesError::WrongState { path, state } => wrong_state(doing, path, *state),
-        ChangesError::Gone => all(ErrorCode::Unavailable, "these changes are not kept any more; make the call again"),
+        ChangesError::Gone => all(
+            ErrorCode::Unavailable,
+            "these changes are not kept any more (`retention` in the settings says how long), so they can neither be committed nor undone",
+        ),
         ChangesError::OtherWorkspace => all(
             ErrorCode::Unavailable,
             "the workspace folder is missing or is another one than these changes were made for",

@@ -13,6 +13,7 @@ pub(crate) mod completions;
 pub(crate) mod discard;
 pub(crate) mod doctor;
 pub(crate) mod flags;
+pub(crate) mod gc;
 pub(crate) mod grants;
 pub(crate) mod help;
 pub(crate) mod init;

@@ -36,6 +36,25 @@ pub fn duration(text: &str) -> Result<Duration> {
     Ok(Duration::from_secs_f64((number * unit).min(100.0 * 365.0 * 86400.0)))
 }
 
+/// `800KB`, `500MB`, `2GB`, or plain bytes.
+pub(super) fn size(text: &str) -> Result<u64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: f64 = digits
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+        .with_context(|| format!("`{text}` is not a size; write it like `500MB` or `2GB`"))?;
+    let unit = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1.0,
+        "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        other => bail!("`{other}` is not a unit of size: B, KB, MB, GB or TB"),
+    };
+    Ok((number * unit) as u64)
+}
+
 pub(super) fn sync(text: &str) -> Result<Sync> {
     Ok(match text {
         "normal" => Sync::Normal,

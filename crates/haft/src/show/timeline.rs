@@ -138,7 +138,7 @@ impl Page<'_> {
         }
         let text = self.redactor.text(&result.content).into_owned();
         let shown = self.block("output", &text, (HEAD, TAIL));
-        if shown == Shown::InPart || result.metadata.contains_key("truncated") {
+        if shown == Shown::InPart || result.metadata.contains_key("total_chars") {
             self.row("all of it", &format!("haft call result_query --callId {}", outcome.tool_call_id));
         }
     }

@@ -71,6 +71,7 @@ impl Tool for Odd {
                 }
                 Ok(Said { said: "done".into() })
             }
+            "say very much" => Ok(Said { said: "é".repeat(6 << 20) }),
             "say much" => Ok(Said { said: "0123456789".repeat(10_000) }),
             other => Err(ToolError::new(ErrorCode::ExecutionError, other)),
         }
@@ -229,4 +230,27 @@ async fn cancelling_while_it_waits_closes_the_question() {
     assert!(house.open_questions(&house.scope).await.unwrap().is_empty());
     assert_eq!(stage.text("a"), None);
     assert_eq!(kinds(&house, &id).await.last().map(String::as_str), Some("tool.cancelled"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_huge_value_reaches_neither_the_answer_nor_the_row_but_can_be_read_on() {
+    let stage = Stage::new();
+    let house = odd_house(&stage).await;
+    let outcome = odd(&house, "say very much").await;
+    let result = success(&outcome);
+    assert!(serde_json::to_string(&outcome).unwrap().len() < 400 << 10, "the answer is bounded");
+    let kept = result.structured["said"].as_str().unwrap();
+    assert!(kept.len() > 200 << 10 && kept.chars().all(|letter| letter == 'é'), "no notice inside the value");
+    assert_eq!(result.metadata["cut"][0]["pointer"], "/said");
+    let record = Journal::find(&house.store, &house.scope, &outcome.tool_call_id).await.unwrap().unwrap();
+    assert_eq!(success(record.outcome.as_ref().unwrap()), result);
+    // 10 MiB of it are kept, and the end of that is marked.
+    for (offset, content, next) in [(0, 30_000, true), (5_242_870, 10, false), (6_000_000, 0, false)] {
+        let input = json!({"callId": outcome.tool_call_id, "offset": offset, "limit": 30_000, "pointer": "/said"});
+        let part = house.pipeline.call(request(&house, "result_query", input)).await;
+        let part = &success(&part).structured;
+        let read = part["content"].as_str().unwrap().chars().count();
+        assert!(read.abs_diff(content) <= 16, "{offset}: {read}");
+        assert_eq!((part["capped"].as_bool(), part["nextOffset"].is_u64()), (Some(true), next));
+    }
 }

@@ -120,7 +120,7 @@ fn succeed(limits: &Limits, outcome: &mut Outcome, mut done: Done, edited: bool)
         changes.0.iter().any(|change| matches!(change.state, ChangeState::Committed | ChangeState::Undone))
     });
     outcome.changes = changed.map(|changes| changes.without_diffs());
-    let (result, whole) = shortened(done.output, limits.content_chars);
+    let (result, whole) = shortened(done.output, limits);
     outcome.end = End::Success { result };
     whole
 }

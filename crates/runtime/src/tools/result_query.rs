@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Calls, call_id};
-use crate::{Asks, CallId, Effect, ErrorCode, Output, Tool, ToolCtx, ToolError};
+use crate::{Asks, CallId, Effect, ErrorCode, Output, Tool, ToolCtx, ToolError, shorten::is_shortened};
 
 pub(super) struct ResultQuery(pub(super) Calls);
 
@@ -42,6 +42,9 @@ pub(super) struct Answer {
     next_offset: Option<usize>,
     /// How many characters there are.
     total: usize,
+    /// The result was longer than haft keeps: this is only its beginning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    capped: bool,
 }
 
 impl Output for Answer {
@@ -65,11 +68,16 @@ impl Tool for ResultQuery {
             let message = format!("{} has no result to read: it has not ended with success", input.call_id);
             return Err(ToolError::new(ErrorCode::InvalidArgs, message));
         };
+        if is_shortened(&output) {
+            let message = format!("the whole result of {} is not kept any more; use the tool again", input.call_id);
+            return Err(ToolError::new(ErrorCode::Unavailable, message));
+        }
+        let capped = output.metadata.contains_key("capped");
         let text = match &input.pointer {
             None => output.content,
             Some(pointer) => part(&output.structured, pointer)?,
         };
-        Ok(window(&text, input.offset, input.limit))
+        Ok(Answer { capped, ..window(&text, input.offset, input.limit) })
     }
 }
 
@@ -85,5 +93,5 @@ fn window(text: &str, offset: usize, limit: usize) -> Answer {
     let total = text.chars().count();
     let content: String = text.chars().skip(offset).take(limit).collect();
     let end = offset.saturating_add(limit);
-    Answer { content, next_offset: (end < total).then_some(end), total }
+    Answer { content, next_offset: (end < total).then_some(end), total, capped: false }
 }

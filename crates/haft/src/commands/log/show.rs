@@ -1,6 +1,7 @@
 //! `haft log show`
 
 use anyhow::Result;
+use haft_tools::KeptChanges;
 use serde_json::{Value, json};
 
 use crate::{
@@ -22,6 +23,7 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Resul
         Some((question, answer)) => (Some(question), answer),
         None => (None, None),
     };
+    let kept = record.turn.as_ref().is_some_and(|turn| KeptChanges::new(&house.settings.data).has(&turn.of));
     house.leave().await?;
     let story = Story { record, events, question, answer, relatives };
     if out.json {
@@ -29,7 +31,7 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Resul
         return Ok(Exit::Success);
     }
     out.text(&timeline(&story, &house.redactor));
-    if story.record.outcome.as_ref().is_some_and(|outcome| outcome.undoable) {
+    if kept && story.record.outcome.as_ref().is_some_and(|outcome| outcome.undoable) {
         out.hint(&format!("take it back with: haft undo {}", story.record.call));
     }
     Ok(Exit::Success)

@@ -1,0 +1,51 @@
+//! `haft gc`
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::{
+    cli::Everywhere,
+    commands::open,
+    exit::Exit,
+    retention::{Part, Sweep, Swept, sweep},
+    show::{Out, time::bytes},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only say what would go
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+    let house = open(everywhere).await?;
+    let mode = if args.dry_run { Sweep::Look } else { Sweep::Remove };
+    let swept = sweep(&house, mode).await?;
+    house.leave().await?;
+    if out.json {
+        out.document(&json!({"dryRun": args.dry_run, "removed": swept}));
+        return Ok(Exit::Success);
+    }
+    people(out, &swept, mode);
+    Ok(Exit::Success)
+}
+
+fn people(out: &Out, swept: &Swept, mode: Sweep) {
+    let word = match mode {
+        Sweep::Look => "would go",
+        Sweep::Remove => "gone",
+    };
+    let sized = |part: &Part| format!("{} ({})", part.count, bytes(part.bytes));
+    out.line(&format!("{word}: calls of the journal     {}", swept.calls));
+    out.line(&format!("{word}: outputs                  {}", sized(&swept.outputs)));
+    out.line(&format!("{word}: changes, with their undo {}", sized(&swept.changes)));
+    out.line(&format!("{word}: left by killed processes {}", sized(&swept.orphans)));
+    out.line(&format!("{word}: owners that are gone     {}", swept.owners));
+    out.line(&format!("kept: changes and outputs {}", sized(&swept.kept)));
+    let freed = swept.outputs.bytes + swept.changes.bytes + swept.orphans.bytes;
+    match mode {
+        Sweep::Look => out.hint(&format!("haft gc frees {}; `retention` in the settings decides", bytes(freed))),
+        Sweep::Remove => out.hint(&format!("freed {}; the database uses its part again by itself", bytes(freed))),
+    }
+}

@@ -1,0 +1,307 @@
+//! How long what is past is kept, and letting go of the rest. Open questions, calls under way, staged changes and undos
+//! that are still promised are never touched.
+
+use std::{collections::HashSet, path::Path, time::Duration};
+
+use anyhow::Result;
+use haft_runtime::CallId;
+use haft_store::Holding;
+use haft_tools::{GivenUp, KeptChanges};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::house::House;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// How long the step at the end of a command may take, once a day.
+const QUIET: Duration = Duration::from_millis(100);
+/// Rows that go in one transaction.
+const PAGE: u32 = 500;
+/// A folder without a row may belong to a call that is being prepared; no preparation takes this much longer than it may.
+const GRACE: Duration = Duration::from_secs(3600);
+
+/// How long what is past is kept.
+#[derive(Clone, Debug)]
+pub struct Retention {
+    /// Ended calls.
+    pub journal: Duration,
+    /// The whole of long results.
+    pub outputs: Duration,
+    /// What is needed to undo a call, or to commit what it left staged.
+    pub changes: Duration,
+    /// Bytes of changes and outputs, above which the oldest go earlier.
+    pub quota: Option<u64>,
+    /// What is needed to undo a commit that nobody was asked about, whatever the quota.
+    pub unasked: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { journal: 90 * DAY, outputs: 30 * DAY, changes: 30 * DAY, quota: Some(2_000_000_000), unasked: 7 * DAY }
+    }
+}
+
+/// Whether to let go, or only to say what would go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// Only say it.
+    Look,
+    /// Let go.
+    Remove,
+}
+
+/// What went, or would go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Swept {
+    /// Ended calls.
+    pub calls: u64,
+    /// Whole outputs.
+    pub outputs: Part,
+    /// Changes of calls, with what lay in the files before.
+    pub changes: Part,
+    /// Changes of calls that the journal does not know: a process was killed while it prepared them.
+    pub orphans: Part,
+    /// Files of processes that are gone.
+    pub owners: u64,
+    /// Changes and outputs that stay.
+    pub kept: Part,
+}
+
+/// Things of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// How many.
+    pub count: u64,
+    /// How much space they take.
+    pub bytes: u64,
+}
+
+impl Part {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// Something that the quota may let go early: when it was last used, what it is, and its size.
+type Candidate = (Timestamp, Thing, u64);
+
+#[derive(Clone, Debug)]
+enum Thing {
+    Changes(CallId),
+    Output(CallId),
+}
+
+/// Lets go of everything that is past its time or above the quota, or says what that would be.
+pub async fn sweep(house: &House, mode: Sweep) -> Result<Swept> {
+    let mut broom = Broom::new(house, mode, None);
+    broom.changes().await?;
+    broom.outputs().await?;
+    broom.quota().await?;
+    broom.calls().await?;
+    broom.owners();
+    Ok(broom.swept)
+}
+
+/// The small step at the end of a command: at most once a day, what is past its time, for a moment. It fails silently,
+/// because it is not what the command was about; `haft gc` says why.
+pub(crate) async fn quietly(house: &House) {
+    if !is_due(&house.settings.data.join("swept")) {
+        return;
+    }
+    let mut broom = Broom::new(house, Sweep::Remove, Some(std::time::Instant::now() + QUIET));
+    let _ = broom.changes().await;
+    let _ = broom.outputs().await;
+    let _ = broom.calls().await;
+    broom.owners();
+}
+
+/// Whether a day has gone since the last time; if so, from now on it has not.
+fn is_due(mark: &Path) -> bool {
+    let age = mark.metadata().and_then(|meta| meta.modified()).ok().map(|last| last.elapsed().unwrap_or_default());
+    if age.is_some_and(|age| age < DAY) {
+        return false;
+    }
+    std::fs::write(mark, "").is_ok() && age.is_some()
+}
+
+struct Broom<'a> {
+    house: &'a House,
+    scope: haft_runtime::Scope,
+    kept: KeptChanges,
+    mode: Sweep,
+    now: Timestamp,
+    until: Option<std::time::Instant>,
+    candidates: Vec<Candidate>,
+    /// Changes that went or would go.
+    gone: HashSet<CallId>,
+    swept: Swept,
+}
+
+impl<'a> Broom<'a> {
+    fn new(house: &'a House, mode: Sweep, until: Option<std::time::Instant>) -> Self {
+        Self {
+            house,
+            scope: house.scope.all_workspaces(),
+            kept: KeptChanges::new(&house.settings.data),
+            mode,
+            now: Timestamp::now(),
+            until,
+            candidates: Vec::new(),
+            gone: HashSet::new(),
+            swept: Swept::default(),
+        }
+    }
+
+    fn retention(&self) -> &'a Retention {
+        &self.house.settings.retention
+    }
+
+    fn is_out_of_time(&self) -> bool {
+        self.until.is_some_and(|until| std::time::Instant::now() >= until)
+    }
+
+    fn before(&self, age: Duration) -> Timestamp {
+        self.now.checked_sub(age).unwrap_or(Timestamp::MIN)
+    }
+
+    async fn changes(&mut self) -> Result<()> {
+        if self.mode == Sweep::Remove {
+            self.kept.finish_giving_up().await?;
+        }
+        for call in self.kept.calls() {
+            // They come in the order of their age, and the younger ones have their time before them.
+            let is_young = made_at(&call) > self.before(self.retention().changes);
+            if self.is_out_of_time() || (self.until.is_some() && is_young) {
+                break;
+            }
+            let Some(kept) = self.kept.look(&call).await? else { continue };
+            match self.house.store.holding(&self.scope, &call).await? {
+                None if made_at(&call) < self.before(self.house.settings.longest_work + GRACE) => {
+                    if self.give_up(&call).await? {
+                        self.swept.orphans.add(kept.bytes);
+                    }
+                }
+                None => self.swept.kept.add(kept.bytes),
+                Some(held) if self.is_past(&held) => {
+                    if self.give_up(&call).await? {
+                        self.swept.changes.add(kept.bytes);
+                    }
+                }
+                Some(held) => {
+                    self.swept.kept.add(kept.bytes);
+                    if !held.in_use && !kept.has_staged && !self.is_promised(&held) {
+                        self.candidates.push((held.last_turn, Thing::Changes(call), kept.bytes));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the changes of a call have had their time.
+    fn is_past(&self, held: &Holding) -> bool {
+        !held.in_use && held.last_turn < self.before(self.retention().changes) && !self.is_promised(held)
+    }
+
+    /// Nobody was asked, so somebody may notice only later what was done: it stays undoable for a stated time.
+    fn is_promised(&self, held: &Holding) -> bool {
+        !held.asked && held.last_turn >= self.before(self.retention().unasked)
+    }
+
+    async fn give_up(&mut self, call: &CallId) -> Result<bool> {
+        if self.mode == Sweep::Remove && self.kept.give_up(call).await? == GivenUp::InUse {
+            return Ok(false);
+        }
+        self.gone.insert(call.clone());
+        Ok(true)
+    }
+
+    async fn outputs(&mut self) -> Result<()> {
+        let oldest = self.before(self.retention().outputs);
+        let mut after: Option<CallId> = None;
+        loop {
+            let page = self.house.store.kept_outputs(&self.scope, after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.call.clone());
+            let (old, young): (Vec<_>, Vec<_>) = page.into_iter().partition(|output| made_at(&output.call) < oldest);
+            old.iter().for_each(|output| self.swept.outputs.add(output.bytes));
+            let old: Vec<CallId> = old.into_iter().map(|output| output.call).collect();
+            if self.mode == Sweep::Remove && !old.is_empty() {
+                self.house.store.forget_outputs(&self.scope, &old).await?;
+            }
+            // They come in the order of their age.
+            if self.is_out_of_time() || (self.until.is_some() && !young.is_empty()) {
+                return Ok(());
+            }
+            for output in young {
+                self.swept.kept.add(output.bytes);
+                self.candidates.push((made_at(&output.call), Thing::Output(output.call), output.bytes));
+            }
+        }
+    }
+
+    /// The oldest go first, until the rest fits.
+    async fn quota(&mut self) -> Result<()> {
+        let Some(quota) = self.retention().quota else { return Ok(()) };
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.sort_by_key(|(used, _, _)| *used);
+        for (_, thing, bytes) in candidates {
+            if self.swept.kept.bytes <= quota {
+                break;
+            }
+            match thing {
+                Thing::Changes(call) if self.give_up(&call).await? => self.swept.changes.add(bytes),
+                Thing::Changes(_) => continue,
+                Thing::Output(call) => {
+                    if self.mode == Sweep::Remove {
+                        self.house.store.forget_outputs(&self.scope, &[call]).await?;
+                    }
+                    self.swept.outputs.add(bytes);
+                }
+            }
+            self.swept.kept.count -= 1;
+            self.swept.kept.bytes -= bytes;
+        }
+        Ok(())
+    }
+
+    /// A call whose changes are kept is remembered with them.
+    async fn calls(&mut self) -> Result<()> {
+        let before = self.before(self.retention().journal);
+        let mut after: Option<CallId> = None;
+        loop {
+            let page = self.house.store.old_calls(&self.scope, before, after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.id.clone());
+            let is_needed = |of: &CallId| !self.gone.contains(of) && self.kept.has(of);
+            let old = page.into_iter().filter(|call| !call.turn_of.as_ref().is_some_and(is_needed));
+            let old: Vec<CallId> = old.map(|call| call.id).collect();
+            self.swept.calls += old.len() as u64;
+            if self.mode == Sweep::Remove {
+                self.house.store.forget_calls(&self.scope, &old).await?;
+            }
+            if self.is_out_of_time() {
+                return Ok(());
+            }
+        }
+        if self.mode == Sweep::Remove {
+            self.house.store.forget_counters(&self.scope, before).await?;
+        }
+        Ok(())
+    }
+
+    fn owners(&mut self) {
+        let store = &self.house.store;
+        self.swept.owners = match self.mode {
+            Sweep::Look => store.dead_owners(),
+            Sweep::Remove => store.forget_dead_owners(),
+        };
+    }
+}
+
+/// Ids begin with their time.
+fn made_at(call: &CallId) -> Timestamp {
+    let millis = call.as_str().get(3..15).and_then(|digits| i64::from_str_radix(digits, 16).ok());
+    millis.and_then(|millis| Timestamp::from_millisecond(millis).ok()).unwrap_or(Timestamp::MAX)
+}

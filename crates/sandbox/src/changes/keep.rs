@@ -1,0 +1,92 @@
+//! What is kept of all sets of changes, and giving up what is not needed any more.
+
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::change::ChangeState;
+use super::error::ChangesError;
+use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
+use super::lock::Lock;
+use super::plan::{Plan, State};
+use super::recover::{NO_WAIT, recover};
+use super::sealed::open_root;
+use crate::transfer::{self, Spot};
+
+/// Before the name of a set that is being removed. One that was given up half-way is found by it.
+pub const GONE: &str = "gone-";
+
+/// What is kept of one set of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// How much space it takes.
+    pub bytes: u64,
+    /// Whether something of it waits to be committed.
+    pub has_staged: bool,
+}
+
+/// Looks at a set; one that was never sealed has nothing staged that could be committed.
+pub fn look(dir: &Path) -> Result<Kept, ChangesError> {
+    let folder = Folder::open(dir)?;
+    let bytes = bytes_beneath(dir);
+    let Some(plan) = folder.read::<Plan>(PLAN)? else { return Ok(Kept { bytes, has_staged: false }) };
+    let state = folder.read(STATE)?.unwrap_or_else(|| State::staged(&plan));
+    let has_staged = state.items.iter().any(|rest| rest.state == ChangeState::Staged);
+    Ok(Kept { bytes, has_staged })
+}
+
+/// Removes a set with everything it keeps. A turn that is under way is not disturbed (`Busy`), a half one is healed
+/// first. Killed in the middle, it leaves a folder named [`GONE`] that can be removed without a look.
+pub fn give_up(dir: &Path) -> Result<(), ChangesError> {
+    let folder = Folder::open(dir)?;
+    let failed = |errno| ChangesError::kept("remove the folder", errno);
+    let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else { return Err(ChangesError::Gone) };
+    let gone = parent.join([GONE.as_ref(), name].join(std::ffi::OsStr::new("")));
+    // What cannot be read any more can neither be turned nor healed.
+    if let Ok(Some(plan)) = folder.read::<Plan>(PLAN) {
+        if is_half_turned(&folder)? && open_root(&plan).is_ok() {
+            recover(dir)?;
+        }
+        let _lock = Lock::take(folder.handle(), &plan.root_seen, NO_WAIT)?;
+        if is_half_turned(&folder)? && open_root(&plan).is_ok() {
+            return Err(ChangesError::Busy);
+        }
+        rustix::fs::rename(dir, &gone).map_err(failed)?;
+    } else {
+        rustix::fs::rename(dir, &gone).map_err(failed)?;
+    }
+    remove_gone(&gone)
+}
+
+/// Removes what an interrupted [`give_up`] has left.
+pub fn remove_gone(gone: &Path) -> Result<(), ChangesError> {
+    let failed = |errno| ChangesError::kept("remove the folder", errno);
+    let (Some(parent), Some(name)) = (gone.parent(), gone.file_name()) else { return Ok(()) };
+    let parent = std::fs::File::open(parent).map_err(|source| ChangesError::Io { what: "open the folder", source })?;
+    match transfer::remove(Spot { dir: parent.as_fd(), name }) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+fn is_half_turned(folder: &Folder) -> Result<bool, ChangesError> {
+    Ok(folder.has(NEXT_STATE)? || folder.has(SIBLINGS)?)
+}
+
+/// The space that everything beneath a folder takes on the disk, as far as it can be seen.
+fn bytes_beneath(dir: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut folders: Vec<PathBuf> = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(meta) = entry.metadata() else { continue };
+            bytes += meta.blocks() * 512;
+            if meta.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    bytes
+}
