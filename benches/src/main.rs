@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its numbers")]
 
 mod files;
+mod journal;
 mod line;
 mod policy;
 mod program;
@@ -28,13 +29,31 @@ impl Measured {
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    // One part alone when it is named, as `cargo xtask bench files`.
+    let only = std::env::args().nth(1);
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let mut table = Vec::new();
-    table.extend(line::measure().await?);
-    table.extend(files::measure().await?);
-    table.extend(policy::measure().await?);
-    table.extend(rows::measure().await?);
-    table.extend(program::measure()?);
-    table.extend(search::measure().await?);
+    if wanted("line") {
+        table.extend(line::measure().await?);
+    }
+    if wanted("files") {
+        table.extend(files::measure().await?);
+    }
+    if wanted("policy") {
+        table.extend(policy::measure().await?);
+    }
+    if wanted("rows") {
+        table.extend(rows::measure().await?);
+    }
+    if wanted("program") {
+        table.extend(program::measure()?);
+    }
+    if wanted("search") {
+        table.extend(search::measure().await?);
+    }
+    if wanted("journal") {
+        table.extend(journal::measure().await?);
+    }
     println!("{:<44} {:<44} {:<22} held", "what", "measured", "goal");
     for row in &table {
         let held = if row.held { "yes" } else { "NO" };

@@ -12,12 +12,13 @@ create trigger calls_forgotten before delete on calls begin
     delete from events where tenant = old.tenant and call = old.id;
 end;
 
--- One row for each tool, hour since the epoch and bucket of how long the work took (-1 where that was not counted yet).
+-- One row for each tool, day since the epoch and bucket of how long the work took (-1 where that was not counted yet),
+-- so that numbers cost the same however many calls there were.
 alter table counters rename to counters_before;
 create table counters (
     tenant text not null,
     workspace text not null,
-    hour integer not null,
+    day integer not null,
     tool text not null,
     took integer not null,
     calls integer not null,
@@ -29,8 +30,8 @@ create table counters (
     cached integer not null,
     retried integer not null,
     total_ms integer not null,
-    primary key (tenant, workspace, hour, tool, took)
+    primary key (tenant, workspace, day, tool, took)
 ) strict, without rowid;
-insert into counters select tenant, workspace, unixepoch() / 3600, tool, -1, calls, success, error, rejected,
+insert into counters select tenant, workspace, unixepoch() / 86400, tool, -1, calls, success, error, rejected,
     cancelled, asked, 0, 0, total_ms from counters_before;
 drop table counters_before;

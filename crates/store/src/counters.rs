@@ -50,19 +50,19 @@ pub(crate) struct End {
     pub(crate) duration_ms: i64,
 }
 
-/// Sums of calls of one tool, one hour and one bucket of how long they took.
+/// Sums of calls of one tool, one day and one bucket of how long they took.
 #[derive(Default)]
 pub(crate) struct Sums {
     counted: ToolUse,
-    hour: i64,
+    day: i64,
     bucket: i64,
 }
 
-const HOUR_MICROS: i64 = 3_600_000_000;
+const DAY_MICROS: i64 = 86_400_000_000;
 
 macro_rules! add_up {
     () => {
-        "on conflict (tenant, workspace, hour, tool, took) do update set calls = counters.calls + excluded.calls, \
+        "on conflict (tenant, workspace, day, tool, took) do update set calls = counters.calls + excluded.calls, \
          success = counters.success + excluded.success, error = counters.error + excluded.error, \
          rejected = counters.rejected + excluded.rejected, cancelled = counters.cancelled + excluded.cancelled, \
          asked = counters.asked + excluded.asked, cached = counters.cached + excluded.cached, \
@@ -72,7 +72,7 @@ macro_rules! add_up {
 macro_rules! into_counters {
     () => {
         "insert into counters (tenant, workspace, tool, calls, success, error, rejected, cancelled, asked, cached, \
-         retried, total_ms, hour, took) "
+         retried, total_ms, day, took) "
     };
 }
 macro_rules! sums {
@@ -97,14 +97,14 @@ pub(crate) const COUNT_END: &str = concat!(
 const OF_WORKSPACE: &str = concat!(
     "select tool, took, ",
     sums!(),
-    " from counters where tenant = $1 and workspace = $2 and hour >= $3 group by tool, took"
+    " from counters where tenant = $1 and workspace = $2 and day >= $3 group by tool, took"
 );
 const OF_TENANT: &str = concat!(
     "select tool, took, ",
     sums!(),
-    " from counters where tenant = $1 and $2 is null and hour >= $3 group by tool, took"
+    " from counters where tenant = $1 and $2 is null and day >= $3 group by tool, took"
 );
-const FORGET: &str = "delete from counters where tenant = $1 and hour < $2";
+const FORGET: &str = "delete from counters where tenant = $1 and day < $2";
 
 impl End {
     /// One call as sums.
@@ -122,11 +122,11 @@ impl End {
             total_ms: self.duration_ms,
             ..ToolUse::default()
         };
-        Sums { counted, hour: self.hour(), bucket: took::bucket(self.duration_ms) }
+        Sums { counted, day: self.day(), bucket: took::bucket(self.duration_ms) }
     }
 
-    fn hour(&self) -> i64 {
-        self.finished_at.unwrap_or_default() / HOUR_MICROS
+    fn day(&self) -> i64 {
+        self.finished_at.unwrap_or_default() / DAY_MICROS
     }
 }
 
@@ -151,7 +151,7 @@ impl Sums {
         let sums = &self.counted;
         let query = query.bind(sums.success).bind(sums.error).bind(sums.rejected).bind(sums.cancelled);
         let query = query.bind(sums.asked).bind(sums.cached).bind(sums.retried).bind(sums.total_ms);
-        query.bind(self.hour).bind(self.bucket)
+        query.bind(self.day).bind(self.bucket)
     }
 }
 
@@ -163,10 +163,10 @@ impl Tally {
     /// Counts one call that ended.
     pub(crate) fn add(&mut self, (tenant, workspace, tool): (&str, Option<String>, String), end: &End) {
         let one = end.as_sums();
-        let key = (tenant.to_owned(), workspace.unwrap_or_default(), tool, one.hour, one.bucket);
+        let key = (tenant.to_owned(), workspace.unwrap_or_default(), tool, one.day, one.bucket);
         let sums = self.0.entry(key).or_default();
         sums.counted.add(&one.counted);
-        (sums.hour, sums.bucket) = (one.hour, one.bucket);
+        (sums.day, sums.bucket) = (one.day, one.bucket);
     }
 
     /// Adds everything to the counters.
@@ -185,11 +185,11 @@ impl Tally {
 }
 
 impl Store {
-    /// How often each tool was used, how that ended and how long it took, by name, counted from the hour of `since` on.
+    /// How often each tool was used, how that ended and how long it took, by name, counted from the day of `since` on.
     pub async fn tools_used(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<ToolUse>, StoreError> {
         let text = if scope.workspace.is_some() { OF_WORKSPACE } else { OF_TENANT };
-        let hour = since.map_or(0, |since| since.as_microsecond() / HOUR_MICROS);
-        let query = sqlx::query(text).bind(&scope.tenant.0).bind(&scope.workspace).bind(hour);
+        let day = since.map_or(0, |since| since.as_microsecond() / DAY_MICROS);
+        let query = sqlx::query(text).bind(&scope.tenant.0).bind(&scope.workspace).bind(day);
         let mut tools: BTreeMap<String, ToolUse> = BTreeMap::new();
         for row in query.fetch_all(self.reads()).await? {
             let (bucket, counted) = part_of_a_tool(&row)?;
@@ -201,10 +201,10 @@ impl Store {
         Ok(tools.into_values().collect())
     }
 
-    /// Drops the counters of the hours before a time.
+    /// Drops the counters of the days before a time.
     pub async fn forget_counters(&self, scope: &Scope, before: Timestamp) -> Result<(), StoreError> {
         let statement = Statement::new(FORGET).bind(scope.tenant.0.as_str())?;
-        self.writer().run(statement.bind(before.as_microsecond() / HOUR_MICROS)?).await.map(drop)
+        self.writer().run(statement.bind(before.as_microsecond() / DAY_MICROS)?).await.map(drop)
     }
 }
 

@@ -26,6 +26,12 @@ pub enum StoreError {
         /// The newest version that is known here.
         known: i64,
     },
+    /// The database is none of haft's.
+    #[error("{path} is not a database of haft's, or its beginning is damaged: move it away, or restore a copy", path = path.display())]
+    Foreign {
+        /// The database.
+        path: PathBuf,
+    },
     /// The database is not one, or is broken.
     #[error("the database is damaged: restore a copy of it, or move it away to begin with an empty one")]
     Damaged(#[source] Arc<sqlx::Error>),
@@ -85,6 +91,7 @@ impl StoreError {
             Self::Refused(_) | Self::UnknownCall(_) | Self::Row { .. } | Self::Unwritable(_) => true,
             Self::Folder { .. }
             | Self::Newer { .. }
+            | Self::Foreign { .. }
             | Self::Damaged(_)
             | Self::ReadOnly(_)
             | Self::Full(_)
@@ -129,6 +136,9 @@ impl From<StoreError> for ToolError {
             // Callers learn no paths of the machine that haft runs on.
             StoreError::Folder { .. } => "its folder cannot be used: check that it can be written and has space".into(),
             StoreError::Newer { .. } => "a newer haft has written it: use that one".into(),
+            StoreError::Foreign { .. } => {
+                "its file is not haft's or is damaged: restore a copy, or move it away".into()
+            }
             StoreError::Damaged(_)
             | StoreError::ReadOnly(_)
             | StoreError::Full(_)

@@ -11,6 +11,9 @@ use crate::StoreError;
 const MIGRATIONS: &[&str] =
     &[include_str!("../migrations/0001_init.sql"), include_str!("../migrations/0002_views.sql")];
 
+/// Whether there are tables, but no version: they are not ours, or the header was overwritten.
+const FOREIGN: &str = "select user_version = 0 and exists (select 1 from sqlite_schema) from pragma_user_version";
+
 /// How long processes that make the same database wait for each other.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -32,6 +35,11 @@ pub(crate) async fn bring_up(conn: &mut SqliteConnection, path: &Path) -> Result
     }
     if found == known() {
         return Ok(());
+    }
+    // Both in one look: another process may be making it.
+    let foreign: bool = sqlx::query_scalar(FOREIGN).fetch_one(&mut *conn).await?;
+    if foreign {
+        return Err(StoreError::Foreign { path: path.to_owned() });
     }
     switch_to_wal(conn).await?;
     let mut tx = conn.begin_with("begin immediate").await?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use haft_runtime::{Journal, ToolError};
 use haft_store::{CallFilter, ToolUse};
-use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::to_value;
 
@@ -26,7 +26,7 @@ const WIDE: usize = 100;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only the last 24h, 7d, 30d, counted in whole hours; all that is kept when left out
+    /// Only the last 7d, 30d, in whole days (UTC); all that is kept when left out
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
 }
@@ -60,9 +60,8 @@ struct LastError {
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
     let since = args.since.as_deref().map(back).transpose()?;
-    // The counters know whole hours; so the last error is looked for in the same ones.
-    let whole_hours = TimestampRound::new().smallest(Unit::Hour).mode(RoundMode::Floor);
-    let since = since.map(|since| since.round(whole_hours)).transpose()?;
+    // The counters know whole days; so the last error is looked for in the same ones.
+    let since = since.map(begin_of_day);
     let house = open(everywhere).await?;
     let mut rows = Vec::new();
     for tool in house.store.tools_used(&house.scope, since).await? {
@@ -80,6 +79,12 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     }
     people(out, &house, &rows);
     Ok(Exit::Success)
+}
+
+/// Midnight before a time, in UTC.
+fn begin_of_day(at: Timestamp) -> Timestamp {
+    let second = at.as_second();
+    Timestamp::from_second(second - second.rem_euclid(86_400)).unwrap_or(at)
 }
 
 async fn last_error(house: &House, tool: &str, since: Option<Timestamp>) -> Result<Option<LastError>> {

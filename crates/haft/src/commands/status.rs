@@ -1,7 +1,7 @@
 //! Bare `haft`: where am I.
 
 use anyhow::Result;
-use jiff::{Timestamp, ToSpan};
+use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
@@ -26,7 +26,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let house = open_in(settings, &folder).await?;
     let tools = house.registry.specs().len();
     let waiting = house.open_questions(&house.scope).await?;
-    let used = house.store.tools_used(&house.scope, Some(Timestamp::now() - 24.hours())).await?;
+    let used = house.store.tools_used(&house.scope, Some(Timestamp::now())).await?;
     let today: i64 = used.iter().map(|tool| tool.calls).sum();
     let last = house.store.calls(&house.scope, &haft_store::CallFilter { limit: 1, ..Default::default() }).await?;
     house.leave().await?;
@@ -38,7 +38,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     }
     let version = env!("CARGO_PKG_VERSION");
     out.line(&format!("{STRONG}haft {version}{STRONG:#}  in {PLACE}{workspace}{PLACE:#}"));
-    out.line(&format!("  {tools} tools, {today} calls in the last 24 hours"));
+    out.line(&format!("  {tools} tools, {today} calls today"));
     match looked.standing {
         Standing::BringsNothing | Standing::Trusted(_) => out.line(&format!("  {}", looked.words())),
         Standing::NotTrusted | Standing::Doubtful(_) => {

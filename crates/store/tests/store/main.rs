@@ -8,3 +8,4 @@ mod processes;
 mod refusals;
 mod samples;
 mod tenants;
+mod views;

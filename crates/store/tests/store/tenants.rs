@@ -17,6 +17,7 @@ async fn two_tenants_see_nothing_of_each_other() {
     done.opening.as_mut().unwrap().parent = Some(parent.call.clone());
     done.turn = Some(Turn::commit(parent.call.clone()));
     done.outcome = Some(success(&done.call, "secret"));
+    done.whole_output = Some(haft_runtime::ToolOutput::default());
     let waits = opened(CallState::Waiting);
     let running = opened(CallState::Executing);
     let (done_id, waits_id, running_id) = (done.call.clone(), waits.call.clone(), running.call.clone());
@@ -55,6 +56,16 @@ async fn two_tenants_see_nothing_of_each_other() {
         assert!(store.calls(&theirs, &CallFilter::default()).await.unwrap().is_empty());
         assert!(store.events(&theirs, &done_id).await.unwrap().is_empty());
         assert!(store.children(&theirs, &parent_id).await.unwrap().is_empty());
+        assert!(store.relatives(&theirs, &parent_id).await.unwrap().is_empty());
+        assert!(store.holding(&theirs, &parent_id).await.unwrap().is_none());
+        let ages = now() + SignedDuration::from_hours(1);
+        assert!(store.old_calls(&theirs, ages, None, 10).await.unwrap().is_empty());
+        assert!(store.kept_outputs(&theirs, None, 10).await.unwrap().is_empty());
+        store.forget_calls(&theirs, &[done_id.clone(), parent_id.clone()]).await.unwrap();
+        store.forget_outputs(&theirs, std::slice::from_ref(&done_id)).await.unwrap();
+        store.forget_counters(&theirs, ages + SignedDuration::from_hours(48)).await.unwrap();
+        let mut follower = store.follow(&theirs, &CallFilter::default()).await.unwrap();
+        tokio::time::timeout(Duration::from_millis(60), follower.next()).await.err().unwrap();
         assert!(store.last_turn_of(&theirs, &parent_id).await.unwrap().is_none());
         assert!(store.tools_used(&theirs, None).await.unwrap().is_empty());
         assert!(!store.want_stop(&theirs, &running_id).await.unwrap());
@@ -73,4 +84,6 @@ async fn two_tenants_see_nothing_of_each_other() {
     let taken: Vec<_> = store.abandoned(&mine).await.unwrap().into_iter().map(|call| call.call).collect();
     assert_eq!(taken, [running_id]);
     assert_eq!(store.calls(&mine.all_workspaces(), &CallFilter::default()).await.unwrap().len(), 4);
+    assert_eq!(store.kept_outputs(&mine, None, 10).await.unwrap().len(), 1);
+    assert_eq!(store.tools_used(&mine, None).await.unwrap()[0].calls, 2);
 }

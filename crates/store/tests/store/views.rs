@@ -1,0 +1,197 @@
+//! Following, numbers, forgetting, and coming from an older version.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use haft_runtime::{CallId, CallState, End, Entry, ErrorCode, Journal, Questions, Scope, ToolError, ToolOutput, Turn};
+use haft_store::{CallFilter, Store, Sync};
+use jiff::SignedDuration;
+use sqlx::{ConnectOptions, Connection, Executor, sqlite::SqliteConnectOptions};
+
+use crate::samples::{ended, later, new_store, now, open, opened, outcome, question, scope, success};
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn done(tool: &str) -> Entry {
+    let mut entry = opened(CallState::Ended);
+    entry.opening.as_mut().unwrap().tool = tool.into();
+    entry.events.extend(ended(&entry.call).events);
+    Entry { outcome: Some(success(&entry.call, "done")), ..entry }
+}
+
+async fn next(follower: &mut haft_store::Follower) -> CallId {
+    tokio::time::timeout(SOON, follower.next()).await.unwrap().unwrap().id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn following_misses_and_repeats_nothing_while_others_write() {
+    let (folder, store) = new_store().await;
+    let mut follower = store.follow(&scope(), &CallFilter::default()).await.unwrap();
+    let mut writers = Vec::new();
+    for _ in 0..4 {
+        let store = open(&folder).await;
+        writers.push(tokio::spawn(async move {
+            let mut made = BTreeSet::new();
+            for number in 0..400 {
+                let entry = done("read_file");
+                made.insert(entry.call.clone());
+                match number % 2 {
+                    0 => store.record(&scope(), entry).await.unwrap(),
+                    _ => store.record_later(&scope(), entry).await.unwrap(),
+                }
+            }
+            store.close().await.unwrap();
+            made
+        }));
+    }
+    let mut told = BTreeSet::new();
+    for _ in 0..1600 {
+        assert!(told.insert(next(&mut follower).await), "a call was repeated");
+    }
+    let mut made = BTreeSet::new();
+    for writer in writers {
+        made.extend(writer.await.unwrap());
+    }
+    assert_eq!(told, made);
+}
+
+#[tokio::test]
+async fn a_late_record_of_an_early_call_is_told() {
+    let (_folder, store) = new_store().await;
+    let early = opened(CallState::Executing);
+    let call = early.call.clone();
+    store.record(&scope(), early).await.unwrap();
+    let mut follower = store.follow(&scope(), &CallFilter::default()).await.unwrap();
+    let other = done("read_file");
+    store.record(&scope(), other.clone()).await.unwrap();
+    store.record(&scope(), ended(&call)).await.unwrap();
+    assert_eq!([next(&mut follower).await, next(&mut follower).await], [other.call, call]);
+}
+
+#[tokio::test]
+async fn following_is_filtered_and_begins_with_the_last() {
+    let (_folder, store) = new_store().await;
+    let mut made = Vec::new();
+    for tool in ["read_file", "grep", "read_file"] {
+        let entry = done(tool);
+        made.push(entry.call.clone());
+        store.record(&scope(), entry).await.unwrap();
+    }
+    let elsewhere = Scope::local("elsewhere");
+    let filter = CallFilter { tool: Some("read_file".into()), limit: 1, ..CallFilter::default() };
+    let mut follower = store.follow(&scope(), &filter).await.unwrap();
+    store.record(&elsewhere, done("read_file")).await.unwrap();
+    store.record(&scope(), done("grep")).await.unwrap();
+    let last = done("read_file");
+    store.record(&scope(), last.clone()).await.unwrap();
+    assert_eq!([next(&mut follower).await, next(&mut follower).await], [made[2].clone(), last.call]);
+}
+
+#[tokio::test]
+async fn what_is_told_is_how_the_call_stood() {
+    let (_folder, store) = new_store().await;
+    let mut follower = store.follow(&scope(), &CallFilter::default()).await.unwrap();
+    let mut asks = opened(CallState::Waiting);
+    let call = asks.call.clone();
+    asks.events.push((
+        now(),
+        haft_runtime::CallEvent::NeedsApproval { effect: haft_runtime::Effect::Write, reason: "it writes".into() },
+    ));
+    store.ask(&scope(), &question(&call), asks).await.unwrap();
+    store.record(&scope(), ended(&call)).await.unwrap();
+    // Both are read after it has ended.
+    let (asked, over) = (follower.next().await.unwrap(), follower.next().await.unwrap());
+    assert_eq!((asked.state, asked.status.as_deref(), asked.finished_at), (CallState::Waiting, Some("pending"), None));
+    assert_eq!((over.state, over.status.as_deref(), over.duration_ms), (CallState::Ended, Some("success"), Some(7)));
+}
+
+#[tokio::test]
+async fn numbers_are_counted_by_day_and_by_how_long_it_took() {
+    let (_folder, store) = new_store().await;
+    let yesterday = now() - SignedDuration::from_hours(24);
+    for (ms, at, attempts) in [(3, now(), 1), (700, now(), 2), (20_000, yesterday, 1)] {
+        let entry = done("read_file");
+        let mut outcome = entry.outcome.clone().unwrap();
+        (outcome.execution_time_ms, outcome.finished_at, outcome.attempts) = (ms, Some(at), attempts);
+        outcome.cached = ms == 3;
+        store.record(&scope(), Entry { outcome: Some(outcome), ..entry }).await.unwrap();
+    }
+    let failed = opened(CallState::Executing);
+    store.record(&scope(), failed.clone()).await.unwrap();
+    let error = ToolError::new(ErrorCode::Conflict, "changed underneath");
+    let end = Some(outcome(&failed.call, End::Error { error }));
+    store.record(&scope(), Entry { outcome: end, ..later(&failed.call, CallState::Ended) }).await.unwrap();
+
+    let all = store.tools_used(&scope(), None).await.unwrap();
+    let read = &all[0];
+    assert_eq!((read.calls, read.cached, read.retried, read.total_ms), (3, 1, 1, 20_703));
+    assert_eq!(read.took.percentile(1), Some(3));
+    assert!(read.took.percentile(50).unwrap().abs_diff(700) < 90, "{read:?}");
+    assert!(read.took.percentile(99).unwrap().abs_diff(20_000) < 2600, "{read:?}");
+    assert_eq!((all[1].tool.as_str(), all[1].error), ("write_file", 1));
+    let today = store.tools_used(&scope(), Some(now())).await.unwrap();
+    assert_eq!(today[0].calls, 2);
+    store.forget_counters(&scope(), now()).await.unwrap();
+    assert_eq!(store.tools_used(&scope().all_workspaces(), None).await.unwrap()[0].calls, 2);
+}
+
+#[tokio::test]
+async fn a_call_is_forgotten_with_all_that_belongs_to_it_unless_it_is_under_way() {
+    let (_folder, store) = new_store().await;
+    let mut old = done("read_file");
+    old.whole_output = Some(ToolOutput { content: "long".into(), ..ToolOutput::default() });
+    old.turn = Some(Turn::commit(old.call.clone()));
+    let waits = opened(CallState::Waiting);
+    let (call, waiting) = (old.call.clone(), waits.call.clone());
+    store.record(&scope(), old).await.unwrap();
+    store.ask(&scope(), &question(&waiting), waits).await.unwrap();
+    assert!(store.old_calls(&scope(), now() - SignedDuration::from_secs(60), None, 10).await.unwrap().is_empty());
+    let soon = now() + SignedDuration::from_secs(1);
+    let found = store.old_calls(&scope(), soon, None, 10).await.unwrap();
+    assert_eq!(found.iter().map(|old| (&old.id, &old.turn_of)).collect::<Vec<_>>(), [(&call, &Some(call.clone()))]);
+    assert!(store.old_calls(&scope(), soon, Some(&call), 10).await.unwrap().is_empty());
+
+    let held = store.holding(&scope(), &call).await.unwrap().unwrap();
+    assert!(!held.in_use && !held.asked && held.last_turn <= now());
+    assert!(store.holding(&scope(), &waiting).await.unwrap().unwrap().in_use);
+    assert_eq!(store.kept_outputs(&scope(), None, 10).await.unwrap()[0].call, call);
+
+    store.forget_calls(&scope(), &[call.clone(), waiting.clone()]).await.unwrap();
+    assert_eq!(Journal::find(&store, &scope(), &call).await.unwrap(), None);
+    assert!(store.events(&scope(), &call).await.unwrap().is_empty());
+    assert!(store.kept_outputs(&scope(), None, 10).await.unwrap().is_empty());
+    assert!(Questions::find(&store, &scope(), &waiting).await.unwrap().is_some(), "an open question stays");
+    assert!(!store.events(&scope(), &waiting).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_store_of_the_first_version_is_brought_up_with_its_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let options = SqliteConnectOptions::new().filename(data.join("haft.db")).create_if_missing(true);
+    let mut conn = options.connect().await.unwrap();
+    conn.execute(include_str!("../../migrations/0001_init.sql")).await.unwrap();
+    let counters = "insert into counters values ('local', 'w', 'read_file', 9, 7, 1, 1, 0, 1, 90); \
+                    pragma journal_mode = wal; pragma user_version = 1";
+    conn.execute(counters).await.unwrap();
+    conn.close().await.unwrap();
+    let store = Store::open(&data, Sync::Normal).await.unwrap();
+    let used = store.tools_used(&scope(), None).await.unwrap();
+    assert_eq!((used[0].calls, used[0].success, used[0].total_ms), (9, 7, 90));
+    assert_eq!(used[0].took.percentile(50), None, "how long each took was not counted then");
+    store.record(&scope(), done("read_file")).await.unwrap();
+    assert_eq!(store.tools_used(&scope(), None).await.unwrap()[0].calls, 10);
+}
+
+#[tokio::test]
+async fn a_database_of_somebody_else_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("haft.db");
+    let mut conn = SqliteConnectOptions::new().filename(&path).create_if_missing(true).connect().await.unwrap();
+    conn.execute("create table songs (name text)").await.unwrap();
+    conn.close().await.unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let err = Store::open(folder.path(), Sync::Normal).await.err().unwrap();
+    assert!(err.to_string().contains("move it away"), "{err}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
