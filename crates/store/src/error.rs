@@ -149,8 +149,8 @@ impl From<StoreError> for ToolError {
             | StoreError::Row { .. }
             | StoreError::Unwritable(_)
             | StoreError::Closed
-            | StoreError::Unfinished(_)
-            | StoreError::Lost { .. } => err.to_string(),
+            | StoreError::Unfinished(_) => err.to_string(),
+            StoreError::Lost { source, .. } => format!("{err}: {source}"),
         };
         ToolError::new(ErrorCode::StoreUnavailable, format!("the store is not available: {why}"))
     }

@@ -22,7 +22,8 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let house = open(everywhere).await?;
     let mode = if args.dry_run { Sweep::Look } else { Sweep::Remove };
     let swept = sweep(&house, mode).await?;
-    house.leave().await?;
+    // The last one to close also gives the space of the write-ahead log back.
+    house.close().await?;
     if out.json {
         out.document(&json!({"dryRun": args.dry_run, "removed": swept}));
         return Ok(Exit::Success);
