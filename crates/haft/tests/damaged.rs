@@ -1,5 +1,5 @@
 //! A store that is broken, cut off, foreign, read-only or on a full disk: refused in a sentence, and left as it is.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 #![expect(clippy::disallowed_methods, reason = "these tests mount small disks")]
 
 mod support;
@@ -138,7 +138,8 @@ fn a_read_only_data_folder_is_told_and_left_alone() {
     for act in [&["gc"][..], &["undo", &made, "--yes"], &write] {
         let ran = fixture.run(act);
         assert_eq!((ran.code, ran.stderr.lines().count()), (Some(1), 1), "{act:?}: {ran:?}");
-        let is_told = ["cannot be written", "check that it can be written"].iter().any(|words| ran.stderr.contains(words));
+        let is_told =
+            ["cannot be written", "check that it can be written"].iter().any(|words| ran.stderr.contains(words));
         assert!(is_told, "{act:?}: {ran:?}");
     }
     assert!((fixture.picture(), picture(&fixture.data)) == before);

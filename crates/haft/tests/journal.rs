@@ -70,7 +70,7 @@ impl Following {
     }
 
     fn next(&self) -> Value {
-        self.lines.recv_timeout(LIMIT).expect("a line")
+        self.lines.recv_timeout(LIMIT).unwrap()
     }
 
     /// Ctrl-C, its exit code, and what it had not been asked for yet.

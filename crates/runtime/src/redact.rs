@@ -91,10 +91,14 @@ impl Redactor {
             Value::Object(fields) => {
                 // The bytes of a picture are no secret, however random they look.
                 let picture = ["mimeType", "mime_type"].iter().any(|name| fields.contains_key(*name));
-                let shown = |name: &String, inner: &Value| match inner {
-                    Value::String(_) if picture && name == "data" => inner.clone(),
-                    inner if self.is_secret_name(name) => hidden(inner),
-                    inner => self.value(inner),
+                let shown = |name: &String, inner: &Value| {
+                    if picture && name == "data" {
+                        inner.clone()
+                    } else if self.is_secret_name(name) {
+                        hidden(inner)
+                    } else {
+                        self.value(inner)
+                    }
                 };
                 Value::Object(fields.iter().map(|(name, inner)| (name.clone(), shown(name, inner))).collect())
             }

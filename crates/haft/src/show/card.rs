@@ -62,7 +62,9 @@ fn described(question: &Question, preview: Option<&str>, depth: Depth, redactor:
         text.push_str(&format!("{}\n", safe(preview)));
     }
     if shown != exact {
-        text.push_str(&format!("{WARN}[redacted] stands for what looks like a secret; d shows it{WARN:#}\n"));
+        text.push_str(&format!(
+            "{WARN}[redacted] stands for what looks like a secret; d at the prompt shows it{WARN:#}\n"
+        ));
     }
     text
 }
@@ -149,4 +151,35 @@ pub(crate) fn change_line(change: &Change) -> String {
     }
     text.push('\n');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_runtime::{CallId, Effect, Evidence, Question, Redactor};
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::{Depth, card};
+
+    #[test]
+    fn a_secret_that_can_only_be_described_is_marked_and_can_be_seen() {
+        let question = Question {
+            call: CallId::new(),
+            tool: "push".into(),
+            input: json!({"to": "main", "apiKey": "abc"}),
+            effect: Effect::Write,
+            reason: "it acts outside".into(),
+            nearly: None,
+            evidence: Evidence::Plain { preview: Some("push --token abc123def".into()) },
+            asked_by: "anna".into(),
+            workspace: None,
+            asked_at: Timestamp::now(),
+            expires_at: Timestamp::now(),
+        };
+        let short = card(&question, Depth::Short, &Redactor::default());
+        assert!(short.contains("\"to\": \"main\"") && short.contains("\"apiKey\": \"[redacted]\""), "{short}");
+        assert!(!short.contains("abc123def") && short.contains("d at the prompt shows it"), "{short}");
+        let whole = card(&question, Depth::Whole, &Redactor::default());
+        assert!(whole.contains("\"abc\"") && whole.contains("abc123def") && !whole.contains("redacted"), "{whole}");
+    }
 }

@@ -27,12 +27,12 @@ pub struct Kept {
     pub has_staged: bool,
 }
 
-/// Looks at a set; one that was never sealed has nothing staged that could be committed.
+/// Looks at a set; one that was never sealed or cannot be read has nothing staged that could be committed.
 pub fn look(dir: &Path) -> Result<Kept, ChangesError> {
     let folder = Folder::open(dir)?;
     let bytes = bytes_beneath(dir);
-    let Some(plan) = folder.read::<Plan>(PLAN)? else { return Ok(Kept { bytes, has_staged: false }) };
-    let state = folder.read(STATE)?.unwrap_or_else(|| State::staged(&plan));
+    let Ok(Some(plan)) = folder.read::<Plan>(PLAN) else { return Ok(Kept { bytes, has_staged: false }) };
+    let state = folder.read(STATE).ok().flatten().unwrap_or_else(|| State::staged(&plan));
     let has_staged = state.items.iter().any(|rest| rest.state == ChangeState::Staged);
     Ok(Kept { bytes, has_staged })
 }
