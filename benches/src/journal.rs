@@ -155,7 +155,7 @@ fn entry(number: u64, at: Timestamp) -> Result<Entry> {
         auto_approve: AutoApprove::Reads,
         at,
     };
-    let called = CallEvent::Called { tool: tool.into(), called_as: None, args: input };
+    let called = CallEvent::Called { tool: tool.into(), called_as: None, remove_by: None, args: input };
     let done = CallEvent::Completed { execution_time_ms: outcome.execution_time_ms };
     Ok(Entry {
         call,

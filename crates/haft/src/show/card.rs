@@ -164,6 +164,7 @@ mod tests {
     #[test]
     fn a_secret_that_can_only_be_described_is_marked_and_can_be_seen() {
         let question = Question {
+            called_as: None,
             call: CallId::new(),
             tool: "push".into(),
             input: json!({"to": "main", "apiKey": "abc"}),
