@@ -5,8 +5,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+
+use crate::stamp::EntryKind;
 
 /// How often an open is tried again when something was renamed while the kernel walked the path.
 const TRIES: usize = 1000;
@@ -76,12 +78,21 @@ pub(crate) fn chmod(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
 
 /// The names in a folder that was opened for reading, without `.` and `..`, in the folder's own order.
 pub(crate) fn names(folder: impl AsFd) -> Result<Vec<OsString>, Errno> {
+    Ok(entries(folder)?.into_iter().map(|(name, _)| name).collect())
+}
+
+/// The same with what each entry is, where the folder itself says so.
+pub(crate) fn entries(folder: impl AsFd) -> Result<Vec<(OsString, Option<EntryKind>)>, Errno> {
     let mut found = Vec::new();
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
-            found.push(OsStr::from_bytes(name).to_owned());
+            let kind = match entry.file_type() {
+                FileType::Unknown => None,
+                known => Some(EntryKind::from_mode(known.as_raw_mode())),
+            };
+            found.push((OsStr::from_bytes(name).to_owned(), kind));
         }
     }
     Ok(found)

@@ -121,6 +121,53 @@ pub(crate) fn walk<E: From<Errno>>(
     Ok(())
 }
 
+/// An entry as its folder lists it; only folders are looked at.
+pub(crate) struct Glimpse<'a> {
+    pub(crate) dir: BorrowedFd<'a>,
+    pub(crate) name: &'a OsStr,
+    pub(crate) kind: EntryKind,
+    /// What it is, for a folder.
+    pub(crate) folder: Option<&'a Seen>,
+    pub(crate) depth: usize,
+}
+
+/// Goes over everything beneath a folder as [`walk`] does, and looks at nothing but folders.
+pub(crate) fn glance<E: From<Errno>>(
+    start: BorrowedFd<'_>,
+    name: &OsStr,
+    mut visit: impl FnMut(Glimpse<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut open = Descent::default();
+    open.enter(start, name)?;
+    let mut levels = vec![listed(open.deepest()?)?];
+    while let Some(level) = levels.last_mut() {
+        let Some((name, kind)) = level.pop() else {
+            levels.pop();
+            open.leave()?;
+            continue;
+        };
+        let (dir, depth) = (open.deepest()?, levels.len());
+        let must_look = kind.is_none_or(|kind| kind == EntryKind::Directory);
+        let seen = if must_look { look_at(dir, &name)? } else { None };
+        // What vanished since its name was read is not there any more.
+        let Some(kind) = seen.map(|seen| seen.kind()).or(kind.filter(|_| !must_look)) else { continue };
+        let folder = seen.as_ref().filter(|_| kind == EntryKind::Directory);
+        visit(Glimpse { dir, name: &name, kind, folder, depth })?;
+        if kind == EntryKind::Directory {
+            open.enter_below(&name)?;
+            levels.push(listed(open.deepest()?)?);
+        }
+    }
+    Ok(())
+}
+
+/// The entries in reverse order, with their kind where the folder knows it.
+fn listed(folder: BorrowedFd<'_>) -> Result<Vec<(OsString, Option<EntryKind>)>, Errno> {
+    let mut entries = beneath::entries(folder)?;
+    entries.sort_unstable_by(|one, other| other.0.cmp(&one.0));
+    Ok(entries)
+}
+
 /// The names in reverse order, because they are taken from the end.
 fn names_to_visit(folder: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
     let mut names = beneath::names(folder)?;

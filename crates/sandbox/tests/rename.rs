@@ -5,6 +5,7 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_sandbox::PathError;
 use haft_sandbox::changes::{
@@ -343,4 +344,63 @@ fn another_mount_inside_the_workspace_gets_a_copy_and_a_deletion_that_go_togethe
     }
     world.file("d/deep/x", "edited\n");
     assert_eq!(conflict(changes.turn(Direction::Commit, Selection::Some(&["d".to_owned()]))), ["d"]);
+}
+
+/// Says so in the end, also when a check has failed.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Somebody keeps replacing the file that is moved, as editors do: what they wrote is moved or stays, never lost.
+#[test]
+fn no_edit_is_lost_by_a_move() {
+    let world = World::new();
+    world.file("a", "0");
+    let done = AtomicBool::new(false);
+    let (mut moves, mut conflicts) = (0, 0);
+    std::thread::scope(|scope| {
+        let _done = Done(&done);
+        scope.spawn(|| {
+            for number in 1.. {
+                if done.load(Ordering::SeqCst) {
+                    return;
+                }
+                fs::write(world.data.join("editing"), number.to_string()).unwrap();
+                fs::rename(world.data.join("editing"), world.path("a")).unwrap();
+                for _ in 0..(number % 7) * 40 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        for round in 0..200 {
+            let seen: usize = world.read("a").parse().unwrap();
+            let mut draft = world.draft(&format!("round{round}"));
+            draft.rename(&world.place("a"), &world.place("b"), Expected::Nothing).unwrap();
+            match draft.seal().unwrap().turn(Direction::Commit, Selection::All) {
+                Ok(_) => {
+                    moves += 1;
+                    let moved: usize = world.read("b").parse().unwrap();
+                    assert!(moved >= seen, "{moved} was moved, but {seen} was newer");
+                    // Nothing but a later edit may have taken its place.
+                    while !world.path("a").exists() {
+                        std::thread::yield_now();
+                    }
+                    assert!(world.read("a").parse::<usize>().unwrap() > moved);
+                    fs::remove_file(world.path("b")).unwrap();
+                }
+                Err(ChangesError::Conflict { .. }) => {
+                    conflicts += 1;
+                    assert!(!world.path("b").exists(), "half a move");
+                    assert!(world.read("a").parse::<usize>().unwrap() >= seen);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    println!("{moves} moves, {conflicts} conflicts");
+    assert_eq!(moves + conflicts, 200);
 }

@@ -1,4 +1,4 @@
-//! How long a small edit and the deletion of a folder take.
+//! How long a small edit, and the deletion, move and copy of a folder take.
 
 use std::error::Error;
 use std::fs;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_sandbox::Root;
-use haft_sandbox::changes::{Direction, Draft, Expected, Selection, Sync};
+use haft_sandbox::changes::{Direction, Draft, Expected, Folders, Selection, Sync};
 
 const EDITS: usize = 2000;
 const DELETES: usize = 15;
@@ -22,7 +22,33 @@ pub(crate) fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
     bare(home.path())?;
     edits(&root, home.path(), Sync::Process, EDITS)?;
     edits(&root, home.path(), Sync::Disk, EDITS / 20)?;
-    deletes(&root, home.path())
+    deletes(&root, home.path())?;
+    moves_and_copies(&root, home.path())
+}
+
+fn moves_and_copies(root: &Arc<Root>, home: &Path) -> Result<(), Box<dyn Error>> {
+    let (from, to) = (root.place("many")?, root.place("other")?);
+    fill(&root.path().join("many"))?;
+    for what in ["move", "copy"] {
+        let (mut plans, mut turns) = (Vec::new(), Vec::new());
+        for number in 0..DELETES {
+            let started = Instant::now();
+            let mut draft = Draft::new(root, &home.join(format!("data/changes/{what}{number}")))?;
+            if what == "move" {
+                draft.rename(&from, &to, Expected::Nothing)?;
+            } else {
+                draft.copy(&from, &to, Folders::Whole, Expected::Nothing)?;
+            }
+            let mut changes = draft.seal()?;
+            plans.push(started.elapsed());
+            let planned = Instant::now();
+            changes.turn(Direction::Commit, Selection::All)?;
+            turns.push(planned.elapsed());
+            changes.turn(Direction::Undo, Selection::All)?;
+        }
+        println!("{what} of {FILES} files: p50 plan {:?}, commit {:?}", median(&mut plans), median(&mut turns));
+    }
+    Ok(())
 }
 
 fn edits(root: &Arc<Root>, home: &Path, sync: Sync, count: usize) -> Result<(), Box<dyn Error>> {

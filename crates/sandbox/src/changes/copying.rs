@@ -94,9 +94,9 @@ impl Draft {
     }
 
     fn copy_entry(&mut self, copying: &mut Copying<'_>, step: &Step<'_>) -> Result<(), Ended> {
-        copying.trail.go_to(step);
+        copying.trail.go_to(step.depth, step.name);
         self.check_stopped()?;
-        self.refuse_step(step, &copying.trail)?;
+        self.refuse_step(step.name, Some(step.seen), &copying.trail)?;
         if step.seen.kind() == EntryKind::File {
             self.refuse_secret(copying, step.seen)?;
             wait_for_a_tick(step.seen);
@@ -108,8 +108,9 @@ impl Draft {
             meter.add_bytes(bytes);
             if super::draft::is_set(stop.as_deref()) { Err(Errno::CANCELED) } else { Ok(()) }
         })?;
+        let spot = Spot { dir: step.dir, name: step.name };
         let mode = copying.keep.bits(step.seen);
-        let flags = self.flags_on_arrival(step, &copying.trail.to(), mode);
+        let flags = self.flags_on_arrival(spot, &copying.trail.to(), step.seen.kind(), mode);
         Ok(copying.note(step, flags)?)
     }
 
@@ -206,7 +207,7 @@ impl<'a> Copying<'a> {
 
     /// A folder is what it will be only once everything is in it.
     fn leave(&mut self, step: &Step<'_>) -> Result<(), Errno> {
-        self.trail.go_to(step);
+        self.trail.go_to(step.depth, step.name);
         let made = self.copy.leave(step)?;
         if step.depth == 0 {
             self.staged = Some(made);

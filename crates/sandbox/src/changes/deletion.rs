@@ -105,9 +105,9 @@ impl Draft {
         let mut read = 0;
         let walked = walk(parent.as_fd(), name, |visit| {
             let Visit::Entry(step) = visit else { return Ok(()) };
-            trail.go_to(&step);
+            trail.go_to(step.depth, step.name);
             self.check_stopped()?;
-            self.refuse_step(&step, &trail)?;
+            self.refuse_step(step.name, Some(step.seen), &trail)?;
             if step.depth > 0 && !recursive {
                 return Err(Ended::Refused(ChangesError::NotEmpty { path: resolved.to_string() }));
             }

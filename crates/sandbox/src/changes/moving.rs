@@ -2,6 +2,8 @@
 
 use std::os::fd::AsFd;
 
+use rustix::io::Errno;
+
 use super::draft::{Draft, Expected, mode_subject};
 use super::ends::Ends;
 use super::error::ChangesError;
@@ -11,9 +13,9 @@ use super::trail::{Ended, Trail, read_small};
 use crate::copy::Keep;
 use crate::folder::read_link;
 use crate::place::{Place, show_name};
-use crate::stamp::EntryKind;
+use crate::stamp::{EntryKind, look_at};
 use crate::transfer::Spot;
-use crate::walk::{Step, Visit, walk};
+use crate::walk::{Glimpse, glance};
 
 impl Draft {
     /// Plans to move a file, a link or a folder, and gives the size of what it takes the place of.
@@ -33,21 +35,22 @@ impl Draft {
     fn plan_rename(&mut self, ends: &Ends) -> Result<(), ChangesError> {
         let parent = self.root.open_real_folder(&ends.from.parent().unwrap_or_else(Place::root))?;
         let name = ends.from.name().ok_or(ChangesError::RootItself)?;
-        let mut moving = (Trail::new(&ends.from, &ends.to, ends.source), Flagged::default());
-        walk(parent.as_fd(), name, |visit| match visit {
-            Visit::Entry(step) => self.look_over(&mut moving, &step),
-            Visit::Leave(_) => Ok(()),
-        })
-        .map_err(|ended| moving.0.error(ended))?;
-        let Flagged { top, list, .. } = moving.1;
+        let spot = Spot { dir: parent.as_fd(), name };
+        let mut trail = Trail::new(&ends.from, &ends.to, ends.source);
+        let top = self.flags_of_move(spot, &trail, ends.source.kind(), ends.source.stamp.mode & 0o7777);
+        let mut flagged = Flagged::default();
+        if ends.source.kind() == EntryKind::Directory {
+            glance(spot.dir, spot.name, |glimpse| self.look_over(&mut trail, &mut flagged, &glimpse))
+                .map_err(|ended| trail.error(ended))?;
+        }
         let diff = match ends.there {
-            Some(_) => self.diff_between(ends, Spot { dir: parent.as_fd(), name }, &ends.source),
+            Some(_) => self.diff_between(ends, spot, &ends.source),
             None => Sketch::default(),
         };
         let moved = Some(Moved { from: ends.from.to_string(), seen: ends.source });
         let slot = self.slot_for(&ends.to)?;
         let sketch = Sketch { flags: top, ..diff };
-        self.put(ends.to.clone(), Item { slot, moved, tree: list, ..Item::swap(None, ends.there, sketch) });
+        self.put(ends.to.clone(), Item { slot, moved, tree: flagged.list, ..Item::swap(None, ends.there, sketch) });
         self.sources.insert(ends.from.clone());
         Ok(())
     }
@@ -64,57 +67,66 @@ impl Draft {
         Ok(())
     }
 
-    fn look_over(&mut self, (trail, listed): &mut (Trail, Flagged), step: &Step<'_>) -> Result<(), Ended> {
-        trail.go_to(step);
+    fn look_over(&mut self, trail: &mut Trail, flagged: &mut Flagged, glimpse: &Glimpse<'_>) -> Result<(), Ended> {
+        trail.go_to(glimpse.depth, glimpse.name);
         self.check_stopped()?;
-        self.refuse_step(step, trail)?;
+        self.refuse_step(glimpse.name, glimpse.folder, trail)?;
         self.meter.add_path();
-        let mut found = self.flags_on_arrival(step, &trail.to(), step.seen.stamp.mode & 0o7777);
+        let spot = Spot { dir: glimpse.dir, name: glimpse.name };
+        // Its permissions come along: what may run as somebody else already could.
+        let found = self.flags_of_move(spot, trail, glimpse.kind, 0);
+        Ok(flagged.note(glimpse, found)?)
+    }
+
+    /// What is to be seen first about an entry that leaves one place and comes to another.
+    fn flags_of_move(&self, spot: Spot<'_>, trail: &Trail, kind: EntryKind, mode: u32) -> Vec<Flag> {
         let from = trail.from();
         let path = from.as_path();
+        let mut found = self.flags_on_arrival(spot, &trail.to(), kind, mode);
         found.extend(flags(&Subject { path, kind: None, mode: 0, before: None, after: None, leads_outside: false }));
         found.sort_unstable();
         found.dedup();
-        listed.note(step, found);
-        Ok(())
+        found
     }
 
     /// What is to be seen first about an entry once it is at a place, whatever it was where it came from.
-    pub(super) fn flags_on_arrival(&self, step: &Step<'_>, to: &Place, mode: u32) -> Vec<Flag> {
-        let kind = step.seen.kind();
-        let spot = Spot { dir: step.dir, name: step.name };
-        let content = if needs_content(to.as_path()) { read_small(spot, step.seen) } else { None };
+    pub(super) fn flags_on_arrival(&self, spot: Spot<'_>, to: &Place, kind: EntryKind, mode: u32) -> Vec<Flag> {
+        let read = || read_small(spot, &spot.look().ok()??);
+        let content = if kind == EntryKind::File && needs_content(to.as_path()) { read() } else { None };
         let leads_outside = kind == EntryKind::Link
-            && read_link(step.dir, step.name).is_none_or(|target| self.root.link_leads_outside(to, &target));
+            && read_link(spot.dir, spot.name).is_none_or(|target| self.root.link_leads_outside(to, &target));
         flags(&Subject { after: content.as_deref(), leads_outside, ..mode_subject(to, kind, mode) })
     }
 }
 
-/// What is flagged of something that moves. The rest of a folder is not listed.
+/// What is flagged beneath a folder that moves. The rest is not listed.
 #[derive(Default)]
 struct Flagged {
-    top: Vec<Flag>,
     list: Vec<Beneath>,
     /// The folders that the walk is in and that are not listed yet.
     above: Vec<Option<Beneath>>,
 }
 
 impl Flagged {
-    fn note(&mut self, step: &Step<'_>, flags: Vec<Flag>) {
-        if step.depth == 0 {
-            self.top = flags;
-            return;
+    fn note(&mut self, glimpse: &Glimpse<'_>, flags: Vec<Flag>) -> Result<(), Errno> {
+        self.above.truncate(glimpse.depth - 1);
+        if flags.is_empty() && glimpse.kind != EntryKind::Directory {
+            return Ok(());
         }
-        self.above.truncate(step.depth - 1);
-        let flagged = !flags.is_empty();
-        let sketch = flagged.then(|| Sketch { flags, ..Sketch::default() });
-        let entry = Beneath { depth: step.depth, name: show_name(step.name), stamp: step.seen.stamp, sketch };
-        if flagged {
+        let seen = match glimpse.folder {
+            Some(seen) => *seen,
+            None => look_at(glimpse.dir, glimpse.name)?.ok_or(Errno::STALE)?,
+        };
+        let sketch = (!flags.is_empty()).then(|| Sketch { flags, ..Sketch::default() });
+        let is_flagged = sketch.is_some();
+        let entry = Beneath { depth: glimpse.depth, name: show_name(glimpse.name), stamp: seen.stamp, sketch };
+        if is_flagged {
             self.list.extend(self.above.iter_mut().filter_map(Option::take));
             self.list.push(entry);
             self.above.push(None);
         } else {
             self.above.push(Some(entry));
         }
+        Ok(())
     }
 }

@@ -73,8 +73,22 @@ impl Way<'_> {
     }
 }
 
-/// Moves, or moves back; what turns out to be something else is put back at once, and the answer is no.
-pub(super) fn turn(way: Way<'_>, direction: Direction, moved: &Seen, replaced: Option<&Seen>) -> Result<bool, Errno> {
+/// How a move ended.
+pub(super) enum Turned<'a> {
+    Done,
+    /// Something else lay there than was expected; everything is as before.
+    PutBack,
+    /// The same, but something newer has taken the place that it came from; what was moved lies here.
+    Overtaken(Spot<'a>),
+}
+
+/// Moves, or moves back; what turns out to be something else is put back at once.
+pub(super) fn turn<'a>(
+    way: Way<'a>,
+    direction: Direction,
+    moved: &Seen,
+    replaced: Option<&Seen>,
+) -> Result<Turned<'a>, Errno> {
     let legs = way.legs(direction);
     for leg in legs.windows(2) {
         step(way, leg[0], leg[1])?;
@@ -84,12 +98,22 @@ pub(super) fn turn(way: Way<'_>, direction: Direction, moved: &Seen, replaced: O
         Direction::Undo => (way.from, way.aside.map(|_| way.path)),
     };
     if holds(Some(end), Some(moved))? && holds(room, replaced)? {
-        return Ok(true);
+        return Ok(Turned::Done);
     }
     for leg in legs.windows(2).rev() {
-        step(way, leg[1], leg[0])?;
+        match step(way, leg[1], leg[0]) {
+            Err(Errno::EXIST) => return overtaken(way, end),
+            stepped => stepped?,
+        }
     }
-    Ok(false)
+    Ok(Turned::PutBack)
+}
+
+/// What had made room is still put back; what was moved has been replaced where it came from.
+fn overtaken<'a>(way: Way<'a>, end: Spot<'a>) -> Result<Turned<'a>, Errno> {
+    let Some(aside) = way.aside else { return Ok(Turned::Overtaken(end)) };
+    rename(aside, way.path, RenameFlags::EXCHANGE)?;
+    Ok(Turned::Overtaken(aside))
 }
 
 fn holds(spot: Option<Spot<'_>>, seen: Option<&Seen>) -> Result<bool, Errno> {

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ChangesError;
 use super::folder::{Folder, SIBLINGS, STATE};
 use super::plan::{Item, Plan, Rest, State};
+use super::swap::rename;
 use super::turn::{Bench, Parents};
 use crate::beneath::{self, Links};
 use crate::copy::copy;
@@ -195,6 +196,19 @@ pub(super) fn put_away(folder: &Folder, from: Spot<'_>, item: &Item, copy: Optio
     let going = going(from);
     rustix::fs::renameat_with(from.dir, Path::new(from.name), from.dir, &going, RenameFlags::NOREPLACE)?;
     transfer::remove(Spot { dir: from.dir, name: going.as_os_str() })
+}
+
+/// Takes away what somebody else has already replaced, and keeps it beside the slot.
+pub(super) fn set_aside(folder: &Folder, from: Spot<'_>, item: &Item) -> Result<(), Errno> {
+    let name = OsString::from(format!("slot-{}.kept", item.slot));
+    let kept = Spot { dir: folder.handle(), name: &name };
+    match rename(from, kept, RenameFlags::NOREPLACE) {
+        Err(Errno::XDEV) => {
+            keep(folder, from, item.slot, &name)?;
+            transfer::remove(from)
+        }
+        done => done,
+    }
 }
 
 /// Removes what an earlier [`put_away`] was stopped at.

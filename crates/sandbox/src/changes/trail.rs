@@ -1,5 +1,6 @@
 //! Where a walk over something that goes, comes or moves is, and why it ended.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,6 @@ use crate::place::Place;
 use crate::sensitive::is_sensitive_name;
 use crate::stamp::Seen;
 use crate::transfer::Spot;
-use crate::walk::Step;
 
 /// Why a walk ended early.
 pub(super) enum Ended {
@@ -49,16 +49,16 @@ impl Trail {
         Trail { from: from.as_path().to_owned(), to: to.as_path().to_owned(), depth: 0, top }
     }
 
-    pub(super) fn go_to(&mut self, step: &Step<'_>) {
-        while self.depth > 0 && self.depth >= step.depth {
+    pub(super) fn go_to(&mut self, depth: usize, name: &OsStr) {
+        while self.depth > 0 && self.depth >= depth {
             self.from.pop();
             self.to.pop();
             self.depth -= 1;
         }
-        if step.depth > 0 {
-            self.from.push(step.name);
-            self.to.push(step.name);
-            self.depth = step.depth;
+        if depth > 0 {
+            self.from.push(name);
+            self.to.push(name);
+            self.depth = depth;
         }
     }
 
@@ -86,12 +86,13 @@ impl Trail {
 }
 
 impl Draft {
-    /// Refuses what no tool may touch, and what no rename can take along.
-    pub(super) fn refuse_step(&self, step: &Step<'_>, trail: &Trail) -> Result<(), ChangesError> {
-        if is_sensitive_name(step.name) || self.root.is_protected(step.seen) {
+    /// Refuses what no tool may touch, and mount points, which no rename takes along. `seen` may be left out for what
+    /// is neither a folder nor looked at.
+    pub(super) fn refuse_step(&self, name: &OsStr, seen: Option<&Seen>, trail: &Trail) -> Result<(), ChangesError> {
+        if is_sensitive_name(name) || seen.is_some_and(|seen| self.root.is_protected(seen)) {
             return Err(PathError::Sensitive { path: trail.from().to_string() }.into());
         }
-        if !step.seen.shares_mount(&trail.top) {
+        if seen.is_some_and(|seen| !seen.shares_mount(&trail.top)) {
             return Err(PathError::NotRegular { path: trail.from().to_string(), what: "a mount point" }.into());
         }
         Ok(())

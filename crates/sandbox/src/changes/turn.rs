@@ -11,7 +11,7 @@ use super::error::ChangesError;
 use super::folder::{Folder, NEXT_STATE, STATE};
 use super::plan::{Item, Plan, Rest, State, Sync};
 use super::recover::roll_back;
-use super::rename::{self, Source, Way};
+use super::rename::{self, Source, Turned, Way};
 use super::siblings::{self, Siblings};
 use super::swap::{self, Pair};
 use super::tree::is_intact;
@@ -99,7 +99,7 @@ fn swap_one(
         return move_one(bench, direction, item, (path, aside.spot()), &rest);
     }
     let pair = Pair { aside: aside.spot(), path };
-    swap::swap(pair, held.as_ref(), rest.path.as_ref()).map_err(|errno| refused(&place, errno))?;
+    swap::swap(pair, held.as_ref(), rest.path.as_ref()).map_err(|errno| refused(item, errno))?;
     let displaced = inspect(item, rest, pair.aside)?;
     if bench.plan.sync == Sync::Disk {
         flush(path.dir).map_err(failed)?;
@@ -108,11 +108,13 @@ fn swap_one(
     Ok(Rest { state, slot: displaced, path: now, in_sibling: sibling.is_some(), ..rest.clone() })
 }
 
-/// Some filesystems refuse renames within one mount; that has nothing to do with leading outside.
-fn refused(place: &Place, errno: Errno) -> ChangesError {
+/// What the system says to a rename.
+fn refused(item: &Item, errno: Errno) -> ChangesError {
     match errno {
-        Errno::XDEV => ChangesError::Path(PathError::Io { path: place.to_string(), source: errno.into() }),
-        other => ChangesError::at(place, other),
+        // Some filesystems refuse renames within one mount; that has nothing to do with leading outside.
+        Errno::XDEV => ChangesError::Path(PathError::Io { path: item.path.clone(), source: errno.into() }),
+        Errno::EXIST | Errno::NOENT => surprise(item),
+        other => ChangesError::at(&item.path, other),
     }
 }
 
@@ -125,8 +127,7 @@ fn move_one(
     rest: &Rest,
 ) -> Result<Rest, ChangesError> {
     let moved = item.moved.as_ref().ok_or_else(|| surprise(item))?;
-    let place = item.place()?;
-    let failed = |errno| refused(&place, errno);
+    let failed = |errno| refused(item, errno);
     let source = Source::open(bench.root, moved)?.map_err(failed)?;
     let way = Way { from: source.spot()?, path, aside: item.before.map(|_| aside) };
     let (seen, replaced) = match direction {
@@ -134,8 +135,13 @@ fn move_one(
         Direction::Undo => (rest.path, rest.slot),
     };
     let seen = seen.ok_or_else(|| surprise(item))?;
-    if !rename::turn(way, direction, &seen, replaced.as_ref()).map_err(failed)? {
-        return Err(surprise(item));
+    match rename::turn(way, direction, &seen, replaced.as_ref()).map_err(failed)? {
+        Turned::Done => {}
+        Turned::PutBack => return Err(surprise(item)),
+        Turned::Overtaken(left) => {
+            siblings::set_aside(bench.folder, left, item).map_err(failed)?;
+            return Err(surprise(item));
+        }
     }
     if bench.plan.sync == Sync::Disk {
         flush(way.from.dir).and_then(|()| flush(path.dir)).map_err(failed)?;
