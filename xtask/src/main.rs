@@ -24,10 +24,18 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-/// Builds the program and the benches as they are released, and runs everything side by side.
+/// Builds the program and the benches as they are released, and runs everything, or the part that is named.
 fn bench() -> Result<ExitCode> {
-    for arguments in [&["build", "--release", "-p", "haft"][..], &["run", "--release", "-p", "haft-benches"][..]] {
-        let ended = Command::new("cargo").args(arguments).current_dir(root()).status().context("cannot start cargo")?;
+    let part: Vec<String> = std::env::args().skip(2).collect();
+    for arguments in [&["build", "--release", "-p", "haft"][..], &["run", "--release", "-p", "haft-benches", "--"][..]]
+    {
+        let part = if arguments[0] == "run" { &part[..] } else { &[] };
+        let ended = Command::new("cargo")
+            .args(arguments)
+            .args(part)
+            .current_dir(root())
+            .status()
+            .context("cannot start cargo")?;
         if !ended.success() {
             return Ok(ExitCode::FAILURE);
         }

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use anyhow::Result;
 use clap::{Command, CommandFactory, ValueHint};
 use clap_complete::{ArgValueCandidates, CompleteEnv, CompletionCandidate};
-use haft_runtime::{CallState, ToolSpec};
+use haft_runtime::{CallState, Grant, ToolSpec};
 use haft_store::{CallFilter, CallRow};
 
 use crate::{
@@ -50,6 +50,14 @@ fn command(typed: &[OsString]) -> Command {
         .mut_subcommand("log", |log| {
             let log = with_values(log, "tool", &here.tool_names());
             log.mut_subcommand("show", |show| here.with_calls(show, Which::Any))
+        })
+        .mut_subcommand("policy", |policy| {
+            policy.mut_subcommand("explain", |explain| here.with_calls(explain, Which::Any))
+        })
+        .mut_subcommand("grants", |grants| {
+            let grants = grants.mut_subcommand("add", |add| with_values(add, "tool", &here.tool_names()));
+            let grants = grants.mut_subcommand("show", |show| with_values(show, "grant", &here.grants()));
+            grants.mut_subcommand("revoke", |revoke| with_values(revoke, "grant", &here.grants()))
         })
         .mut_subcommand("tools", |tools| with_values(tools, "name", &here.tool_names()))
         .mut_subcommand("help", |help| with_values(help, "about", &ArgValueCandidates::new(subjects)))
@@ -101,6 +109,13 @@ impl Here {
         let here = self.clone();
         let calls = move || here.calls(which).unwrap_or_default();
         with_values(command, "call", &ArgValueCandidates::new(calls))
+    }
+
+    fn grants(&self) -> ArgValueCandidates {
+        let here = self.clone();
+        let remembered = move || here.ask(async |house| Ok(house.store.all_grants(&house.scope).await?));
+        let one = |grant: &Grant| candidate(grant.id.as_str(), &grant.tool);
+        ArgValueCandidates::new(move || remembered().unwrap_or_default().iter().map(one).collect())
     }
 
     fn tools(&self) -> Result<Vec<ToolSpec>> {

@@ -9,6 +9,11 @@ const FILE_HEAD: &str = "\
 # that would widen something is not obeyed. `haft help settings` says more.
 ";
 const FILE_FOOT: &str = "
+# A workspace's rules ask or deny; `haft help policy` says how they match:
+#   [[rule]]
+#   decision = \"ask\"
+#   bounds = { paths = [\"migrations/**\"] }
+
 # Only the file in your own configuration folder, ~/.config/haft/haft.toml, can set:
 ";
 

@@ -1,11 +1,12 @@
 //! Commit what was staged, or run what could only be described.
 
-use futures_util::FutureExt;
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use crate::{
     ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, Effect, Entry, ErrorCode, Evidence, Isolation, Journal,
-    Limits, Stamp, ToolError, ToolOutput, Turn, Workbench,
+    Limits, Stamp, ToolCtx, ToolError, ToolOutput, Turn, Workbench,
     cache::{Cache, Key},
     log::CallLog,
     retry::{self, Twice},
@@ -165,10 +166,17 @@ async fn attempts(
         log.note(CallEvent::Progress { progress: None, message });
         // Waiting is work like any other, but for the silence: it can be stopped and counts as time.
         let waiting = Work { idle: None, ..*work };
-        let waited = waiting.run(log, |_| tokio::time::sleep(delay).map(Ok)).await;
+        let waited = waiting.run(log, |ctx| pause(ctx, delay)).await;
         waited.map_err(|stopped| if error.nothing_done() { stopped.having_done_nothing() } else { stopped })?;
         started(log);
     }
+}
+
+/// Waits, but not for a call that was stopped.
+async fn pause(ctx: ToolCtx, delay: Duration) -> Result<(), ToolError> {
+    // Either way there is nothing to put away.
+    let _cancelled = tokio::time::timeout(delay, ctx.cancel.cancelled()).await;
+    Ok(())
 }
 
 fn started(log: &mut CallLog) {
