@@ -88,10 +88,8 @@ pub(crate) fn entries(folder: impl AsFd) -> Result<Vec<(OsString, Option<EntryKi
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
-            let kind = match entry.file_type() {
-                FileType::Unknown => None,
-                known => Some(EntryKind::from_mode(known.as_raw_mode())),
-            };
+            let known = Some(entry.file_type()).filter(|kind| *kind != FileType::Unknown);
+            let kind = known.map(|kind| EntryKind::from_mode(kind.as_raw_mode()));
             found.push((OsStr::from_bytes(name).to_owned(), kind));
         }
     }

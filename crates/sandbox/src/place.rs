@@ -84,6 +84,16 @@ impl Place {
         Place(parts.into_iter().collect())
     }
 
+    /// Goes down to an entry of this folder.
+    pub(crate) fn enter(&mut self, name: &OsStr) {
+        self.0.push(name);
+    }
+
+    /// Goes up to the folder that holds this place.
+    pub(crate) fn leave(&mut self) {
+        self.0.pop();
+    }
+
     /// The folder that holds this place; `None` for the workspace itself.
     pub fn parent(&self) -> Option<Place> {
         if self.is_root() {

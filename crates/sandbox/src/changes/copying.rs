@@ -110,7 +110,7 @@ impl Draft {
         })?;
         let spot = Spot { dir: step.dir, name: step.name };
         let mode = copying.keep.bits(step.seen);
-        let flags = self.flags_on_arrival(spot, &copying.trail.to(), step.seen.kind(), mode);
+        let flags = self.flags_on_arrival(spot, copying.trail.to(), step.seen.kind(), mode);
         Ok(copying.note(step, flags)?)
     }
 

@@ -112,7 +112,7 @@ impl Draft {
                 return Err(Ended::Refused(ChangesError::NotEmpty { path: resolved.to_string() }));
             }
             self.meter.add_path();
-            let place = trail.from();
+            let place = trail.from().clone();
             let shown = self.sketch_removal(&step, &place, &mut read);
             if step.depth == 0 {
                 sketch = shown;

@@ -69,8 +69,14 @@ pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
     if subject.path.as_os_str().len() > LONGEST_PATH {
         return Vec::new();
     }
-    let parts: Vec<Cow<'_, str>> = subject.path.iter().map(fold).collect();
-    let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
+    let folded: Vec<Cow<'_, str>>;
+    let parts: Vec<&str> = match subject.path.to_str().filter(|path| is_folded(path)) {
+        Some(path) => path.split('/').collect(),
+        None => {
+            folded = subject.path.iter().map(fold).collect();
+            folded.iter().map(AsRef::as_ref).collect()
+        }
+    };
     let Some((name, folders)) = parts.split_last() else { return Vec::new() };
     let mut found = Vec::new();
     if parts.contains(&".haft") || matches!(*name, "haft.toml" | ".mcp.json") {
@@ -97,6 +103,11 @@ pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
     }
     found.sort_unstable();
     found
+}
+
+/// Whether folding would change nothing: most paths are plain, and there may be ten thousand of them.
+fn is_folded(path: &str) -> bool {
+    path.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
 }
 
 /// Whether the flags of a path depend on its content.

@@ -80,9 +80,8 @@ impl Draft {
 
     /// What is to be seen first about an entry that leaves one place and comes to another.
     fn flags_of_move(&self, spot: Spot<'_>, trail: &Trail, kind: EntryKind, mode: u32) -> Vec<Flag> {
-        let from = trail.from();
-        let path = from.as_path();
-        let mut found = self.flags_on_arrival(spot, &trail.to(), kind, mode);
+        let path = trail.from().as_path();
+        let mut found = self.flags_on_arrival(spot, trail.to(), kind, mode);
         found.extend(flags(&Subject { path, kind: None, mode: 0, before: None, after: None, leads_outside: false }));
         found.sort_unstable();
         found.dedup();

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -37,8 +37,8 @@ impl From<ChangesError> for Ended {
 /// The path of the entry that a walk is at, at both ends.
 #[derive(Debug)]
 pub(super) struct Trail {
-    from: PathBuf,
-    to: PathBuf,
+    from: Place,
+    to: Place,
     depth: usize,
     top: Seen,
 }
@@ -46,30 +46,30 @@ pub(super) struct Trail {
 impl Trail {
     /// A walk over `top` at `from`, whose entries will be found at `to`.
     pub(super) fn new(from: &Place, to: &Place, top: Seen) -> Trail {
-        Trail { from: from.as_path().to_owned(), to: to.as_path().to_owned(), depth: 0, top }
+        Trail { from: from.clone(), to: to.clone(), depth: 0, top }
     }
 
     pub(super) fn go_to(&mut self, depth: usize, name: &OsStr) {
         while self.depth > 0 && self.depth >= depth {
-            self.from.pop();
-            self.to.pop();
+            self.from.leave();
+            self.to.leave();
             self.depth -= 1;
         }
         if depth > 0 {
-            self.from.push(name);
-            self.to.push(name);
+            self.from.enter(name);
+            self.to.enter(name);
             self.depth = depth;
         }
     }
 
     /// Where the entry is.
-    pub(super) fn from(&self) -> Place {
-        Place::known(self.from.clone())
+    pub(super) fn from(&self) -> &Place {
+        &self.from
     }
 
     /// Where it will be.
-    pub(super) fn to(&self) -> Place {
-        Place::known(self.to.clone())
+    pub(super) fn to(&self) -> &Place {
+        &self.to
     }
 
     /// What ended the walk, about the entry that it was at.
