@@ -84,12 +84,12 @@ impl Looked {
         let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
         match &self.standing {
             Standing::BringsNothing => "this workspace brings no settings or tools of its own".to_owned(),
-            Standing::NotTrusted => format!("not trusted: nothing of the {files} it brings is obeyed"),
+            Standing::NotTrusted => format!("not trusted: none of the {files} it brings is obeyed"),
             Standing::Trusted(record) if record.brought.0.is_empty() => {
                 "this workspace brings no settings or tools of its own".to_owned()
             }
             Standing::Trusted(_) => format!("trusted: {files}, unchanged since"),
-            Standing::Held(_) => "changed since it was trusted: what was trusted stays in force".to_owned(),
+            Standing::Held(_) => "changed since; what was trusted stays in force".to_owned(),
             Standing::Doubtful(why) => format!("not trusted: its trust record is not believed, because {why}"),
         }
     }
@@ -98,7 +98,7 @@ impl Looked {
     pub(crate) fn note(&self) -> Option<String> {
         match &self.standing {
             Standing::BringsNothing | Standing::Trusted(_) => None,
-            Standing::NotTrusted | Standing::Held(_) => Some(format!("{}; `haft trust` shows it", self.words())),
+            Standing::NotTrusted | Standing::Held(_) => Some(format!("{}; see `haft trust`", self.words())),
             Standing::Doubtful(_) => {
                 Some(format!("{}; `haft trust --forget` removes it, then look again with `haft trust`", self.words()))
             }
