@@ -179,7 +179,7 @@ async fn edits(place: &Path) -> Result<Duration> {
 }
 
 /// One folder, three files and two renames: what an edit needs on the disk, made with nothing around it.
-fn files_by_hand(place: &Path) -> Result<Duration> {
+pub(crate) fn files_by_hand(place: &Path) -> Result<Duration> {
     let folder = tempfile::tempdir_in(place)?;
     let mut taken = Vec::new();
     for lap in 0..500 {
