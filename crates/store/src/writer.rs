@@ -9,7 +9,7 @@ use sqlx::{Connection, SqliteConnection};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
-    time::{Instant, sleep_until, timeout_at},
+    time::{Instant, sleep_until},
 };
 
 use crate::{
@@ -23,8 +23,6 @@ use crate::{
 const QUEUE: usize = 4096;
 /// How much is committed at once.
 const BATCH: usize = 512;
-/// How long entries that nobody waits for may lie, so that they are committed together with one that somebody does.
-const RIDE: Duration = Duration::from_millis(5);
 /// How often to look for commits of other processes while somebody waits.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -40,13 +38,6 @@ enum Job {
     Write(Write, Option<oneshot::Sender<Result<bool, StoreError>>>),
     /// Nothing more comes.
     End(End),
-}
-
-impl Job {
-    /// Whether nobody waits for it.
-    fn may_ride(&self) -> bool {
-        matches!(self, Self::Write(_, None))
-    }
 }
 
 /// What becomes of the connection at the end.
@@ -141,7 +132,6 @@ impl Task {
                     if taken == 0 {
                         break;
                     }
-                    self.gather(&mut batch).await;
                     self.commit(&mut batch).await;
                 }
                 () = self.watch.arrival(), if !somebody_waits => next_poll = Instant::now() + POLL,
@@ -154,18 +144,6 @@ impl Task {
         match self.end {
             End::Close => drop(self.conn.close().await),
             End::Leave => std::mem::forget(self.conn),
-        }
-    }
-
-    /// Lets entries that nobody waits for wait a little for one that somebody does.
-    async fn gather(&mut self, batch: &mut Vec<Job>) {
-        let deadline = Instant::now() + RIDE;
-        while batch.len() < BATCH && batch.iter().all(Job::may_ride) {
-            let more = self.jobs.recv_many(batch, BATCH - batch.len());
-            match timeout_at(deadline, more).await {
-                Ok(0) | Err(_) => return,
-                Ok(_) => {}
-            }
         }
     }
 
