@@ -6,12 +6,16 @@ mod result_query;
 mod undo_call;
 mod wait_call;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::{AnyTool, CallId, CallRecord, ErrorCode, Journal, Questions, Scope, ToolError, Workbench, typed};
+use crate::{
+    AnyTool, CallId, CallRecord, CallState, ErrorCode, Journal, Questions, Scope, ToolError, Workbench, typed,
+};
 
+/// A commit is told before its end is written, so that another process may see that end a little later.
+const A_MOMENT: Duration = Duration::from_millis(200);
 /// How many paths a text names; the structured result has all.
 const NAMED: usize = 50;
 
@@ -40,7 +44,12 @@ struct Calls {
 
 impl Calls {
     async fn find(&self, scope: &Scope, call: &CallId) -> Result<CallRecord, ToolError> {
-        self.journal.find(scope, call).await?.ok_or_else(|| {
+        let mut found = self.journal.find(scope, call).await?;
+        if found.as_ref().is_some_and(|record| record.state == CallState::Executing) {
+            self.journal.ended(scope, call, A_MOMENT).await?;
+            found = self.journal.find(scope, call).await?;
+        }
+        found.ok_or_else(|| {
             ToolError::new(ErrorCode::InvalidArgs, format!("there is no call {call}; `haft log` lists the latest"))
         })
     }
