@@ -89,7 +89,7 @@ impl Looked {
                 "this workspace brings no settings or tools of its own".to_owned()
             }
             Standing::Trusted(_) => format!("trusted: {files}, unchanged since"),
-            Standing::Held(_) => "changed since; what was trusted stays in force".to_owned(),
+            Standing::Held(_) => "changed since it was trusted; that stays in force".to_owned(),
             Standing::Doubtful(why) => format!("not trusted: its trust record is not believed, because {why}"),
         }
     }
