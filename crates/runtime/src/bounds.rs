@@ -136,10 +136,11 @@ impl Bounds {
             let (path, kind) = found.find(|(_, kind)| !allowed.contains(kind))?;
             Some(Miss::Kind { path, kind })
         }));
-        misses.add(list.iter().filter(|_| !self.written.executables).find_map(executable));
+        misses.add(seen.executable.filter(|_| !self.written.executables));
         misses.add(list.iter().find_map(|change| self.outside(change)).map(|path| Miss::Outside { path }));
         // A flagged change is never contained unless the bounds name that very path.
-        let flagged = list.iter().find(|change| !change.flags.is_empty() && !self.name(change));
+        let flagged =
+            list.iter().filter(|_| seen.flagged).find(|change| !change.flags.is_empty() && !self.name(change));
         misses.add(flagged.map(|change| Miss::Flagged { path: &change.path }));
         misses.told()
     }
@@ -177,14 +178,6 @@ impl Bounds {
     fn name(&self, change: &Change) -> bool {
         self.paths.as_ref().is_some_and(|paths| touched(change).all(|path| paths.name(path)))
     }
-}
-
-fn executable(change: &Change) -> Option<Miss<'_>> {
-    let path = &change.path;
-    if carries(change) {
-        return Some(Miss::Carried { path });
-    }
-    change.executable.then_some(Miss::Executable { path })
 }
 
 #[cfg(test)]

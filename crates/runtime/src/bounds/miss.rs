@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::{ChangeKind, ChangeList, Evidence};
+use super::carries;
+use crate::{Change, ChangeKind, ChangeList, Evidence};
 
 /// What bounds are held against, gathered once for a decision.
 #[derive(Clone, Copy, Debug)]
@@ -13,16 +14,35 @@ pub struct Seen<'a> {
     /// `None` when the call could not be staged.
     pub(super) changes: Option<&'a ChangeList>,
     pub(super) bytes: u64,
+    /// The first change that only bounds with executables contain.
+    pub(super) executable: Option<Miss<'a>>,
+    pub(super) flagged: bool,
 }
 
 impl<'a> Seen<'a> {
     /// What is known of a call.
     pub fn new(input: &'a Value, evidence: &'a Evidence) -> Self {
-        match evidence {
-            Evidence::Staged { changes, .. } => Self { input, changes: Some(changes), bytes: changes.bytes() },
-            Evidence::Plain { .. } => Self { input, changes: None, bytes: 0 },
+        let changes = match evidence {
+            Evidence::Staged { changes, .. } => Some(changes),
+            Evidence::Plain { .. } => None,
+        };
+        let list = || changes.into_iter().flat_map(|changes| &changes.0);
+        Self {
+            input,
+            changes,
+            bytes: changes.map_or(0, ChangeList::bytes),
+            executable: list().find_map(executable),
+            flagged: list().any(|change| !change.flags.is_empty()),
         }
     }
+}
+
+fn executable(change: &Change) -> Option<Miss<'_>> {
+    let path = &change.path;
+    if carries(change) {
+        return Some(Miss::Carried { path });
+    }
+    change.executable.then_some(Miss::Executable { path })
 }
 
 /// Which bound a call did not keep, and how.
