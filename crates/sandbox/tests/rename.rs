@@ -355,6 +355,15 @@ impl Drop for Done<'_> {
     }
 }
 
+/// Ends the other thread, also when an assertion fails.
+struct Finish<'a>(&'a AtomicBool);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Somebody keeps replacing the file that is moved, as editors do: what they wrote is moved or stays, never lost.
 #[test]
 fn no_edit_is_lost_by_a_move() {
@@ -376,6 +385,7 @@ fn no_edit_is_lost_by_a_move() {
                 }
             }
         });
+        let _finish = Finish(&done);
         for round in 0..200 {
             let seen: usize = world.read("a").parse().unwrap();
             let mut draft = world.draft(&format!("round{round}"));
