@@ -166,9 +166,7 @@ fn edits_of_one_file_conflict_or_are_all_there() {
             if one.code == Some(0) {
                 expected.push(format!("line {turn} is new"));
             } else {
-                // Overtaken before it was staged, or after.
-                let refused = ["STALE_FILE", "CONFLICT"].iter().any(|code| outcome["error"]["code"] == *code);
-                assert!(one.code == Some(1) && refused, "{outcome}");
+                assert_eq!((one.code, &outcome["error"]["code"]), (Some(1), &json!("CONFLICT")), "{outcome}");
                 expected.push(line(turn));
             }
         }

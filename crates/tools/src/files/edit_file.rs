@@ -5,7 +5,7 @@ use std::{io::Read, num::NonZeroUsize, sync::Arc};
 use haft_runtime::{Effect, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     OpenFile, Place, Root,
-    changes::{Changes, Draft, Expected},
+    changes::{Changes, ChangesError, Draft, Expected},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ use crate::{
 
 /// The largest file that can be edited.
 const LARGEST: u64 = 64 << 20;
+/// How often a file is read again that something else has just changed.
+const TRIES: usize = 100;
 
 pub(crate) struct EditFile(pub(crate) Arc<Workspace>);
 
@@ -95,19 +97,27 @@ impl ChangesFiles for EditFile {
 fn edit(root: &Root, draft: &mut Draft, input: Input) -> Result<Output, ToolError> {
     let place = root.place(&input.path).trying("edit")?;
     let edits = input.into_edits()?;
-    let open = root.open_file(&place).trying("edit")?;
-    let stamp = open.meta.stamp;
-    let before = whole_text(open, &place)?;
-    let (after, replacements) = apply_all(&place, &before, &edits)?;
-    // Invariant: what is replaced is what was read; anything that happens in between is a conflict.
-    draft.write(&place, after.as_bytes(), Expected::Exactly(stamp)).trying("edit")?;
-    Ok(Output {
-        path: place.to_string(),
-        replacements,
-        size: after.len() as u64,
-        diff: String::new(),
-        first_changed_line: replace::first_difference(&before, &after),
-    })
+    let mut tries = TRIES;
+    loop {
+        let open = root.open_file(&place).trying("edit")?;
+        let stamp = open.meta.stamp;
+        let before = whole_text(open, &place)?;
+        let (after, replacements) = apply_all(&place, &before, &edits)?;
+        // Invariant: what is replaced is what was read; anything that happens in between is read again, or a conflict.
+        match draft.write(&place, after.as_bytes(), Expected::Exactly(stamp)) {
+            Err(ChangesError::Stale { .. }) if tries > 0 => tries -= 1,
+            written => {
+                written.trying("edit")?;
+                return Ok(Output {
+                    path: place.to_string(),
+                    replacements,
+                    size: after.len() as u64,
+                    diff: String::new(),
+                    first_changed_line: replace::first_difference(&before, &after),
+                });
+            }
+        }
+    }
 }
 
 impl Input {
