@@ -20,7 +20,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "tools",
         may_use: &["haft-runtime", "haft-sandbox"],
-        owns: &["ignore", "grep-matcher", "grep-regex", "grep-searcher"],
+        owns: &["ignore", "grep-matcher", "grep-regex", "grep-searcher", "tree-sitter", "tree-sitter-bash"],
     },
     Room { name: "store", may_use: &["haft-runtime"], owns: &["sqlx", "libsqlite3-sys"] },
     Room {

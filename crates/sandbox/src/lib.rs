@@ -1,9 +1,10 @@
-//! The only code that opens a path or changes a file on a tool's behalf.
+//! The only code that opens a path, starts a process or changes a file on a tool's behalf.
 
 mod beneath;
 pub mod changes;
 mod copy;
 mod error;
+pub mod fence;
 mod folder;
 mod look;
 mod place;
