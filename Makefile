@@ -5,7 +5,7 @@ CACHE ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/haft
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 HAFT := $(CARGO_TARGET_DIR)/release/haft
 
-.PHONY: run test check docs bench audit setup clean
+.PHONY: run test check docs bench audit setup setup-tests clean
 
 run: setup ## Builds the release program and shows where you are.
 	cargo build --release --locked -p haft
@@ -14,7 +14,7 @@ run: setup ## Builds the release program and shows where you are.
 	@echo
 	@echo "The program is $(HAFT)"
 
-test: setup check ## Everything: formatting, lints, tidy, units, cases, stories, crash and race tests.
+test: setup-tests check ## Everything: formatting, lints, tidy, units, cases, stories, crash and race tests.
 	cargo build --locked --workspace --all-targets
 	cargo test --locked --workspace
 
@@ -27,7 +27,7 @@ check: setup ## What is quick: formatting, lints, the rules of the house.
 docs: setup ## Writes the pages that are made from the code.
 	UPDATE_DOCS=1 cargo test --quiet --locked -p haft --lib settings::page
 
-bench: setup ## Measures this program beside its peers, and prints one table.
+bench: setup-tests ## Measures this program beside its peers, and prints one table.
 	cargo xtask bench
 
 audit: setup ## Licences and sources of everything we depend on.
@@ -36,6 +36,9 @@ audit: setup ## Licences and sources of everything we depend on.
 
 setup:
 	@scripts/setup
+
+setup-tests:
+	@scripts/setup tests
 
 clean:
 	cargo clean

@@ -34,20 +34,29 @@ pub(crate) enum Visit<'a> {
 #[derive(Default)]
 pub(crate) struct Descent {
     levels: Vec<(Option<OwnedFd>, Seen)>,
+    only_names: bool,
 }
 
 impl Descent {
+    /// One whose folders are not read: entries in them are only named.
+    pub(crate) fn for_naming() -> Descent {
+        Descent { only_names: true, ..Descent::default() }
+    }
+
+    fn flags(&self) -> OFlags {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if self.only_names { flags | OFlags::PATH } else { flags | OFlags::RDONLY | OFlags::NONBLOCK }
+    }
+
     /// Opens a folder of the open folder `dir` and goes down into it.
     pub(crate) fn enter(&mut self, dir: impl AsFd, name: &OsStr) -> Result<(), Errno> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(dir, Path::new(name), flags, Mode::empty())?;
+        let folder = rustix::fs::openat(dir, Path::new(name), self.flags(), Mode::empty())?;
         self.push(folder)
     }
 
     /// Goes down into a folder of the deepest one.
     pub(crate) fn enter_below(&mut self, name: &OsStr) -> Result<(), Errno> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(self.deepest()?, Path::new(name), flags, Mode::empty())?;
+        let folder = rustix::fs::openat(self.deepest()?, Path::new(name), self.flags(), Mode::empty())?;
         self.push(folder)
     }
 
@@ -62,9 +71,9 @@ impl Descent {
 
     /// Goes up one folder; it must still be the one that was left.
     pub(crate) fn leave(&mut self) -> Result<(), Errno> {
+        let flags = self.flags();
         let Some((left, _)) = self.levels.pop() else { return Ok(()) };
         let Some((above @ None, seen)) = self.levels.last_mut() else { return Ok(()) };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::openat(left.ok_or(Errno::BADF)?, "..", flags, Mode::empty())?;
         // A folder that was moved meanwhile has another parent, perhaps outside.
         if !look(&folder)?.is(seen) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_sandbox::Root;
-use haft_sandbox::changes::{Changes, Direction, Draft, Expected, Folders, Selection, recover};
+use haft_sandbox::changes::{Changes, Direction, Draft, Expected, Folders, Selection, Sort, recover};
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 
@@ -49,6 +49,7 @@ fn plan(workspace: &Path, dir: &Path) -> Result<Changes, Box<dyn Error>> {
     make_tree(workspace)?;
     let root = Arc::new(Root::open(workspace, &[])?);
     let mut draft = Draft::new(&root, dir)?;
+    plan_layer(&mut draft)?;
     for number in 0..20 {
         let place = root.place(&format!("src/replace{number}"))?;
         draft.write(&place, format!("new {number}\n").as_bytes(), Expected::Anything)?;
@@ -69,6 +70,26 @@ fn plan(workspace: &Path, dir: &Path) -> Result<Changes, Box<dyn Error>> {
     plan_moves(&root, &mut draft)?;
     plan_copies(&root, &mut draft)?;
     Ok(draft.seal()?)
+}
+
+/// What a command could have left: folders that take the place of folders and files, read-only ones, a file with two
+/// names of which one lies in a new folder.
+fn plan_layer(draft: &mut Draft) -> Result<(), Box<dyn Error>> {
+    let upper = draft.layer()?.join("upper");
+    for folder in ["anew", "opened", "whole/beneath", "fixed"] {
+        fs::create_dir_all(upper.join(folder))?;
+    }
+    for folder in ["anew", "fixed"] {
+        rustix::fs::setxattr(upper.join(folder), "user.overlay.opaque", b"y", rustix::fs::XattrFlags::empty())?;
+    }
+    for name in ["anew/both", "anew/new", "opened/in", "shut", "again"] {
+        fs::write(upper.join(name), "from a command\n")?;
+    }
+    fs::hard_link(upper.join("again"), upper.join("whole/beneath/again"))?;
+    fs::set_permissions(upper.join("fixed"), fs::Permissions::from_mode(0o555))?;
+    fs::set_permissions(upper.join("whole"), fs::Permissions::from_mode(0o555))?;
+    draft.take_layer((i64::MAX, 0), &|_, _| Sort::Source)?;
+    Ok(())
 }
 
 /// Files and folders, to where nothing is, into a new folder, and onto a file, a link and an empty folder.
@@ -94,6 +115,13 @@ fn make_tree(workspace: &Path) -> Result<(), Box<dyn Error>> {
     for folder in ["src", "folder", "gone/deep", "away/deep", "filled", "hollow", "tree/deep/empty"] {
         fs::create_dir_all(workspace.join(folder))?;
     }
+    for folder in ["anew", "shut/deep", "fixed"] {
+        fs::create_dir_all(workspace.join(folder))?;
+    }
+    for name in ["anew/both", "anew/old", "shut/deep/a", "fixed/a", "opened"] {
+        fs::write(workspace.join(name), "before the command\n")?;
+    }
+    fs::set_permissions(workspace.join("fixed"), fs::Permissions::from_mode(0o555))?;
     for number in 0..20 {
         fs::write(workspace.join(format!("src/replace{number}")), format!("old {number}\n"))?;
     }

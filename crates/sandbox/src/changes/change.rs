@@ -31,6 +31,10 @@ pub struct Change {
     pub removed: usize,
     /// What to look at twice.
     pub flags: Vec<Flag>,
+    /// What this and the rest of its unit are in one line, if that says it all.
+    pub summary: Option<String>,
+    /// Whether it only follows from other files, as build output does.
+    pub derived: bool,
     /// Where it is in its life.
     pub state: ChangeState,
     /// Changes with the same number are committed and undone only together.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rustix::io::Errno;
 
-use super::change::ChangeState;
+use super::change::{ChangeState, Direction};
 use super::error::ChangesError;
 use super::folder::Folder;
 use super::plan::{Item, Rest};
@@ -16,11 +16,44 @@ use crate::place::Place;
 use crate::stamp::{EntryKind, Seen, Stamp};
 use crate::transfer::Spot;
 
-/// Compares every chosen item with what is really there; any difference is a conflict.
-pub(super) fn check(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<(), ChangesError> {
+/// The chosen items that can be turned. Any conflict is an error, but for what only follows from other files: on the
+/// way into the workspace that stays where it is, as long as anything else is left to commit.
+pub(super) fn agree(
+    bench: Bench<'_>,
+    direction: Direction,
+    mut chosen: Vec<usize>,
+    parents: &mut Parents<'_>,
+) -> Result<Vec<usize>, ChangesError> {
+    let units = bench.plan.units();
+    loop {
+        let clashes = check(bench, &chosen, parents)?;
+        if clashes.is_empty() {
+            return Ok(chosen);
+        }
+        let clashing: HashSet<usize> = clashes.iter().map(|clash| units[clash.index]).collect();
+        let (dropped, left): (Vec<usize>, Vec<usize>) =
+            chosen.into_iter().partition(|&index| clashing.contains(&units[index]));
+        let matters = dropped.iter().any(|&index| !bench.plan.items[index].derived);
+        if direction == Direction::Undo || matters || left.is_empty() {
+            let paths = clashes.into_iter().map(|clash| (clash.path, clash.why)).collect();
+            return Err(ChangesError::Conflict { paths });
+        }
+        chosen = left;
+    }
+}
+
+/// Something that was changed by somebody else.
+struct Clash {
+    index: usize,
+    path: String,
+    why: String,
+}
+
+/// Compares every chosen item with what is really there.
+fn check(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<Vec<Clash>, ChangesError> {
     let (plan, state) = (bench.plan, bench.state);
     let paths: HashSet<&str> = chosen.iter().map(|&index| plan.items[index].path.as_str()).collect();
-    let mut conflicts = Vec::new();
+    let mut clashes = Vec::new();
     // In path order, so that neighbours share their open folder.
     let mut ordered = chosen.to_vec();
     ordered.sort_unstable();
@@ -33,9 +66,9 @@ pub(super) fn check(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_
         if found.is_none() && item.mode.is_none() {
             found = check_slot(bench.folder, item, rest)?;
         }
-        conflicts.extend(found);
+        clashes.extend(found.map(|(path, why)| Clash { index, path, why }));
     }
-    if conflicts.is_empty() { Ok(()) } else { Err(ChangesError::Conflict { paths: conflicts }) }
+    Ok(clashes)
 }
 
 type Found = Option<(String, String)>;
@@ -46,6 +79,9 @@ fn check_path(
     rest: &Rest,
     turning: &HashSet<&str>,
 ) -> Result<Found, ChangesError> {
+    if item.overtaken && rest.state == ChangeState::Staged {
+        return Ok(Some((item.path.clone(), "it was changed while the command ran".to_owned())));
+    }
     let place = item.place()?;
     let spot = match find(parents, &place, (rest.path.as_ref(), rest.state), turning)? {
         There::Missing => return Ok(None),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::change::ChangeState;
+use super::change::{ChangeKind, ChangeState};
 use super::error::ChangesError;
 use super::folder::Folder;
 use super::plan::Rest;
@@ -21,23 +21,26 @@ use crate::stamp::{EntryKind, Seen, look};
 impl Changes {
     /// The whole diff of one change, also when it was too long to be kept; `None` where there is none to show.
     pub fn diff(&self, path: &str) -> Result<Option<String>, ChangesError> {
-        let found = (0..self.plan.items.len())
+        let (index, found) = (0..self.plan.items.len())
             .filter(|&index| path.starts_with(self.plan.items[index].path.as_str()))
-            .flat_map(|index| self.plan.items[index].changes(index, self.state.items[index].state))
-            .find(|change| change.path == path)
+            .flat_map(|index| {
+                let changes = self.plan.items[index].changes(index, self.state.items[index].state);
+                changes.into_iter().map(move |change| (index, change))
+            })
+            .find(|(_, change)| change.path == path)
             .ok_or_else(|| unknown(&self.plan, path))?;
         if found.diff.is_some() || found.binary || found.directory || found.from.is_some() {
             return Ok(found.diff);
         }
-        let item = &self.plan.items[found.unit];
-        let rest = &self.state.items[found.unit];
+        let (item, rest) = (&self.plan.items[index], &self.state.items[index]);
         let inside = path.strip_prefix(item.path.as_str()).unwrap_or_default().trim_start_matches('/');
-        let Some((old, new)) = self.sides(found.unit, rest, &read_shown_name(inside))? else { return Ok(None) };
+        let Some((old, new)) = self.sides(index, rest, &read_shown_name(inside))? else { return Ok(None) };
         // Beneath a folder that goes or comes there is nothing in exchange.
-        let (old, new) = match (inside.is_empty(), item.brings.is_empty()) {
-            (true, _) => (old, new),
-            (false, true) => (old, Content::Nothing),
-            (false, false) => (Content::Nothing, new),
+        let (old, new) = match found.kind {
+            _ if inside.is_empty() => (old, new),
+            ChangeKind::Deleted => (old, Content::Nothing),
+            ChangeKind::Created | ChangeKind::Link => (Content::Nothing, new),
+            ChangeKind::Changed | ChangeKind::Mode | ChangeKind::Renamed => (old, new),
         };
         if matches!((&old, &new), (Content::Unknown, _) | (_, Content::Unknown)) || item.mode.is_some() {
             return Ok(None);

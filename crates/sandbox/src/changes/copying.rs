@@ -149,7 +149,7 @@ impl Draft {
         self.keep_diff(shown)
     }
 
-    fn read_place(&self, place: &Place, seen: &Seen) -> Option<Vec<u8>> {
+    pub(super) fn read_place(&self, place: &Place, seen: &Seen) -> Option<Vec<u8>> {
         let folder = self.root.open_real_folder(&place.parent()?).ok()?;
         read_small(Spot { dir: folder.as_fd(), name: place.name()? }, seen)
     }

@@ -82,20 +82,40 @@ impl Draft {
         beneath.iter().any(is_end) || source.is_some_and(|source| source.as_path().starts_with(resolved.as_path()))
     }
 
-    fn forget(&mut self, place: &Place) -> Result<(), ChangesError> {
+    pub(super) fn forget(&mut self, place: &Place) -> Result<(), ChangesError> {
         if let Some(item) = self.items.remove(place) {
             self.folder()?.empty_slot(item.slot)?;
         }
         Ok(())
     }
 
-    /// Walks what goes and notes every entry, so that a commit can tell whether anything has changed beneath.
     fn plan_removal(
         &mut self,
         resolved: &Place,
         before: Seen,
         recursive: bool,
         removed: &mut Vec<Place>,
+    ) -> Result<Item, ChangesError> {
+        self.note_removal(resolved, before, |draft, step, trail| {
+            draft.refuse_step(step.name, Some(step.seen), trail)?;
+            if step.depth == 0 {
+                return Ok(());
+            }
+            if !recursive {
+                return Err(Ended::Refused(ChangesError::NotEmpty { path: resolved.to_string() }));
+            }
+            removed.push(trail.from().clone());
+            Ok(())
+        })
+    }
+
+    /// Walks what goes and notes every entry, so that a commit can tell whether anything has changed beneath. `judge`
+    /// sees each entry first and may end it.
+    pub(super) fn note_removal(
+        &mut self,
+        resolved: &Place,
+        before: Seen,
+        mut judge: impl FnMut(&Draft, &Step<'_>, &Trail) -> Result<(), Ended>,
     ) -> Result<Item, ChangesError> {
         let parent = self.root.open_real_folder(&resolved.parent().unwrap_or_else(Place::root))?;
         let name = resolved.name().ok_or(ChangesError::RootItself)?;
@@ -107,18 +127,13 @@ impl Draft {
             let Visit::Entry(step) = visit else { return Ok(()) };
             trail.go_to(step.depth, step.name);
             self.check_stopped()?;
-            self.refuse_step(step.name, Some(step.seen), &trail)?;
-            if step.depth > 0 && !recursive {
-                return Err(Ended::Refused(ChangesError::NotEmpty { path: resolved.to_string() }));
-            }
+            judge(self, &step, &trail)?;
             self.meter.add_path();
-            let place = trail.from().clone();
-            let shown = self.sketch_removal(&step, &place, &mut read);
+            let shown = self.sketch_removal(&step, trail.from(), &mut read);
             if step.depth == 0 {
                 sketch = shown;
                 return Ok(());
             }
-            removed.push(place);
             let plain = shown.diff.is_none() && shown.flags.is_empty() && !shown.binary;
             let sketch = if plain { None } else { Some(shown) };
             tree.push(Beneath { depth: step.depth, name: show_name(step.name), stamp: step.seen.stamp, sketch });

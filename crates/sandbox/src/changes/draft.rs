@@ -249,6 +249,17 @@ impl Draft {
         self.items.insert(place, item);
     }
 
+    /// Lets these be turned only together.
+    pub(super) fn bind(&mut self, places: &[Place]) {
+        // Nothing else has the number of the first one's slot.
+        let bond = places.first().and_then(|place| self.items.get(place)).map(|item| item.slot);
+        for place in places {
+            if let Some(item) = self.items.get_mut(place) {
+                item.bond = bond;
+            }
+        }
+    }
+
     /// Refuses a path that this draft already does anything to.
     pub(super) fn refuse_planned(&self, resolved: &Place, typed: &Place) -> Result<(), ChangesError> {
         self.refuse_beneath_planned(resolved, typed)?;
@@ -337,7 +348,7 @@ impl Draft {
         let room = LONGEST_DIFF.min(self.diffs_left);
         let diff = shown.diff.filter(|diff| diff.len() <= room);
         self.diffs_left -= diff.as_ref().map_or(0, String::len);
-        Sketch { diff, binary: shown.binary, added: shown.added, removed: shown.removed, flags: Vec::new() }
+        Sketch { diff, binary: shown.binary, added: shown.added, removed: shown.removed, ..Sketch::default() }
     }
 
     /// Whether any more diffs can be kept.
@@ -367,7 +378,9 @@ impl Item {
             moved: None,
             tree: Vec::new(),
             brings: Vec::new(),
-            with: None,
+            bond: None,
+            overtaken: false,
+            derived: false,
             sketch,
         }
     }
@@ -379,7 +392,7 @@ impl Item {
 
     /// Whether it moves something, alone or together with another item.
     pub(super) fn is_end_of_a_move(&self) -> bool {
-        self.moved.is_some() || self.with.is_some()
+        self.moved.is_some() || self.bond.is_some()
     }
 }
 

@@ -72,7 +72,8 @@ impl Draft {
         }
     }
 
-    fn compare_mounts(&self, from: &Place, source: &Seen, to: &Place) -> Result<bool, ChangesError> {
+    /// Whether a rename leads from one end to the other.
+    pub(super) fn compare_mounts(&self, from: &Place, source: &Seen, to: &Place) -> Result<bool, ChangesError> {
         let here = self.folder_of(from)?;
         if !source.shares_mount(&here) {
             return Err(PathError::NotRegular { path: from.to_string(), what: "a mount point" }.into());

@@ -79,7 +79,8 @@ pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
     };
     let Some((name, folders)) = parts.split_last() else { return Vec::new() };
     let mut found = Vec::new();
-    if parts.contains(&".haft") || matches!(*name, "haft.toml" | ".mcp.json") {
+    let is_the_user_s = folders.windows(2).any(|pair| pair == [".config", "haft"]);
+    if is_the_user_s || parts.contains(&".haft") || matches!(*name, "haft.toml" | ".mcp.json") {
         found.push(Flag::HaftFiles);
     }
     found.extend(git_flag(subject, &parts));
@@ -113,17 +114,14 @@ fn is_folded(path: &str) -> bool {
 /// Whether the flags of a path depend on its content.
 pub(super) fn needs_content(path: &Path) -> bool {
     let name = path.file_name().map(fold);
-    matches!(name.as_deref(), Some("config" | "config.worktree" | ".gitmodules"))
+    matches!(name.as_deref(), Some("config" | "config.worktree" | ".gitmodules" | ".gitconfig" | ".git" | "commondir"))
 }
 
 fn git_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
     let goes = subject.kind.is_none();
-    if parts.last() == Some(&".gitmodules") && !goes && git_config::adds_a_command(subject.before, subject.after) {
-        return Some(Flag::GitConfigCommand);
-    }
-    let git = parts.iter().rposition(|part| *part == ".git")?;
+    let Some(git) = parts.iter().rposition(|part| *part == ".git") else { return settings_flag(subject, parts) };
     let inside = &parts[git + 1..];
-    let name = *inside.last()?;
+    let Some(name) = inside.last() else { return sends_git_elsewhere(subject).then_some(Flag::GitConfigCommand) };
     // A removed hook or setting runs nothing any more.
     if goes {
         return Some(Flag::InsideGit);
@@ -132,7 +130,7 @@ fn git_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
     if hooks && subject.kind != Some(EntryKind::Directory) && !name.ends_with(".sample") {
         return Some(Flag::GitHook);
     }
-    let config = matches!(name, "config" | "config.worktree") && subject.kind != Some(EntryKind::Directory);
+    let config = matches!(*name, "config" | "config.worktree") && subject.kind != Some(EntryKind::Directory);
     if config && (inside.len() == 1 || matches!(inside[0], "modules" | "worktrees")) {
         // A link may show any settings later.
         let unseen = subject.kind != Some(EntryKind::File) || subject.after.is_none();
@@ -140,52 +138,122 @@ fn git_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
             return Some(Flag::GitConfigCommand);
         }
     }
+    // Settings are read where it says; a worktree's says so of the repository that it belongs to.
+    if *name == "commondir" && (inside.len() == 1 || subject.after.map(<[u8]>::trim_ascii) != Some(b"../..")) {
+        return Some(Flag::GitConfigCommand);
+    }
     Some(Flag::InsideGit)
 }
 
+/// Settings outside of any `.git`: of the user, of submodules, and of a folder that is a repository without that name.
+fn settings_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
+    let adds = match *parts.last()? {
+        ".gitmodules" => git_config::adds_a_command(subject.before, subject.after),
+        "config" | "config.worktree" | ".gitconfig" => {
+            git_config::is_read_and_adds_a_command(subject.before, subject.after)
+        }
+        _ => false,
+    };
+    (adds && subject.kind == Some(EntryKind::File)).then_some(Flag::GitConfigCommand)
+}
+
+/// Whether a `.git` that is no folder leads to what is no part of a repository: its settings and hooks count.
+fn sends_git_elsewhere(subject: &Subject<'_>) -> bool {
+    match subject.kind {
+        None | Some(EntryKind::Directory) => false,
+        Some(EntryKind::File) => {
+            let text = String::from_utf8_lossy(subject.after.unwrap_or_default());
+            let to = text.strip_prefix("gitdir:").unwrap_or_default().trim();
+            let parts: Vec<String> = Path::new(to).iter().map(|part| fold(part).into_owned()).collect();
+            !parts.windows(2).any(|pair| pair[0] == ".git" && matches!(pair[1].as_str(), "modules" | "worktrees"))
+        }
+        Some(EntryKind::Link | EntryKind::Fifo | EntryKind::Socket | EntryKind::Device) => true,
+    }
+}
+
+/// Folders of editors, of agents and of CI: whatever lies in them is obeyed.
+const OBEYED: &[&str] = &[
+    ".buildkite",
+    ".circleci",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".devcontainer",
+    ".fleet",
+    ".gemini",
+    ".husky",
+    ".idea",
+    ".opencode",
+    ".vscode",
+    ".zed",
+];
+
+/// Files that are obeyed wherever they lie.
+const OBEYED_FILES: &[&str] = &[
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".devcontainer.json",
+    ".dir-locals.el",
+    ".drone.yml",
+    ".emacs",
+    ".envrc",
+    ".exrc",
+    ".gdbinit",
+    ".gitlab-ci.yml",
+    ".inputrc",
+    ".lldbinit",
+    ".mise.toml",
+    ".npmrc",
+    ".nvim.lua",
+    ".nvimrc",
+    ".pre-commit-config.yaml",
+    ".profile",
+    ".tmux.conf",
+    ".travis.yml",
+    ".vimrc",
+    ".woodpecker.yml",
+    ".xinitrc",
+    ".xprofile",
+    ".xsession",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "config.fish",
+    "jenkinsfile",
+    "lefthook.yml",
+    "mise.toml",
+    "sitecustomize.py",
+    "usercustomize.py",
+];
+
 fn runs_by_itself(name: &str, folders: &[&str]) -> bool {
     let within = |folder: &str| folders.contains(&folder);
-    if within(".circleci") || within(".vscode") || within(".idea") || within(".husky") || within(".devcontainer") {
+    let within_two =
+        |outer: &str, inner: &[&str]| folders.windows(2).any(|pair| pair[0] == outer && inner.contains(&pair[1]));
+    if OBEYED.iter().any(|folder| within(folder)) || OBEYED_FILES.contains(&name) {
         return true;
     }
-    if folders.windows(2).any(|pair| pair == [".github", "workflows"] || pair == [".github", "actions"]) {
+    if [".github", ".gitea", ".forgejo"].iter().any(|forge| within_two(forge, &["workflows", "actions"]))
+        || within_two(".config", &["autostart", "systemd", "fish", "nvim", "environment.d"])
+    {
         return true;
     }
-    if name.ends_with(".pth") || (name.starts_with("activate") && (within("bin") || within("scripts"))) {
+    if name.ends_with(".pth") || name.ends_with(".code-workspace") {
         return true;
     }
-    if folders.last() == Some(&".cargo") && matches!(name, "config.toml" | "config") {
+    if name.starts_with("activate") && (within("bin") || within("scripts")) {
         return true;
     }
-    matches!(
-        name,
-        ".gitlab-ci.yml"
-            | "jenkinsfile"
-            | "azure-pipelines.yml"
-            | ".travis.yml"
-            | ".envrc"
-            | "sitecustomize.py"
-            | "usercustomize.py"
-            | ".npmrc"
-            | ".yarnrc"
-            | ".yarnrc.yml"
-            | ".pre-commit-config.yaml"
-            | ".devcontainer.json"
-            | ".bashrc"
-            | ".bash_profile"
-            | ".bash_login"
-            | ".bash_logout"
-            | ".profile"
-            | ".zshrc"
-            | ".zshenv"
-            | ".zprofile"
-            | ".zlogin"
-            | ".inputrc"
-            | ".vimrc"
-            | ".exrc"
-            | ".nvimrc"
-            | ".dir-locals.el"
-    )
+    folders.last() == Some(&".cargo") && matches!(name, "config.toml" | "config")
 }
 
 #[cfg(test)]
@@ -210,6 +278,7 @@ mod tests {
             ("haft.toml", &[Flag::HaftFiles]),
             ("sub/.mcp.json", &[Flag::HaftFiles]),
             (".HAFT/tools/x.toml", &[Flag::HaftFiles]),
+            (".config/haft/mcp.json", &[Flag::HaftFiles]),
             (".git/hooks/pre-commit", &[Flag::GitHook]),
             ("sub/.git/modules/x/hooks/post-checkout", &[Flag::GitHook]),
             (".git/hooks/pre-commit.sample", &[Flag::InsideGit]),
@@ -229,10 +298,42 @@ mod tests {
             ("lib/site-packages/a.pth", &[Flag::RunsByItself]),
             (".cargo/config.toml", &[Flag::RunsByItself]),
             ("tests/conftest.py", &[]),
+            (".claude/settings.json", &[Flag::RunsByItself]),
+            (".forgejo/workflows/ci.yml", &[Flag::RunsByItself]),
+            (".config/autostart/x.desktop", &[Flag::RunsByItself]),
+            ("x.code-workspace", &[Flag::RunsByItself]),
+            (".git/commondir", &[Flag::GitConfigCommand]),
+            (".git/worktrees/x/commondir", &[Flag::GitConfigCommand]),
+            ("sub/.git", &[Flag::GitConfigCommand]),
+            (".config/app/config", &[]),
         ];
         for (path, expected) in cases {
             assert_eq!(of(path), *expected, "{path}");
         }
+    }
+
+    #[test]
+    fn git_is_sent_nowhere_else_unseen() {
+        let of = |path: &str, after: &str| {
+            let (path, after) = (Path::new(path), Some(after.as_bytes()));
+            flags(&Subject {
+                path,
+                kind: Some(EntryKind::File),
+                mode: 0o644,
+                before: None,
+                after,
+                leads_outside: false,
+            })
+        };
+        assert_eq!(of("sub/.git", "gitdir: ../evil\n"), [Flag::GitConfigCommand]);
+        assert_eq!(of("sub/.git", "gitdir: ../.git/modules/sub\n"), []);
+        assert_eq!(of("tree/.git", "gitdir: /repo/.git/worktrees/tree\n"), []);
+        assert_eq!(of(".git/worktrees/tree/commondir", "../..\n"), [Flag::InsideGit]);
+        // A folder with the right names in it is a repository, whatever it is called.
+        let settings = "[core]\n\tbare = true\n\tfsmonitor = ./run\n";
+        assert_eq!(of("bare/config", settings), [Flag::GitConfigCommand]);
+        assert_eq!(of(".gitconfig", settings), [Flag::GitConfigCommand]);
+        assert_eq!(of("app/config", "Host *\n  ProxyCommand run\n"), []);
     }
 
     #[test]
@@ -254,6 +355,8 @@ mod tests {
         assert_eq!(flags(&hooks_link), [Flag::GitHook]);
         let config_link = Subject { path: Path::new(".git/config"), kind: Some(EntryKind::Link), ..plain };
         assert_eq!(flags(&config_link), [Flag::GitConfigCommand]);
+        let git_link = Subject { path: Path::new("sub/.git"), kind: Some(EntryKind::Link), ..plain };
+        assert_eq!(flags(&git_link), [Flag::GitConfigCommand]);
         assert!(Flag::SetUid.forces_a_question() && !Flag::InsideGit.forces_a_question());
     }
 }

@@ -1,67 +1,117 @@
 //! Finds settings in a git config file that make git run a command or go elsewhere.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, iter::Peekable};
 
-/// Whether the new content names a command that the old one did not.
+/// Whether the new content names a command that the old one did not. What cannot be read may.
 pub(super) fn adds_a_command(before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
-    let old = before.map(commands).unwrap_or_default();
-    after.map(commands).unwrap_or_default().iter().any(|setting| !old.contains(setting))
+    after.is_some_and(|after| adds_one(before, after).unwrap_or(true))
 }
 
-/// Every setting (`section.sub.key` and value) that names a command.
-fn commands(content: &[u8]) -> HashSet<(String, String)> {
-    let text = String::from_utf8_lossy(content).replace("\\\n", "").replace("\\\r\n", "");
+/// Whether the new content can be read as git settings and names a command that the old one did not.
+pub(super) fn is_read_and_adds_a_command(before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
+    after.and_then(|after| adds_one(before, after)).unwrap_or(false)
+}
+
+fn adds_one(before: Option<&[u8]>, after: &[u8]) -> Option<bool> {
+    let old = before.and_then(commands).unwrap_or_default();
+    Some(commands(after)?.iter().any(|setting| !old.contains(setting)))
+}
+
+/// Every setting (`section.sub.key` and value) that names a command; `None` when git itself would not read on.
+fn commands(content: &[u8]) -> Option<HashSet<(String, String)>> {
+    let text = String::from_utf8_lossy(content).replace("\r\n", "\n");
+    // A last line without its end is read like any other.
+    let mut text = text.trim_start_matches('\u{feff}').chars().chain(['\n']).peekable();
     let mut section = String::new();
     let mut found = HashSet::new();
-    for line in text.lines() {
-        let mut line = line.trim_start_matches('\u{feff}').trim();
-        if let Some(header) = line.strip_prefix('[') {
-            let (name, rest) = split_header(header);
-            section = name;
-            // A setting may follow its header on the same line.
-            line = rest.trim();
-        }
-        if line.is_empty() || line.starts_with('#') || line.starts_with(';') {
-            continue;
-        }
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        let key = format!("{section}.{}", key.trim().to_ascii_lowercase());
-        if names_a_command(&key, value) {
-            found.insert((key, value.trim().to_owned()));
-        }
-    }
-    found
-}
-
-/// Splits `diff "x"] key = value` into `diff.x` and the rest; quotes may hold a bracket.
-fn split_header(header: &str) -> (String, &str) {
-    let mut quoted = false;
-    let mut escaped = false;
-    for (at, character) in header.char_indices() {
+    while let Some(character) = text.next() {
         match character {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            ']' if !quoted => return (section_name(&header[..at]), &header[at + 1..]),
-            _ => {}
+            '#' | ';' => skip_line(&mut text),
+            '[' => section = header(&mut text)?,
+            ' ' | '\t' | '\r' | '\n' => {}
+            first if first.is_ascii_alphabetic() => {
+                let (key, value) = setting(first, &mut text)?;
+                let key = format!("{section}.{key}");
+                if names_a_command(&key, &value) {
+                    found.insert((key, value));
+                }
+            }
+            _ => return None,
         }
     }
-    (section_name(header), "")
+    Some(found)
 }
 
-fn section_name(header: &str) -> String {
-    match header.split_once('"') {
-        None => header.trim().to_ascii_lowercase(),
-        Some((section, sub)) => {
-            format!("{}.{}", section.trim().to_ascii_lowercase(), sub.trim_end().trim_end_matches('"'))
+fn skip_line(text: &mut impl Iterator<Item = char>) {
+    text.find(|character| *character == '\n');
+}
+
+/// Reads `diff "x"]` as `diff.x`. Anything may follow on the same line, even another header.
+fn header(text: &mut impl Iterator<Item = char>) -> Option<String> {
+    let mut name = String::new();
+    loop {
+        match text.next()? {
+            ']' => return Some(name),
+            ' ' | '\t' => break,
+            character if character.is_ascii_alphanumeric() || matches!(character, '-' | '.') => {
+                name.push(character.to_ascii_lowercase());
+            }
+            _ => return None,
         }
     }
+    name.push('.');
+    text.find(|character| !matches!(character, ' ' | '\t')).filter(|quote| *quote == '"')?;
+    loop {
+        match text.next()? {
+            '"' => return text.next().filter(|end| *end == ']').map(|_| name),
+            '\n' => return None,
+            '\\' => name.push(text.next().filter(|escaped| *escaped != '\n')?),
+            character => name.push(character),
+        }
+    }
+}
+
+/// Reads the rest of a key, and its value if it has one.
+fn setting<I: Iterator<Item = char>>(first: char, text: &mut Peekable<I>) -> Option<(String, String)> {
+    let mut key = String::from(first.to_ascii_lowercase());
+    while let Some(character) = text.next_if(|next| next.is_ascii_alphanumeric() || *next == '-') {
+        key.push(character.to_ascii_lowercase());
+    }
+    match text.find(|character| !matches!(character, ' ' | '\t'))? {
+        '\n' => Some((key, String::new())),
+        '=' => Some((key, value(text)?)),
+        _ => None,
+    }
+}
+
+/// Reads a value without its quotes: a comment or the line ends it, unless it goes on after a backslash.
+fn value(text: &mut impl Iterator<Item = char>) -> Option<String> {
+    let mut value = String::new();
+    let mut quoted = false;
+    loop {
+        match text.next()? {
+            '\n' if quoted => return None,
+            '\n' => break,
+            '#' | ';' if !quoted => {
+                skip_line(text);
+                break;
+            }
+            '"' => quoted = !quoted,
+            '\\' => match text.next()? {
+                '\n' => {}
+                't' | 'n' | 'b' => value.push(' '),
+                escaped @ ('\\' | '"') => value.push(escaped),
+                _ => return None,
+            },
+            character => value.push(character),
+        }
+    }
+    Some(value.trim().to_owned())
 }
 
 fn names_a_command(key: &str, value: &str) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let last = rest.rsplit('.').next().unwrap_or("");
-    let value = value.trim().trim_matches('"');
     match section {
         "core" => {
             matches!(
@@ -94,9 +144,12 @@ fn names_a_command(key: &str, value: &str) -> bool {
         "pager" | "protocol" | "trailer" => section == "pager" || matches!(last, "allow" | "command" | "cmd"),
         "sendemail" => matches!(last, "smtpserver" | "tocmd" | "cccmd" | "headercmd" | "sendmailcmd"),
         "uploadpack" => last == "packobjectshook",
+        "init" => last == "templatedir",
+        "gc" => last == "recentobjectshook",
+        "imap" => last == "tunnel",
         "web" | "help" => last == "browser",
         "http" => last == "proxy",
-        _ => last == "program",
+        _ => matches!(last, "program" | "command" | "cmd" | "defaultkeycommand"),
     }
 }
 
@@ -121,6 +174,7 @@ mod tests {
         assert!(!adds("[remote \"fork\"]\n\turl = git@example.org:x.git\n"));
         assert!(!adds("[alias]\n\tst = status\n[core]\n\tfsmonitor = true\n"));
         assert!(!adds("# [core] editor = x\n; sshCommand = y\n"));
+        assert!(!adds("[user]\n\tname = \"[core] editor = x\" # [core]\n\temail = a\\\n[core]editor=x\n"));
     }
 
     #[test]
@@ -140,6 +194,16 @@ mod tests {
             "[includeIf \"gitdir:x\"]\n\tpath = y\n",
             "[remote \"o\"]\n\turl = ext::sh -c x\n",
             "[submodule \"s\"]\n\tupdate = !sh\n",
+            "# a comment ends with its line \\\n[core] fsmonitor = ./run\n",
+            "[user]\n\tname = a\\\\\n[core]\n\tfsmonitor = ./run\n",
+            "[user][core]fsmonitor = ./run\n",
+            "[user] name = a ; b \\\n[core] fsmonitor = ./run",
+            "[remote \"o\"]\n\turl = ext:\":\"sh -c x\n",
+            "[alias] x = \"\"\\\n!sh\n",
+            "[gpg \"ssh\"]\n\tdefaultKeyCommand = y\n",
+            "[hook \"x\"]\n\tcommand = y\n",
+            "[init]\n\ttemplateDir = y\n",
+            "[core\n\tnothing that git reads",
         ] {
             assert!(adds(text), "{text}");
         }

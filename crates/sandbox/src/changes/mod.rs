@@ -2,6 +2,7 @@
 
 mod change;
 mod check;
+mod closed;
 mod content;
 mod copying;
 mod deletion;
@@ -12,6 +13,7 @@ mod flags;
 mod folder;
 mod git_config;
 mod keep;
+mod layer;
 mod lock;
 mod moving;
 mod plan;
@@ -34,6 +36,7 @@ pub use draft::{Draft, Expected, Written};
 pub use error::ChangesError;
 pub use flags::{Flag, Subject, flags};
 pub use keep::{GONE, Kept, give_up, look, remove_gone};
+pub use layer::{Sort, Taken};
 pub use plan::Sync;
 pub use progress::Progress;
 pub use recover::{Recovered, recover, remove};

@@ -1,6 +1,7 @@
 //! Planning to move an entry to another path.
 
 use std::os::fd::AsFd;
+use std::path::{Component, Path};
 
 use rustix::io::Errno;
 
@@ -32,7 +33,7 @@ impl Draft {
         Ok(ends.there.map(|there| there.stamp.size))
     }
 
-    fn plan_rename(&mut self, ends: &Ends) -> Result<(), ChangesError> {
+    pub(super) fn plan_rename(&mut self, ends: &Ends) -> Result<(), ChangesError> {
         let parent = self.root.open_real_folder(&ends.from.parent().unwrap_or_else(Place::root))?;
         let name = ends.from.name().ok_or(ChangesError::RootItself)?;
         let spot = Spot { dir: parent.as_fd(), name };
@@ -59,11 +60,7 @@ impl Draft {
     fn plan_copy_and_delete(&mut self, ends: &Ends) -> Result<(), ChangesError> {
         self.delete(&ends.from, true)?;
         self.copy_between(ends, Keep::Everything)?;
-        for (one, other) in [(&ends.from, &ends.to), (&ends.to, &ends.from)] {
-            if let Some(item) = self.items.get_mut(one) {
-                item.with = Some(other.to_string());
-            }
-        }
+        self.bind(&[ends.from.clone(), ends.to.clone()]);
         Ok(())
     }
 
@@ -93,9 +90,16 @@ impl Draft {
         let read = || read_small(spot, &spot.look().ok()??);
         let content = if kind == EntryKind::File && needs_content(to.as_path()) { read() } else { None };
         let leads_outside = kind == EntryKind::Link
-            && read_link(spot.dir, spot.name).is_none_or(|target| self.root.link_leads_outside(to, &target));
+            && read_link(spot.dir, spot.name)
+                .is_none_or(|target| climbs_back(&target) || self.root.link_leads_outside(to, &target));
         flags(&Subject { after: content.as_deref(), leads_outside, ..mode_subject(to, kind, mode) })
     }
+}
+
+/// Whether a target goes up again after it went down: where that leads depends on what arrives together with it.
+fn climbs_back(target: &Path) -> bool {
+    let mut way = target.components().skip_while(|part| !matches!(part, Component::Normal(_)));
+    way.any(|part| part == Component::ParentDir)
 }
 
 /// What is flagged beneath a folder that moves. The rest is not listed.

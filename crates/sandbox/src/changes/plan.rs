@@ -1,5 +1,7 @@
 //! What is stored of a set of changes: the plan, written once, and the state, replaced by every turn.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, ChangeKind, ChangeState};
@@ -55,9 +57,15 @@ pub(super) struct Item {
     /// Everything beneath a folder that comes, in path order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) brings: Vec<Beneath>,
-    /// The path of another item that is only turned together with this one.
+    /// Items with the same number are only turned together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) with: Option<String>,
+    pub(super) bond: Option<usize>,
+    /// Somebody else has changed what lies at the path while a command ran over it: it can never be committed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) overtaken: bool,
+    /// It only follows from other files: rather left out than in the way of the rest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) derived: bool,
     pub(super) sketch: Sketch,
 }
 
@@ -96,6 +104,8 @@ pub(super) struct Sketch {
     pub(super) removed: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) flags: Vec<Flag>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) summary: Option<String>,
 }
 
 /// Where every item is at rest.
@@ -123,6 +133,15 @@ pub(super) struct Rest {
     /// It went over to another filesystem, so its entries have other inodes than those in the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) copied: bool,
+}
+
+impl Plan {
+    /// The unit of each item: the first item of those that are only turned together.
+    pub(super) fn units(&self) -> Vec<usize> {
+        let mut first = HashMap::new();
+        let unit = |(index, item): (usize, &Item)| item.bond.map_or(index, |bond| *first.entry(bond).or_insert(index));
+        self.items.iter().enumerate().map(unit).collect()
+    }
 }
 
 impl State {
@@ -176,19 +195,39 @@ impl Item {
         let mut list = vec![first];
         let gone = if moved.is_some() { ChangeKind::Renamed } else { ChangeKind::Deleted };
         let froms = moved.map(|moved| paths(&moved.from, &self.tree));
+        // What is there again in a folder that takes the place of another is not listed twice.
+        let mut again = HashMap::new();
         for (at, (path, entry)) in paths(&self.path, &self.tree).into_iter().zip(&self.tree).enumerate() {
             let from = froms.as_ref().map(|froms| froms[at].clone());
+            if !self.brings.is_empty() {
+                again.insert(path.clone(), list.len());
+            }
             list.push(Change { from, ..entry.change(path, gone) });
         }
         for (path, entry) in paths(&self.path, &self.brings).into_iter().zip(&self.brings) {
-            let is_link = entry.stamp.kind() == EntryKind::Link;
-            list.push(entry.change(path, if is_link { ChangeKind::Link } else { ChangeKind::Created }));
+            let before = again.get(&path).copied();
+            let kind = match (entry.stamp.kind(), before) {
+                (EntryKind::Link, _) => ChangeKind::Link,
+                (_, Some(_)) => ChangeKind::Changed,
+                (_, None) => ChangeKind::Created,
+            };
+            let change = entry.change(path, kind);
+            match before {
+                Some(at) => list[at] = change,
+                None => list.push(change),
+            }
         }
         for change in &mut list {
             change.unit = unit;
             change.state = state;
+            change.derived = self.derived;
         }
         list
+    }
+
+    /// How many bytes the paths of its changes have together.
+    pub(super) fn listed_bytes(&self) -> usize {
+        self.path.len() + lengths(&self.path, &self.tree) + lengths(&self.path, &self.brings)
     }
 
     fn kind(&self) -> ChangeKind {
@@ -230,6 +269,19 @@ fn paths(top: &str, entries: &[Beneath]) -> Vec<String> {
     paths
 }
 
+/// How long the whole paths of entries are together, without making them.
+fn lengths(top: &str, entries: &[Beneath]) -> usize {
+    let mut ends = vec![top.len()];
+    let mut all = 0_usize;
+    for entry in entries {
+        ends.truncate(entry.depth);
+        let length = ends.last().copied().unwrap_or_default() + 1 + entry.name.len();
+        ends.push(length);
+        all = all.saturating_add(length);
+    }
+    all
+}
+
 impl Beneath {
     /// Whether this is the entry that a walk finds there.
     pub(super) fn is_named(&self, name: &std::ffi::OsStr, depth: usize) -> bool {
@@ -246,7 +298,7 @@ impl Beneath {
 
 fn change(path: String, kind: ChangeKind, shown: Option<Stamp>, sketch: &Sketch) -> Change {
     let is = |kind| shown.is_some_and(|stamp| stamp.kind() == kind);
-    let Sketch { diff, binary, added, removed, flags } = sketch.clone();
+    let Sketch { diff, binary, added, removed, flags, summary } = sketch.clone();
     Change {
         path,
         kind,
@@ -260,6 +312,8 @@ fn change(path: String, kind: ChangeKind, shown: Option<Stamp>, sketch: &Sketch)
         added,
         removed,
         flags,
+        summary,
+        derived: false,
         state: ChangeState::Staged,
         unit: 0,
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::change::{ChangeState, Direction};
+use super::closed::close_again;
 use super::error::ChangesError;
 use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
 use super::lock::Lock;
@@ -143,6 +144,8 @@ fn put_back(
     let aside = Aside::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
     let aside = aside.spot();
     let path = parent.map(|dir| Spot { dir, name });
+    let copy = sibling.and_then(|sibling| sibling.copy);
+    close_again(&[Some(aside), path], &[rest.slot, rest.path, rest.from, copy]).map_err(failed)?;
     if item.moved.is_some() {
         return move_back(bench, index, (path, aside), sibling.map(|sibling| (sibling, siblings.ready)));
     }
@@ -150,7 +153,7 @@ fn put_back(
         return put_back_sibling(bench, index, (sibling, siblings.ready), (aside, path)).map_err(failed);
     }
     let Some(path) = path else { return still_aside(aside, rest.slot.as_ref()).map_err(failed) };
-    let intact = |spot: Spot<'_>| is_intact(spot, item, rest.side_in_slot(), rest.likeness());
+    let intact = |spot: Spot<'_>| is_intact(spot, item, rest.side_in_slot(), rest.likeness_aside());
     swap::put_back(Pair { aside, path }, rest.slot.as_ref(), rest.path.as_ref(), &intact).map_err(failed)
 }
 
@@ -207,6 +210,7 @@ fn move_back(
         Err(errno) => return Err(failed(errno)),
     };
     let from = source.as_ref().map(Source::spot).transpose()?;
+    close_again(&[from], &[rest.slot, rest.path, rest.from]).map_err(failed)?;
     let both_rest = rename::is_at_rest(from, rest.from.as_ref()).map_err(failed)?
         && rename::is_at_rest(path, rest.path.as_ref()).map_err(failed)?;
     let outcome = match (from, path) {

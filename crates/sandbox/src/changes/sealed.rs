@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::change::{Change, ChangeKind, ChangeState, Direction, Selection};
-use super::check::check;
+use super::check::agree;
 use super::error::ChangesError;
 use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
 use super::lock::Lock;
-use super::plan::{Plan, State};
+use super::plan::{Item, Plan, State};
 use super::recover::{NO_WAIT, heal};
 use super::select::select;
 use super::show::reversed;
@@ -60,7 +60,12 @@ impl Changes {
 
     /// Every changed path, in path order.
     pub fn list(&self) -> Vec<Change> {
-        (0..self.plan.items.len()).flat_map(|index| self.changes_of(index)).collect()
+        self.changes_of(0..self.plan.items.len())
+    }
+
+    /// How many bytes the paths in the list have together, told without making it.
+    pub fn listed_bytes(&self) -> usize {
+        self.plan.items.iter().map(Item::listed_bytes).fold(0, usize::saturating_add)
     }
 
     /// The workspace that the changes belong to.
@@ -73,16 +78,16 @@ impl Changes {
         let root = self.root()?;
         let _lock = Lock::take(self.folder.handle(), root.seen(), self.patience)?;
         self.refresh(&root)?;
-        let mut chosen = select(&self.plan, &self.state, direction, paths)?;
+        let chosen = select(&self.plan, &self.state, direction, paths)?;
         if chosen.is_empty() {
             return Ok(Vec::new());
         }
         let bench = Bench { folder: &self.folder, root: &root, plan: &self.plan, state: &self.state };
         let mut parents = Parents::new(&root);
-        check(bench, &chosen, &mut parents)?;
+        let mut chosen = agree(bench, direction, chosen, &mut parents)?;
         self.state = turn(bench, direction, &chosen, &mut parents)?;
         chosen.sort_unstable();
-        Ok(chosen.into_iter().flat_map(|index| self.changes_of(index)).collect())
+        Ok(self.changes_of(chosen))
     }
 
     /// What a turn would do, and whether it could; touches nothing. An undo is shown from its own side.
@@ -92,15 +97,18 @@ impl Changes {
             None => Arc::new(open_root(&self.plan)?),
         };
         let state = self.folder.read(STATE)?.unwrap_or_else(|| self.state.clone());
-        let mut chosen = select(&self.plan, &state, direction, paths)?;
+        let chosen = select(&self.plan, &state, direction, paths)?;
         let bench = Bench { folder: &self.folder, root: &root, plan: &self.plan, state: &state };
-        check(bench, &chosen, &mut Parents::new(&root))?;
+        let mut chosen = agree(bench, direction, chosen, &mut Parents::new(&root))?;
         chosen.sort_unstable();
-        let changes =
-            chosen.into_iter().flat_map(|index| self.plan.items[index].changes(index, state.items[index].state));
+        let units = self.plan.units();
+        let changes = chosen.into_iter().flat_map(|index| {
+            let item = &self.plan.items[index];
+            item.changes(units[index], state.items[index].state).into_iter().map(move |change| (item, change))
+        });
         Ok(match direction {
-            Direction::Commit => changes.collect(),
-            Direction::Undo => changes.flat_map(|change| self.inverted(change)).collect(),
+            Direction::Commit => changes.map(|(_, change)| change).collect(),
+            Direction::Undo => changes.flat_map(|(item, change)| inverted(item, change)).collect(),
         })
     }
 
@@ -172,28 +180,30 @@ impl Changes {
         Ok(root)
     }
 
-    fn changes_of(&self, index: usize) -> Vec<Change> {
-        self.plan.items[index].changes(index, self.state.items[index].state)
+    fn changes_of(&self, chosen: impl IntoIterator<Item = usize>) -> Vec<Change> {
+        let units = self.plan.units();
+        let changes = |index: usize| self.plan.items[index].changes(units[index], self.state.items[index].state);
+        chosen.into_iter().flat_map(changes).collect()
     }
+}
 
-    /// A change from the other side. What had made room for a move is listed beside it.
-    fn inverted(&self, change: Change) -> Vec<Change> {
-        let item = &self.plan.items[change.unit];
-        let kind = match change.kind {
-            ChangeKind::Created => ChangeKind::Deleted,
-            ChangeKind::Deleted => ChangeKind::Created,
-            ChangeKind::Link if item.before.is_none() => ChangeKind::Deleted,
-            kind @ (ChangeKind::Changed | ChangeKind::Mode | ChangeKind::Link | ChangeKind::Renamed) => kind,
-        };
-        let diff = change.diff.as_deref().map(reversed);
-        let Some(home) = change.from.clone() else {
-            return vec![Change { kind, diff, added: change.removed, removed: change.added, ..change }];
-        };
-        let plain = Change { from: None, replaces: None, diff: None, added: 0, removed: 0, ..change.clone() };
-        let back = Change { path: home, from: Some(change.path.clone()), ..plain.clone() };
-        let replaced = change.replaces.map(|size| Change { kind: ChangeKind::Created, size, ..plain });
-        std::iter::once(back).chain(replaced).collect()
-    }
+/// A change from the other side. What had made room for a move is listed beside it.
+fn inverted(item: &Item, change: Change) -> Vec<Change> {
+    let kind = match change.kind {
+        ChangeKind::Created => ChangeKind::Deleted,
+        ChangeKind::Deleted => ChangeKind::Created,
+        ChangeKind::Link if item.before.is_none() => ChangeKind::Deleted,
+        kind @ (ChangeKind::Changed | ChangeKind::Mode | ChangeKind::Link | ChangeKind::Renamed) => kind,
+    };
+    let diff = change.diff.as_deref().map(reversed);
+    let summary = change.summary.as_ref().map(|summary| format!("undo {summary}"));
+    let Some(home) = change.from.clone() else {
+        return vec![Change { kind, diff, added: change.removed, removed: change.added, summary, ..change }];
+    };
+    let plain = Change { from: None, replaces: None, diff: None, added: 0, removed: 0, ..change.clone() };
+    let back = Change { path: home, from: Some(change.path.clone()), ..plain.clone() };
+    let replaced = change.replaces.map(|size| Change { kind: ChangeKind::Created, size, ..plain });
+    std::iter::once(back).chain(replaced).collect()
 }
 
 /// Opens the workspace of a plan, if it is still the same folder.

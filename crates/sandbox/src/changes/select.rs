@@ -79,10 +79,9 @@ fn some(plan: &Plan, state: &State, direction: Direction, paths: &[String]) -> R
             return Err(ChangesError::NotAUnit { path: path.clone(), unit: unit.collect() });
         }
     }
-    for index in chosen.clone() {
-        let other = plan.items[index].with.as_deref().and_then(|other| by_path.get(other));
-        chosen.extend(other);
-    }
+    let units = plan.units();
+    let turned: HashSet<usize> = chosen.iter().map(|&index| units[index]).collect();
+    chosen.extend((0..units.len()).filter(|&index| turned.contains(&units[index])));
     match direction {
         Direction::Commit => add_parents(plan, state, &by_path, &mut chosen)?,
         Direction::Undo => check_folders_are_whole(plan, state, &chosen)?,

@@ -5,6 +5,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::closed::rename_opened;
 use crate::beneath;
 use crate::stamp::{EntryKind, Seen, look};
 use crate::transfer::Spot;
@@ -148,5 +149,8 @@ pub(super) fn change_mode(spot: Spot<'_>, expected: &Seen, mode: u32) -> Result<
 
 /// One rename between two spots.
 pub(super) fn rename(from: Spot<'_>, to: Spot<'_>, flags: RenameFlags) -> Result<(), Errno> {
-    rustix::fs::renameat_with(from.dir, Path::new(from.name), to.dir, Path::new(to.name), flags)
+    match rustix::fs::renameat_with(from.dir, Path::new(from.name), to.dir, Path::new(to.name), flags) {
+        Err(Errno::ACCESS) => rename_opened(from, to, flags),
+        done => done,
+    }
 }

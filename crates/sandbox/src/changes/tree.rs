@@ -95,6 +95,11 @@ impl Rest {
             ChangeState::Committed | ChangeState::Undone => Likeness::Renamed,
         }
     }
+
+    /// How exactly what lies in the slot must be as planned: a file there may have a second name that was renamed.
+    pub(super) fn likeness_aside(&self) -> Likeness {
+        if self.copied { Likeness::Copied } else { Likeness::Renamed }
+    }
 }
 
 impl Item {

@@ -1,5 +1,24 @@
 //! The fence around processes: what they see, what they may do, and that none of them outlives its call.
 
+mod error;
+mod inside;
 mod job;
+mod mounts;
+mod private;
+mod probe;
+mod process;
+mod start;
+mod tick;
+mod toolchains;
+mod wire;
 
+pub use error::FenceError;
+pub use inside::{become_helper_if_asked, needs_namespaces, runs_as};
 pub use job::{Bound, Job, Layered, Limits, Rung, View};
+pub use mounts::mounts_within;
+pub use private::{Private, keep, throw_away};
+pub use probe::{Missing, Probe};
+pub use process::{Ended, Exit, Process, Signal, Stopper, Stream};
+pub use start::{Fence, HELPER};
+pub use tick::Tick;
+pub use toolchains::{Cache, Found, LeftOut, OFFLINE, Surroundings, Toolchains, refused_variable, toolchains};

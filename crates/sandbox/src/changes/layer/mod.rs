@@ -1,0 +1,17 @@
+//! What a command has left in its layer over the workspace becomes changes.
+
+mod below;
+mod compare;
+mod git;
+mod marks;
+mod moves;
+mod pin;
+mod ready;
+mod sift;
+mod sketch;
+mod split;
+mod take;
+mod whole;
+mod within;
+
+pub use take::{Sort, Taken};

@@ -1,0 +1,279 @@
+//! Goes through what a command has left, compares it with the workspace and puts into slots what differs.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
+
+use super::below::Below;
+use super::compare::same_content;
+use super::marks::{Left, Marks};
+use super::ready::{Ready, set_mode};
+use super::take::{Sort, Sorts, Taken};
+use super::whole::Whole;
+use crate::changes::draft::{Draft, mode_subject};
+use crate::changes::error::ChangesError;
+use crate::changes::flags::flags;
+use crate::changes::folder::Folder;
+use crate::changes::plan::{Item, Sketch};
+use crate::changes::swap::rename;
+use crate::changes::trail::{Ended, Trail};
+use crate::error::PathError;
+use crate::place::Place;
+use crate::stamp::{EntryKind, Seen, look, look_at};
+use crate::transfer::Spot;
+use crate::walk::{Step, Visit, walk};
+
+/// A walk over a layer, and what it has found so far.
+pub(super) struct Sift<'a> {
+    pub(super) draft: &'a mut Draft,
+    pub(super) ready: Ready,
+    pub(super) trail: Trail,
+    /// The folder that is being taken as a whole.
+    pub(super) whole: Option<Whole>,
+    pub(super) taken: Taken,
+    slots: OwnedFd,
+    /// The same folder of the workspace.
+    below: Below,
+    began: (i64, u32),
+    sort: Sorts<'a>,
+}
+
+/// What the workspace has where a command has left something.
+#[derive(Clone, Copy)]
+pub(super) struct Lower {
+    pub(super) seen: Option<Seen>,
+    /// Somebody else has changed it since the command began.
+    pub(super) overtaken: bool,
+}
+
+/// Plans everything that a command has left in the folder `upper` of its layer.
+pub(super) fn sift(
+    draft: &mut Draft,
+    (began, sort): ((i64, u32), Sorts<'_>),
+    (layer, upper): (BorrowedFd<'_>, &OsStr),
+    ready: Ready,
+) -> Result<Taken, ChangesError> {
+    let kept = |errno| ChangesError::kept("take over a layer", errno);
+    let slots = rustix::io::dup(draft.folder()?.handle()).map_err(kept)?;
+    let top = look_at(layer, upper).and_then(|seen| seen.ok_or(Errno::NOENT)).map_err(kept)?;
+    let place = Place::root();
+    let trail = Trail::new(&place, &place, top);
+    let (whole, taken, below) = (None, Taken::default(), Below::new());
+    let mut sift = Sift { draft, ready, trail, whole, taken, slots, below, began, sort };
+    let walked = walk(layer, upper, |visit| sift.visit(&visit));
+    walked.map_err(|ended| sift.trail.error(ended))?;
+    Ok(sift.taken)
+}
+
+impl Sift<'_> {
+    fn visit(&mut self, visit: &Visit<'_>) -> Result<(), Ended> {
+        match visit {
+            Visit::Entry(step) => {
+                self.trail.go_to(step.depth, step.name);
+                self.draft.check_stopped()?;
+                self.draft.meter.add_path();
+                if step.depth == 0 { self.compare_roots(step) } else { self.enter(step) }
+            }
+            Visit::Leave(step) => {
+                self.trail.go_to(step.depth, step.name);
+                if self.whole.is_some() { self.leave_whole(step) } else { Ok(self.below.leave(step.depth)?) }
+            }
+        }
+    }
+
+    /// The workspace folder itself cannot be changed.
+    fn compare_roots(&mut self, step: &Step<'_>) -> Result<(), Ended> {
+        if self.ready.mode(step.seen) != look(self.draft.root.handle())?.stamp.mode & 0o7777 {
+            self.leave_out(&Place::root(), "the permissions of the workspace folder itself");
+        }
+        Ok(self.below.enter(Some(self.draft.root.handle()), step)?)
+    }
+
+    fn enter(&mut self, step: &Step<'_>) -> Result<(), Ended> {
+        let spot = Spot { dir: step.dir, name: step.name };
+        let marks = Marks::read(spot, step.seen)?;
+        let left = marks.meaning(spot, step.seen)?;
+        if self.whole.is_some() {
+            return self.fill_whole(step, &marks, left);
+        }
+        let place = self.trail.to().clone();
+        let lower = self.lower(step, &marks, left)?;
+        let is = |kind| lower.seen.filter(|seen| seen.kind() == kind);
+        match left {
+            Left::Nothing => self.take_removal(&place, lower),
+            Left::Special(what) => {
+                self.leave_out(&place, what);
+                Ok(())
+            }
+            Left::Link => match is(EntryKind::Link) {
+                Some(before) if self.is_same(step, &before)? => Ok(()),
+                Some(_) | None => self.take_entry(step, &marks, lower),
+            },
+            Left::File => match is(EntryKind::File) {
+                Some(before) => self.take_if_changed(step, &marks, lower, &before),
+                None => self.take_entry(step, &marks, lower),
+            },
+            Left::Folder | Left::FolderAnew => match is(EntryKind::Directory) {
+                Some(before) if left == Left::Folder => {
+                    let mode = self.ready.mode(step.seen);
+                    self.below.enter(None, step)?;
+                    self.take_mode(&place, lower, &before, mode)
+                }
+                Some(_) | None => self.begin_whole(step, &marks, lower),
+            },
+        }
+    }
+
+    /// What the workspace has at a place, and whether somebody else has changed it meanwhile.
+    fn lower(&self, step: &Step<'_>, marks: &Marks, left: Left) -> Result<Lower, Errno> {
+        let Some(parent) = self.below.folder() else { return Ok(Lower { seen: None, overtaken: true }) };
+        let seen = look_at(parent, step.name)?;
+        let overtaken = match seen {
+            Some(seen) => seen.stamp.ctime >= self.began,
+            // A copy without its original. A file may also have come here from another place; then nobody else has
+            // changed this folder. No folder comes from another place.
+            None if marks.is_copy() => left == Left::Folder || look(parent)?.stamp.ctime >= self.began,
+            None => false,
+        };
+        Ok(Lower { seen, overtaken })
+    }
+
+    fn take_removal(&mut self, place: &Place, lower: Lower) -> Result<(), Ended> {
+        let Some(before) = lower.seen else { return Ok(()) };
+        let Some(item) = self.note_removal(place, before, lower.overtaken)? else { return Ok(()) };
+        let slot = self.draft.slot_for(place)?;
+        let derived = self.is_derived(place, before.kind());
+        self.draft.put(place.clone(), Item { slot, derived, ..item });
+        Ok(())
+    }
+
+    /// Lists what goes; `None` when it cannot go.
+    pub(super) fn note_removal(
+        &mut self,
+        place: &Place,
+        before: Seen,
+        mut overtaken: bool,
+    ) -> Result<Option<Item>, Ended> {
+        let began = self.began;
+        let noted = self.draft.note_removal(place, before, |_, step, trail| {
+            overtaken |= step.seen.stamp.ctime >= began;
+            if step.seen.shares_mount(&before) {
+                return Ok(());
+            }
+            let path = trail.from().to_string();
+            Err(Ended::Refused(PathError::NotRegular { path, what: "a mount point" }.into()))
+        });
+        match noted {
+            Ok(item) => Ok(Some(Item { overtaken, ..item })),
+            Err(ChangesError::Unsteady { .. }) => {
+                Ok(Some(Item { overtaken: true, ..Item::swap(None, Some(before), Sketch::default()) }))
+            }
+            Err(ChangesError::Path(PathError::NotRegular { .. })) => {
+                self.leave_out(place, "its removal, because a mount point lies beneath it");
+                Ok(None)
+            }
+            Err(ChangesError::Path(PathError::Denied { .. })) => {
+                self.leave_out(place, "its removal, because it cannot be looked into");
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn take_if_changed(&mut self, step: &Step<'_>, marks: &Marks, lower: Lower, before: &Seen) -> Result<(), Ended> {
+        let place = self.trail.to().clone();
+        if !self.is_same(step, before)? {
+            if before.links > 1 {
+                let note = "it shared its content with other names, which keep the old one";
+                self.taken.notes.push((place.to_string(), note));
+            }
+            return self.take_entry(step, marks, lower);
+        }
+        // Build tools go by times; people do not.
+        if step.seen.stamp.mtime > before.stamp.mtime && self.is_derived(&place, EntryKind::File) {
+            return self.take_entry(step, marks, lower);
+        }
+        self.take_mode(&place, lower, before, step.seen.stamp.mode & 0o7777)
+    }
+
+    /// Plans to change the permissions, if they differ.
+    fn take_mode(&mut self, place: &Place, lower: Lower, before: &Seen, mode: u32) -> Result<(), Ended> {
+        if before.stamp.mode & 0o7777 == mode {
+            return Ok(());
+        }
+        let sketch = Sketch { flags: flags(&mode_subject(place, before.kind(), mode)), ..Sketch::default() };
+        let slot = self.draft.slot_for(place)?;
+        let derived = self.is_derived(place, before.kind());
+        let item = Item::swap(None, Some(*before), sketch);
+        let overtaken = lower.overtaken;
+        self.draft.put(place.clone(), Item { mode: Some(mode), slot, derived, overtaken, ..item });
+        Ok(())
+    }
+
+    /// Puts a file or link into a slot.
+    fn take_entry(&mut self, step: &Step<'_>, marks: &Marks, lower: Lower) -> Result<(), Ended> {
+        let place = self.trail.to().clone();
+        let spot = Spot { dir: step.dir, name: step.name };
+        let like = lower.seen.filter(|before| before.kind() == step.seen.kind());
+        let Some(room) = self.make_room(&place, lower)? else { return Ok(()) };
+        marks.strip(spot, step.seen.stamp.mode & 0o7777)?;
+        self.ready.give(spot, step.seen, like.as_ref())?;
+        let (slot, staged) = self.stage(spot, &place)?;
+        let name = Folder::slot_name(slot);
+        let sketch = self.draft.sketch_staged(&place, Spot { dir: self.slots.as_fd(), name: &name }, (&staged, like));
+        let derived = self.is_derived(&place, staged.kind());
+        self.draft.put(place, Item { slot, staged: Some(staged), derived, sketch, ..room });
+        Ok(())
+    }
+
+    /// What makes room for something new; `None` when it cannot.
+    pub(super) fn make_room(&mut self, place: &Place, lower: Lower) -> Result<Option<Item>, Ended> {
+        match lower.seen {
+            Some(before) if before.kind() == EntryKind::Directory => self.note_removal(place, before, lower.overtaken),
+            before => {
+                let item = Item::swap(None, before, Sketch::default());
+                Ok(Some(Item { overtaken: lower.overtaken, ..item }))
+            }
+        }
+    }
+
+    /// Moves an entry of the layer into the slot of its place.
+    pub(super) fn stage(&mut self, spot: Spot<'_>, place: &Place) -> Result<(usize, Seen), Ended> {
+        let slot = self.draft.slot_for(place)?;
+        let name = Folder::slot_name(slot);
+        let to = Spot { dir: self.slots.as_fd(), name: &name };
+        rename(spot, to, RenameFlags::NOREPLACE)?;
+        let moved = to.look()?.ok_or(Errno::NOENT)?;
+        if moved.kind() != EntryKind::Directory {
+            return Ok((slot, moved));
+        }
+        self.ready.close(to, &moved)?;
+        Ok((slot, to.look()?.ok_or(Errno::NOENT)?))
+    }
+
+    /// Whether the workspace has the same content there.
+    fn is_same(&self, step: &Step<'_>, before: &Seen) -> Result<bool, Errno> {
+        let Some(dir) = self.below.folder() else { return Ok(false) };
+        let spot = Spot { dir: step.dir, name: step.name };
+        let mode = step.seen.stamp.mode & 0o7777;
+        let hidden = mode & 0o400 == 0;
+        if hidden {
+            set_mode(spot, mode | 0o400)?;
+        }
+        let same = same_content((spot, &step.seen.stamp), (Spot { dir, name: step.name }, &before.stamp));
+        if hidden {
+            set_mode(spot, mode)?;
+        }
+        Ok(same)
+    }
+
+    pub(super) fn is_derived(&self, place: &Place, kind: EntryKind) -> bool {
+        (self.sort)(place, kind) == Sort::Derived
+    }
+
+    pub(super) fn leave_out(&mut self, place: &Place, why: &'static str) {
+        self.taken.left_out.push((place.to_string(), why));
+    }
+}

@@ -1,0 +1,92 @@
+//! A layer for a command, and what becomes of it once the command has ended.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+use super::ready::Ready;
+use super::sift::sift;
+use crate::changes::draft::Draft;
+use crate::changes::error::ChangesError;
+use crate::changes::plan::Sync;
+use crate::place::Place;
+use crate::stamp::{EntryKind, look};
+use crate::transfer::{self, Spot};
+
+pub(super) const LAYER: &str = "layer";
+pub(super) const UPPER: &str = "upper";
+const WORK: &str = "work";
+
+/// What the caller knows of a path that the sandbox does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// People care about it.
+    Source,
+    /// Build output or a cache: ignored as the ignore files were before, and not tracked.
+    Derived,
+}
+
+/// Tells the sort of a path.
+pub(super) type Sorts<'a> = &'a dyn Fn(&Place, EntryKind) -> Sort;
+
+/// What else is to be said about what a command has left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// What no commit can bring into the workspace, and why.
+    pub left_out: Vec<(String, &'static str)>,
+    /// What a commit does beside what the changes show.
+    pub notes: Vec<(String, &'static str)>,
+}
+
+impl Draft {
+    /// Makes the folders `upper` and `work` for a command that will run over the workspace, and gives the path of the
+    /// folder that holds both. `upper` has the mode and, if we are root, the owner of the workspace folder.
+    pub fn layer(&self) -> Result<PathBuf, ChangesError> {
+        let folder = self.folder()?;
+        let layer = Path::new(LAYER);
+        let make = || -> Result<(), Errno> {
+            for path in [layer.to_owned(), layer.join(WORK), layer.join(UPPER)] {
+                rustix::fs::mkdirat(folder.handle(), &path, Mode::RWXU)?;
+            }
+            let workspace = look(self.root.handle())?;
+            let upper = layer.join(UPPER);
+            if rustix::process::geteuid().is_root() {
+                let (user, group) = (Uid::from_raw(workspace.owner.0), Gid::from_raw(workspace.owner.1));
+                rustix::fs::chownat(folder.handle(), &upper, Some(user), Some(group), AtFlags::empty())?;
+            }
+            let mode = Mode::from_raw_mode(workspace.stamp.mode & 0o7777);
+            rustix::fs::chmodat(folder.handle(), &upper, mode, AtFlags::empty())
+        };
+        make().map_err(|errno| ChangesError::kept("make a layer", errno))?;
+        Ok(folder.path().join(layer))
+    }
+
+    /// Plans everything that a command has left in its layer, and removes what then remains of the layer. Every
+    /// process of the command must have ended, and nothing else have been planned yet.
+    ///
+    /// `began` is a moment of the filesystem's clock just before the command started: what somebody else has changed
+    /// in the workspace since then and the command has changed too can never be committed.
+    pub fn take_layer(&mut self, began: (i64, u32), sort: Sorts<'_>) -> Result<Taken, ChangesError> {
+        let kept = |errno| ChangesError::kept("take over a layer", errno);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = self.folder()?;
+        let layer = rustix::fs::openat(folder.handle(), LAYER, flags, Mode::empty()).map_err(kept)?;
+        let slots = rustix::io::dup(folder.handle()).map_err(kept)?;
+        let sync = folder.sync;
+        let upper = UPPER.as_ref();
+        let ready = Ready::open_up(layer.as_fd(), upper, self.root.seen()).map_err(kept)?;
+        let taken = sift(self, (began, sort), (layer.as_fd(), upper), ready)?;
+        self.find_moved_folders(sort)?;
+        self.split_folders(sort)?;
+        self.find_moved_files(sort)?;
+        self.judge_git();
+        self.unflag_within_build_output(sort);
+        transfer::remove(Spot { dir: slots.as_fd(), name: LAYER.as_ref() }).map_err(kept)?;
+        if sync == Sync::Disk {
+            rustix::fs::syncfs(&slots).map_err(kept)?;
+        }
+        Ok(taken)
+    }
+}

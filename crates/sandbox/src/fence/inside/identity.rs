@@ -1,0 +1,108 @@
+//! Whom fenced processes run as: never root.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Gid, Pid, Uid, WaitOptions, getegid, geteuid, set_dumpable_behavior};
+use rustix::thread::UnshareFlags;
+
+use super::fork::{Forked, exit_now, fork, unshare};
+
+/// Nobody's: outside of what systems give to users, services and containers.
+pub(in crate::fence) const UNUSED: u32 = 1_879_100_000;
+
+/// Whom a fenced process runs as, and what has to be done for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Identity {
+    /// As whoever started haft.
+    Same(u32, u32),
+    /// haft is root: as the owner of the workspace.
+    Owner(u32, u32),
+    /// haft is root, and so is the owner of the workspace: as nobody, who sees root's files there as its own.
+    Nobody,
+}
+
+impl Identity {
+    pub(super) fn of(workspace: &Path) -> io::Result<Identity> {
+        if !geteuid().is_root() {
+            return Ok(Identity::Same(geteuid().as_raw(), getegid().as_raw()));
+        }
+        let owner = std::fs::metadata(workspace)?;
+        Ok(match (owner.uid(), owner.gid()) {
+            (0, _) => Identity::Nobody,
+            (uid, 0) => Identity::Owner(uid, uid),
+            (uid, gid) => Identity::Owner(uid, gid),
+        })
+    }
+
+    pub(super) fn ids(self) -> (u32, u32) {
+        match self {
+            Identity::Same(uid, gid) | Identity::Owner(uid, gid) => (uid, gid),
+            Identity::Nobody => (UNUSED, UNUSED),
+        }
+    }
+
+    /// Becomes whom it says, for good.
+    pub(super) fn assume(self) -> Result<(), Errno> {
+        let (uid, gid) = match self {
+            Identity::Same(..) => return Ok(()),
+            Identity::Owner(..) | Identity::Nobody => self.ids(),
+        };
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        rustix::thread::set_thread_groups(&[])?;
+        rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+        // A process that changed its user may not write its own files in /proc, where the maps are, until it says so.
+        set_dumpable_behavior(DumpableBehavior::Dumpable)
+    }
+}
+
+/// The user and group that a fenced process of this workspace runs as. What it makes belongs to them on the disk,
+/// except where both haft and the workspace's owner are root: then it belongs to root.
+pub fn runs_as(workspace: &Path) -> io::Result<(u32, u32)> {
+    Ok(Identity::of(workspace)?.ids())
+}
+
+/// Whether only namespaces let a process of this workspace run as somebody else than root.
+pub fn needs_namespaces(workspace: &Path) -> bool {
+    !matches!(Identity::of(workspace), Ok(Identity::Same(..) | Identity::Owner(..)))
+}
+
+/// A user namespace that shows root's files as nobody's, for mounts.
+pub(super) fn roots_as_nobodys() -> io::Result<OwnedFd> {
+    let (mut hear, tell) = io::pipe()?;
+    let (stay, go) = io::pipe()?;
+    match fork()? {
+        Forked::Child => {
+            drop((hear, go));
+            let made = unshare(UnshareFlags::NEWUSER);
+            let _ = (&tell).write_all(&[u8::from(made.is_ok())]);
+            // It is only there to be looked at: the pipe ends when that is done, or when nobody is left to do it.
+            let _ = (&stay).read(&mut [0]);
+            exit_now(0)
+        }
+        Forked::Parent(pid) => {
+            drop((tell, stay));
+            let ids = map_of(pid, &mut hear);
+            drop(go);
+            rustix::process::waitpid(Some(pid), WaitOptions::empty())?;
+            ids
+        }
+    }
+}
+
+fn map_of(pid: Pid, hear: &mut impl Read) -> io::Result<OwnedFd> {
+    let mut made = [0];
+    hear.read_exact(&mut made)?;
+    if made != [1] {
+        return Err(io::Error::other("cannot make a user namespace"));
+    }
+    let file = |name: &str| format!("/proc/{}/{name}", pid.as_raw_nonzero());
+    std::fs::write(file("uid_map"), format!("0 {UNUSED} 1"))?;
+    std::fs::write(file("gid_map"), format!("0 {UNUSED} 1"))?;
+    Ok(File::open(file("ns/user"))?.into())
+}

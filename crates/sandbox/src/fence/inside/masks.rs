@@ -1,0 +1,139 @@
+//! What a fenced process does not see although it lies in what it sees.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Access as Right, AtFlags, FileType, Mode};
+use rustix::io::Errno;
+
+use super::mounts::{self, Access, Depth};
+use super::root::Root;
+use crate::fence::job::{Job, View};
+use crate::fence::wire::{AtStep, Failure};
+
+/// Secrets of the system. Most are closed to everybody but root anyhow; a group may open them.
+pub(super) const SECRETS: [&str; 9] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/security/opasswd",
+    "/etc/krb5.keytab",
+];
+/// What `/proc` tells or does that is not about the processes inside.
+const KERNEL: [&str; 14] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/config.gz",
+    "/proc/kallsyms",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kmsg",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/vmallocinfo",
+];
+/// What steers haft, git and the editors of a workspace from within it.
+pub(super) const STEERING: [&str; 5] = [".git", ".git/hooks", ".git/config", ".haft", "haft.toml"];
+
+/// Masks what is hidden, and closes what a process that writes into the workspace may only read there.
+pub(super) fn apply(root: &Root, job: &Job) -> Result<(), Failure> {
+    if job.view == View::Direct {
+        for path in STEERING {
+            protect(root, &job.workspace.join(path))?;
+        }
+    }
+    let masks = Masks::new(root)?;
+    for path in SECRETS.iter().chain(&KERNEL).map(Path::new) {
+        masks.hide_if_readable(path)?;
+    }
+    hide_host_keys(&masks)?;
+    for path in &job.hidden {
+        masks.hide_for(path, &job.workspace)?;
+    }
+    Ok(())
+}
+
+/// Makes something read-only. `.git` itself, as a folder, stays writable, but cannot be moved away any more.
+fn protect(root: &Root, path: &Path) -> Result<(), Failure> {
+    let Ok(place) = root.open_itself(path) else { return Ok(()) };
+    let step = || format!("make {} read-only", path.display());
+    let kind = kind_of(&place).at(step)?;
+    if kind == FileType::Symlink {
+        return Ok(());
+    }
+    let stays = path.ends_with(".git") && kind == FileType::Directory;
+    let tree = mounts::clone_of(&place, Depth::Whole).at(step)?;
+    mounts::restrict(&tree, if stays { Access::Write } else { Access::Read }, Depth::Whole).at(step)?;
+    mounts::attach(tree, place).at(step)
+}
+
+/// Puts nothing over something: an empty file or folder that nobody may open.
+struct Masks<'a> {
+    root: &'a Root,
+    folder: OwnedFd,
+    file: OwnedFd,
+}
+
+impl Masks<'_> {
+    fn new(root: &Root) -> Result<Masks<'_>, Failure> {
+        let (folder, file) = (root.folder(Path::new("/run/hidden/folder"))?, root.file(Path::new("/run/hidden/file"))?);
+        for nothing in [&folder, &file] {
+            let path = format!("/proc/self/fd/{}", nothing.as_raw_fd());
+            rustix::fs::chmod(path, Mode::empty()).at(|| "make something empty to hide things with".to_owned())?;
+        }
+        Ok(Masks { root, folder, file })
+    }
+
+    /// Hides what the job hides. A link is as hidden as what it leads to, if that lies in the workspace.
+    fn hide_for(&self, path: &Path, workspace: &Path) -> Result<(), Failure> {
+        let Ok(mut place) = self.root.open_itself(path) else { return Ok(()) };
+        let step = || format!("hide {}", path.display());
+        if kind_of(&place).at(step)? == FileType::Symlink {
+            let Ok(target) = self.root.open(path) else { return Ok(()) };
+            if !self.root.path_of(&target).is_some_and(|target| target.starts_with(workspace)) {
+                return Ok(());
+            }
+            place = target;
+        }
+        self.hide(&place).at(step)
+    }
+
+    fn hide_if_readable(&self, path: &Path) -> Result<(), Failure> {
+        let Ok(place) = self.root.open_itself(path) else { return Ok(()) };
+        if rustix::fs::accessat(&place, "", Right::READ_OK, AtFlags::EMPTY_PATH) != Ok(()) {
+            return Ok(());
+        }
+        self.hide(&place).at(|| format!("hide {}", path.display()))
+    }
+
+    fn hide(&self, place: &OwnedFd) -> Result<(), Errno> {
+        let nothing = if kind_of(place)? == FileType::Directory { &self.folder } else { &self.file };
+        let nothing = mounts::clone_of(nothing, Depth::Alone)?;
+        mounts::restrict(&nothing, Access::Read, Depth::Alone)?;
+        mounts::attach(nothing, place)
+    }
+}
+
+/// Hides the private keys of this machine.
+fn hide_host_keys(masks: &Masks<'_>) -> Result<(), Failure> {
+    let Ok(entries) = std::fs::read_dir("/etc/ssh") else { return Ok(()) };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with("ssh_host_") && !name.to_string_lossy().ends_with(".pub") {
+            masks.hide_if_readable(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn kind_of(file: &OwnedFd) -> Result<FileType, Errno> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode))
+}

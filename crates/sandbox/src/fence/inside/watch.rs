@@ -1,0 +1,274 @@
+//! What the processes of a job take together, compared with what they may.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, geteuid, getpid, kill_process, set_child_subreaper, wait};
+
+use crate::fence::job::{Bound, Limits};
+use crate::walk::{Visit, walk};
+
+/// How much of the time may be spent on looking: one part of this many.
+const SHARE: u32 = 10;
+/// How long after one thorough look the next one is due at the earliest.
+const THOROUGH: Duration = Duration::from_millis(500);
+/// How long everything that descends from us has to die when it is killed.
+const DEATH: Duration = Duration::from_secs(5);
+
+/// Watches the processes of a job.
+pub(super) struct Watch {
+    limits: Limits,
+    members: Members,
+    /// The folders that layers are written into.
+    written: Vec<OwnedFd>,
+    /// At the last thorough look.
+    nameless: Nameless,
+    thorough_due: Instant,
+    last_cost: Duration,
+}
+
+/// Which processes belong to the job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Members {
+    /// All that `/proc` shows, but us.
+    All,
+    /// All that descend from us.
+    Descendants,
+}
+
+/// Bytes in open files without a name, which no walk through folders meets.
+#[derive(Clone, Copy, Default)]
+struct Nameless {
+    /// Whether they are mapped or not.
+    in_memory: u64,
+    on_disk: u64,
+}
+
+/// A line of `/proc` about a process.
+#[derive(Clone, Copy)]
+struct Member {
+    pid: Pid,
+    parent: i32,
+    threads: u64,
+    resident: u64,
+}
+
+impl Member {
+    fn id(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+}
+
+impl Watch {
+    /// Watches all processes of our namespace, and what they write into these folders.
+    pub(super) fn namespace(limits: Limits, written: Vec<OwnedFd>) -> Watch {
+        Watch::new(limits, Members::All, written)
+    }
+
+    /// Watches all processes that descend from us.
+    pub(super) fn descendants(limits: Limits) -> Watch {
+        Watch::new(limits, Members::Descendants, Vec::new())
+    }
+
+    fn new(limits: Limits, members: Members, written: Vec<OwnedFd>) -> Watch {
+        let thorough_due = Instant::now() + THOROUGH;
+        Watch { limits, members, written, nameless: Nameless::default(), thorough_due, last_cost: Duration::ZERO }
+    }
+
+    /// How long to wait before the next look, so that looking takes only a small share of the time.
+    pub(super) fn pause(&self, least: Duration) -> Duration {
+        least.max(self.last_cost * SHARE).min(Duration::from_millis(999))
+    }
+
+    /// The limit that is hit now.
+    pub(super) fn exceeded(&mut self) -> Option<Bound> {
+        let began = Instant::now();
+        // Who cannot be watched has taken too much already: of what it takes to look, at least.
+        let Ok(members) = members(self.members) else { return Some(Bound::Memory) };
+        let tasks: u64 = members.iter().map(|member| member.threads).sum();
+        if tasks >= self.limits.processes {
+            return Some(Bound::Processes);
+        }
+        let thorough = began >= self.thorough_due;
+        if thorough {
+            self.nameless = nameless(&members);
+        }
+        if self.takes_too_much_memory(&members) {
+            return Some(Bound::Memory);
+        }
+        self.last_cost = began.elapsed();
+        if !thorough {
+            return None;
+        }
+        let bound = if self.fits_on_disk(self.nameless.on_disk) { None } else { Some(Bound::Disk) };
+        self.thorough_due = Instant::now() + THOROUGH.max(began.elapsed() * SHARE);
+        bound
+    }
+
+    /// The limit that a command may have hit unseen before it ended.
+    pub(super) fn exceeded_at_end(&self) -> Option<Bound> {
+        // What had no name is gone with the processes that held it.
+        if self.fits_on_disk(0) { None } else { Some(Bound::Disk) }
+    }
+
+    fn takes_too_much_memory(&self, members: &[Member]) -> bool {
+        let resident: u64 = members.iter().map(|member| member.resident).sum();
+        if resident + self.nameless.in_memory <= self.limits.memory {
+            return false;
+        }
+        // What is shared was counted once for each process; the kernel's own division is exact, but dear.
+        let mut own = 0;
+        let mut shared = 0;
+        for member in members {
+            let (all, in_memory_files) = proportional(member);
+            own += all - in_memory_files;
+            shared += in_memory_files;
+        }
+        own + shared.max(self.nameless.in_memory) > self.limits.memory
+    }
+
+    fn fits_on_disk(&self, nameless: u64) -> bool {
+        let (mut bytes, mut files) = (nameless, 0);
+        for folder in &self.written {
+            let counted = walk(folder.as_fd(), OsStr::new("."), |visit| {
+                if let Visit::Entry(step) = visit {
+                    bytes += step.seen.meta().size;
+                    files += 1;
+                }
+                let full = bytes > self.limits.written_bytes || files > self.limits.written_files;
+                if full { Err(Errno::DQUOT) } else { Ok(()) }
+            });
+            if counted == Err(Errno::DQUOT) {
+                return false;
+            }
+            // Whatever else goes wrong is a tree that changes while it is counted; the next look sees more.
+        }
+        true
+    }
+}
+
+fn members(which: Members) -> io::Result<Vec<Member>> {
+    let us = getpid();
+    let mut all = processes()?;
+    all.retain(|member| member.pid != us);
+    if which == Members::Descendants {
+        let mut family = HashSet::from([us.as_raw_nonzero().get()]);
+        // A child may be listed before its parent, so it takes as many rounds as there are generations.
+        loop {
+            let before = family.len();
+            let children: Vec<_> = all.iter().filter(|one| family.contains(&one.parent)).map(Member::id).collect();
+            family.extend(children);
+            if family.len() == before {
+                break;
+            }
+        }
+        all.retain(|member| family.contains(&member.id()));
+    }
+    Ok(all)
+}
+
+fn processes() -> io::Result<Vec<Member>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            found.extend(look(pid)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Looks at a process; `None` when it is gone.
+fn look(pid: Pid) -> io::Result<Option<Member>> {
+    let line = match fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())) {
+        Ok(line) => line,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(parse(pid, &line))
+}
+
+fn parse(pid: Pid, line: &str) -> Option<Member> {
+    // The name may hold anything, but the last parenthesis is its end.
+    let fields: Vec<&str> = line.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let parent = fields.get(1)?.parse().ok()?;
+    let threads = fields.get(17)?.parse().ok()?;
+    let pages: u64 = fields.get(21)?.parse().unwrap_or(0);
+    Some(Member { pid, parent, threads, resident: pages * rustix::param::page_size() as u64 })
+}
+
+/// The memory of a process with its share of what is shared, and how much of that is in files in memory. If that cannot
+/// be told, it has all that is resident.
+fn proportional(member: &Member) -> (u64, u64) {
+    let Ok(text) = fs::read_to_string(format!("/proc/{}/smaps_rollup", member.pid.as_raw_nonzero())) else {
+        return (member.resident, 0);
+    };
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+    };
+    let all = field("Pss:");
+    (all, field("Pss_Shmem:").min(all))
+}
+
+/// Looks at the files without a name that processes hold open, each once.
+fn nameless(members: &[Member]) -> Nameless {
+    let mut seen = HashSet::new();
+    let mut found = Nameless::default();
+    for member in members {
+        let Ok(files) = fs::read_dir(format!("/proc/{}/fd", member.pid.as_raw_nonzero())) else { continue };
+        for file in files.flatten() {
+            let Ok(name) = fs::read_link(file.path()) else { continue };
+            let name = name.as_os_str().as_encoded_bytes();
+            let bytes = if name.starts_with(b"/memfd:") {
+                &mut found.in_memory
+            } else if name.ends_with(b" (deleted)") {
+                &mut found.on_disk
+            } else {
+                continue;
+            };
+            if let Ok(meta) = fs::metadata(file.path())
+                && seen.insert((meta.dev(), meta.ino()))
+            {
+                *bytes += meta.blocks() * 512;
+            }
+        }
+    }
+    found
+}
+
+/// How many tasks of our user there are now, of whatever job.
+pub(super) fn tasks_of_user() -> u64 {
+    let user = geteuid().as_raw();
+    let is_ours = |member: &Member| {
+        fs::metadata(format!("/proc/{}", member.pid.as_raw_nonzero())).is_ok_and(|meta| meta.uid() == user)
+    };
+    processes().unwrap_or_default().iter().filter(|member| is_ours(member)).map(|member| member.threads).sum()
+}
+
+/// Lets whatever loses its parent become our child, however it was started.
+pub(super) fn adopt_orphans() -> Result<(), Errno> {
+    set_child_subreaper(Some(getpid()))
+}
+
+/// Kills everything that descends from us until nothing is left.
+pub(super) fn end_descendants() {
+    let began = Instant::now();
+    while began.elapsed() < DEATH {
+        let Ok(left) = members(Members::Descendants) else { continue };
+        for member in &left {
+            let _ = kill_process(member.pid, Signal::KILL);
+        }
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        if left.is_empty() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The folders that fenced processes of one workspace have to themselves, and what is kept of them.
+
+mod folders;
+mod keep;
+mod lock;
+mod merge;
+mod record;
+mod seed;
+
+pub use folders::Private;
+pub use keep::{keep, throw_away};

@@ -1,0 +1,232 @@
+//! A fenced process tree: hearing it, stopping it, and that nothing of it is left.
+
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::error::FenceError;
+use super::job::Bound;
+use super::tick::Tick;
+use super::wire::{self, Report};
+
+/// The largest piece of output that is told at once.
+const PIECE: usize = 64 << 10;
+/// How long the keeper of the fence has to end everything by itself before it is killed, which ends everything too.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// One of the two outputs of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// The standard output.
+    Stdout,
+    /// The standard error.
+    Stderr,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// By a [`Stopper`].
+    Stopped,
+}
+
+/// How a fenced process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How the command ended.
+    pub exit: Exit,
+    /// The limit that it ran into, if it did.
+    pub bound: Option<Bound>,
+    /// When it began.
+    pub began: Tick,
+}
+
+/// A fenced process tree. Dropping it ends the whole tree.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    stopper: Stopper,
+    program: String,
+    began: Tick,
+}
+
+/// A signal that asks a command to end by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Signal {
+    /// Whoever watched it is gone.
+    HangUp = 1,
+    /// As by Ctrl-C.
+    Interrupt = 2,
+    /// As by Ctrl-\\.
+    Quit = 3,
+    /// The usual one.
+    Terminate = 15,
+}
+
+/// Ends a whole process tree, from any thread.
+#[derive(Clone, Debug)]
+pub struct Stopper {
+    lifeline: Arc<UnixStream>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Stopper {
+    /// Ends the whole tree at once. It may be called any number of times, also when the tree has ended.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.cut();
+    }
+
+    /// Sends a signal to the process group of the command, which may end by it or not.
+    pub fn signal(&self, signal: Signal) {
+        // An error means that there is nobody left to hear it.
+        let _ = (&*self.lifeline).write_all(&[signal as u8]);
+    }
+
+    /// Cuts the line that keeps the tree alive. An error means that the other end is gone already.
+    fn cut(&self) {
+        let _ = self.lifeline.shutdown(Shutdown::Write);
+    }
+}
+
+impl Process {
+    pub(super) fn new(child: Child, socket: UnixStream, program: String, asked: Tick) -> Process {
+        let stopper = Stopper { lifeline: Arc::new(socket), stopped: Arc::default() };
+        Process { child, stopper, program, began: asked }
+    }
+
+    pub(super) fn socket(&self) -> &UnixStream {
+        &self.stopper.lifeline
+    }
+
+    /// What ends the tree.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// The process id of the fence's keeper, as it is outside.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Hears the output, in the order in which it is read, until everything has ended.
+    pub fn wait(mut self, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, FenceError> {
+        let mut pipes: Vec<(Stream, OwnedFd)> = Vec::with_capacity(2);
+        pipes.extend(self.child.stdout.take().map(|pipe| (Stream::Stdout, pipe.into())));
+        pipes.extend(self.child.stderr.take().map(|pipe| (Stream::Stderr, pipe.into())));
+        let mut last = None;
+        let mut keeper_lives = true;
+        let mut piece = vec![0; PIECE];
+        while keeper_lives || !pipes.is_empty() {
+            let ready = self.ready(&pipes, keeper_lives).map_err(FenceError::Output)?;
+            let mut open = Vec::with_capacity(2);
+            for ((stream, pipe), readable) in pipes.into_iter().zip(ready.pipes) {
+                let length = if readable { read(&pipe, &mut piece).map_err(FenceError::Output)? } else { None };
+                hear_some(hear, stream, &piece, length);
+                if length != Some(0) {
+                    open.push((stream, pipe));
+                }
+            }
+            pipes = open;
+            if ready.report {
+                match wire::receive(self.socket()) {
+                    Ok(Report::Began(tick)) => self.began = tick,
+                    Ok(report @ (Report::Failed(_) | Report::NotFound | Report::Ended { .. })) => {
+                        last.get_or_insert(report);
+                    }
+                    Err(_) => keeper_lives = false,
+                }
+            }
+        }
+        // The keeper closed its end, so it is at its end itself, or was killed.
+        let _ = self.child.wait();
+        self.outcome(last)
+    }
+
+    /// Waits until there is something to read.
+    fn ready(&self, pipes: &[(Stream, OwnedFd)], keeper_lives: bool) -> io::Result<Ready> {
+        let mut polled: Vec<_> = pipes.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)).collect();
+        if keeper_lives {
+            polled.push(PollFd::new(self.socket(), PollFlags::IN));
+        }
+        rustix::io::retry_on_intr(|| poll(&mut polled, None))?;
+        let mut ready: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
+        let report = keeper_lives && ready.pop() == Some(true);
+        Ok(Ready { pipes: ready, report })
+    }
+
+    fn outcome(&self, last: Option<Report>) -> Result<Ended, FenceError> {
+        let stopped = self.stopper.stopped.load(Ordering::SeqCst);
+        let (exit, bound) = match last {
+            Some(Report::Failed(failure)) => {
+                return Err(FenceError::Unavailable { step: failure.step, why: failure.why });
+            }
+            Some(Report::NotFound) => return Err(FenceError::NotFound { program: self.program.clone() }),
+            Some(Report::Ended { status, bound }) => (exit_of(status), bound),
+            Some(Report::Began(_)) | None if stopped => (Exit::Stopped, None),
+            Some(Report::Began(_)) | None => return Err(FenceError::Lost),
+        };
+        Ok(Ended { exit, bound, began: self.began })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        self.stopper.cut();
+        if !ends_within(&self.child, GRACE) {
+            // Whatever the keeper still keeps dies with it.
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// What can be read: for each pipe, and of the keeper.
+struct Ready {
+    pipes: Vec<bool>,
+    report: bool,
+}
+
+/// Reads what there is; `None` when it was nothing after all.
+fn read(pipe: impl AsFd, piece: &mut [u8]) -> io::Result<Option<usize>> {
+    match rustix::io::read(pipe, piece) {
+        Ok(length) => Ok(Some(length)),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn hear_some(hear: &mut dyn FnMut(Stream, &[u8]), stream: Stream, piece: &[u8], length: Option<usize>) {
+    match length {
+        Some(length) if length > 0 => hear(stream, &piece[..length]),
+        Some(_) | None => {}
+    }
+}
+
+fn exit_of(status: i32) -> Exit {
+    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
+}
+
+fn ends_within(child: &Child, limit: Duration) -> bool {
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return false };
+    // Before it was waited for, the id cannot belong to another process.
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let limit = Timespec { tv_sec: 0, tv_nsec: limit.subsec_nanos().into() };
+    matches!(poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)), Ok(1))
+}

@@ -1,0 +1,102 @@
+//! What goes over the socket between whoever asks for a fenced process and the process that builds its fence.
+
+use std::io::{self, Read, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::job::{Bound, Job};
+use super::tick::Tick;
+
+/// More than any job or report has; a longer frame is not from us.
+const LONGEST: u32 = 1 << 30;
+
+/// What the process that builds the fence is asked for. What the command reads from its standard input follows as a
+/// frame of its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// What to run, without its standard input.
+    pub(super) job: Job,
+    /// When it was asked for.
+    pub(super) asked: Tick,
+}
+
+/// What the process that builds the fence says about it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Report {
+    /// The fence stands, and the command is about to run.
+    Began(Tick),
+    /// The fence could not be built, and nothing was run.
+    Failed(Failure),
+    /// There is no such program inside.
+    NotFound,
+    /// The command has ended with this status of `wait(2)`, and whatever it left behind is being killed.
+    Ended { status: i32, bound: Option<Bound> },
+}
+
+/// A step of building the fence that failed, and why.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Failure {
+    pub(super) step: String,
+    pub(super) why: String,
+}
+
+impl Failure {
+    /// A step that failed.
+    pub(super) fn new(step: String, error: &io::Error) -> Failure {
+        Failure { step, why: error.to_string() }
+    }
+
+    /// A step that was not even tried.
+    pub(super) fn refused(step: &str, why: &str) -> Failure {
+        Failure { step: step.to_owned(), why: why.to_owned() }
+    }
+}
+
+/// Says at which step something failed.
+pub(super) trait AtStep<T> {
+    /// Names the step.
+    fn at(self, step: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<io::Error>> AtStep<T> for Result<T, E> {
+    fn at(self, step: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| Failure::new(step(), &error.into()))
+    }
+}
+
+/// Sends a value as one frame.
+pub(super) fn send(mut to: impl Write, value: &impl Serialize) -> io::Result<()> {
+    send_bytes(&mut to, &serde_json::to_vec(value)?)
+}
+
+/// Sends bytes as one frame: their number, then themselves.
+pub(super) fn send_bytes(mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= LONGEST);
+    let length = length.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "more than 1 GiB to hand over"))?;
+    let mut frame = Vec::with_capacity(4 + bytes.len());
+    frame.extend_from_slice(&length.to_le_bytes());
+    frame.extend_from_slice(bytes);
+    to.write_all(&frame)
+}
+
+/// Receives a value.
+pub(super) fn receive<T: DeserializeOwned>(from: impl Read) -> io::Result<T> {
+    Ok(serde_json::from_slice(&receive_bytes(from)?)?)
+}
+
+/// Receives the bytes of one frame.
+pub(super) fn receive_bytes(mut from: impl Read) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that is longer than any of ours"));
+    }
+    let mut bytes = Vec::new();
+    from.take(u64::from(length)).read_to_end(&mut bytes)?;
+    if bytes.len() < length as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
