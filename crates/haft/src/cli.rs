@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{commands, exit::Exit, show::Out};
 
-const TOPICS: &str = "Topics: calls, approvals, changes, policy, trust, settings; `haft help TOPIC` explains one";
+const TOPICS: &str =
+    "Topics: calls, approvals, changes, commands, policy, trust, settings; `haft help TOPIC` explains one";
 
 /// One tool system for AI agents and the people who work beside them.
 ///

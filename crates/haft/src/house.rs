@@ -5,13 +5,14 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    CallId, Caller, Doors, ErrorCode, Guard, Isolation, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer,
-    Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
+    CallId, Caller, Doors, ErrorCode, Guard, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer, Questions,
+    Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
 };
+use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
-use haft_tools::{SandboxWorkbench, Workspace};
+use haft_tools::{Around, SandboxWorkbench, Workspace};
 
-use crate::{notify::Notifier, retention, rules, settings::Settings};
+use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings};
 
 /// A line with everything behind its doors, for one workspace.
 pub struct House {
@@ -31,6 +32,9 @@ pub struct House {
     pub caller: Caller,
     /// Takes secrets out of what is shown.
     pub redactor: Redactor,
+    /// The tools that the workspace brings, in the registry as far as they were trusted.
+    pub(crate) project: Arc<ProjectTools>,
+    workspace: Arc<Workspace>,
     notifier: Arc<Notifier>,
 }
 
@@ -50,6 +54,7 @@ impl House {
 
     async fn finish(&self) {
         self.pipeline.finish().await;
+        self.workspace.end_background().await;
         self.notifier.finish().await;
     }
 
@@ -64,34 +69,39 @@ impl House {
     }
 }
 
-/// One owner, one folder, embedded SQLite.
+/// One owner, one folder, embedded SQLite; it lives for one command.
 pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<House> {
-    let workspace = Workspace::open(folder, &settings.data)
-        .map_err(|error| anyhow::anyhow!("{}", error.message))
-        .with_context(|| format!("cannot work in {}", folder.display()))?;
-    let workspace = Arc::new(match settings.sync {
-        Sync::Normal => workspace,
-        Sync::Full => workspace.down_to_the_disk(),
-    });
+    let workspace = workspace(&settings, folder)?;
+    build(settings, store, Arc::new(workspace), folder).await
+}
+
+/// The same house in a process that goes on living between calls.
+pub async fn living(settings: Settings, store: Store, folder: &Path) -> Result<House> {
+    let workspace = workspace(&settings, folder)?.outliving_calls();
+    build(settings, store, Arc::new(workspace), folder).await
+}
+
+async fn build(settings: Settings, store: Store, workspace: Arc<Workspace>, folder: &Path) -> Result<House> {
     let journal: Arc<dyn Journal> = Arc::new(store.clone());
     let questions: Arc<dyn Questions> = Arc::new(store.clone());
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(&settings.data));
     let mut tools = haft_tools::all(&workspace);
     tools.extend(haft_runtime::tools::all(&journal, &questions, &workbench));
     let registry = Arc::new(Registry::with(tools)?);
+    let project = Arc::new(ProjectTools::beside(&registry, &workspace, &settings.data));
     let scope = Scope::local(folder.to_string_lossy());
     let notifier = Arc::new(Notifier::new(&settings));
     let pipeline = Pipeline::new(Doors {
-        catalog: registry.clone(),
+        catalog: project.clone(),
         guard: Arc::new(OwnerGuard { scope: scope.clone() }),
         workbench: workbench.clone(),
         questions,
         journal,
         deliveries: vec![notifier.clone()],
         policy: Policy {
-            rules: rules::in_force(&settings.rules, settings.profile, &registry),
+            rules: rules::in_force(&settings.rules, settings.shipped(), &registry),
             tightening: rules::named(settings.workspace_rules.clone(), &registry),
-            minimum_unasked: Isolation::Namespaces,
+            minimum_unasked: settings.sandbox.minimum_unasked,
         },
         limits: Limits {
             longest_work: settings.longest_work,
@@ -102,10 +112,45 @@ pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<Hou
     });
     let caller = Caller { name: settings.user.clone(), scope: scope.clone(), source: Source::Cli };
     let redactor = Redactor::default();
-    let house = House { pipeline, registry, store, workbench, settings, scope, caller, redactor, notifier };
+    let house =
+        House { workspace, pipeline, registry, store, workbench, settings, scope, caller, redactor, project, notifier };
     house.pipeline.recover(&house.scope).await?;
     house.pipeline.expire(&house.scope).await?;
     Ok(house)
+}
+
+/// A folder to work in, with the fence around its commands.
+pub(crate) fn workspace(settings: &Settings, folder: &Path) -> Result<Workspace> {
+    let workspace = Workspace::open(folder, &settings.data)
+        .map_err(|error| anyhow::anyhow!("{}", error.message))
+        .with_context(|| format!("cannot work in {}", folder.display()))?;
+    let workspace = workspace.running_commands(around(settings));
+    Ok(match settings.sync {
+        Sync::Normal => workspace,
+        Sync::Full => workspace.down_to_the_disk(),
+    })
+}
+
+/// What commands are run with.
+fn around(settings: &Settings) -> Around {
+    let sandbox = &settings.sandbox;
+    Around {
+        program: settings.program.clone(),
+        home: settings.home.clone(),
+        variables: settings.variables.clone(),
+        limits: FenceLimits {
+            cpu_seconds: sandbox.cpu.as_secs().max(1),
+            memory: sandbox.memory,
+            processes: sandbox.processes,
+            written_bytes: sandbox.disk,
+            ..FenceLimits::default()
+        },
+        minimum: sandbox.minimum_asked,
+        readable: sandbox.read.clone(),
+        writable: sandbox.write.clone(),
+        hidden: sandbox.hide.clone(),
+        timeout: settings.shell_timeout,
+    }
 }
 
 /// The owner may do everything in the owner's own workspace, and nobody else anything.

@@ -6,6 +6,7 @@ pub mod complete;
 pub mod exit;
 pub mod house;
 mod notify;
+mod project;
 pub mod retention;
 pub mod rules;
 pub mod settings;

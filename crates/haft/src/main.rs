@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use haft::{cli, complete};
 
 fn main() -> ExitCode {
+    // Before any thread: the process that builds a fence must have but one.
+    haft_sandbox::fence::become_helper_if_asked();
     if complete::answered(std::env::args_os().collect()) {
         return ExitCode::SUCCESS;
     }

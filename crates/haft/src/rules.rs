@@ -9,7 +9,7 @@ use toml::{Table, Value};
 /// What a rule may say.
 const KEYS: &[&str] = &["tool", "bounds", "decision", "reason"];
 /// What its bounds may say.
-const BOUNDS: &[&str] = &["paths", "kinds", "max_files", "max_bytes", "executables", "hosts"];
+const BOUNDS: &[&str] = &["paths", "kinds", "max_files", "max_bytes", "executables", "derived", "hosts"];
 
 /// A set of shipped rules; a tighter one is less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,27 +30,49 @@ impl Profile {
             other => bail!("`{other}` is not a profile: strict or dynamic"),
         })
     }
+}
 
-    fn rules(self) -> Vec<Rule> {
-        match self {
-            Self::Strict => Vec::new(),
-            Self::Dynamic => dynamic().into_iter().collect(),
-        }
+/// Which shipped rules hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shipped {
+    pub(crate) profile: Profile,
+    /// Whether build output and caches come in unasked.
+    pub(crate) derived: bool,
+}
+
+impl Shipped {
+    fn rules(self) -> impl Iterator<Item = Rule> {
+        let dynamic = match self.profile {
+            Profile::Strict => None,
+            Profile::Dynamic => dynamic(),
+        };
+        let derived = if self.derived { derived() } else { None };
+        derived.into_iter().chain(dynamic)
     }
+}
+
+/// A test run or a build must not ask. Links stay out: what they lead to is not what was built.
+fn derived() -> Option<Rule> {
+    let kinds =
+        [ChangeKind::Created, ChangeKind::Changed, ChangeKind::Deleted, ChangeKind::Mode, ChangeKind::Renamed].to_vec();
+    let bounds = WrittenBounds { derived: true, executables: true, kinds: Some(kinds), ..WrittenBounds::default() };
+    allowing("derived", bounds, "build output and caches only")
 }
 
 fn dynamic() -> Option<Rule> {
     let kinds = Some(vec![ChangeKind::Created, ChangeKind::Renamed]);
-    let bounds = Bounds::try_from(WrittenBounds { kinds, ..WrittenBounds::default() }).ok()?;
-    let name = "the shipped rule `dynamic`".to_owned();
-    Some(Rule { name, tool: None, bounds, verdict: Verdict::Allow, reason: Some("it only adds".to_owned()) })
+    allowing("dynamic", WrittenBounds { kinds, ..WrittenBounds::default() }, "it only adds")
+}
+
+fn allowing(name: &str, bounds: WrittenBounds, reason: &str) -> Option<Rule> {
+    let bounds = Bounds::try_from(bounds).ok()?;
+    let (name, reason) = (format!("the shipped rule `{name}`"), Some(reason.to_owned()));
+    Some(Rule { name, tool: None, bounds, verdict: Verdict::Allow, reason })
 }
 
 /// Somebody's rules before the shipped ones.
-pub(crate) fn in_force(own: &[Rule], profile: Profile, tools: &Registry) -> Vec<Rule> {
-    let mut rules = own.to_vec();
-    rules.extend(profile.rules());
-    named(rules, tools)
+pub(crate) fn in_force(own: &[Rule], shipped: Shipped, tools: &Registry) -> Vec<Rule> {
+    named(own.iter().cloned().chain(shipped.rules()).collect(), tools)
 }
 
 /// The same rules, each with its tool's own name.
@@ -63,14 +85,16 @@ pub(crate) fn named(mut rules: Vec<Rule>, tools: &Registry) -> Vec<Rule> {
     rules
 }
 
-/// The rules and the profile of a file that is not in force; whatever else it sets is not looked at.
-pub(crate) fn of_file(file: &Path) -> Result<(Vec<Rule>, Profile)> {
+/// The rules of a file that is not in force and which shipped ones it wants; whatever else it sets is not looked at.
+pub(crate) fn of_file(file: &Path) -> Result<(Vec<Rule>, Shipped)> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
     let table: Table = text.parse().with_context(|| format!("{shown} is not TOML"))?;
     let rules = table.get("rule").map(|rules| read(rules, &shown.to_string())).transpose()?.unwrap_or_default();
-    let profile = table.get("approvals").and_then(|section| section.get("profile")).and_then(Value::as_str);
-    Ok((rules, profile.map(Profile::parse).transpose()?.unwrap_or_default()))
+    let approvals = |key: &str| table.get("approvals").and_then(|section| section.get(key));
+    let profile = approvals("profile").and_then(Value::as_str).map(Profile::parse).transpose()?.unwrap_or_default();
+    let derived = approvals("derived").and_then(Value::as_bool).unwrap_or(true);
+    Ok((rules, Shipped { profile, derived }))
 }
 
 /// The `[[rule]]` entries of some settings. `origin` says whose, in words: `your settings`.

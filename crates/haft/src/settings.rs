@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -12,19 +13,21 @@ use haft_runtime::{AutoApprove, Rule, nearest};
 use haft_store::Sync;
 
 mod page;
+mod sandbox;
 mod values;
 mod workspace;
 
 pub(crate) use page::{commented, listed};
+pub use sandbox::SandboxSettings;
 pub use values::{duration, mode};
 pub(crate) use workspace::{Line, Obeyed};
 
 use crate::{
     retention::Retention,
-    rules::{self, Profile},
+    rules::{self, Profile, Shipped},
     trust,
 };
-use values::{argv, flattened, size, sync, written};
+use values::{argv, flattened, size, switch, sync, written};
 
 /// Every setting there is. A new one is a line here, a field of `Settings` and an arm of `take`.
 pub const KEYS: &[Key] = &[
@@ -39,6 +42,12 @@ pub const KEYS: &[Key] = &[
         "\"strict\"",
         "shipped rules: `strict` has none, `dynamic` lets new files be made unasked",
         SetBy::Workspace(|new, old| new.profile <= old.profile),
+    ),
+    key(
+        "approvals.derived",
+        "true",
+        "shipped rule: build output and caches come in unasked, such as what a test run leaves",
+        SetBy::Workspace(|new, old| new.derived <= old.derived),
     ),
     key(
         "approvals.expire",
@@ -84,6 +93,66 @@ pub const KEYS: &[Key] = &[
         "\"7d\"",
         "how long a commit that nobody was asked about can be undone, whatever the quota",
         SetBy::User,
+    ),
+    key(
+        "sandbox.minimum.asked",
+        "\"landlock\"",
+        "the lowest rung that commands may run on after a yes: `none`, `limits`, `landlock` or `namespaces`",
+        SetBy::Workspace(|new, old| new.sandbox.minimum_asked >= old.sandbox.minimum_asked),
+    ),
+    key(
+        "sandbox.minimum.unasked",
+        "\"namespaces\"",
+        "the lowest rung that commands may run on without being asked for",
+        SetBy::Workspace(|new, old| new.sandbox.minimum_unasked >= old.sandbox.minimum_unasked),
+    ),
+    key(
+        "sandbox.memory",
+        "\"4GB\"",
+        "the most memory that a command and all it starts may use",
+        SetBy::Workspace(|new, old| new.sandbox.memory <= old.sandbox.memory),
+    ),
+    key(
+        "sandbox.processes",
+        "1024",
+        "the most processes and threads that a command may have at once",
+        SetBy::Workspace(|new, old| new.sandbox.processes <= old.sandbox.processes),
+    ),
+    key(
+        "sandbox.cpu",
+        "\"1h\"",
+        "the most processor time that a single process of a command may use",
+        SetBy::Workspace(|new, old| new.sandbox.cpu <= old.sandbox.cpu),
+    ),
+    key(
+        "sandbox.disk",
+        "\"16GB\"",
+        "the most that one run may write",
+        SetBy::Workspace(|new, old| new.sandbox.disk <= old.sandbox.disk),
+    ),
+    key(
+        "sandbox.read",
+        "[]",
+        "more folders that commands may read; toolchains on your `PATH` are found without it",
+        SetBy::UserFile,
+    ),
+    key(
+        "sandbox.write",
+        "[]",
+        "folders outside the workspace that the manifest of a project tool may name to be written",
+        SetBy::UserFile,
+    ),
+    key(
+        "sandbox.hide",
+        "[]",
+        "more names of files and folders that no command sees, beside those that usually hold secrets",
+        SetBy::UserFile,
+    ),
+    key(
+        "shell.timeout",
+        "\"2m\"",
+        "how long a command may run when its call does not say",
+        SetBy::Workspace(|new, old| new.shell_timeout <= old.shell_timeout),
     ),
     key(
         "store.sync",
@@ -138,12 +207,20 @@ impl Key {
 pub struct Settings {
     /// Where the store, changes, outputs and owner locks of all this user's workspaces lie.
     pub data: PathBuf,
+    /// This program, which builds the fence around commands when it is started again.
+    pub program: PathBuf,
+    /// The user's home folder.
+    pub home: PathBuf,
+    /// The user's variables, from which toolchains are found.
+    pub variables: BTreeMap<String, String>,
     /// The name that the journal knows this person by.
     pub user: String,
     /// What runs without asking.
     pub mode: AutoApprove,
     /// Which shipped rules hold.
     pub profile: Profile,
+    /// Whether build output and caches come in unasked.
+    pub derived: bool,
     /// The user's own rules; the first that matches decides.
     pub rules: Vec<Rule>,
     /// The rules of the trusted workspace, which only ask and deny.
@@ -158,6 +235,10 @@ pub struct Settings {
     pub notify: Vec<String>,
     /// How long what is past is kept.
     pub retention: Retention,
+    /// What commands run in.
+    pub sandbox: SandboxSettings,
+    /// How long a command may run when its call does not say.
+    pub shell_timeout: Duration,
     /// How durable the store is.
     pub sync: Sync,
     /// Where each value that is not a default came from.
@@ -195,6 +276,10 @@ impl Settings {
                 .join("haft"),
         };
         let mut settings = Self::defaults(data);
+        settings.home = home.clone().unwrap_or_else(|| PathBuf::from("/"));
+        settings.variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
         if let Some(user) = std::env::var("USER").ok().filter(|user| !user.is_empty()) {
             settings.user = user;
         }
@@ -208,9 +293,13 @@ impl Settings {
     pub fn defaults(data: PathBuf) -> Self {
         Self {
             data,
+            program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe")),
+            home: PathBuf::from("/"),
+            variables: BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]),
             user: "owner".to_owned(),
             mode: AutoApprove::default(),
             profile: Profile::default(),
+            derived: true,
             rules: Vec::new(),
             workspace_rules: Vec::new(),
             expire: Duration::from_secs(24 * 3600),
@@ -218,11 +307,18 @@ impl Settings {
             idle: None,
             notify: Vec::new(),
             retention: Retention::default(),
+            sandbox: SandboxSettings::default(),
+            shell_timeout: Duration::from_secs(120),
             sync: Sync::Normal,
             origins: Vec::new(),
             not_trusted: None,
             not_obeyed: Vec::new(),
         }
+    }
+
+    /// Which shipped rules hold.
+    pub(crate) fn shipped(&self) -> Shipped {
+        Shipped { profile: self.profile, derived: self.derived }
     }
 
     fn take_file(&mut self, file: &Path) -> Result<()> {
@@ -262,6 +358,7 @@ impl Settings {
         match key {
             "approvals.mode" => self.mode = mode(value)?,
             "approvals.profile" => self.profile = Profile::parse(value)?,
+            "approvals.derived" => self.derived = switch(value)?,
             "approvals.expire" => self.expire = duration(value)?,
             "limits.work" => self.longest_work = duration(value)?,
             "limits.idle" => self.idle = if value == "off" { None } else { Some(duration(value)?) },
@@ -271,8 +368,13 @@ impl Settings {
             "retention.changes" => self.retention.changes = duration(value)?,
             "retention.quota" => self.retention.quota = if value == "off" { None } else { Some(size(value)?) },
             "retention.unasked" => self.retention.unasked = duration(value)?,
+            "shell.timeout" => self.shell_timeout = duration(value)?,
             "store.sync" => self.sync = sync(value)?,
-            unknown => bail!("there is no setting `{unknown}`{}", hint(unknown, names())),
+            other => {
+                if !self.sandbox.take(other, value)? {
+                    bail!("there is no setting `{other}`{}", hint(other, names()));
+                }
+            }
         }
         self.origins.retain(|(known, _)| known != key);
         self.origins.push((key.to_owned(), origin.to_owned()));

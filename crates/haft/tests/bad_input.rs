@@ -297,7 +297,7 @@ impl Ordinary {
         let root = rustix::process::geteuid().is_root();
         let top = fixture.home.parent().unwrap().to_owned();
         let program = top.join("haft");
-        fs::copy(support::HAFT, &program).unwrap();
+        support::copy_program(support::HAFT.as_ref(), &program);
         let ordinary = Self { fixture, program, root };
         ordinary.give(&top);
         ordinary.give(&ordinary.fixture.workspace);

@@ -58,10 +58,11 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let (workspace, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let settings = Settings::defaults(data.path().join("data"));
+        let program = env!("CARGO_BIN_EXE_haft").into();
+        let settings = Settings { program, ..Settings::defaults(data.path().join("data")) };
         let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
         let folder = workspace.path().canonicalize().unwrap();
-        let house = house::solo(settings, store, &folder).await.unwrap();
+        let house = house::living(settings, store, &folder).await.unwrap();
         Self { house, workspace, _data: data, calls: Vec::new() }
     }
 
@@ -91,13 +92,16 @@ impl Bench {
     fn make_steady(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
-                for name in ["started_at", "finished_at", "execution_time_ms"] {
+                for name in ["started_at", "finished_at", "execution_time_ms", "durationMs", "duration"] {
                     fields.shift_remove(name);
                 }
-                for name in ["modified", "expiresAt"] {
+                for name in ["modified", "expiresAt", "startedAt"] {
                     if fields.contains_key(name) {
                         fields.insert(name.to_owned(), json!("(a time)"));
                     }
+                }
+                if fields.contains_key("pid") {
+                    fields.insert("pid".to_owned(), json!("(a number)"));
                 }
                 fields.values_mut().for_each(|inner| self.make_steady(inner));
             }

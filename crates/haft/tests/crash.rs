@@ -324,7 +324,8 @@ fn marks_in(fixture: &Fixture) -> u32 {
 
 /// Whether an ended call is in the workspace, as its outcome tells it.
 fn has_acted(outcome: &Value) -> bool {
-    outcome["status"] == "success" || outcome["changes"].as_array().is_some_and(|changes| !changes.is_empty())
+    let changes = || outcome["changes"].as_array().into_iter().flatten();
+    outcome["status"] == "success" || changes().any(|change| change["state"] != "staged")
 }
 
 /// What the kills have hit.

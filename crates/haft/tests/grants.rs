@@ -271,12 +271,16 @@ fn a_call_is_explained_step_by_step() {
 #[test]
 fn the_rules_in_force_are_listed() {
     let fixture = Fixture::new();
+    let shipped = fixture.run(&["policy"]).stdout;
+    assert!(shipped.contains("the shipped rule `derived`") && shipped.contains("only build output"), "{shipped}");
+    settings(&fixture, "[approvals]\nderived = false\n");
     assert!(fixture.run(&["policy"]).stdout.contains("there are no rules"));
     let rule = "[[rule]]\ntool = \"edit\"\ndecision = \"ask\"\n[[rule]]\ntool = \"write_fil\"\ndecision = \"deny\"\n";
     settings(&fixture, &format!("[approvals]\nprofile = \"dynamic\"\n{rule}"));
     let listed = fixture.json(&["policy"]);
     let names: Vec<_> = listed.as_array().unwrap().iter().map(|rule| text(&rule["name"])).collect();
-    assert_eq!(names, ["rule 1 of your settings", "rule 2 of your settings", "the shipped rule `dynamic`"]);
+    let shipped = ["the shipped rule `derived`", "the shipped rule `dynamic`"];
+    assert_eq!(names, ["rule 1 of your settings", "rule 2 of your settings", shipped[0], shipped[1]]);
     assert_eq!(listed[0]["tool"], "edit_file", "an alias is understood");
     let people = fixture.run(&["policy"]).stdout;
     assert!(people.contains("there is no tool `write_fil` here; did you mean `write_file`"), "{people}");

@@ -4,17 +4,13 @@
 mod support;
 
 use std::{
-    ffi::OsStr,
     fs::{self, File, Permissions},
-    io::{Read, Write},
     os::unix::fs::{PermissionsExt, chown, symlink},
     path::PathBuf,
-    process::Command,
 };
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
-use support::{Fixture, Ran, Running, text};
+use support::{Fixture, Ran, Running, Terminal, text};
 
 type Tamper = fn(&Fixture);
 type Put<'a> = dyn Fn(&Fixture) + 'a;
@@ -161,40 +157,17 @@ fn a_call_is_carried_on_by_the_settings_of_its_own_workspace() {
     assert_eq!((ran.code, fixture.text("a").as_deref()), (Some(0), Some("a")), "{ran:?}");
 }
 
-/// A program at a terminal: what is written to the file is typed, what it says can be read.
-fn at_a_terminal(mut command: Command) -> (File, std::process::Child) {
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let name = ptsname(&terminal, Vec::new()).unwrap();
-    let open = || File::options().read(true).write(true).open(OsStr::new(name.to_str().unwrap())).unwrap();
-    command.stdin(open()).stdout(open()).stderr(open());
-    let child = command.spawn().unwrap();
-    (File::from(terminal), child)
-}
-
-/// Reads from a terminal until the words are there.
-fn read_until(terminal: &mut File, words: &str) -> String {
-    let mut said = String::new();
-    let mut bytes = [0; 4096];
-    while !said.contains(words) {
-        let count = terminal.read(&mut bytes).unwrap_or_else(|err| panic!("{err} after {said}"));
-        said.push_str(&String::from_utf8_lossy(&bytes[..count]));
-    }
-    said
-}
-
 #[test]
 fn what_was_shown_is_what_is_trusted_though_it_was_swapped_meanwhile() {
     let fixture = Fixture::new();
     fixture.put("haft.toml", ASKS_FOR_EVERYTHING);
-    let (mut terminal, mut child) = at_a_terminal(fixture.haft(&["trust"]));
-    let said = read_until(&mut terminal, "Trust exactly this?");
+    let mut terminal = Terminal::start(fixture.haft(&["trust"]));
+    let said = terminal.read_until("Trust exactly this?");
     assert!(said.contains("approvals.mode = \"none\"") && said.contains("tightens"), "{said}");
     fixture.put("haft.toml", "approvals.expire = \"1h\"\n");
-    terminal.write_all(b"y\n").unwrap();
-    read_until(&mut terminal, "trusted: exactly these bytes");
-    assert!(child.wait().unwrap().success());
+    terminal.type_in("y\n");
+    terminal.read_until("trusted: exactly these bytes");
+    assert_eq!(terminal.exit_code(), Some(0));
     assert!(reads_are_asked(&fixture), "the bytes that were shown are obeyed");
     assert_eq!(standing(&fixture), "held");
 }
@@ -203,11 +176,11 @@ fn what_was_shown_is_what_is_trusted_though_it_was_swapped_meanwhile() {
 fn a_no_and_an_absent_person_record_nothing() {
     let fixture = Fixture::new();
     fixture.put("haft.toml", ASKS_FOR_EVERYTHING);
-    let (mut terminal, mut child) = at_a_terminal(fixture.haft(&["trust"]));
-    read_until(&mut terminal, "Trust exactly this?");
-    terminal.write_all(b"d\nn\n").unwrap();
-    read_until(&mut terminal, "nothing was recorded");
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let mut terminal = Terminal::start(fixture.haft(&["trust"]));
+    terminal.read_until("Trust exactly this?");
+    terminal.type_in("d\nn\n");
+    terminal.read_until("nothing was recorded");
+    assert_eq!(terminal.exit_code(), Some(1));
     let ran = fixture.run(&["trust"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("haft.toml") && ran.stderr.contains("--yes --hash"), "{ran:?}");
@@ -342,7 +315,7 @@ fn a_tools_folder_full_of_tricks_is_looked_at_in_bounds() {
     assert_eq!(paths, [".haft/more", ".haft/odd\u{202e}name", ".haft/tools/deploy.toml", "run.sh"]);
     assert!(!shown.to_string().contains("SECRET"));
     let said = fixture.run(&["trust", "--show"]).stdout;
-    assert!(said.contains("⟨U+202E⟩") && !said.contains('\u{202e}'), "{said}");
+    assert!(said.contains("\\u{202e}") && !said.contains('\u{202e}'), "{said}");
     trust(&fixture);
     assert_eq!(standing(&fixture), "trusted", "bytes that are no text come back as they were");
     fixture.put("run.sh", "#!/bin/sh\nrm -rf ~\n");
@@ -431,7 +404,7 @@ fn init_starts_a_tool_of_a_good_name() {
     let fixture = Fixture::new();
     assert_eq!(fixture.run(&["init", "run_tests"]).code, Some(0));
     let manifest: toml::Table = fixture.text(".haft/tools/run_tests.toml").unwrap().parse().unwrap();
-    assert_eq!(manifest["command"][0].as_str(), Some("./scripts/run_tests.sh"));
+    assert_eq!(manifest["name"].as_str(), Some("run_tests"));
     assert!(!fixture.path("haft.toml").exists());
     for bad in ["read_file", "edit", "../x", "A", "", "1a", "a b", "mcp__a", &"a".repeat(65), "-x"] {
         let ran = fixture.run(&["init", bad]);

@@ -5,10 +5,11 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::{
-    AutoApprove, Bounds, Case, Change, ChangeKind, ChangeList, Decision, Evidence, Grant, Pipeline, Question, Scope,
-    ToolSpec, WrittenBounds,
-    bounds::{self, carries, escaped, touched},
+    AutoApprove, Bounds, Case, Change, ChangeKind, ChangeList, Decision, Described, Evidence, Grant, Lasting, Pipeline,
+    Question, Scope, Seen, ToolSpec, WrittenBounds,
+    bounds::{self, Part, carries, escaped, touched},
     decide,
+    policy::needs_a_grant,
 };
 
 /// How much more than the call at hand a remembered yes covers.
@@ -47,8 +48,10 @@ impl Pipeline {
     /// The grants that a yes to this question may be turned into, narrowest first. Each would have covered the call.
     pub async fn offers(&self, scope: &Scope, question: &Question) -> Result<Vec<Offer>, Withheld> {
         let tool = self.doors.catalog.find(scope, &question.tool).await.map_err(|error| Withheld(error.message))?;
+        let seen = Seen::new(&question.input, &question.evidence);
+        let part = needs_a_grant(&self.doors.policy, tool.spec(), &seen);
         let (mut covering, mut withheld) = (Vec::new(), None);
-        for offer in offers(question)? {
+        for offer in offers(question, part)? {
             match self.would_cover(tool.spec(), question, &offer) {
                 Ok(()) => covering.push(offer),
                 Err(why) => withheld = Some(why),
@@ -80,30 +83,39 @@ impl Pipeline {
     }
 }
 
-fn offers(question: &Question) -> Result<Vec<Offer>, Withheld> {
+fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {
     let bounded = |breadth, written: WrittenBounds| {
         Bounds::try_from(written).map(|bounds| Offer { breadth, bounds }).map_err(|err| Withheld(err.to_string()))
     };
     let input = Some(question.input.clone());
-    let Evidence::Staged { changes, .. } = &question.evidence else {
-        return Ok(vec![bounded(Breadth::Call, WrittenBounds { input, ..WrittenBounds::default() })?]);
+    let changes = match &question.evidence {
+        Evidence::Staged { changes, .. } => {
+            ChangeList(changes.0.iter().filter(|change| part.has(change)).cloned().collect())
+        }
+        Evidence::Plain(Described { lasting: Lasting::ThisInput, .. }) => {
+            return Ok(vec![bounded(Breadth::Call, WrittenBounds { input, ..WrittenBounds::default() })?]);
+        }
+        Evidence::Plain(Described { lasting: Lasting::No { why }, .. }) => return Err(Withheld(why.clone())),
     };
-    if let Some(why) = changes.0.iter().find_map(must_be_looked_at) {
+    // What one line says whole, as a commit's objects, needs no look at each of its files.
+    let told: Vec<usize> = changes.0.iter().filter(|one| one.summary.is_some()).map(|one| one.unit).collect();
+    let why = |change: &Change| must_be_looked_at(change, told.contains(&change.unit));
+    if let Some(why) = changes.0.iter().find_map(why) {
         return Err(Withheld(why));
     }
     let executables = changes.0.iter().any(|change| change.executable || carries(change));
     let same = WrittenBounds { executables, ..WrittenBounds::default() };
     let paths = Some(changes.0.iter().flat_map(very_paths).collect());
-    let kinds = Some(kinds(changes));
+    let kinds = Some(kinds(&changes));
     let call = WrittenBounds { input, paths, kinds: kinds.clone(), ..same.clone() };
-    let folder = WrittenBounds { paths: Some(folder(changes)), ..same.clone() };
+    let folder = WrittenBounds { paths: Some(folder(&changes)), ..same.clone() };
     let effect = WrittenBounds { kinds, max_files: Some(changes.0.len()), max_bytes: Some(changes.bytes()), ..same };
     let offers = [(Breadth::Call, call), (Breadth::Folder, folder), (Breadth::Bounds, effect)];
     offers.into_iter().map(|(breadth, written)| bounded(breadth, written)).collect()
 }
 
-/// Why a person must see each such change, if so.
-fn must_be_looked_at(change: &Change) -> Option<String> {
+/// Why a person must see each such change, if so. `told` is whether one line has said what it is.
+fn must_be_looked_at(change: &Change, told: bool) -> Option<String> {
     if let Some(flag) = change.flags.first() {
         return Some(format!("`{}` {}, which is asked for each time", change.path, flag.words()));
     }
@@ -111,7 +123,7 @@ fn must_be_looked_at(change: &Change) -> Option<String> {
         ChangeKind::Created | ChangeKind::Changed | ChangeKind::Link => !change.directory && change.size > 0,
         ChangeKind::Deleted | ChangeKind::Mode | ChangeKind::Renamed => false,
     };
-    let hidden = has_content && change.diff.is_none();
+    let hidden = has_content && change.diff.is_none() && !told;
     hidden.then(|| format!("the content of `{}` cannot be shown whole", change.path))
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use miss::Misses;
+pub(crate) use miss::Part;
 pub use miss::{Miss, Missed, Seen};
 use moved::{carried, deeds, reaches_into};
 pub(crate) use moved::{carries, kinds, touched};
@@ -37,6 +38,9 @@ pub struct WrittenBounds {
     /// Whether executable files may be made or changed; `false` when absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub executables: bool,
+    /// Whether only build output and caches may change; `false` when absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub derived: bool,
     /// The hosts that may be reached. What is staged reached none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
@@ -119,12 +123,12 @@ impl Bounds {
         let mut misses = Misses::default();
         misses.add(match &self.written.input {
             Some(only) => (only != seen.input).then_some(Miss::Input),
-            None => seen.changes.is_none().then_some(Miss::Unseen),
+            None => seen.list().is_none().then_some(Miss::Unseen),
         });
-        let Some(changes) = seen.changes else { return misses.told() };
-        let list = &changes.0;
+        let Some(list) = seen.list() else { return misses.told() };
+        misses.add(seen.source.filter(|_| self.written.derived));
         misses.add(self.written.max_files.and_then(|most| {
-            let found = list.len();
+            let found = list.clone().count();
             (found > most).then_some(Miss::Files { most, found })
         }));
         misses.add(self.written.max_bytes.and_then(|most| {
@@ -132,15 +136,14 @@ impl Bounds {
             (found > most).then_some(Miss::Bytes { most, found })
         }));
         misses.add(self.written.kinds.as_ref().and_then(|allowed| {
-            let mut found = list.iter().flat_map(|change| kinds(change).map(move |kind| (&change.path, kind)));
+            let mut found = list.clone().flat_map(|change| kinds(change).map(move |kind| (&change.path, kind)));
             let (path, kind) = found.find(|(_, kind)| !allowed.contains(kind))?;
             Some(Miss::Kind { path, kind })
         }));
         misses.add(seen.executable.filter(|_| !self.written.executables));
-        misses.add(list.iter().find_map(|change| self.outside(change)).map(|path| Miss::Outside { path }));
+        misses.add(list.clone().find_map(|change| self.outside(change)).map(|path| Miss::Outside { path }));
         // A flagged change is never contained unless the bounds name that very path.
-        let flagged =
-            list.iter().filter(|_| seen.flagged).find(|change| !change.flags.is_empty() && !self.name(change));
+        let flagged = list.filter(|_| seen.flagged).find(|change| !change.flags.is_empty() && !self.name(change));
         misses.add(flagged.map(|change| Miss::Flagged { path: &change.path }));
         misses.told()
     }
@@ -150,6 +153,7 @@ impl Bounds {
         let executable = change.executable || carries(change) || !self.written.executables;
         // No change of a file reaches a host.
         executable
+            && (change.derived || !self.written.derived)
             && self.written.hosts.is_none()
             && (deeds(change).any(|(path, kind)| self.are_about(path, kind)) || self.reach_into(change))
     }

@@ -42,12 +42,45 @@ pub struct Change {
     pub removed: usize,
     /// Why a person should look twice.
     pub flags: Vec<Flag>,
+    /// It is build output or a cache, by all of its paths: what is ignored and untracked, as it was before the call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub derived: bool,
+    /// One line that stands for this and for what belongs to it, such as `commit 1a2b3c on main`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// Whether it is in the workspace.
     pub state: ChangeState,
+    /// Changes of one list with the same number come into the workspace only together.
+    #[serde(skip)]
+    pub unit: usize,
+}
+
+impl Change {
+    /// A staged change with nothing more to say of it.
+    pub fn staged(path: impl Into<String>, kind: ChangeKind) -> Self {
+        Self {
+            path: path.into(),
+            kind,
+            from: None,
+            replaces: None,
+            diff: None,
+            binary: false,
+            directory: false,
+            executable: false,
+            size: 0,
+            added: 0,
+            removed: 0,
+            flags: Vec::new(),
+            derived: false,
+            summary: None,
+            state: ChangeState::Staged,
+            unit: 0,
+        }
+    }
 }
 
 /// What happens to a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
     /// It is made.
@@ -79,7 +112,7 @@ pub enum ChangeState {
 }
 
 /// Why a person should look twice at a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flag {
     /// haft's own files in the workspace.
@@ -150,6 +183,35 @@ impl ChangeList {
         self.0.iter().map(|change| change.path.clone()).collect()
     }
 
+    /// The paths of what is held aside.
+    pub(crate) fn staged_paths(&self) -> Vec<String> {
+        let staged = self.0.iter().filter(|change| change.state == ChangeState::Staged);
+        staged.map(|change| change.path.clone()).collect()
+    }
+
+    /// Whether a turn was taken that can be taken back.
+    pub(crate) fn is_undoable(&self) -> bool {
+        self.0.iter().any(|change| matches!(change.state, ChangeState::Committed | ChangeState::Undone))
+    }
+
+    /// The paths of what meets a condition and of what does not. A unit goes with its worst member, and so does what
+    /// lies in a new folder.
+    pub(crate) fn parted_by(&self, meets: impl Fn(&Change) -> bool) -> (Vec<String>, Vec<String>) {
+        let units: HashSet<usize> = self.0.iter().filter(|change| !meets(change)).map(|change| change.unit).collect();
+        let fails = |change: &Change| units.contains(&change.unit);
+        let folders: HashSet<&str> = self
+            .0
+            .iter()
+            .filter(|change| fails(change) && change.directory && change.kind == ChangeKind::Created)
+            .map(|change| change.path.as_str())
+            .collect();
+        let within = |path: &str| path.match_indices('/').any(|(end, _)| folders.contains(&path[..end]));
+        let (met, failed): (Vec<&Change>, Vec<&Change>) =
+            self.0.iter().partition(|change| !fails(change) && !within(&change.path));
+        let paths = |changes: Vec<&Change>| changes.into_iter().map(|change| change.path.clone()).collect();
+        (paths(met), paths(failed))
+    }
+
     /// Bytes of everything that is created or changed.
     pub fn bytes(&self) -> u64 {
         self.0.iter().filter(|change| change.kind != ChangeKind::Deleted).map(|change| change.size).sum()
@@ -180,6 +242,20 @@ impl ChangeList {
     pub fn without_diffs(&self) -> Self {
         Self(self.0.iter().map(|change| Change { diff: None, ..change.clone() }).collect())
     }
+}
+
+/// How many paths a sentence names.
+const NAMED: usize = 5;
+
+/// What can be done with changes that a call has left staged.
+pub(crate) fn left_staged(call: &CallId, paths: &[String]) -> String {
+    let named = paths.iter().take(NAMED).map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+    let more = paths.len().saturating_sub(NAMED);
+    let named = if more > 0 { format!("{named} and {more} more") } else { named };
+    format!(
+        "left staged, not committed: {named}; `haft changes {call}` shows it, `commit_call` brings it in and \
+         `discard_call` drops it"
+    )
 }
 
 /// Which way staged changes go.
@@ -238,22 +314,8 @@ mod tests {
 
     use super::*;
 
-    fn change(path: String, state: ChangeState) -> Change {
-        Change {
-            path,
-            kind: ChangeKind::Created,
-            from: None,
-            replaces: None,
-            diff: None,
-            binary: false,
-            directory: false,
-            executable: false,
-            size: 1,
-            added: 0,
-            removed: 0,
-            flags: Vec::new(),
-            state,
-        }
+    fn change(path: impl Into<String>, state: ChangeState) -> Change {
+        Change { state, ..Change::staged(path, ChangeKind::Created) }
     }
 
     #[test]
@@ -272,15 +334,35 @@ mod tests {
         let moved = |path: &str, from: &str, state| Change {
             kind: ChangeKind::Renamed,
             from: Some(from.to_owned()),
-            ..change(path.to_owned(), state)
+            ..change(path, state)
         };
         let shown = ChangeList(vec![
             moved("a", "b", ChangeState::Committed),
-            change("b".to_owned(), ChangeState::Committed),
-            change("c".to_owned(), ChangeState::Staged),
+            change("b", ChangeState::Committed),
+            change("c", ChangeState::Staged),
         ]);
         let done = moved("b", "a", ChangeState::Undone);
-        let left = change("c".to_owned(), ChangeState::Staged);
+        let left = change("c", ChangeState::Staged);
         assert_eq!(shown.updated(ChangeList(vec![done.clone()])), ChangeList(vec![done, left]));
+    }
+
+    #[test]
+    fn a_unit_goes_with_its_worst_member_and_a_folder_with_what_is_in_it() {
+        let of = |path: &str, unit, flags| Change { unit, flags, ..Change::staged(path, ChangeKind::Created) };
+        let folder = |path: &str, unit, flags| Change { directory: true, ..of(path, unit, flags) };
+        let list = ChangeList(vec![
+            of("a", 0, vec![]),
+            of("b", 0, vec![Flag::GitHook]),
+            folder("c", 1, vec![]),
+            of("c/d", 2, vec![Flag::SetUid]),
+            folder("e", 3, vec![Flag::InsideGit]),
+            of("e/f/g", 4, vec![]),
+            of("ef", 5, vec![]),
+        ]);
+        let (covered, left) = list.parted_by(|change| change.flags.is_empty());
+        assert_eq!(
+            (covered, left),
+            (vec!["c".into(), "ef".into()], ["a", "b", "c/d", "e", "e/f/g"].map(String::from).to_vec())
+        );
     }
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Direction, Effect, Grant, GrantId, Isolation,
-    Outcome, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
+    AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Described, Direction, Effect, Grant, GrantId,
+    Isolation, Outcome, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
 };
 
 /// Which tools exist, and for whom.
@@ -103,11 +103,8 @@ pub enum Evidence {
         /// The rung of the processes it started.
         isolation: Option<Isolation>,
     },
-    /// It can only be described, and cannot be undone.
-    Plain {
-        /// What the approver is shown.
-        preview: Option<String>,
-    },
+    /// It can only be described.
+    Plain(Described),
 }
 
 /// What somebody answered, and who.

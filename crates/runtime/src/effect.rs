@@ -33,3 +33,18 @@ pub enum Isolation {
     /// Namespaces, a built root, Landlock and seccomp.
     Namespaces,
 }
+
+impl Isolation {
+    /// Every rung, lowest first.
+    pub const ALL: &[Isolation] = &[Self::None, Self::Limits, Self::Landlock, Self::Namespaces];
+
+    /// The word on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Limits => "limits",
+            Self::Landlock => "landlock",
+            Self::Namespaces => "namespaces",
+        }
+    }
+}

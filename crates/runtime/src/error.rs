@@ -25,6 +25,10 @@ pub enum ErrorCode {
     ToolNotFound,
     /// The caller may not use this tool, or a rule refused what it did.
     Forbidden,
+    /// The command is refused outright, in every mode.
+    CommandBlocked,
+    /// The workspace brings it, and nobody has trusted it as it is now.
+    NotTrusted,
     /// Something lies where something new was to be made.
     AlreadyExists,
     /// A file was needed, a folder was found.
@@ -43,8 +47,10 @@ pub enum ErrorCode {
     BinaryFile,
     /// Input or result is larger than the limit.
     TooLarge,
-    /// The disk or a quota is full.
+    /// The disk or a quota is full, or a command used more of the machine than it may.
     ResourceLimit,
+    /// Commands cannot be fenced well enough here.
+    SandboxUnavailable,
     /// Something needed is not there now.
     Unavailable,
     /// Somebody else holds what is needed.
@@ -100,6 +106,8 @@ impl ErrorCode {
         Self::ExecutionError,
         Self::ToolNotFound,
         Self::Forbidden,
+        Self::CommandBlocked,
+        Self::NotTrusted,
         Self::AlreadyExists,
         Self::IsADirectory,
         Self::NotADirectory,
@@ -110,6 +118,7 @@ impl ErrorCode {
         Self::BinaryFile,
         Self::TooLarge,
         Self::ResourceLimit,
+        Self::SandboxUnavailable,
         Self::Unavailable,
         Self::Busy,
         Self::Rejected,
@@ -137,12 +146,18 @@ impl ErrorCode {
             | Self::AmbiguousMatch
             | Self::StaleFile
             | Self::Conflict => Category::InvalidParams,
-            Self::PermissionDenied | Self::Forbidden | Self::Rejected | Self::ApprovalExpired => Category::Permission,
+            Self::PermissionDenied
+            | Self::Forbidden
+            | Self::CommandBlocked
+            | Self::NotTrusted
+            | Self::Rejected
+            | Self::ApprovalExpired => Category::Permission,
             Self::Timeout => Category::Timeout,
             Self::ExecutionError
             | Self::BinaryFile
             | Self::TooLarge
             | Self::ResourceLimit
+            | Self::SandboxUnavailable
             | Self::Interrupted
             | Self::OutcomeUnknown => Category::Execution,
             Self::Unavailable | Self::Busy | Self::StoreUnavailable => Category::Transient,

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    CallEvent, CallId, CallRequest, CallState, CalledAs, Entry, Listener, Opening, Scope, Source, ToolOutput, Turn,
+    ApprovedBy, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Entry, Listener, Opening, Scope,
+    Source, ToolOutput, Turn,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
@@ -29,6 +30,8 @@ pub(crate) struct CallLog {
     opening: Option<Opening>,
     listener: Option<Listener>,
     events: Vec<(Timestamp, CallEvent)>,
+    /// What the listener hears only after the yes.
+    held: Vec<CallEvent>,
     pub(crate) turn: Option<Turn>,
 }
 
@@ -63,6 +66,7 @@ impl CallLog {
             opening: None,
             listener: request.listener.as_ref().map(Arc::clone),
             events: Vec::new(),
+            held: Vec::new(),
             turn: None,
         }
     }
@@ -79,6 +83,26 @@ impl CallLog {
     pub(crate) fn note(&mut self, event: CallEvent) {
         self.tell(&event);
         self.events.push((Timestamp::now(), event));
+    }
+
+    /// Remembers for the journal, and tells the listener when somebody has said yes.
+    pub(crate) fn note_until_the_yes(&mut self, event: CallEvent) {
+        self.held.push(event.clone());
+        self.events.push((Timestamp::now(), event));
+    }
+
+    /// Somebody or something said yes.
+    pub(crate) fn approved(&mut self, approved_by: ApprovedBy, by: Option<String>) {
+        self.note(CallEvent::Approved { approved_by, by, continued_as: None });
+        for event in std::mem::take(&mut self.held) {
+            self.tell(&event);
+        }
+    }
+
+    /// What would change is held aside.
+    pub(crate) fn staged(&mut self, changes: &ChangeList, turn: &Turn) {
+        self.note(CallEvent::Staged { changes: changes.without_diffs(), turn: turn.clone() });
+        self.turn = Some(turn.clone());
     }
 
     /// The journal already tells that the call was asked for.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{CallId, ChangeList, GrantId, Isolation, ToolError};
+use crate::{CallId, ChangeList, GrantId, Isolation, ToolError, changes::left_staged};
 
 /// How a call ended, or where it stands while it waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -164,6 +164,19 @@ pub struct ToolOutput {
     /// Facts beside the value.
     #[serde(default)]
     pub metadata: Map<String, Value>,
+}
+
+impl ToolOutput {
+    /// Says in the text for the model what of its changes did not come into the workspace.
+    pub(crate) fn tell_of_what_is_left(&mut self, call: &CallId, paths: &[String]) {
+        if paths.is_empty() {
+            return;
+        }
+        let left = left_staged(call, paths);
+        for text in [Some(&mut self.content), self.display_content.as_mut()].into_iter().flatten() {
+            text.push_str(&format!("\n\n[{left}]"));
+        }
+    }
 }
 
 /// A picture that a model can look at.

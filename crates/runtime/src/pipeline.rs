@@ -148,6 +148,12 @@ impl Pipeline {
 
     pub(crate) fn bench(&self) -> Bench<'_> {
         let doors = &*self.doors;
-        Bench { limits: &doors.limits, journal: &*doors.journal, workbench: &*doors.workbench, cache: &self.cache }
+        Bench {
+            policy: &doors.policy,
+            limits: &doors.limits,
+            journal: &*doors.journal,
+            workbench: &*doors.workbench,
+            cache: &self.cache,
+        }
     }
 }

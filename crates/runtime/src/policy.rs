@@ -11,8 +11,8 @@ pub use trace::Step;
 use trace::{Looked, Trace};
 
 use crate::{
-    ApprovedBy, Asks, AutoApprove, ChangeList, Effect, ErrorCode, Evidence, Grant, GrantId, Isolation, Missed, Seen,
-    Standing, ToolError, ToolSpec,
+    ApprovedBy, Asks, AutoApprove, Change, ChangeList, Described, Effect, ErrorCode, Evidence, Grant, GrantId,
+    Isolation, Missed, Seen, Standing, ToolError, ToolSpec, bounds::Part,
 };
 
 /// What a house decides by, beside the mode and the grants.
@@ -150,7 +150,7 @@ impl<'a> Judge<'a> {
             self.trace.note(Looked::Rule(rule), || "its bounds contain all of it".to_owned());
             return Decision::yes(ApprovedBy::Config, rule.name_and_reason());
         }
-        self.by_grant()
+        self.by_grant(policy)
     }
 
     fn first_match(&mut self, rules: &'a [Rule]) -> Option<&'a Rule> {
@@ -171,8 +171,9 @@ impl<'a> Judge<'a> {
         None
     }
 
-    fn by_grant(&mut self) -> Decision {
+    fn by_grant(&mut self, policy: &'a Policy) -> Decision {
         let case = self.case;
+        let seen = self.seen.only(needs_a_grant(policy, case.spec, &self.seen));
         for grant in case.grants.iter().filter(|grant| grant.tool == case.spec.name) {
             let standing = grant.standing(case.now);
             let of_another = grant.caller.as_deref().filter(|&caller| caller != case.caller);
@@ -180,7 +181,7 @@ impl<'a> Judge<'a> {
                 self.trace.note(Looked::Grant(grant), || format!("it is {}", standing.word()));
             } else if let Some(caller) = of_another {
                 self.trace.note(Looked::Grant(grant), || format!("it is for {caller}"));
-            } else if let Err(missed) = grant.bounds.contain(&self.seen) {
+            } else if let Err(missed) = grant.bounds.contain(&seen) {
                 self.trace.note(Looked::Grant(grant), || missed.to_string());
                 self.came_near(Looked::Grant(grant), missed);
             } else {
@@ -209,6 +210,15 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// What of a call a grant must contain: all but what a rule lets in by itself, so that a build beside the work that was
+/// granted asks no more than each of them alone.
+pub(crate) fn needs_a_grant(policy: &Policy, tool: &ToolSpec, seen: &Seen<'_>) -> Part {
+    let derived = seen.only(Part::Derived);
+    let lets_in = |rule: &Rule| rule.verdict == Verdict::Allow && rule.bounds.contain(&derived).is_ok();
+    let lets_in = policy.rules.iter().any(|rule| rule.is_for(tool) && lets_in(rule));
+    if lets_in { Part::Source } else { Part::All }
+}
+
 fn stricter<'a>(own: Option<&'a Rule>, tightening: Option<&'a Rule>) -> Option<&'a Rule> {
     match (own, tightening) {
         (Some(own), Some(other)) if own.verdict >= other.verdict => Some(own),
@@ -226,21 +236,37 @@ fn asked_in_every_mode(policy: &Policy, case: &Case<'_>, rule: Option<&Rule>) ->
     {
         return Some(rule.sentence("asks for this"));
     }
-    let Evidence::Staged { changes, isolation, .. } = case.evidence else { return None };
-    if let Some(rung) = isolation
-        && *rung < policy.minimum_unasked
-    {
-        return Some(format!("it ran on the rung {rung:?}, below {:?}", policy.minimum_unasked).to_lowercase());
-    }
+    let lowest = policy.minimum_unasked;
+    let changes = match case.evidence {
+        Evidence::Plain(Described { isolation: Some(rung), .. }) if *rung < lowest => {
+            let why = reason_to_ask(case);
+            return Some(format!("it would run on the rung {}, below {}; {why}", rung.word(), lowest.word()));
+        }
+        Evidence::Staged { isolation: Some(rung), .. } if *rung < lowest => {
+            return Some(format!("it ran on the rung {}, below {}", rung.word(), lowest.word()));
+        }
+        Evidence::Plain(described) => return described.must_ask.clone(),
+        Evidence::Staged { changes, .. } => changes,
+    };
     let leaving = changes.0.iter().find(|change| change.flags.iter().any(|flag| flag.leaves_the_fence()))?;
     let flag = leaving.flags.iter().find(|flag| flag.leaves_the_fence())?;
     Some(format!("`{}` {}: asked in every mode", leaving.path, flag.words()))
 }
 
+/// Whether the yes to a run also covers a change that it then turned out to make: nobody need look at it twice, and no
+/// rule asks for it or denies it.
+pub(crate) fn covered_by_the_run(policy: &Policy, tool: &ToolSpec, change: &Change) -> bool {
+    let mut rules = policy.rules.iter().chain(&policy.tightening);
+    change.flags.is_empty() && !rules.any(|rule| rule.objects_to(tool, change))
+}
+
 fn reason_to_ask(case: &Case<'_>) -> String {
     match case.evidence {
         Evidence::Staged { changes, .. } => format!("it would change {}", counted(changes)),
-        Evidence::Plain { .. } => "what it does cannot be seen before, and cannot be undone".to_owned(),
+        Evidence::Plain(Described { runs_aside: true, .. }) => {
+            "what it does cannot be seen before; only the files that it changes can be brought back".to_owned()
+        }
+        Evidence::Plain(_) => "what it does cannot be seen before, and cannot be undone".to_owned(),
     }
 }
 

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    Bounds, CallRecord, Case, ChangeList, Decision, Effect, End, ErrorCode, Evidence, Grant, Isolation, Policy,
-    RegisteredTool, Seen, Step, ToolOutput, Turn, explain, stage::resolve::translate,
+    Bounds, CallRecord, Case, ChangeList, Decision, Described, Effect, End, ErrorCode, Evidence, Grant, Isolation,
+    Policy, RegisteredTool, Seen, Step, ToolOutput, Turn, explain, stage::resolve::translate,
 };
 
 /// A recorded call with what is left of the evidence that it was decided on.
@@ -19,6 +19,8 @@ pub struct Past {
     pub asked: bool,
     /// What it would have changed.
     pub staged: Option<(ChangeList, Turn)>,
+    /// Whether it could only be described, and staged that when it ran after the yes.
+    pub staged_late: bool,
     /// The rung of the processes it started, as its question holds it.
     pub isolation: Option<Isolation>,
 }
@@ -92,13 +94,16 @@ impl Past {
         let mut input = self.record.opening.input.clone();
         translate(&mut input, tool.spec(), &self.record.opening.tool).map_err(|_| Unjudged::Undecided)?;
         let (evidence, effect) = match &self.staged {
-            Some((changes, turn)) => {
+            Some((changes, turn)) if !self.staged_late => {
                 let (changes, turn, effect) = (changes.clone(), turn.clone(), changes.effect());
                 let output = ToolOutput::default();
                 (Evidence::Staged { output, changes, turn, isolation: self.rung() }, effect)
             }
             None if self.record.turn.is_some() => return Err(Unjudged::NoEvidence),
-            None => (Evidence::Plain { preview: None }, tool.tool().effect(&input)),
+            Some(_) | None => {
+                let described = Described { isolation: self.isolation, ..Described::default() };
+                (Evidence::Plain(described), tool.tool().effect(&input))
+            }
         };
         Ok(Replay { past: self, tool, was, input, evidence, effect })
     }

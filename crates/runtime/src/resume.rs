@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ErrorCode,
-    Outcome, Pipeline, Question, Scope, ToolError, Turn,
+    Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ChangeState,
+    ErrorCode, Outcome, Pipeline, Question, Recovered, Scope, ToolError, Turn,
     log::CallLog,
     stage::{
         approve::{Stopped, settle},
@@ -132,38 +132,76 @@ impl Pipeline {
         let own = record.call.clone();
         let request = request_of(scope, record);
         let mut log = CallLog::resumed(&request, at);
-        let (sentence, changes) = self.heal(state, turn.as_ref(), &own).await;
-        if let (Some(turn), Some(changes)) = (&turn, &changes) {
-            log.note(turn.event(changes));
+        log.turn.clone_from(&turn);
+        let Found { sentence, turned, left } = self.heal(state, turn.as_ref(), &own).await;
+        if let (Some(turn), Some(turned)) = (&turn, &turned) {
+            log.note(turn.event(turned));
         }
-        log.turn = turn;
-        let ending = match (foreseen, changes) {
+        if let (None, Some(left)) = (&turn, &left) {
+            log.staged(left, &Turn::commit(own));
+        }
+        let ending = match (foreseen, turned) {
             (Some(foreseen), Some(turned)) => Ending::AsForeseen { foreseen: Box::new(foreseen), turned },
-            (_, changes) => Ending::Interrupted { sentence, changes },
+            (_, turned) => Ending::Interrupted { sentence, changes: turned.or(left) },
         };
         self.end(&mut log, ending).await;
         Ok(())
     }
 
-    /// A call that was only preparing has touched nothing; one that was acting is brought to its beginning or its end.
-    async fn heal(&self, state: CallState, turn: Option<&Turn>, own: &CallId) -> (String, Option<ChangeList>) {
+    /// A call that was only preparing has touched nothing; one that was acting is brought to its beginning or its end,
+    /// and what it had staged by then stays so.
+    async fn heal(&self, state: CallState, turn: Option<&Turn>, own: &CallId) -> Found {
         match (state, turn) {
             (CallState::Executing, Some(turn)) => {
                 // What cannot be healed now (the folder is gone) heals itself when its changes are next looked at.
                 match self.doors.workbench.recover(turn).await {
-                    Ok(recovered) => (recovered.sentence, Some(recovered.done).filter(|done| !done.0.is_empty())),
-                    Err(error) => (format!("what it had changed could not be looked at: {}", error.message), None),
+                    Ok(Recovered { sentence, done }) if done.0.is_empty() => {
+                        let left = if turn.of == *own { self.still_staged(own).await } else { None };
+                        Found::nothing_turned(sentence, left)
+                    }
+                    Ok(Recovered { sentence, done }) => Found { sentence, turned: Some(done), left: None },
+                    Err(error) => {
+                        let sentence = format!("what it had changed could not be looked at: {}", error.message);
+                        Found::nothing_turned(sentence, None)
+                    }
                 }
             }
             (CallState::Executing, None) => {
-                ("it was acting on something outside, and may or may not have happened".to_owned(), None)
+                let sentence = "it was acting on something outside, and may or may not have happened".to_owned();
+                let left = self.still_staged(own).await;
+                if left.is_none() {
+                    let _ = self.doors.workbench.discard(own).await;
+                }
+                Found::nothing_turned(sentence, left)
             }
             (CallState::Preparing | CallState::Waiting | CallState::Ended, _) => {
                 // There may be nothing to drop, or only half a plan: neither was ever in the workspace.
                 let _ = self.doors.workbench.discard(own).await;
-                ("it had not acted yet; nothing was changed".to_owned(), None)
+                Found::nothing_turned("it had not acted yet; nothing was changed".to_owned(), None)
             }
         }
+    }
+
+    /// What the call has set aside, as far as that was finished.
+    async fn still_staged(&self, own: &CallId) -> Option<ChangeList> {
+        let mut staged = self.doors.workbench.show(own).await.ok()?;
+        staged.0.retain(|change| change.state == ChangeState::Staged);
+        Some(staged).filter(|staged| !staged.0.is_empty())
+    }
+}
+
+/// What a dead process left of a call.
+struct Found {
+    sentence: String,
+    /// What is in the workspace because of its turn.
+    turned: Option<ChangeList>,
+    /// What is only staged.
+    left: Option<ChangeList>,
+}
+
+impl Found {
+    fn nothing_turned(sentence: String, left: Option<ChangeList>) -> Self {
+        Self { sentence, turned: None, left }
     }
 }
 

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallEvent, CallId, Caller, ChangeList, DeprecatedAlias, Effect, ErrorCode, Image, Isolation, Stream, ToolError,
-    ToolOutput, Turn, schema,
+    CallEvent, CallId, Caller, ChangeList, CutShort, DeprecatedAlias, Described, Effect, ErrorCode, Image, Isolation,
+    Ran, Stream, ToolError, ToolOutput, Turn, schema,
 };
 
 /// What a tool is, as data: everything a list, a form or a model needs.
@@ -102,10 +102,9 @@ pub enum Prepared<O> {
         isolation: Option<Isolation>,
     },
     /// It can only be described.
-    Plain {
-        /// What the approver is shown.
-        preview: Option<String>,
-    },
+    Plain(Described),
+    /// It was stopped or ran into a limit; what it had changed stays staged, and nothing is asked or committed.
+    CutShort(CutShort),
 }
 
 /// What an answer was made from, in a few words: as long as it is the same, so is the answer.
@@ -153,7 +152,7 @@ pub trait Tool: Send + Sync + 'static {
         _ctx: &ToolCtx,
         _input: &Self::Input,
     ) -> impl Future<Output = Result<Prepared<Self::Output>, ToolError>> + Send {
-        async { Ok(Prepared::Plain { preview: None }) }
+        async { Ok(Prepared::Plain(Described::default())) }
     }
 
     /// What tells whether an earlier answer to this input still holds; `None` when nothing does. It is asked for before
@@ -163,7 +162,11 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// The work itself, after the yes; only for what `prepare` could not stage.
-    fn run(&self, _ctx: &ToolCtx, _input: Self::Input) -> impl Future<Output = Result<Self::Output, ToolError>> + Send {
+    fn run(
+        &self,
+        _ctx: &ToolCtx,
+        _input: Self::Input,
+    ) -> impl Future<Output = Result<Ran<Self::Output>, ToolError>> + Send {
         async { Err(ToolError::new(ErrorCode::Internal, format!("`{}` has nothing to run", Self::NAME))) }
     }
 }
@@ -205,7 +208,7 @@ pub trait AnyTool: Send + Sync {
     }
 
     /// The work itself, after the yes.
-    fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+    fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>>;
 }
 
 /// Erases a Rust tool's types.
@@ -279,7 +282,8 @@ impl<T: Tool> AnyTool for Typed<T> {
                 Prepared::Staged { output, changes, turn, isolation } => {
                     Prepared::Staged { output: Self::erase(output)?, changes, turn, isolation }
                 }
-                Prepared::Plain { preview } => Prepared::Plain { preview },
+                Prepared::Plain(described) => Prepared::Plain(described),
+                Prepared::CutShort(cut) => Prepared::CutShort(cut),
             })
         })
     }
@@ -288,8 +292,15 @@ impl<T: Tool> AnyTool for Typed<T> {
         Box::pin(async move { self.tool.stamp(ctx, &Self::parse(input).ok()?).await })
     }
 
-    fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { Self::erase(self.tool.run(ctx, Self::parse(input)?).await?) })
+    fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
+        Box::pin(async move {
+            Ok(match self.tool.run(ctx, Self::parse(input)?).await? {
+                Ran::Done { output, isolation, staged } => {
+                    Ran::Done { output: Self::erase(output)?, isolation, staged }
+                }
+                Ran::CutShort(cut) => Ran::CutShort(cut),
+            })
+        })
     }
 }
 

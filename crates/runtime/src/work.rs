@@ -1,6 +1,6 @@
 //! Work under limits: streamed, timed, stoppable, and never able to take the house down with it.
 
-use std::{future::Future, panic::AssertUnwindSafe, pin::Pin, time::Duration};
+use std::{any::Any, future::Future, panic::AssertUnwindSafe, pin::Pin, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::{
@@ -10,7 +10,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallEvent, CallRequest, CallState, ErrorCode, Journal, Stream, ToolCtx, ToolError, log::CallLog, tool::Words,
+    CallEvent, CallRequest, CallState, ErrorCode, Journal, Stream, ToolCtx, ToolError, log::CallLog, ran::Given,
+    tool::Words,
 };
 
 /// Work that lasts longer than this is put into the journal while it goes on, so that it can be seen and stopped.
@@ -25,6 +26,9 @@ const PARTIAL_OUTPUT: usize = 8 << 10;
 const LARGEST_CHUNK: usize = 64 << 10;
 /// How long work that was stopped may take to put away what it has set aside.
 const TIDYING: Duration = Duration::from_secs(1);
+/// What became of work that may also have panicked.
+type Caught<T> = Result<Result<T, ToolError>, Box<dyn Any + Send>>;
+
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How long things may take.
@@ -79,12 +83,23 @@ pub(crate) struct Work<'a> {
     pub(crate) journal: &'a dyn Journal,
     /// What the journal is told if the work lasts.
     pub(crate) state: CallState,
+    /// When the caller hears what it says.
+    pub(crate) heard: Heard,
+}
+
+/// When the caller hears what a tool says. The journal hears it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    AtOnce,
+    AfterTheYes,
 }
 
 impl Work<'_> {
-    /// Does the work. Whatever ends it early also stops what it has started.
+    /// Does the work. Whatever ends it early also stops what it has started; work that then says what it leaves behind
+    /// is heard.
     pub(crate) async fn run<'w, T, F>(&self, log: &mut CallLog, work: impl FnOnce(ToolCtx) -> F) -> Result<T, ToolError>
     where
+        T: Given,
         F: Future<Output = Result<T, ToolError>> + 'w,
     {
         let started = Instant::now();
@@ -100,25 +115,29 @@ impl Work<'_> {
         };
         let working = AssertUnwindSafe(work(ctx)).catch_unwind();
         tokio::pin!(working);
-        let mut ear = Ear { heard, said: [0; 3], tail: String::new() };
+        let mut ear = Ear { heard, when: self.heard, said: [0; 3], tail: String::new() };
         let watched = self.watch(working.as_mut(), &cancel, &mut ear, log).await;
         drop(stop);
-        let result = match watched {
+        let mut result = match watched {
             Ok(ended) => ended,
-            Err(stopped) => {
-                let _in_time = tokio::time::timeout(TIDYING, working).await;
-                Err(stopped)
-            }
+            Err(stop) => tidied(working, stop, &mut ear, log).await,
         };
         ear.rest(log);
         log.worked += started.elapsed();
-        result.map_err(|error| if ear.tail.is_empty() { error } else { error.with("partialOutput", ear.tail) })
+        let error = match &mut result {
+            Ok(given) => given.cut_short().map(|cut| &mut cut.error),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = error.filter(|_| self.heard == Heard::AtOnce && !ear.tail.is_empty()) {
+            error.details.insert("partialOutput".to_owned(), ear.tail.into());
+        }
+        result
     }
 
     /// Waits for the end of the work; an error of the outer kind says that it did not end by itself.
     async fn watch<T>(
         &self,
-        mut working: Pin<&mut impl Future<Output = Result<Result<T, ToolError>, Box<dyn std::any::Any + Send>>>>,
+        mut working: Pin<&mut impl Future<Output = Caught<T>>>,
         cancel: &CancellationToken,
         ear: &mut Ear,
         log: &mut CallLog,
@@ -134,12 +153,12 @@ impl Work<'_> {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled")),
+                () = &mut deadline => return Err(too_long(self.limit.whole)),
                 Some(words) = ear.heard.recv() => {
                     ear.take(words, log);
                     postpone(idle.as_mut(), self.idle);
                 }
                 result = &mut working => return Ok(result.unwrap_or_else(|panic| Err(fault(&*panic)))),
-                () = &mut deadline => return Err(too_long(self.limit.whole)),
                 () = &mut idle => return Err(too_quiet(self.idle)),
                 () = &mut shown, if !log.is_recorded() => {
                     let entry = log.entry(self.state);
@@ -151,6 +170,29 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// Gives stopped work a moment to put away what it has set aside, and hears what it leaves.
+async fn tidied<T: Given>(
+    mut working: Pin<&mut impl Future<Output = Caught<T>>>,
+    stop: ToolError,
+    ear: &mut Ear,
+    log: &mut CallLog,
+) -> Result<T, ToolError> {
+    let over = tokio::time::sleep(TIDYING);
+    tokio::pin!(over);
+    let ended = loop {
+        tokio::select! {
+            biased;
+            () = &mut over => return Err(stop),
+            Some(words) = ear.heard.recv() => ear.take(words, log),
+            ended = &mut working => break ended,
+        }
+    };
+    let Ok(Ok(mut given)) = ended else { return Err(stop) };
+    let Some(cut) = given.cut_short() else { return Err(stop) };
+    cut.stopped_by(stop);
+    Ok(given)
 }
 
 fn postpone(timer: Pin<&mut Sleep>, by: Option<Duration>) {
@@ -168,7 +210,7 @@ fn too_quiet(limit: Option<Duration>) -> ToolError {
     ToolError::new(ErrorCode::Timeout, format!("Tool timed out: no output for {limit}ms"))
 }
 
-fn fault(panic: &(dyn std::any::Any + Send)) -> ToolError {
+fn fault(panic: &(dyn Any + Send)) -> ToolError {
     let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     ToolError::new(ErrorCode::Internal, format!("the tool stopped on a fault of its own: {what}"))
@@ -177,15 +219,18 @@ fn fault(panic: &(dyn std::any::Any + Send)) -> ToolError {
 /// Hears what a tool says, and hands it to the listener and the journal.
 struct Ear {
     heard: mpsc::Receiver<Words>,
+    when: Heard,
     /// Bytes of each stream so far.
     said: [u64; 3],
     tail: String,
 }
 
 impl Ear {
+    /// Takes what has been said so far; whoever talks without end is not listened to without end.
     fn take(&mut self, first: Words, log: &mut CallLog) {
         let mut words = first;
-        while let Ok(next) = self.heard.try_recv() {
+        for _ in 0..WORDS_IN_FLIGHT {
+            let Ok(next) = self.heard.try_recv() else { break };
             match joined(words, next) {
                 Ok(both) => words = both,
                 Err((before, next)) => {
@@ -206,8 +251,11 @@ impl Ear {
 
     fn hand_on(&mut self, words: Words, log: &mut CallLog) {
         let Words::Output { stream, chunk } = &words else {
-            // Progress is for whoever looks on now.
-            return log.tell(&words.into_event(0));
+            // Progress is for whoever may look on now.
+            if self.when == Heard::AtOnce {
+                log.tell(&words.into_event(0));
+            }
+            return;
         };
         let said = &mut self.said[slot(*stream)];
         let offset = *said;
@@ -216,7 +264,12 @@ impl Ear {
         keep_tail(&mut self.tail);
         let total: u64 = self.said.iter().sum();
         let event: CallEvent = words.into_event(offset);
-        if total <= JOURNALED_OUTPUT { log.note(event) } else { log.tell(&event) }
+        match (self.when, total <= JOURNALED_OUTPUT) {
+            (Heard::AtOnce, true) => log.note(event),
+            (Heard::AtOnce, false) => log.tell(&event),
+            (Heard::AfterTheYes, true) => log.note_until_the_yes(event),
+            (Heard::AfterTheYes, false) => {}
+        }
     }
 }
 

@@ -13,8 +13,11 @@ macro_rules! past {
             "outcome, asked, ",
             "(select data from events where events.tenant = calls.tenant and events.call = calls.id ",
             "and events.kind = 'tool.staged' order by seq limit 1) as staged, ",
-            "(select body ->> '$.evidence.staged.isolation' from questions where questions.tenant = calls.tenant ",
-            "and questions.call = calls.id) as isolation from calls where tenant = $1 ",
+            "(select kind from events where events.tenant = calls.tenant and events.call = calls.id ",
+            "and events.kind in ('tool.approved', 'tool.staged') order by seq limit 1) = 'tool.approved' as approved_first, ",
+            "(select coalesce(body ->> '$.evidence.staged.isolation', body ->> '$.evidence.plain.isolation') ",
+            "from questions where questions.tenant = calls.tenant and questions.call = calls.id) as isolation ",
+            "from calls where tenant = $1 ",
             $rest
         )
     };
@@ -52,7 +55,8 @@ fn past(row: &SqliteRow) -> Result<Past, StoreError> {
         Some(_) => Some(columns.word("isolation")?),
         None => None,
     };
-    Ok(Past { asked: columns.plain("asked")?, staged, isolation, record })
+    let staged_late = staged.is_some() && columns.plain("approved_first")?;
+    Ok(Past { asked: columns.plain("asked")?, staged, staged_late, isolation, record })
 }
 
 #[cfg(test)]

@@ -76,6 +76,6 @@ pub(crate) fn stopped() -> ToolError {
     ToolError::new(ErrorCode::Cancelled, "the call was stopped before it had changed anything")
 }
 
-fn broke_off() -> ToolError {
+pub(crate) fn broke_off() -> ToolError {
     ToolError::new(ErrorCode::Internal, "the work broke off by a fault in haft; report it with the id of this call")
 }

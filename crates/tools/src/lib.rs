@@ -1,20 +1,27 @@
 //! The built-in workspace tools.
 
 mod aside;
+mod command;
+mod fenced;
 mod files;
 mod kept;
+mod project;
 mod refusal;
 mod search;
 mod shape;
+mod shell;
 mod shown;
 mod workbench;
 mod workspace;
 
 use std::sync::Arc;
 
-use haft_runtime::AnyTool;
+use haft_runtime::{AnyTool, typed};
 
+pub use command::worries;
+pub use fenced::Around;
 pub use kept::{GivenUp, Kept, KeptChanges};
+pub use project::{Manifest, Script, Trusted, project_tool, scripts};
 pub use workbench::SandboxWorkbench;
 pub use workspace::Workspace;
 
@@ -31,6 +38,12 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
         shape::reads(files::ListDirectory(here())),
         shape::changes_files(files::MoveFile(here())),
         shape::reads(files::ReadFile(here())),
+        typed(shell::RunCode(here())),
+        typed(shell::ShellBackground(here())),
+        typed(shell::ShellExec(here())),
+        typed(shell::ShellKill(here())),
+        shape::reads(shell::ShellList(here())),
+        shape::reads(shell::ShellOutput(here())),
         shape::changes_files(files::WriteFile(here())),
     ]
 }

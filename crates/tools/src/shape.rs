@@ -2,7 +2,9 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use haft_runtime::{AnyTool, DeprecatedAlias, Effect, Output, Prepared, Stamp, Tool, ToolCtx, ToolError, Turn, typed};
+use haft_runtime::{
+    AnyTool, DeprecatedAlias, Effect, Output, Prepared, Ran, Stamp, Tool, ToolCtx, ToolError, Turn, typed,
+};
 use haft_sandbox::changes::Changes;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -102,8 +104,8 @@ impl<T: Reads> Tool for Reading<T> {
         self.0.stamp(ctx, input).await
     }
 
-    async fn run(&self, ctx: &ToolCtx, input: T::Input) -> Result<T::Output, ToolError> {
-        self.0.read(ctx, input).await
+    async fn run(&self, ctx: &ToolCtx, input: T::Input) -> Result<Ran<T::Output>, ToolError> {
+        Ok(Ran::plain(self.0.read(ctx, input).await?))
     }
 }
 

@@ -35,7 +35,10 @@ fn change(change: sandbox::Change) -> runtime::Change {
         added: change.added,
         removed: change.removed,
         flags: change.flags.into_iter().map(flag).collect(),
+        derived: change.derived,
+        summary: change.summary,
         state: state(change.state),
+        unit: change.unit,
     }
 }
 

@@ -8,6 +8,7 @@ use haft_sandbox::changes::{self, Changes, ChangesError};
 
 use crate::{
     aside::to_the_end,
+    fenced::{keep, throw_away},
     refusal::Trying,
     shown::{change_list, direction, selection},
     workspace::changes_of,
@@ -54,10 +55,19 @@ impl Workbench for SandboxWorkbench {
 
     fn take<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
         let Turn { of, direction: way, paths } = turn.clone();
+        let dir = changes_of(&self.data, &of);
         Box::pin(async move {
             self.on(&of, move |mut changes| {
-                let turned = changes.turn(direction(way), selection(paths.as_deref()));
-                turned.map(change_list).trying(named(way))
+                if changes.list().is_empty() {
+                    keep(&dir);
+                    changes::remove(&dir).trying("put the call's folder away")?;
+                    return Ok(ChangeList::default());
+                }
+                let turned = changes.turn(direction(way), selection(paths.as_deref())).trying(named(way))?;
+                if way == Direction::Commit {
+                    keep(&dir);
+                }
+                Ok(change_list(turned))
             })
             .await
         })
@@ -68,7 +78,11 @@ impl Workbench for SandboxWorkbench {
         Box::pin(to_the_end(move || match Changes::open(&dir) {
             // What was never whole is nothing to anybody: a process died while it was being worked out.
             Err(ChangesError::Gone) => changes::remove(&dir).trying("discard the changes"),
-            opened => opened.and_then(|mut changes| changes.discard()).trying("discard the changes"),
+            opened => {
+                opened.and_then(|mut changes| changes.discard()).trying("discard the changes")?;
+                throw_away(&dir);
+                Ok(())
+            }
         }))
     }
 

@@ -5,16 +5,19 @@ use std::{
     sync::Arc,
 };
 
-use haft_runtime::{CallId, ToolCtx, ToolError};
+use haft_runtime::{CallId, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     Root,
     changes::{self, Changes, Draft, Progress, Sync},
+    fence::{Probe, Toolchains},
 };
 use tokio::sync::mpsc;
 
 use crate::{
     aside::{Stop, aside, stopped},
+    fenced::{Around, Bench, Fenced},
     refusal::Trying,
+    shell::Tasks,
 };
 
 /// The folder that the tools work in, and where its staged changes lie.
@@ -23,19 +26,80 @@ pub struct Workspace {
     root: Arc<Root>,
     data: PathBuf,
     sync: Sync,
+    /// Absent where no command may be run.
+    fenced: Option<Arc<Fenced>>,
+    /// Absent where nothing outlives its call.
+    tasks: Option<Arc<Tasks>>,
 }
 
 impl Workspace {
     /// Opens a folder; `data` is haft's own, where changes are held aside and no tool may look.
     pub fn open(dir: &Path, data: &Path) -> Result<Self, ToolError> {
         let root = Root::open(dir, &[data.to_owned()]).trying("open the workspace")?;
-        Ok(Self { root: Arc::new(root), data: data.to_owned(), sync: Sync::Process })
+        Ok(Self { root: Arc::new(root), data: data.to_owned(), sync: Sync::Process, fenced: None, tasks: None })
     }
 
     /// The same workspace, whose changes survive a power cut too.
     #[must_use]
     pub fn down_to_the_disk(self) -> Self {
         Self { sync: Sync::Disk, ..self }
+    }
+
+    /// The same workspace, in which commands can be run.
+    #[must_use]
+    pub fn running_commands(self, around: Around) -> Self {
+        let fenced = Some(Arc::new(Fenced::new(around, self.root.path(), &self.data)));
+        Self { fenced, ..self }
+    }
+
+    /// The same workspace in a haft that lives on between calls, so that commands can run in the background.
+    #[must_use]
+    pub fn outliving_calls(self) -> Self {
+        Self { tasks: Some(Arc::default()), ..self }
+    }
+
+    /// Ends every command that runs in the background, and waits for that.
+    pub async fn end_background(&self) {
+        if let Some(tasks) = &self.tasks {
+            tasks.end_all().await;
+        }
+    }
+
+    /// The commands that run in the background.
+    pub(crate) fn tasks(&self) -> Result<&Tasks, ToolError> {
+        let message = "a background command ends with the haft that started it, and this one ends with its call; \
+                       use `shell_exec`, or call from a haft that stays, such as `haft mcp`";
+        self.tasks.as_deref().ok_or_else(|| ToolError::new(ErrorCode::Unavailable, message))
+    }
+
+    /// The fence around the commands that are run here.
+    pub(crate) fn fenced(&self) -> Result<&Arc<Fenced>, ToolError> {
+        let none = || ToolError::new(ErrorCode::SandboxUnavailable, "no command can be run in this workspace");
+        self.fenced.as_ref().ok_or_else(none)
+    }
+
+    /// Which fences can be built around the commands that are run here, found out by building them.
+    pub fn fences(&self) -> Result<&Probe, ToolError> {
+        Ok(self.fenced()?.probe())
+    }
+
+    /// What those commands see of the user's own tools.
+    pub fn toolchains(&self) -> Result<&Toolchains, ToolError> {
+        Ok(self.fenced()?.toolchains())
+    }
+
+    pub(crate) fn root(&self) -> &Arc<Root> {
+        &self.root
+    }
+
+    /// Where what belongs to a call is held aside.
+    pub(crate) fn bench(&self, call: &CallId) -> Result<Bench, ToolError> {
+        Ok(Bench {
+            fenced: Arc::clone(self.fenced()?),
+            root: Arc::clone(&self.root),
+            dir: changes_of(&self.data, call),
+            sync: self.sync,
+        })
     }
 
     /// Its own path, links resolved.

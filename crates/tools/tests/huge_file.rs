@@ -27,7 +27,7 @@ fn the_end_of_a_huge_file_is_read_in_little_memory() {
     let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
     let ctx = ToolCtx::detached(CallId::new(), caller);
     let runtime = Builder::new_current_thread().build().unwrap();
-    let read = |input| runtime.block_on(tool.run(&ctx, &input)).unwrap().structured;
+    let read = |input| runtime.block_on(tool.run(&ctx, &input)).unwrap().into_output().unwrap().structured;
 
     // Line 2001 is the hole.
     let found = read(json!({ "path": "huge", "offset": 2002, "limit": 100 }));

@@ -26,7 +26,7 @@ fn a_search_that_matches_everything_takes_little_memory() {
     let ctx = ToolCtx::detached(CallId::new(), caller);
     let runtime = Builder::new_current_thread().build().unwrap();
     let input = json!({ "pattern": "needle", "maxResults": 10_000, "context": 2 });
-    let found = runtime.block_on(tool.run(&ctx, &input)).unwrap().structured;
+    let found = runtime.block_on(tool.run(&ctx, &input)).unwrap().into_output().unwrap().structured;
     assert_eq!((&found["count"], &found["truncated"]), (&json!(FILES * LINES), &json!(true)));
     assert_eq!(found["matches"].as_array().unwrap().len(), 10_000);
 

@@ -8,6 +8,7 @@ use haft_runtime::{Answer, Answered, CallId, End, Journal, Outcome, Reply};
 use crate::{
     cli::Everywhere,
     commands::{
+        alike,
         always::{Always, Lease, by_flag, parse_lasting, remembered},
         arguments, open_for,
         prompt::{Lines, Person, answered, ask},
@@ -27,6 +28,9 @@ pub(crate) struct ApproveArgs {
     /// Use this input instead; you then see what it would do
     #[arg(long, value_name = "JSON", conflicts_with = "always")]
     input: Option<String>,
+    /// Say yes to all open questions of its workspace with the same effect: the same tool, folders and kinds of change
+    #[arg(long, conflicts_with_all = ["input", "always"])]
+    alike: bool,
     /// Remember the yes: for this very call, for the tool within this folder, or for the same bounds of effect
     #[arg(long, value_name = "WHAT")]
     always: Option<Always>,
@@ -49,6 +53,13 @@ pub(crate) struct RejectArgs {
 
 pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArgs) -> Result<Exit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
+    if args.alike
+        && let Some((question, None)) = house.question(&record.call).await?
+    {
+        let exit = alike::approve(&house, out, &question).await?;
+        house.leave().await?;
+        return Ok(exit);
+    }
     let lease = Lease { lasting: args.lasting, uses: args.uses };
     let answer = match (&args.input, args.always) {
         (Some(text), _) => Answer::Edit { input: arguments::read(text)? },

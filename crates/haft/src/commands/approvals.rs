@@ -3,23 +3,25 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use haft_runtime::{CallId, Question, Redactor, Scope};
+use haft_runtime::{Answer, CallId, Question, Redactor, Scope};
 use serde_json::Value;
 
 use crate::{
     cli::Everywhere,
     commands::{
+        alike::{alike, approve, grouped},
         answer::give,
         open, open_for,
-        prompt::{Lines, ask},
+        prompt::{Interrupts, Lines, Said, ask_beside},
     },
     exit::Exit,
     house::House,
     show::{
         Out,
-        card::{Depth, card},
+        card::card,
+        changes::Depth,
         outcome,
-        style::DIM,
+        style::{DIM, STRONG},
     },
 };
 
@@ -42,18 +44,37 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let open = house.open_questions(&scope).await?;
     house.leave().await?;
     if out.json {
-        out.document(&open.iter().map(|question| redacted(question, &house.redactor)).collect::<Vec<_>>());
+        out.document(&documents(&open, &house.redactor));
         return Ok(Exit::Success);
     }
     if open.is_empty() {
         out.line("nothing waits for an answer");
         out.hint("`haft approvals --watch` stays and asks as questions arrive");
     }
-    for question in &open {
-        out.line(&card(question, Depth::Short, &house.redactor));
-        out.line(&format!("{DIM}haft approve {0}    haft reject {0}{DIM:#}\n", question.call));
+    for group in grouped(&open) {
+        if group.len() > 1 {
+            let call = &group[0].call;
+            out.line(&format!("{STRONG}{} alike{STRONG:#}  {DIM}haft approve {call} --alike{DIM:#}\n", group.len()));
+        }
+        for question in group {
+            out.text(&card(question, Depth::Short, &house.redactor));
+            out.line(&format!("{DIM}haft approve {0}\nhaft reject {0}{DIM:#}\n", question.call));
+        }
     }
     Ok(Exit::Success)
+}
+
+/// The open questions, each with the calls that are like it.
+fn documents(open: &[Question], redactor: &Redactor) -> Vec<Value> {
+    let groups = grouped(open);
+    let with_its_like = |question: &Question| {
+        let group = groups.iter().find(|group| group.iter().any(|other| other.call == question.call));
+        let calls = group.into_iter().flatten().map(|other| &other.call).filter(|call| **call != question.call);
+        let mut document = redacted(question, redactor);
+        document["alike"] = calls.map(ToString::to_string).collect();
+        document
+    };
+    open.iter().map(with_its_like).collect()
 }
 
 /// A question as programs see it. Its changes stay as they are: nothing that a yes commits is out of sight.
@@ -72,28 +93,33 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, scope: &Scope)
     out.hint("waiting for questions; Ctrl-C ends");
     let mut lines = Lines::new();
     let mut left = HashSet::new();
+    let mut interrupts = Interrupts::listen();
     loop {
         let question = tokio::select! {
             question = next(house, scope, &left) => question?,
-            _ = tokio::signal::ctrl_c() => break,
+            () = interrupts.next() => break,
         };
-        let answer = tokio::select! {
-            answer = ask(house, &question, &mut lines) => answer,
+        let others = alike(house, &question).await?.len();
+        let said = tokio::select! {
+            said = ask_beside(house, &question, others, &mut lines) => said,
             () = answered_elsewhere(house, &question.call) => {
                 anstream::eprintln!("\n{DIM}answered elsewhere{DIM:#}");
                 continue;
             }
-            _ = tokio::signal::ctrl_c() => break,
+            () = interrupts.next() => break,
         };
-        if answer == haft_runtime::Answer::Cancel {
+        if said == Said::Answer(Answer::Cancel) {
             break;
         }
         let (its_house, _) = open_for(everywhere, question.call.as_str()).await?;
-        match give(&its_house, &question.call, answer).await {
-            Ok(ended) => {
+        let answered = match said {
+            Said::Answer(answer) => give(&its_house, &question.call, answer).await.map(|ended| {
                 outcome::print(*out, &ended);
-            }
-            Err(err) => anstream::eprintln!("{err:#}"),
+            }),
+            Said::YesToAllAlike => approve(&its_house, out, &question).await.map(drop),
+        };
+        if let Err(err) = answered {
+            anstream::eprintln!("{err:#}");
         }
         left.insert(question.call);
         its_house.close().await?;

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::Everywhere,
     commands::{
-        call::old_name,
         flags::Manner,
         open,
         prompt::{Person, interrupt},
@@ -21,7 +20,7 @@ use crate::{
     },
     exit::Exit,
     house::House,
-    show::{Out, report::Report, style::WARN},
+    show::{Out, report::Report, stream::old_name, style::WARN},
 };
 
 #[derive(clap::Args)]

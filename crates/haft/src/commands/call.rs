@@ -1,16 +1,10 @@
 //! `haft call`
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Result;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
-use haft_runtime::{CallEvent, CallRequest, Listener, Outcome, Stream, ToolSpec};
+use haft_runtime::{CallRequest, Catalog, Outcome, ToolSpec};
 
 use crate::{
     cli::{Cli, Everywhere},
@@ -22,7 +16,7 @@ use crate::{
     },
     exit::Exit,
     house::House,
-    show::{Out, as_tool_error, outcome, safe::safe, style::WARN},
+    show::{Out, as_tool_error, outcome, stream::Stream},
 };
 
 #[derive(clap::Args)]
@@ -56,56 +50,41 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<E
     let (flags, matches) = match parse(tool, spec.as_ref(), args) {
         Ok(parsed) => parsed,
         Err(err) => {
-            let _ = err.print();
+            let found = house.project.find(&house.scope, tool).await;
             house.leave().await?;
+            // Which flags there are is for the tool to say.
+            if let (Err(missing), true) = (found, err.use_stderr()) {
+                let json = everywhere.json || args.rest.iter().any(|word| word == "--json");
+                return Ok(outcome::print(Out::new(json), &Outcome::refused(tool, missing)));
+            }
+            let _ = err.print();
             return Ok(if err.use_stderr() { Exit::Usage } else { Exit::Success });
         }
     };
     let out = Out::new(everywhere.json || flags.everywhere.json);
+    let stream = Arc::new(Stream::new(out));
     let ended = match arguments::input(flags.input.as_deref(), spec.as_ref(), &matches) {
-        Ok(input) => one_call(&house, tool, input, &flags, out).await,
+        Ok(input) => one_call(&house, tool, input, &flags, &stream).await,
         Err(error) => Ok(Outcome::refused(tool, error)),
     };
     house.leave().await?;
-    Ok(outcome::print(out, &ended?))
+    Ok(outcome::print_rest(out, &ended?, stream.seen()))
 }
 
-async fn one_call(house: &House, tool: &str, input: serde_json::Value, flags: &CallFlags, out: Out) -> Result<Outcome> {
+async fn one_call(
+    house: &House,
+    tool: &str,
+    input: serde_json::Value,
+    flags: &CallFlags,
+    stream: &Arc<Stream>,
+) -> Result<Outcome> {
     // When the input came from standard input there is nobody there to ask.
     let person = if flags.input.as_deref() == Some("-") { Person::Absent } else { Person::at_the_terminal() };
     let mut request = CallRequest::new(house.caller.clone(), tool, input);
     flags.manner.lay_over(&mut request, &house.settings, person);
-    request.listener = (!out.json).then(|| streaming(out));
+    let stream = Arc::clone(stream);
+    request.listener = Some(Arc::new(move |event| stream.hear(event)));
     see_through(house, request, &person).await
-}
-
-/// Output as it comes; progress on one line of its own that gives way to whatever comes next.
-fn streaming(out: Out) -> Listener {
-    let in_progress = AtomicBool::new(false);
-    Arc::new(move |event| {
-        if let CallEvent::Progress { progress, message } = event {
-            let percent = progress.map_or_else(String::new, |percent| format!("{percent:>3}% "));
-            in_progress.store(out.passing(&format!("{percent}{}", safe(message))), Ordering::Relaxed);
-            return;
-        }
-        if in_progress.swap(false, Ordering::Relaxed) {
-            out.passing("");
-        }
-        if let CallEvent::OutputAppended { stream, chunk, .. } = event {
-            match stream {
-                Stream::Stdout | Stream::Text => out.text(&safe(chunk)),
-                Stream::Stderr => anstream::eprint!("{}", safe(chunk)),
-            }
-        } else if let Some(warning) = old_name(event) {
-            anstream::eprintln!("{WARN}warning:{WARN:#} {warning}");
-        }
-    })
-}
-
-/// What to tell somebody who used a name that goes.
-pub(crate) fn old_name(event: &CallEvent) -> Option<String> {
-    let CallEvent::Called { tool, called_as: Some(alias), remove_by: Some(until), .. } = event else { return None };
-    Some(format!("`{alias}` is now called `{tool}`; the old name is understood until {until}"))
 }
 
 fn parse(tool: &str, spec: Option<&ToolSpec>, args: &Args) -> Result<(CallFlags, ArgMatches), clap::Error> {

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use anyhow::{Result, bail};
-use haft_runtime::{CallRecord, ChangeList, ErrorCode};
+use haft_runtime::{
+    CallRecord, CallState, ChangeList, ChangeState, End, ErrorCode, Evidence, Isolation, Journal, Question,
+};
 use serde::Serialize;
 
 use crate::{
@@ -13,7 +15,9 @@ use crate::{
     house::House,
     show::{
         Out,
-        card::{Depth, changes_text},
+        card::card,
+        changes::{Depth, changes_text},
+        ran::{Ended, Run, View},
         style::{DIM, STRONG},
     },
 };
@@ -24,6 +28,9 @@ pub(crate) struct Args {
     call: String,
     /// Only this path, with its whole diff
     path: Option<String>,
+    /// Everything: the whole output, all paths, whole diffs
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Serialize)]
@@ -31,11 +38,17 @@ pub(crate) struct Args {
 struct Shown {
     call_id: String,
     status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<String>,
     changes: ChangeList,
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
+    let question = house.question(&record.call).await?.filter(|(_, answer)| answer.is_none()).map(|(asked, _)| asked);
+    let ended = ended(&house, &record, question.as_ref()).await?;
     let mut changes = changes_of(&house, &record).await?;
     if let Some(path) = &args.path {
         changes.0.retain(|change| change.path == *path || change.from.as_ref() == Some(path));
@@ -44,28 +57,85 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         }
     }
     house.leave().await?;
-    let shown = Shown { call_id: record.call.to_string(), status: status(&record), changes };
     if out.json {
-        out.document(&shown);
+        let (exit_code, output) = ended.map_or((None, None), |ended| (ended.exit_code, Some(ended.output)));
+        let (call_id, status) = (record.call.to_string(), status(&record));
+        out.document(&Shown { call_id, status, exit_code, output, changes });
         return Ok(Exit::Success);
     }
-    out.line(&format!("{STRONG}{}{STRONG:#} {DIM}{}{DIM:#}  {}", record.opening.tool, record.call, shown.status));
-    if shown.changes.0.is_empty() {
-        out.line("it changes nothing");
+    let depth = if args.all || args.path.is_some() { Depth::Whole } else { Depth::Short };
+    match (question, &args.path) {
+        (Some(question), None) => {
+            out.text(&card(&question, depth, &house.redactor));
+            out.line(&format!("{DIM}haft approve {0}\nhaft reject {0}{DIM:#}", record.call));
+        }
+        (_, Some(_)) => out.text(&format!("{}{}", head(&record), changes_text(&changes, depth))),
+        (None, None) => {
+            let view = View { depth, redactor: &house.redactor, all: format!("haft changes {} --all", record.call) };
+            out.text(&story(&record, ended.as_ref(), &changes, &view));
+        }
     }
-    let depth = if args.path.is_some() { Depth::Whole } else { Depth::Short };
-    out.text(&changes_text(&shown.changes, depth));
     Ok(Exit::Success)
+}
+
+fn head(record: &CallRecord) -> String {
+    format!("{STRONG}{}{STRONG:#} {DIM}{}{DIM:#}  {}\n", record.opening.tool, record.call, status(record))
+}
+
+/// What a call that no longer asks has done, and what can still be done about it.
+fn story(record: &CallRecord, ended: Option<&Ended>, changes: &ChangeList, view: &View<'_>) -> String {
+    let mut text = head(record);
+    let outcome = record.outcome.as_ref();
+    let rung = outcome.map(|outcome| outcome.isolation).filter(|rung| *rung > Isolation::None).map(Isolation::word);
+    if let Some(run) = Run::of(&record.opening.input).filter(|_| rung.is_some()) {
+        text.push_str(&run.shown(&[], view.depth));
+    }
+    if let Some(ended) = ended {
+        text.push_str(&ended.shown(rung, view));
+    }
+    if changes.0.is_empty() {
+        text.push_str("it changes nothing\n");
+    }
+    text.push_str(&changes_text(changes, view.depth));
+    let staged = changes.0.iter().any(|change| change.state == ChangeState::Staged);
+    if staged && record.state == CallState::Ended {
+        text.push_str(&format!(
+            "{DIM}what is staged: haft commit {0}\n                haft discard {0}{DIM:#}\n",
+            record.call
+        ));
+    }
+    if outcome.is_some_and(|outcome| outcome.undoable) {
+        text.push_str(&format!("{DIM}take it back with: haft undo {}{DIM:#}\n", record.call));
+    }
+    text
+}
+
+/// How the process of a call ended: as its evidence says while it waits, as its outcome says after.
+async fn ended(house: &House, record: &CallRecord, question: Option<&Question>) -> Result<Option<Ended>> {
+    if let Some(question) = question {
+        return Ok(match &question.evidence {
+            Evidence::Staged { output, .. } => Ended::of(output),
+            Evidence::Plain(_) => None,
+        });
+    }
+    Ok(match record.outcome.as_ref().map(|outcome| &outcome.end) {
+        Some(End::Success { result }) => {
+            let whole = house.store.output(&house.scope, &record.call).await?;
+            Ended::of(whole.as_ref().unwrap_or(result))
+        }
+        Some(End::Error { error } | End::Cancelled { error }) => Ended::stopped(error),
+        Some(End::Rejected { .. } | End::Pending { .. }) | None => None,
+    })
 }
 
 /// Where a call stands, in the words of the envelope.
 pub(crate) fn status(record: &CallRecord) -> String {
     match (&record.state, &record.outcome) {
-        (haft_runtime::CallState::Ended, Some(outcome)) => outcome.end.status().to_owned(),
-        (haft_runtime::CallState::Waiting, _) => "pending".to_owned(),
-        (haft_runtime::CallState::Preparing, _) => "preparing".to_owned(),
-        (haft_runtime::CallState::Executing, _) => "executing".to_owned(),
-        (haft_runtime::CallState::Ended, None) => "ended".to_owned(),
+        (CallState::Ended, Some(outcome)) => outcome.end.status().to_owned(),
+        (CallState::Waiting, _) => "pending".to_owned(),
+        (CallState::Preparing, _) => "preparing".to_owned(),
+        (CallState::Executing, _) => "executing".to_owned(),
+        (CallState::Ended, None) => "ended".to_owned(),
     }
 }
 

@@ -3,11 +3,16 @@
 use std::{os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::Result;
+use haft_runtime::Isolation;
+use haft_sandbox::fence::{Missing, Probe, Rung};
 use serde::Serialize;
 
 use crate::{
     cli::Everywhere,
+    commands::open_in,
     exit::Exit,
+    house,
+    project::Fault,
     settings::{KEYS, Settings},
     show::{
         Out,
@@ -82,14 +87,15 @@ async fn look(everywhere: &Everywhere) -> Vec<Finding> {
     let mut findings = vec![
         Finding::good("program", format!("haft {} on {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)),
         kernel(),
-        Finding::good("fence", "rung none: no tool of this version starts a process"),
     ];
     findings.extend(settings_found(&settings));
     findings.push(store(&settings).await);
     match folder {
         Ok(folder) => {
+            findings.extend(commands_found(&settings, &folder));
             findings.extend(folder_found(&folder, &settings.data));
             findings.push(trust_found(&folder, &settings.data));
+            findings.extend(tools_found(settings, &folder).await);
         }
         Err(err) => findings.push(Finding::bad("workspace", format!("{err:#}"), "name a folder with --workspace")),
     }
@@ -151,6 +157,16 @@ fn trust_found(folder: &Path, data: &Path) -> Finding {
     }
 }
 
+/// What is wrong with the tools that the workspace brings and somebody has trusted.
+async fn tools_found(settings: Settings, folder: &Path) -> Vec<Finding> {
+    // What keeps a house from opening has been found before.
+    let Ok(house) = open_in(settings, folder).await else { return Vec::new() };
+    let faults = house.project.faults();
+    let _ = house.close().await;
+    let bad = |fault: &Fault| Finding::bad("tools", safe(&fault.to_string()), "correct it, then `haft trust`");
+    faults.iter().map(bad).collect()
+}
+
 async fn store(settings: &Settings) -> Finding {
     let fix = "set HAFT_DATA_DIR to a folder you may write to, or move that file away: it is never overwritten";
     match haft_store::Store::open(&settings.data, settings.sync).await {
@@ -173,6 +189,53 @@ async fn store(settings: &Settings) -> Finding {
             let _ = store.close().await;
             found
         }
+    }
+}
+
+/// The fence around commands, and what they see of the user's own tools.
+fn commands_found(settings: &Settings, folder: &Path) -> Vec<Finding> {
+    let workspace = house::workspace(settings, folder);
+    let found = workspace.as_ref().ok().and_then(|workspace| workspace.fences().ok().zip(workspace.toolchains().ok()));
+    // Why a folder cannot be worked in is said elsewhere.
+    let Some((probe, toolchains)) = found else { return Vec::new() };
+    let mut findings = vec![fence(probe, settings.sandbox.minimum_asked)];
+    let at = |name: &str, place: &Path| format!("{name} at {}", safe(&place.display().to_string()));
+    findings.extend(toolchains.found.iter().map(|found| Finding::good("toolchain", at(&found.name, &found.at))));
+    findings.extend(toolchains.caches.iter().map(|cache| Finding::good("cache", at(cache.name, &cache.at))));
+    findings.extend(toolchains.left_out.iter().map(|left| {
+        let place = safe(&left.at.display().to_string());
+        Finding::good("not seen", format!("{place}, because {}", left.why))
+    }));
+    findings
+}
+
+/// The rung in force; where it is not the highest, which step failed and what helps.
+fn fence(probe: &Probe, minimum: Isolation) -> Finding {
+    let told = |tried: &Result<(), Missing>| match tried {
+        Ok(()) => String::new(),
+        Err(Missing { step, why, .. }) => format!("; {step} failed: {why}"),
+    };
+    let fix =
+        |tried: &Result<(), Missing>| tried.as_ref().err().map_or_else(String::new, |missing| missing.fix.clone());
+    let (namespaces, landlock) = (&probe.namespaces, &probe.landlock);
+    match probe.rung {
+        Some(Rung::Namespaces) => Finding::good(
+            "fence",
+            "rung namespaces: commands run aside in a copy of the workspace, without the network, and can be undone",
+        ),
+        Some(Rung::Landlock) => {
+            let so = if minimum > Isolation::Landlock {
+                "no command runs, as `sandbox.minimum.asked` demands namespaces"
+            } else {
+                "commands cannot be previewed or undone, and each is asked for"
+            };
+            Finding::bad("fence", format!("rung landlock: {so}{}", told(namespaces)), fix(namespaces))
+        }
+        None => Finding::bad(
+            "fence",
+            format!("no command can be run{}{}", told(namespaces), told(landlock)),
+            format!("{}; or at least {}", fix(namespaces), fix(landlock)),
+        ),
     }
 }
 
@@ -200,4 +263,31 @@ fn folder_found(folder: &Path, data: &Path) -> Vec<Finding> {
         },
     ));
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_runtime::Isolation;
+    use haft_sandbox::fence::{Missing, Probe, Rung};
+
+    use super::fence;
+
+    #[test]
+    fn a_lower_rung_names_the_step_that_failed_and_the_fix() {
+        let missing = |step: &str, fix: &str| {
+            Err(Missing { step: step.to_owned(), why: "Operation not permitted".to_owned(), fix: fix.to_owned() })
+        };
+        let namespaces = missing("make namespaces", "run `sudo sysctl x=0`");
+        let lower = Probe { rung: Some(Rung::Landlock), namespaces: namespaces.clone(), landlock: Ok(()) };
+        let told = fence(&lower, Isolation::Landlock);
+        assert!(!told.good && told.found.contains("rung landlock: commands cannot be previewed"), "{}", told.found);
+        assert!(told.found.ends_with("; make namespaces failed: Operation not permitted"), "{}", told.found);
+        assert_eq!(told.fix.as_deref(), Some("run `sudo sysctl x=0`"));
+        let demanded = fence(&lower, Isolation::Namespaces);
+        assert!(demanded.found.contains("no command runs, as `sandbox.minimum.asked`"), "{}", demanded.found);
+        let none = Probe { rung: None, namespaces, landlock: missing("restrict itself", "run Linux 5.13 or later") };
+        let told = fence(&none, Isolation::Landlock);
+        assert!(told.found.contains("no command can be run") && told.found.contains("restrict itself failed"));
+        assert_eq!(told.fix.as_deref(), Some("run `sudo sysctl x=0`; or at least run Linux 5.13 or later"));
+    }
 }

@@ -77,7 +77,7 @@ fn check_name(house: &House, name: &str) -> Result<()> {
     if !begins_well || !name.chars().all(plain) || name.len() > 64 || name.starts_with("mcp__") {
         bail!("`{name}` is no name for a tool: at most 64 of a-z, 0-9 and _, a letter first, like `run_tests`");
     }
-    if house.registry.get(name).is_some() {
+    if house.project.is_built_in(name) {
         bail!("`{name}` is a tool that haft brings, and no workspace can take its place; choose another name");
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod alike;
 pub(crate) mod always;
 pub(crate) mod answer;
 pub(crate) mod approvals;

@@ -31,7 +31,7 @@ Rules are entries of your settings, ~/.config/haft/haft.toml:
   tool = \"write_file\"                   # every tool when left out
   decision = \"allow\"                    # allow, ask or deny
   bounds = { paths = [\"target/**\"] }    # kinds, max_files, max_bytes,
-                                        # executables, hosts
+                                        # executables, derived, hosts
   reason = \"build output\"
 
 The first that matches decides, yours before the shipped ones. One that allows

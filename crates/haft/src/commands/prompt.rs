@@ -7,18 +7,26 @@ use std::{
 
 use anyhow::Result;
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, CallEvent, CallId, CallRequest, Evidence, Outcome, Question, Questions, Source,
+    Answer, AnswerReceipt, Answered, CallEvent, CallId, CallRequest, Evidence, Outcome, Question, Questions, Scope,
+    Source,
 };
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     commands::always::{choose, remembered},
     house::House,
     show::{
-        card::{Depth, card},
-        style::{STRONG, WARN},
+        card::card,
+        changes::Depth,
+        safe::safe,
+        style::{DIM, STRONG, WARN},
+        table::{width, wrapped},
     },
 };
 
@@ -26,7 +34,8 @@ const HELP: &str = "  y  yes: do exactly what the card shows
   n  no: nothing is done; you can say why, and the caller reads it
   a  always: yes, and remember it; you choose how much it covers
   e  edit: type the fields to change as JSON; you then see what that would do
-  d  show all of the changes, and what was marked as a secret
+  d  show everything: the whole output, all diffs, and what was marked as a secret
+  l  where others are alike: yes to this and to all of them
   ?  this help";
 
 /// Who can be asked.
@@ -63,6 +72,7 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
     let cancel = request.cancel.clone();
     // One reader for the whole call: an edited input asks again.
     let mut lines = (*person == Person::Terminal).then(Lines::new);
+    let mut interrupts = Interrupts::listen();
     let calling = house.pipeline.call(request);
     tokio::pin!(calling);
     loop {
@@ -75,19 +85,45 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
                     biased;
                     answered = answering => answered?,
                     outcome = &mut calling => return Ok(outcome),
-                    () = interrupt() => cancel.cancel(),
+                    () = interrupts.next() => stop(&cancel),
                 }
             }
-            () = interrupt() => cancel.cancel(),
+            () = interrupts.next() => stop(&cancel),
+        }
+    }
+}
+
+/// What is said of it begins behind the keys that the terminal shows.
+fn stop(cancel: &CancellationToken) {
+    if !cancel.is_cancelled() && std::io::stderr().is_terminal() {
+        anstream::eprintln!();
+    }
+    cancel.cancel();
+}
+
+/// Ctrl-C, also when it is pressed while nobody waits for it.
+pub(crate) struct Interrupts(Option<Signal>);
+
+impl Interrupts {
+    pub(crate) fn listen() -> Self {
+        Self(signal(SignalKind::interrupt()).ok())
+    }
+
+    /// Returns when somebody has pressed Ctrl-C since the last time, or since this was made.
+    pub(crate) async fn next(&mut self) {
+        let heard = match &mut self.0 {
+            Some(signal) => signal.recv().await,
+            None => None,
+        };
+        if heard.is_none() {
+            std::future::pending::<()>().await;
         }
     }
 }
 
 /// Returns when somebody presses Ctrl-C.
 pub(crate) async fn interrupt() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
+    Interrupts::listen().next().await;
 }
 
 /// The question is in the store a moment after the event; an edited input's child asks under its own id.
@@ -154,36 +190,64 @@ impl Lines {
     }
 }
 
+/// What a person says to a question.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Said {
+    Answer(Answer),
+    /// Yes, and yes to the others that are like it.
+    YesToAllAlike,
+}
+
 /// Shows the card and asks until the answer is clear. No more input means: stop the call.
 pub(crate) async fn ask(house: &House, question: &Question, lines: &mut Lines) -> Answer {
+    match ask_beside(house, question, 0, lines).await {
+        Said::Answer(answer) => answer,
+        Said::YesToAllAlike => Answer::Approve { paths: None },
+    }
+}
+
+/// The same where so many other questions are like this one and can be answered with it.
+pub(crate) async fn ask_beside(house: &House, question: &Question, others: usize, lines: &mut Lines) -> Said {
     anstream::eprint!("{}", card(question, Depth::Short, &house.redactor));
     let what = match question.evidence {
         Evidence::Staged { .. } => "Commit this?",
-        Evidence::Plain { .. } => "Do this?",
+        Evidence::Plain(_) => "Do this?",
     };
+    let scope = Scope { workspace: question.workspace.clone(), ..house.scope.clone() };
+    let always = match house.pipeline.offers(&scope, question).await {
+        Ok(_) => "[a]lways ",
+        Err(why) => {
+            let sentence = format!("always is withheld: {}", safe(&why.to_string()));
+            anstream::eprintln!("{DIM}{}{DIM:#}", wrapped(&sentence, width()));
+            ""
+        }
+    };
+    let (offer, key) =
+        if others > 0 { (format!("[l] yes to all {} alike ", others + 1), ", l") } else { <_>::default() };
     loop {
-        let prompt = format!("{STRONG}{what}{STRONG:#} [y]es [n]o [a]lways [e]dit [d]iff [?] ");
-        let Some(line) = lines.next(&prompt).await else { return Answer::Cancel };
+        let prompt = format!("{STRONG}{what}{STRONG:#} [y]es [n]o {always}[e]dit [d]iff {offer}[?] ");
+        let Some(line) = lines.next(&prompt).await else { return Said::Answer(Answer::Cancel) };
         match line.trim().to_lowercase().as_str() {
-            "y" | "yes" => return Answer::Approve { paths: None },
+            "y" | "yes" => return Said::Answer(Answer::Approve { paths: None }),
+            "l" | "alike" if others > 0 => return Said::YesToAllAlike,
             "n" | "no" => {
                 let words = lines.next("Why? (Enter for no words) ").await.unwrap_or_default();
                 let message = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
-                return Answer::Reject { message };
+                return Said::Answer(Answer::Reject { message });
             }
             "a" | "always" => {
                 if let Some(answer) = choose(house, question, lines).await {
-                    return answer;
+                    return Said::Answer(answer);
                 }
             }
             "e" | "edit" => {
                 if let Some(input) = edited(question, lines).await {
-                    return Answer::Edit { input };
+                    return Said::Answer(Answer::Edit { input });
                 }
             }
             "d" | "diff" => anstream::eprint!("{}", card(question, Depth::Whole, &house.redactor)),
             "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
-            other => anstream::eprintln!("`{other}` is none of y, n, a, e, d, ?"),
+            other => anstream::eprintln!("`{other}` is none of y, n, a, e, d{key}, ?"),
         }
     }
 }

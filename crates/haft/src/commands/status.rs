@@ -1,6 +1,7 @@
 //! Bare `haft`: where am I.
 
 use anyhow::Result;
+use haft_sandbox::fence::Rung;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -8,6 +9,7 @@ use crate::{
     cli::Everywhere,
     commands::open_in,
     exit::Exit,
+    house,
     settings::Settings,
     show::{
         Out,
@@ -24,6 +26,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let settings = Settings::read(&folder)?;
     let looked = trust::look(&settings.data, &folder)?;
     let house = open_in(settings, &folder).await?;
+    let rung = house::workspace(&house.settings, &folder)?.fences()?.rung;
     let tools = house.registry.specs().len();
     let waiting = house.open_questions(&house.scope).await?;
     let used = house.store.tools_used(&house.scope, Some(Timestamp::now())).await?;
@@ -33,12 +36,13 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let workspace = house.scope.workspace.clone().unwrap_or_default();
     if out.json {
         out.document(&json!({"workspace": workspace, "tools": tools, "openQuestions": waiting.len(),
-            "callsToday": today, "trust": looked.standing.word(), "version": env!("CARGO_PKG_VERSION")}));
+            "callsToday": today, "trust": looked.standing.word(), "rung": rung, "version": env!("CARGO_PKG_VERSION")}));
         return Ok(Exit::Success);
     }
     let version = env!("CARGO_PKG_VERSION");
     out.line(&format!("{STRONG}haft {version}{STRONG:#}  in {PLACE}{workspace}{PLACE:#}"));
     out.line(&format!("  {tools} tools, {today} calls today"));
+    out.line(&commands(rung));
     match looked.standing {
         Standing::BringsNothing | Standing::Trusted(_) => out.line(&format!("  {}", looked.words())),
         Standing::NotTrusted | Standing::Doubtful(_) => {
@@ -62,6 +66,17 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
         out.line(&format!("  {STRONG}{command:<58}{STRONG:#} {what}"));
     }
     Ok(Exit::Success)
+}
+
+/// How well commands are fenced here.
+fn commands(rung: Option<Rung>) -> String {
+    match rung {
+        Some(Rung::Namespaces) => "  commands run aside first (rung namespaces)".to_owned(),
+        Some(Rung::Landlock) => {
+            format!("  {WARN}commands cannot be previewed (rung landlock); haft doctor says why{WARN:#}")
+        }
+        None => format!("  {WARN}commands cannot run here (no rung); haft doctor says why{WARN:#}"),
+    }
 }
 
 /// The three commands that make most sense now.

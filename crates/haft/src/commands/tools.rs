@@ -11,7 +11,8 @@ use crate::{
     exit::Exit,
     show::{
         Out,
-        style::{DIM, STRONG},
+        safe::safe,
+        style::{DIM, STRONG, WARN},
         table::{table, width, wrapped},
     },
 };
@@ -42,7 +43,11 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let house = open(everywhere).await?;
     let mut specs = house.registry.specs();
     let named = args.name.as_ref().map(|name| house.registry.get(name).map(|tool| tool.spec().clone()).ok_or(name));
+    let faults = house.project.faults();
     house.leave().await?;
+    for fault in &faults {
+        anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(&fault.to_string()));
+    }
     match named {
         Some(Err(name)) => {
             let near = nearest(name, specs.iter().map(|spec| spec.name.as_str()));

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use haft_runtime::Registry;
 use serde_json::{Value, json};
 
 use crate::{
@@ -13,11 +12,13 @@ use crate::{
         prompt::{Lines, Person},
     },
     exit::Exit,
+    project::Fault,
     settings::{Line, Settings},
     show::{
         Out,
         safe::safe,
         style::{DIM, STRONG, WARN},
+        table::{width, wrapped},
         trust::{diff, files, settings},
     },
     trust::{self, Brought, Looked, SETTINGS, Standing},
@@ -58,7 +59,8 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
     let looked = trust::look(&of_user.data, &folder)?;
     let house = open_in(of_user.clone(), &folder).await?;
     house.leave().await?;
-    let report = Report { lines: lines(&of_user, &looked.brought), looked, registry: &house.registry };
+    let (_, faults) = house.project.sort(&looked.brought);
+    let report = Report { lines: lines(&of_user, &looked.brought), looked, faults };
     let asked = if args.show { Asked::Nothing } else { report.ask(out, &args).await? };
     match asked {
         Asked::Nothing => {}
@@ -97,13 +99,14 @@ fn forget(out: &Out, of_user: &Settings, folder: &Path) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-struct Report<'a> {
+struct Report {
     looked: Looked,
     lines: Result<Vec<Line>>,
-    registry: &'a Registry,
+    /// What is wrong with the tools that it brings.
+    faults: Vec<Fault>,
 }
 
-impl Report<'_> {
+impl Report {
     /// Whether it is trusted from now on. What is trusted already, or cannot be, is not asked about.
     async fn ask(&self, out: &Out, args: &Args) -> Result<Asked> {
         if let Standing::Doubtful(why) = &self.looked.standing {
@@ -156,7 +159,11 @@ impl Report<'_> {
 
     fn text(&self) -> Result<String> {
         let mut text = format!("{STRONG}This workspace brings{STRONG:#}\n");
-        text.push_str(&files(&self.looked, |name| self.registry.get(name).is_some()));
+        text.push_str(&files(&self.looked, |path| self.faults.iter().any(|fault| fault.path == path)));
+        for fault in &self.faults {
+            let sentence = wrapped(&safe(&fault.to_string()), width() - 2).replace('\n', "\n  ");
+            text.push_str(&format!("  {WARN}{sentence}{WARN:#}\n"));
+        }
         match &self.lines {
             Ok(lines) if lines.is_empty() => {}
             Ok(lines) => text.push_str(&format!("{STRONG}Its settings{STRONG:#}\n{}", settings(lines))),
@@ -198,6 +205,10 @@ impl Report<'_> {
         let files: Vec<Value> = self.looked.brought.0.iter().map(|(path, content)| file(path, content)).collect();
         let mut document = json!({"workspace": folder, "trust": standing, "hash": self.looked.brought.hash()?,
             "files": files, "settings": settings});
+        if !self.faults.is_empty() {
+            let faults = self.faults.iter().map(|fault| json!({"path": fault.path, "why": fault.why}));
+            document["faults"] = faults.collect();
+        }
         if let Err(err) = &self.lines {
             document["mistake"] = json!(told(err));
         }

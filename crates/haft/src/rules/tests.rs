@@ -1,8 +1,11 @@
 //! Rules as people write them, rightly and wrongly.
 
-use haft_runtime::{ChangeKind, Verdict};
+use haft_runtime::{
+    CallId, Change, ChangeKind, ChangeList, Evidence, Flag, Isolation, Registry, Seen, ToolOutput, Turn, Verdict,
+};
+use serde_json::Value;
 
-use super::read;
+use super::{Profile, Shipped, in_force, read};
 
 fn rules(text: &str) -> anyhow::Result<Vec<haft_runtime::Rule>> {
     let table: toml::Table = text.parse().unwrap();
@@ -58,4 +61,37 @@ fn what_cannot_be_meant_is_refused_with_the_place_and_the_nearest() {
     }
     assert!(rules("rule = 3").unwrap_err().to_string().contains("[[rule]]"));
     assert!(rules("[rule]\ndecision = \"ask\"").unwrap_err().to_string().contains("[[rule]]"));
+}
+
+#[test]
+fn the_shipped_rules_stand_behind_one_s_own() {
+    let own = rules("[[rule]]\ndecision = \"ask\"").unwrap();
+    let tools = Registry::with(Vec::new()).unwrap();
+    let names = |profile, derived| -> Vec<String> {
+        in_force(&own, Shipped { profile, derived }, &tools).into_iter().map(|rule| rule.name).collect()
+    };
+    let (asking, derived, dynamic) = ("rule 1 of the test", "the shipped rule `derived`", "the shipped rule `dynamic`");
+    assert_eq!(names(Profile::Strict, true), [asking, derived]);
+    assert_eq!(names(Profile::Dynamic, true), [asking, derived, dynamic]);
+    assert_eq!(names(Profile::Strict, false), [asking]);
+}
+
+#[test]
+fn what_is_derived_comes_in_but_for_new_links() {
+    let shipped = Shipped { profile: Profile::Strict, derived: true };
+    let rules = in_force(&[], shipped, &Registry::with(Vec::new()).unwrap());
+    let bounds = &rules[0].bounds;
+    let covers = |change: Change| {
+        let (output, turn) = (ToolOutput::default(), Turn::commit(CallId::new()));
+        let changes = ChangeList(vec![change]);
+        let evidence = Evidence::Staged { output, changes, turn, isolation: Some(Isolation::Namespaces) };
+        bounds.contain(&Seen::new(&Value::Null, &evidence)).is_ok()
+    };
+    let built = |kind| Change { derived: true, executable: true, ..Change::staged("target/app", kind) };
+    for kind in [ChangeKind::Created, ChangeKind::Changed, ChangeKind::Deleted, ChangeKind::Mode, ChangeKind::Renamed] {
+        assert!(covers(built(kind)), "{kind:?}");
+    }
+    assert!(!covers(built(ChangeKind::Link)));
+    assert!(!covers(Change { derived: false, ..built(ChangeKind::Created) }));
+    assert!(!covers(Change { flags: vec![Flag::RunsByItself], ..built(ChangeKind::Created) }));
 }

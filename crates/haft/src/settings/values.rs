@@ -1,9 +1,12 @@
 //! Values as they are written in files, variables and flags.
 
-use std::time::Duration;
+use std::{
+    path::{Component, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
-use haft_runtime::AutoApprove;
+use haft_runtime::{AutoApprove, Isolation};
 use haft_store::Sync;
 
 /// `none`, `safe` or `all`.
@@ -63,14 +66,59 @@ pub(super) fn sync(text: &str) -> Result<Sync> {
     })
 }
 
+/// `true` or `false`.
+pub(super) fn switch(text: &str) -> Result<bool> {
+    text.parse().ok().with_context(|| format!("`{text}` is not a switch: true or false"))
+}
+
+/// A rung of the fence.
+pub(super) fn rung(text: &str) -> Result<Isolation> {
+    let found = Isolation::ALL.iter().find(|rung| rung.word() == text);
+    found.copied().with_context(|| format!("`{text}` is not a rung: none, limits, landlock or namespaces"))
+}
+
+/// A number that is more than nothing.
+pub(super) fn number(text: &str) -> Result<u64> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.with_context(|| format!("`{text}` is not a number of at least 1"))
+}
+
+/// Folders by their full paths.
+pub(super) fn folders(text: &str) -> Result<Vec<PathBuf>> {
+    let paths: Vec<PathBuf> = texts(text)?.into_iter().map(PathBuf::from).collect();
+    for path in &paths {
+        let shown = path.display();
+        if !path.is_absolute() {
+            bail!("`{shown}` depends on the current folder; give the full path");
+        }
+        if path.components().any(|part| part == Component::ParentDir) {
+            bail!("`{shown}` has `..` in it; give the path that it means");
+        }
+        if path.components().count() == 1 {
+            bail!("`{shown}` is everything; name the folders that are needed");
+        }
+    }
+    Ok(paths)
+}
+
+/// Names of files and folders, wherever they lie.
+pub(super) fn names(text: &str) -> Result<Vec<String>> {
+    let names = texts(text)?;
+    match names.iter().find(|name| name.is_empty() || name.contains('/')) {
+        Some(path) => bail!("`{path}` must be a name, not a path: it is hidden wherever it lies"),
+        None => Ok(names),
+    }
+}
+
+fn texts(text: &str) -> Result<Vec<String>> {
+    let array: toml::Value = text.parse().context("it is not an array of text")?;
+    array.try_into().context("it is not an array of text")
+}
+
 /// A program and its arguments: a TOML array, or words without any quoting. No shell reads it.
 pub(super) fn argv(text: &str) -> Result<Vec<String>> {
-    let argv: Vec<String> = if text.starts_with('[') {
-        let array: toml::Value = text.parse().context("it is not an array of text")?;
-        array.try_into().context("it is not an array of text")?
-    } else {
-        text.split_whitespace().map(str::to_owned).collect()
-    };
+    let argv: Vec<String> =
+        if text.starts_with('[') { texts(text)? } else { text.split_whitespace().map(str::to_owned).collect() };
     // A path relative to the current folder would start whatever a workspace has put there.
     if let Some(program) = argv.first()
         && program.contains('/')

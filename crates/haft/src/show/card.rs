@@ -1,59 +1,100 @@
 //! The approval card: what a yes covers, computed by haft, nothing hidden.
 
-use haft_runtime::{Change, ChangeKind, ChangeList, Evidence, Question, Redactor};
+use haft_runtime::{ChangeList, Described, Evidence, Isolation, Question, Redactor, ToolOutput};
 
 use crate::show::{
-    diff::coloured,
+    changes::{Depth, changes_text},
+    ran::{Ended, Run, View},
     safe::safe,
-    style::{ADDED, DIM, PLACE, REMOVED, STRONG, WARN},
+    style::{DIM, STRONG, WARN},
     table::{width, wrapped},
-    time::{ago, bytes},
+    time::ago,
 };
 
-/// How many lines of each diff a card shows before `d` is pressed.
-const SHORT_DIFF: usize = 20;
-/// How many changes a card lists before `d` is pressed.
-const SHORT_LIST: usize = 40;
+/// What stands before the line that says what a command may reach, where a tool tells so.
+const REACHES: &str = "reaches ";
 
-/// How much of the diffs to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
-    Short,
-    Whole,
+/// The card of one question. What a yes commits or runs is shown as it is; secrets in what can only be described are
+/// marked, and the whole card shows them too: nothing that is approved is out of sight.
+pub(crate) fn card(question: &Question, depth: Depth, redactor: &Redactor) -> String {
+    let (tool, call, by) = (&question.tool, &question.call, safe(&question.asked_by));
+    let mut text = format!("{STRONG}{tool}{STRONG:#} {DIM}{call}{DIM:#}  asked {} by {by}\n", ago(question.asked_at));
+    let view = View { depth, redactor, all: format!("haft changes {call} --all") };
+    text.push_str(&match &question.evidence {
+        Evidence::Staged { output, changes, isolation, .. } => staged(question, (output, changes, *isolation), &view),
+        Evidence::Plain(described) => plain(question, described, &view),
+    });
+    text.push_str(&format!("{DIM}{}{DIM:#}\n", sentence(&format!("why asked: {}", question.reason))));
+    if let Some(nearly) = &question.nearly {
+        text.push_str(&format!("{DIM}{}{DIM:#}\n", sentence(nearly)));
+    }
+    text
 }
 
-/// The card of one question. What a yes commits is shown as it is; secrets in what can only be described are marked, and
-/// the whole card shows them too: nothing that is approved is out of sight.
-pub(crate) fn card(question: &Question, depth: Depth, redactor: &Redactor) -> String {
-    let mut text = format!(
-        "{STRONG}{}{STRONG:#} {DIM}{}{DIM:#}  asked {} by {}\n",
-        question.tool,
-        question.call,
-        ago(question.asked_at),
-        safe(&question.asked_by)
-    );
-    text.push_str(&format!("{DIM}why asked:{DIM:#} {}\n", safe(&question.reason)));
-    if let Some(nearly) = &question.nearly {
-        text.push_str(&format!("{DIM}{}{DIM:#}\n", wrapped(&safe(nearly), width())));
+/// A call that is done but for the commit.
+fn staged(
+    question: &Question,
+    (output, changes, isolation): (&ToolOutput, &ChangeList, Option<Isolation>),
+    view: &View<'_>,
+) -> String {
+    let ended = Ended::of(output);
+    let mut text = String::new();
+    if let Some(run) = Run::of(&question.input).filter(|_| ended.is_some()) {
+        text.push_str(&run.shown(&run.worries(), view.depth));
     }
-    match &question.evidence {
-        Evidence::Staged { changes, .. } => {
-            text.push_str(&changes_text(changes, depth));
-            text.push_str(&format!("{DIM}a yes commits exactly this; it can be undone later{DIM:#}\n"));
+    if let Some(ended) = &ended {
+        text.push_str(&ended.shown(isolation.map(Isolation::word), view));
+    }
+    text.push_str(&changes_text(changes, view.depth));
+    let covered = match (changes.0.len(), &ended) {
+        (0, _) => "a yes hands out what it said; it has changed nothing".to_owned(),
+        (_, None) => "a yes commits exactly this; it can be undone later".to_owned(),
+        (1, Some(_)) => "a yes commits this path; the command does not run again; it can be undone later".to_owned(),
+        (paths, Some(_)) => {
+            format!("a yes commits these {paths} paths; the command does not run again; it can be undone later")
         }
-        Evidence::Plain { preview } => {
-            text.push_str(&described(question, preview.as_deref(), depth, redactor));
-            text.push_str(&format!("{WARN}it cannot be previewed further, and cannot be undone{WARN:#}\n"));
-        }
+    };
+    text + &format!("{}\n", wrapped(&covered, width()))
+}
+
+/// A call that can only be described.
+fn plain(question: &Question, described: &Described, view: &View<'_>) -> String {
+    let preview = described.preview.as_deref();
+    let Some((run, rung)) = Run::of(&question.input).zip(described.isolation) else {
+        let undo = if described.runs_aside { "only files can be brought back" } else { "cannot be undone" };
+        let text = as_it_came(question, preview, view);
+        return text + &format!("{WARN}it cannot be previewed further, and {undo}{WARN:#}\n");
+    };
+    let lines = || preview.unwrap_or_default().lines();
+    let explained: Vec<String> = lines().filter(|line| !line.starts_with(REACHES)).map(str::to_owned).collect();
+    let reaches = lines().find_map(|line| line.strip_prefix(REACHES));
+    let mut text = run.shown(&explained, view.depth);
+    let network = reaches.map_or_else(String::new, |reaches| format!(" with the network on: {}", safe(reaches)));
+    let (before, yes) = if described.runs_aside {
+        (
+            "it has not run yet, and cannot be previewed; only the files that it changes can be brought back",
+            format!("a yes runs it{network}; it commits what that changes, but flagged paths stay staged"),
+        )
+    } else {
+        (
+            "it has not run yet: it cannot be previewed, and what it does cannot be undone",
+            format!("a yes runs it{network}, in the workspace itself"),
+        )
+    };
+    let rung = format!("it would run on the rung {}", rung.word());
+    for (style, line) in [(DIM, rung.as_str()), (WARN, before), (WARN, yes.as_str())] {
+        text.push_str(&format!("{style}{}{style:#}\n", wrapped(line, width())));
     }
     text
 }
 
 /// The input, and what the tool itself says of it.
-fn described(question: &Question, preview: Option<&str>, depth: Depth, redactor: &Redactor) -> String {
+fn as_it_came(question: &Question, preview: Option<&str>, view: &View<'_>) -> String {
     let exact = (question.input.clone(), preview.map(str::to_owned));
-    let shown = match depth {
-        Depth::Short => (redactor.value(&exact.0), preview.map(|text| redactor.text(text).into_owned())),
+    let shown = match view.depth {
+        Depth::Names | Depth::Short => {
+            (view.redactor.value(&exact.0), preview.map(|text| view.redactor.text(text).into_owned()))
+        }
         Depth::Whole => exact.clone(),
     };
     let pretty = serde_json::to_string_pretty(&shown.0).unwrap_or_default();
@@ -69,118 +110,60 @@ fn described(question: &Question, preview: Option<&str>, depth: Depth, redactor:
     text
 }
 
-/// A list of changes with their diffs, flagged ones first.
-pub(crate) fn changes_text(changes: &ChangeList, depth: Depth) -> String {
-    let (list, diff) = match depth {
-        Depth::Short => (SHORT_LIST, SHORT_DIFF),
-        Depth::Whole => (usize::MAX, usize::MAX),
-    };
-    let mut sorted: Vec<&Change> = changes.0.iter().collect();
-    sorted.sort_by_key(|change| change.flags.is_empty());
-    let mut text = if sorted.len() > list { counts(changes) } else { String::new() };
-    for change in sorted.iter().take(list) {
-        text.push_str(&change_line(change));
-        if let Some(shown) = &change.diff {
-            text.push_str(&coloured(shown, diff));
-        }
-    }
-    if sorted.len() > list {
-        text.push_str(&format!("{DIM}… {} more paths{DIM:#}\n", sorted.len() - list));
-    }
-    text
-}
-
-/// How many there are of each kind, for a list that is not shown whole.
-fn counts(changes: &ChangeList) -> String {
-    let kinds = [
-        ("created", ChangeKind::Created),
-        ("changed", ChangeKind::Changed),
-        ("deleted", ChangeKind::Deleted),
-        ("with another mode", ChangeKind::Mode),
-        ("linked", ChangeKind::Link),
-        ("renamed", ChangeKind::Renamed),
-    ];
-    let of = |kind| changes.0.iter().filter(move |change| change.kind == kind);
-    let counted = kinds.map(|(word, kind)| (word, of(kind).count(), of(kind).map(|change| change.size).sum()));
-    let told: Vec<String> = counted
-        .into_iter()
-        .filter(|(_, count, _)| *count > 0)
-        .map(|(word, count, size)| format!("{count} {word} ({})", bytes(size)))
-        .collect();
-    format!("{STRONG}{} paths{STRONG:#}: {}\n", changes.0.len(), told.join(", "))
-}
-
-/// One change on one line.
-pub(crate) fn change_line(change: &Change) -> String {
-    let (word, style) = match change.kind {
-        ChangeKind::Created => ("create", ADDED),
-        ChangeKind::Changed => ("change", PLACE),
-        ChangeKind::Deleted => ("delete", REMOVED),
-        ChangeKind::Mode => ("mode", PLACE),
-        ChangeKind::Link => ("link", PLACE),
-        ChangeKind::Renamed => ("rename", PLACE),
-    };
-    let mut text = format!("{style}{word}{style:#} {}", safe(&change.path).replace('\n', "⟨newline⟩"));
-    if change.directory {
-        text.push('/');
-    }
-    if let Some(from) = &change.from {
-        text.push_str(&format!(" from {}", safe(from)));
-    }
-    let mut facts = vec![];
-    if !change.directory {
-        facts.push(bytes(change.size));
-    }
-    if let Some(size) = change.replaces {
-        facts.push(format!("replaces {}", bytes(size)));
-    }
-    if change.added + change.removed > 0 {
-        facts.push(format!("+{} -{}", change.added, change.removed));
-    }
-    if change.binary {
-        facts.push("binary".to_owned());
-    }
-    if change.executable {
-        facts.push("executable".to_owned());
-    }
-    if !facts.is_empty() {
-        text.push_str(&format!("  {DIM}{}{DIM:#}", facts.join(", ")));
-    }
-    for flag in &change.flags {
-        text.push_str(&format!("  {WARN}! {}{WARN:#}", flag.words()));
-    }
-    text.push('\n');
-    text
+fn sentence(text: &str) -> String {
+    wrapped(&safe(text).replace('\n', " "), width())
 }
 
 #[cfg(test)]
 mod tests {
-    use haft_runtime::{CallId, Effect, Evidence, Question, Redactor};
+    use haft_runtime::{CallId, Described, Effect, Evidence, Isolation, Question, Redactor};
     use jiff::Timestamp;
     use serde_json::json;
 
-    use super::{Depth, card};
+    use super::card;
+    use crate::show::changes::Depth;
 
-    #[test]
-    fn a_secret_that_can_only_be_described_is_marked_and_can_be_seen() {
-        let question = Question {
+    fn question(input: serde_json::Value, described: Described) -> Question {
+        Question {
             called_as: None,
             call: CallId::new(),
             tool: "push".into(),
-            input: json!({"to": "main", "apiKey": "abc"}),
+            input,
             effect: Effect::Write,
             reason: "it acts outside".into(),
             nearly: None,
-            evidence: Evidence::Plain { preview: Some("push --token abc123def".into()) },
+            evidence: Evidence::Plain(described),
             asked_by: "anna".into(),
             workspace: None,
             asked_at: Timestamp::now(),
             expires_at: Timestamp::now(),
-        };
+        }
+    }
+
+    #[test]
+    fn a_secret_that_can_only_be_described_is_marked_and_can_be_seen() {
+        let input = json!({"to": "main", "apiKey": "abc"});
+        let question = question(input, Described::showing("push --token abc123def"));
         let short = card(&question, Depth::Short, &Redactor::default());
         assert!(short.contains("\"to\": \"main\"") && short.contains("\"apiKey\": \"[redacted]\""), "{short}");
         assert!(!short.contains("abc123def") && short.contains("d at the prompt shows it"), "{short}");
         let whole = card(&question, Depth::Whole, &Redactor::default());
         assert!(whole.contains("\"abc\"") && whole.contains("abc123def") && !whole.contains("redacted"), "{whole}");
+    }
+    #[test]
+    fn a_command_that_cannot_run_aside_says_so_before_the_yes() {
+        let described =
+            Described { isolation: Some(Isolation::Landlock), ..Described::showing("make all\nrm deletes x") };
+        let input = json!({"command": "make all; rm x --token=abc123def", "cwd": "sub"});
+        let shown = card(&question(input, described), Depth::Short, &Redactor::default());
+        let shown = anstream::adapter::strip_str(&shown).to_string();
+        let (_, rest) = shown.split_once('\n').unwrap();
+        assert_eq!(
+            rest,
+            "  $ make all; rm x --token=abc123def\ncwd: sub\n  · rm deletes x\n\
+             it would run on the rung landlock\n\
+             it has not run yet: it cannot be previewed, and what it does cannot be undone\n\
+             a yes runs it, in the workspace itself\nwhy asked: it acts outside\n"
+        );
     }
 }

@@ -1,16 +1,18 @@
 //! A unified diff in colour.
 
 use crate::show::{
+    plain::folded,
     safe::safe,
     style::{ADDED, DIM, PLACE, REMOVED},
+    table::width,
 };
 
-/// The diff with its lines coloured and made safe, cut after so many lines.
+/// The diff with its lines coloured and made safe, cut after so many lines. A line that is too long goes on beneath,
+/// indented, so that no content begins where haft's own words do.
 pub(crate) fn coloured(diff: &str, most: usize) -> String {
     let mut shown = String::new();
     let total = diff.lines().count();
     for line in diff.lines().take(most) {
-        let text = safe(line);
         let style = match line.as_bytes() {
             [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => DIM,
             [b'+', ..] => ADDED,
@@ -18,7 +20,8 @@ pub(crate) fn coloured(diff: &str, most: usize) -> String {
             [b'@', ..] => PLACE,
             _ => anstyle::Style::new(),
         };
-        shown.push_str(&format!("{style}{text}{style:#}\n"));
+        let parts = folded(&safe(line), width().saturating_sub(2)).join(&format!("{style:#}\n  {style}"));
+        shown.push_str(&format!("{style}{parts}{style:#}\n"));
     }
     if total > most {
         shown.push_str(&format!("{DIM}… {} more lines{DIM:#}\n", total - most));

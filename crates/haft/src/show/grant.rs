@@ -31,6 +31,9 @@ pub(crate) fn bounds_words(bounds: &WrittenBounds) -> String {
     if let Some(most) = bounds.max_bytes {
         words.push(format!("at most {}", bytes(most)));
     }
+    if bounds.derived {
+        words.push("only build output and caches".to_owned());
+    }
     if bounds.executables {
         words.push("executables too".to_owned());
     }

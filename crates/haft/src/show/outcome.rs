@@ -1,19 +1,34 @@
 //! An outcome as people read it.
 
-use haft_runtime::{ChangeState, End, Outcome};
+use haft_runtime::{End, Outcome};
 
 use crate::{
     exit::Exit,
     show::{
         Out,
-        card::change_line,
+        changes::{Depth, changes_text},
+        ran::Ended,
         safe::safe,
-        style::{ADDED, DIM, PLACE, WARN, WRONG},
+        style::{DIM, PLACE, WARN, WRONG},
     },
 };
 
+/// What the reader has seen of the output by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Nothing.
+    Nothing,
+    /// All of it, as it came.
+    Output,
+}
+
 /// Prints the envelope, or what a person wants to know of it, and gives the exit code.
 pub(crate) fn print(out: Out, outcome: &Outcome) -> Exit {
+    print_rest(out, outcome, Seen::Nothing)
+}
+
+/// The same for somebody who may have seen the output as it came.
+pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: Seen) -> Exit {
     if out.json {
         out.document(outcome);
         return Exit::from(outcome);
@@ -22,8 +37,11 @@ pub(crate) fn print(out: Out, outcome: &Outcome) -> Exit {
     match &outcome.end {
         End::Success { result } => {
             let text = result.display_content.as_ref().unwrap_or(&result.content);
-            if !text.is_empty() {
-                out.text(&with_newline(&safe(text)));
+            match (seen, Ended::of(result)) {
+                (Seen::Output, Some(ended)) if ended.exit_code == Some(0) => {}
+                (Seen::Output, Some(ended)) => anstream::eprintln!("{}", ended.words()),
+                (Seen::Output | Seen::Nothing, _) if text.is_empty() => {}
+                (Seen::Output | Seen::Nothing, _) => out.text(&with_newline(&safe(text))),
             }
             for image in &result.images {
                 out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", image.mime_type));
@@ -31,10 +49,11 @@ pub(crate) fn print(out: Out, outcome: &Outcome) -> Exit {
             changed(out, outcome);
         }
         End::Error { error } => {
-            anstream::eprintln!("{WRONG}{}{WRONG:#} {}", error.code, safe(&error.message));
+            anstream::eprintln!("{WRONG}{}{WRONG:#} {}", error.code, safe(told(outcome, &error.message)));
             if error.recoverable {
                 out.hint("the same call may succeed later");
             }
+            left_staged(outcome);
         }
         End::Rejected { reason, user_message, .. } => {
             anstream::eprintln!("{WARN}rejected{WARN:#} {}", safe(reason));
@@ -50,26 +69,34 @@ pub(crate) fn print(out: Out, outcome: &Outcome) -> Exit {
             out.line(&format!("  haft reject {waiting}    no"));
         }
         End::Cancelled { error } => {
-            anstream::eprintln!("{WARN}cancelled{WARN:#} {}  {DIM}{call}{DIM:#}", safe(&error.message))
+            anstream::eprintln!("{WARN}cancelled{WARN:#} {}  {DIM}{call}{DIM:#}", safe(told(outcome, &error.message)));
+            left_staged(outcome);
         }
     }
     Exit::from(outcome)
 }
 
+/// The message; what it says to models about what is left staged, people see as a list.
+fn told<'a>(outcome: &Outcome, message: &'a str) -> &'a str {
+    match message.split_once("; left staged, not committed: ") {
+        Some((what, _)) if outcome.changes.is_some() => what,
+        Some(_) | None => message,
+    }
+}
+
+/// What a call that was stopped leaves behind, and what can be done with it.
+fn left_staged(outcome: &Outcome) {
+    let call = &outcome.tool_call_id;
+    let Some(changes) = outcome.changes.as_ref().filter(|changes| !changes.0.is_empty()) else { return };
+    anstream::eprint!("{}", changes_text(changes, Depth::Names));
+    anstream::eprintln!("  haft changes {call}   what is left staged");
+    anstream::eprintln!("  haft commit {call}    bring it in");
+    anstream::eprintln!("  haft discard {call}   drop it");
+}
+
 fn changed(out: Out, outcome: &Outcome) {
     let Some(changes) = &outcome.changes else { return };
-    for change in changes.0.iter().take(20) {
-        let (mark, style) = match change.state {
-            ChangeState::Committed => ("✓", ADDED),
-            ChangeState::Undone => ("↶", ADDED),
-            ChangeState::Staged => ("·", WARN),
-            ChangeState::Discarded => ("x", DIM),
-        };
-        out.text(&format!("{style}{mark}{style:#} {}", change_line(change)));
-    }
-    if changes.0.len() > 20 {
-        out.line(&format!("{DIM}… {} more{DIM:#}", changes.0.len() - 20));
-    }
+    out.text(&changes_text(changes, Depth::Names));
     if outcome.undoable {
         out.hint(&format!("take it back with: haft undo {}", outcome.tool_call_id));
     }

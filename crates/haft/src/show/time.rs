@@ -29,6 +29,15 @@ pub(crate) fn length(duration: Duration) -> String {
     }
 }
 
+/// `340 ms`, `2.1s`, `5m`: how long something took.
+pub(crate) fn took(duration: Duration) -> String {
+    match duration.as_millis() {
+        millis @ 0..1000 => format!("{millis} ms"),
+        1000..60_000 => format!("{:.1}s", duration.as_secs_f64()),
+        _ => length(duration),
+    }
+}
+
 /// `812 B`, `1.4 KB`, `3.2 MB`.
 pub(crate) fn bytes(size: u64) -> String {
     let units = ["KB", "MB", "GB", "TB"];

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::{
     commands::{answer::told, changes::status},
     show::{
-        card::change_line,
+        changes::change_line,
         safe::safe,
         style::{DIM, PLACE, STRONG, WRONG},
         table::{cut, width, wrapped},

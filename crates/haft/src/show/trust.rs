@@ -11,14 +11,14 @@ use crate::{
         table::{cut, width},
         time::bytes,
     },
-    trust::{Content, Difference, Looked},
+    trust::{Content, Difference, Looked, TOOLS},
 };
 
 /// How many lines of a diff are enough beside other things.
 pub(crate) const SHORT: usize = 12;
 
 /// One line for each file.
-pub(crate) fn files(looked: &Looked, is_built_in: impl Fn(&str) -> bool) -> String {
+pub(crate) fn files(looked: &Looked, has_a_fault: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     let widest = looked.brought.0.keys().map(|path| path.chars().count()).max().unwrap_or(0).min(40);
     for (path, content) in &looked.brought.0 {
@@ -26,7 +26,7 @@ pub(crate) fn files(looked: &Looked, is_built_in: impl Fn(&str) -> bool) -> Stri
         text.push_str(&match content.bytes() {
             Some(read) => {
                 let size = bytes(read.len() as u64);
-                format!("  {PLACE}{shown}{PLACE:#}  {size:>8}  {}\n", meaning(path, &is_built_in))
+                format!("  {PLACE}{shown}{PLACE:#}  {size:>8}  {}\n", meaning(path, has_a_fault(path)))
             }
             None => format!("  {PLACE}{shown}{PLACE:#}  {WARN}left out: {}{WARN:#}\n", why(content)),
         });
@@ -35,17 +35,15 @@ pub(crate) fn files(looked: &Looked, is_built_in: impl Fn(&str) -> bool) -> Stri
 }
 
 /// What a file is for.
-fn meaning(path: &str, is_built_in: impl Fn(&str) -> bool) -> String {
-    let tool = path.strip_prefix(".haft/tools/").and_then(|name| name.strip_suffix(".toml"));
-    match (path, tool) {
-        ("haft.toml", _) => "settings".to_owned(),
-        (".mcp.json", _) => "servers; this version starts none".to_owned(),
-        (_, Some(name)) if is_built_in(name) => {
-            format!("{WARN}never used: `{name}` is haft's{WARN:#}")
-        }
-        (_, Some(_)) => "a tool; this version runs none".to_owned(),
-        (path, None) if path.starts_with(".haft/") => "a file beside them".to_owned(),
-        (_, None) => "a script that a tool names".to_owned(),
+fn meaning(path: &str, has_a_fault: bool) -> String {
+    let is_tool = path.starts_with(TOOLS) && (path.ends_with(".toml") || path.ends_with(".json"));
+    match path {
+        "haft.toml" => "settings".to_owned(),
+        ".mcp.json" => "servers; this version starts none".to_owned(),
+        _ if has_a_fault => format!("{WARN}a tool, never used{WARN:#}"),
+        _ if is_tool => "a tool".to_owned(),
+        path if path.starts_with(".haft/") => "a file beside them".to_owned(),
+        _ => "a script that a tool names".to_owned(),
     }
 }
 

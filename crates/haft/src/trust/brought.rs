@@ -22,8 +22,6 @@ pub(crate) const SETTINGS: &str = "haft.toml";
 const FILES: &[&str] = &[SETTINGS, ".mcp.json"];
 /// The folder in which everything counts.
 const FOLDER: &str = ".haft";
-/// Where the manifests of project tools lie.
-const MANIFESTS: &str = ".haft/tools/";
 const LARGEST_FILE: u64 = 1 << 20;
 const LARGEST_ALL: u64 = 4 << 20;
 const MOST_ENTRIES: usize = 500;
@@ -84,7 +82,7 @@ impl Brought {
             reader.brought.0.retain(|path, _| FILES.contains(&path.as_str()));
             reader.leave_out(FOLDER, format!("it holds more than {MOST_ENTRIES} things, too many to look at"));
         }
-        for script in reader.brought.scripts().into_iter().take(MOST_ENTRIES) {
+        for script in reader.brought.scripts(folder).into_iter().take(MOST_ENTRIES) {
             reader.take(&script);
         }
         Ok(reader.brought)
@@ -94,35 +92,11 @@ impl Brought {
     pub(crate) fn hash(&self) -> Result<String> {
         Ok(hex(&serde_json::to_vec(self)?))
     }
-
-    /// The words of the manifests' commands that name files of the workspace.
-    fn scripts(&self) -> Vec<String> {
-        let manifests = self.0.iter().filter(|(path, _)| path.starts_with(MANIFESTS) && path.ends_with(".toml"));
-        let commands = manifests.filter_map(|(_, content)| match content {
-            Content::Text(text) => text.parse::<toml::Table>().ok()?.get("command").cloned(),
-            Content::Bytes(_) | Content::LeftOut(_) => None,
-        });
-        commands.flat_map(|command| words(&command)).collect()
-    }
 }
 
 /// SHA-256 in hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn words(command: &toml::Value) -> Vec<String> {
-    let words: Vec<&str> = match command {
-        toml::Value::Array(words) => words.iter().filter_map(toml::Value::as_str).collect(),
-        toml::Value::String(text) => text.split_whitespace().collect(),
-        toml::Value::Integer(_)
-        | toml::Value::Float(_)
-        | toml::Value::Boolean(_)
-        | toml::Value::Datetime(_)
-        | toml::Value::Table(_) => Vec::new(),
-    };
-    let plain = words.into_iter().map(|word| word.trim_start_matches("./"));
-    plain.filter(|word| !word.is_empty() && !word.split('/').any(|part| part == "..")).map(str::to_owned).collect()
 }
 
 struct Reader {

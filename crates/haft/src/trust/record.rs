@@ -30,7 +30,7 @@ pub(crate) struct Record {
 }
 
 /// Reads the record of a workspace; `None` when there is none. A record that is not as haft left it is an error.
-pub(super) fn read(data: &Path, workspace: &Path) -> Result<Option<Record>> {
+pub(crate) fn read(data: &Path, workspace: &Path) -> Result<Option<Record>> {
     // What is wrong with the data folder itself is for the store to say.
     if !data.is_dir() {
         return Ok(None);
@@ -47,6 +47,16 @@ pub(super) fn read(data: &Path, workspace: &Path) -> Result<Option<Record>> {
         bail!("it belongs to {}", record.workspace);
     }
     Ok(Some(record))
+}
+
+/// What tells one record of a workspace from the next; each is a new file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(Option<(u64, u64, i64, i64)>);
+
+/// A quick look at whether the record of a workspace is still the same.
+pub(crate) fn stamp(data: &Path, workspace: &Path) -> Stamp {
+    let meta = place(data, workspace).symlink_metadata().ok();
+    Stamp(meta.map(|meta| (meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec())))
 }
 
 /// Records what was trusted, whole or not at all.

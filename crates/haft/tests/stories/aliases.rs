@@ -2,8 +2,8 @@
 
 use haft::house::House;
 use haft_runtime::{
-    AutoApprove, CallEvent, DeprecatedAlias, Effect, Output, RegistryError, Tool, ToolCtx, ToolError, to_anthropic,
-    to_mcp, to_openai, typed,
+    AutoApprove, CallEvent, DeprecatedAlias, Effect, Output, Ran, RegistryError, Tool, ToolCtx, ToolError,
+    to_anthropic, to_mcp, to_openai, typed,
 };
 use jiff::civil::date;
 use schemars::JsonSchema;
@@ -50,8 +50,8 @@ impl Tool for Greet {
         ]
     }
 
-    async fn run(&self, _ctx: &ToolCtx, input: Input) -> Result<Said, ToolError> {
-        Ok(Said { said: format!("hello {}", input.name) })
+    async fn run(&self, _ctx: &ToolCtx, input: Input) -> Result<Ran<Said>, ToolError> {
+        Ok(Ran::plain(Said { said: format!("hello {}", input.name) }))
     }
 }
 

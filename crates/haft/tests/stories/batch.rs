@@ -13,7 +13,7 @@ use std::{
 use futures_util::stream;
 use haft::house::House;
 use haft_runtime::{
-    AutoApprove, CallRequest, Effect, ErrorCode, Outcome, Output, Tool, ToolCtx, ToolError, Wish, typed,
+    AutoApprove, CallRequest, Effect, ErrorCode, Outcome, Output, Ran, Tool, ToolCtx, ToolError, Wish, typed,
 };
 use proptest::prelude::*;
 use schemars::JsonSchema;
@@ -62,12 +62,12 @@ impl Tool for Meet {
     const CATEGORY: &'static str = "test";
     const WORST: Effect = Effect::Read;
 
-    async fn run(&self, _ctx: &ToolCtx, _input: Nothing) -> Result<Met, ToolError> {
+    async fn run(&self, _ctx: &ToolCtx, _input: Nothing) -> Result<Ran<Met>, ToolError> {
         let here = self.0.here.fetch_add(1, Ordering::SeqCst) + 1;
         self.0.most.fetch_max(here, Ordering::SeqCst);
         self.0.eight.wait().await;
         self.0.here.fetch_sub(1, Ordering::SeqCst);
-        Ok(Met {})
+        Ok(Ran::plain(Met {}))
     }
 }
 
@@ -92,14 +92,14 @@ impl Tool for Alone {
     const CATEGORY: &'static str = "test";
     const WORST: Effect = Effect::Write;
 
-    async fn run(&self, _ctx: &ToolCtx, _input: Nothing) -> Result<Met, ToolError> {
+    async fn run(&self, _ctx: &ToolCtx, _input: Nothing) -> Result<Ran<Met>, ToolError> {
         for _ in 0..20 {
             if self.0.here.load(Ordering::SeqCst) != 0 {
                 return Err(ToolError::new(ErrorCode::ExecutionError, "somebody is here"));
             }
             tokio::task::yield_now().await;
         }
-        Ok(Met {})
+        Ok(Ran::plain(Met {}))
     }
 }
 

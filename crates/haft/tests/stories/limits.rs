@@ -3,7 +3,8 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use haft_runtime::{
-    AutoApprove, CallEvent, Effect, End, ErrorCode, Journal, Output, Prepared, Stream, Tool, ToolCtx, ToolError, typed,
+    AutoApprove, CallEvent, Described, Effect, End, ErrorCode, Journal, Output, Prepared, Ran, Stream, Tool, ToolCtx,
+    ToolError, typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,10 +51,10 @@ impl Tool for Odd {
         if input.what == "panic in prepare" {
             panic!("odd");
         }
-        Ok(Prepared::Plain { preview: Some(input.what.clone()) })
+        Ok(Prepared::Plain(Described::showing(&input.what)))
     }
 
-    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Said, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Said>, ToolError> {
         match input.what.as_str() {
             "sleep for ever" | "act for ever" => {
                 ctx.output(Stream::Stdout, "half ").await;
@@ -69,10 +70,10 @@ impl Tool for Odd {
                 for word in 0..1000 {
                     ctx.output(Stream::Stdout, format!("{word} ")).await;
                 }
-                Ok(Said { said: "done".into() })
+                Ok(Ran::plain(Said { said: "done".into() }))
             }
-            "say very much" => Ok(Said { said: "é".repeat(6 << 20) }),
-            "say much" => Ok(Said { said: "0123456789".repeat(10_000) }),
+            "say very much" => Ok(Ran::plain(Said { said: "é".repeat(6 << 20) })),
+            "say much" => Ok(Ran::plain(Said { said: "0123456789".repeat(10_000) })),
             other => Err(ToolError::new(ErrorCode::ExecutionError, other)),
         }
     }

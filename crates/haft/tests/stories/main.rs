@@ -3,12 +3,14 @@
 
 mod aliases;
 mod answers;
+mod aside;
 mod batch;
 mod cache;
 mod grants;
 mod limits;
 mod recovery;
 mod retry;
+mod runs;
 mod stage;
 mod tenants;
 mod turns;

@@ -15,7 +15,8 @@ use futures_util::future::BoxFuture;
 use haft::house::House;
 use haft_runtime::{
     AutoApprove, CallEvent, CallId, CallRequest, Caller, ChangeList, Doors, Effect, ErrorCode, Guard, Isolation,
-    Limits, Outcome, Output, Pipeline, Policy, Recovered, Tool, ToolCtx, ToolError, ToolSpec, Turn, Workbench, typed,
+    Limits, Outcome, Output, Pipeline, Policy, Ran, Recovered, Tool, ToolCtx, ToolError, ToolSpec, Turn, Workbench,
+    typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,8 +79,8 @@ macro_rules! transport {
             const WORST: Effect = $worst;
             const IDEMPOTENT: bool = $idempotent;
 
-            async fn run(&self, _ctx: &ToolCtx, _input: Nothing) -> Result<Said, ToolError> {
-                self.0.use_once()
+            async fn run(&self, _ctx: &ToolCtx, _input: Nothing) -> Result<Ran<Said>, ToolError> {
+                self.0.use_once().map(Ran::plain)
             }
         }
     };

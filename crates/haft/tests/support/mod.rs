@@ -5,7 +5,7 @@
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
-    fs,
+    fs::{self, File},
     io::{ErrorKind, Read, Write},
     os::unix::{
         ffi::OsStrExt,
@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
 /// The program that was built for these tests.
@@ -151,6 +152,12 @@ impl Fixture {
     pub fn picture(&self) -> Picture {
         picture(&self.workspace)
     }
+}
+
+/// Copies a program that is to be run. Another process does it: were the copy written here, a process that another test
+/// starts at this moment could hold it open for a while, and what is being written cannot be run.
+pub fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").args([from, to]).status().unwrap().success());
 }
 
 /// Every path with its mode, its time (of what is no folder) and its content or target.
@@ -291,6 +298,68 @@ fn heard(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
         let _ = all.send(bytes);
     });
     heard
+}
+
+/// The program at a terminal of 80 columns, where it can be typed to. It does not outlive the test.
+pub struct Terminal {
+    child: Child,
+    keys: File,
+    screen: Receiver<Vec<u8>>,
+}
+
+impl Terminal {
+    pub fn start(mut command: Command) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let open = || File::options().read(true).write(true).open(OsStr::new(name.to_str().unwrap())).unwrap();
+        command.stdin(open()).stdout(open()).stderr(open());
+        let child = spawn(&mut command);
+        let keys = File::from(master);
+        let (said, screen) = channel();
+        let mut reader = keys.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                let _ = said.send(bytes[..count].to_vec());
+            }
+        });
+        Self { child, keys, screen }
+    }
+
+    pub fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.child)
+    }
+
+    pub fn type_in(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Reads on until the words are there, and gives what was read.
+    pub fn read_until(&mut self, words: &str) -> String {
+        let mut said = Vec::new();
+        loop {
+            let next = self.screen.recv_timeout(LIMIT);
+            said.extend(next.unwrap_or_else(|err| panic!("{err} after {}", String::from_utf8_lossy(&said))));
+            let text = String::from_utf8_lossy(&said);
+            if text.contains(words) {
+                return text.into_owned();
+            }
+        }
+    }
+
+    /// Waits for its end.
+    pub fn exit_code(mut self) -> Option<i32> {
+        until("end of the program", || self.child.try_wait().unwrap()).code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Programs that wait at a gate; all start when it opens.

@@ -5,26 +5,12 @@ use serde_json::json;
 
 use super::{Breadth, folder, offers};
 use crate::{
-    CallId, Change, ChangeKind, ChangeList, ChangeState, Effect, Evidence, Flag, Question, ToolOutput, Turn,
-    WrittenBounds,
+    CallId, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag, Lasting, Question, ToolOutput, Turn,
+    WrittenBounds, bounds::Part,
 };
 
 fn change(path: &str) -> Change {
-    Change {
-        replaces: None,
-        path: path.into(),
-        kind: ChangeKind::Created,
-        from: None,
-        diff: Some("+x\n".into()),
-        binary: false,
-        directory: false,
-        executable: false,
-        size: 10,
-        added: 1,
-        removed: 0,
-        flags: vec![],
-        state: ChangeState::Staged,
-    }
+    Change { diff: Some("+x\n".into()), size: 10, added: 1, ..Change::staged(path, ChangeKind::Created) }
 }
 
 fn staged(changes: Vec<Change>) -> Evidence {
@@ -50,12 +36,12 @@ fn question(evidence: Evidence) -> Question {
 }
 
 fn offered(changes: Vec<Change>) -> Vec<(Breadth, WrittenBounds)> {
-    let offers = offers(&question(staged(changes))).unwrap();
+    let offers = offers(&question(staged(changes)), Part::All).unwrap();
     offers.into_iter().map(|offer| (offer.breadth, offer.bounds.into())).collect()
 }
 
 fn withheld(changes: Vec<Change>) -> String {
-    offers(&question(staged(changes))).unwrap_err().to_string()
+    offers(&question(staged(changes)), Part::All).unwrap_err().to_string()
 }
 
 #[test]
@@ -78,11 +64,19 @@ fn exactly_three_are_offered_for_what_was_staged() {
 
 #[test]
 fn only_the_very_call_is_offered_for_what_could_not_be_staged() {
-    let offers = offers(&question(Evidence::Plain { preview: Some("POST".into()) })).unwrap();
+    let offers = offers(&question(Evidence::Plain(Described::showing("POST"))), Part::All).unwrap();
     assert_eq!(offers.len(), 1);
     assert_eq!(offers[0].breadth, Breadth::Call);
     let exactly = WrittenBounds { input: Some(json!({"path": "src/a"})), ..WrittenBounds::default() };
     assert_eq!(*offers[0].bounds.written(), exactly);
+}
+
+#[test]
+fn nothing_is_offered_where_the_tool_says_so() {
+    let lasting = Lasting::No { why: "`bash` runs whatever it is given".into() };
+    let described = Described { lasting, ..Described::showing("bash x.sh") };
+    let why = offers(&question(Evidence::Plain(described)), Part::All).unwrap_err().to_string();
+    assert_eq!(why, "`bash` runs whatever it is given");
 }
 
 #[test]
@@ -95,6 +89,32 @@ fn nothing_is_offered_for_what_must_be_looked_at_each_time() {
     assert_eq!(offered(vec![Change { size: 0, ..unseen }]).len(), 3);
     let many = (0..1001).map(|number| change(&format!("src/{number}"))).collect();
     assert!(withheld(many).contains("too many"));
+}
+
+#[test]
+fn a_commit_is_told_in_one_line_and_others_may_follow() {
+    let object = |name: &str, unit| {
+        let path = format!(".git/objects/{name}");
+        Change { diff: None, binary: true, unit, ..change(&path) }
+    };
+    let branch = Change { summary: Some("commit 1a2b3c on main".into()), unit: 4, ..change(".git/refs/heads/main") };
+    let offers = offered(vec![object("1a/2b", 4), branch.clone()]);
+    assert_eq!(offers[1].1, WrittenBounds { paths: Some(vec![".git/**".into()]), ..WrittenBounds::default() });
+    // Only what belongs to it.
+    assert!(withheld(vec![object("1a/2b", 4), branch.clone(), object("x", 5)]).contains("objects/x"));
+    let hook = Change { flags: vec![Flag::GitHook], unit: 4, ..change(".git/hooks/pre-push") };
+    assert!(withheld(vec![branch, hook]).contains("is a git hook"));
+}
+
+#[test]
+fn a_build_beside_it_makes_no_offer_broader() {
+    let output = Change { derived: true, diff: None, binary: true, executable: true, ..change("build/app") };
+    let question = question(staged(vec![output, change("src/gen/a")]));
+    assert!(offers(&question, Part::All).unwrap_err().to_string().contains("build/app"));
+    let offers = offers(&question, Part::Source).unwrap();
+    let folder = WrittenBounds { paths: Some(vec!["src/gen/**".into()]), ..WrittenBounds::default() };
+    assert_eq!(*offers[1].bounds.written(), folder);
+    assert_eq!(offers[2].bounds.written().max_files, Some(1));
 }
 
 #[test]

@@ -12,11 +12,34 @@ use crate::{Change, ChangeKind, ChangeList, Evidence};
 pub struct Seen<'a> {
     pub(super) input: &'a Value,
     /// `None` when the call could not be staged.
-    pub(super) changes: Option<&'a ChangeList>,
+    changes: Option<&'a ChangeList>,
+    part: Part,
     pub(super) bytes: u64,
     /// The first change that only bounds with executables contain.
     pub(super) executable: Option<Miss<'a>>,
     pub(super) flagged: bool,
+    /// The first change that bounds for derived ones do not contain.
+    pub(super) source: Option<Miss<'a>>,
+}
+
+/// Which changes of a call bounds are held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    /// Build output and caches.
+    Derived,
+    /// Everything else.
+    Source,
+}
+
+impl Part {
+    pub(crate) fn has(self, change: &Change) -> bool {
+        match self {
+            Self::All => true,
+            Self::Derived => change.derived,
+            Self::Source => !change.derived,
+        }
+    }
 }
 
 impl<'a> Seen<'a> {
@@ -24,16 +47,35 @@ impl<'a> Seen<'a> {
     pub fn new(input: &'a Value, evidence: &'a Evidence) -> Self {
         let changes = match evidence {
             Evidence::Staged { changes, .. } => Some(changes),
-            Evidence::Plain { .. } => None,
+            Evidence::Plain(_) => None,
         };
-        let list = || changes.into_iter().flat_map(|changes| &changes.0);
+        Self::of(input, changes, Part::All)
+    }
+
+    /// The same, of a part of the changes only.
+    pub(crate) fn only(&self, part: Part) -> Self {
+        Self::of(self.input, self.changes, part)
+    }
+
+    fn of(input: &'a Value, changes: Option<&'a ChangeList>, part: Part) -> Self {
+        let list = || changes.into_iter().flat_map(|changes| &changes.0).filter(move |change| part.has(change));
         Self {
             input,
             changes,
-            bytes: changes.map_or(0, ChangeList::bytes),
+            part,
+            bytes: list().filter(|change| change.kind != ChangeKind::Deleted).map(|change| change.size).sum(),
             executable: list().find_map(executable),
             flagged: list().any(|change| !change.flags.is_empty()),
+            source: list()
+                .find(|change| !change.derived)
+                .map(|change| Miss::Source { path: &change.path, beside_derived: list().any(|change| change.derived) }),
         }
+    }
+
+    /// The changes, where they could be seen.
+    pub(super) fn list(&self) -> Option<impl Iterator<Item = &'a Change> + Clone + use<'a>> {
+        let part = self.part;
+        self.changes.map(|changes| changes.0.iter().filter(move |change| part.has(change)))
     }
 }
 
@@ -88,6 +130,13 @@ pub enum Miss<'a> {
         /// Which.
         path: &'a str,
     },
+    /// A path is neither build output nor a cache.
+    Source {
+        /// Which.
+        path: &'a str,
+        /// Whether others are.
+        beside_derived: bool,
+    },
     /// A path must be looked at twice, and is not named.
     Flagged {
         /// Which.
@@ -106,6 +155,7 @@ impl fmt::Display for Miss<'_> {
             Self::Executable { path } => write!(f, "executables: `{path}` is executable"),
             Self::Carried { path } => write!(f, "executables: `{path}` may hold some"),
             Self::Outside { path } => write!(f, "paths: `{path}` lies outside them"),
+            Self::Source { path, .. } => write!(f, "derived: `{path}` is neither build output nor a cache"),
             Self::Flagged { path } => write!(f, "paths: `{path}` is flagged and not named by its very path"),
         }
     }
@@ -123,7 +173,7 @@ pub struct Missed<'a> {
 impl Missed<'_> {
     /// Whether it is the same sort of call, so that a person may wonder why it was not covered.
     pub(crate) fn is_near(&self) -> bool {
-        self.first != Miss::Input
+        !matches!(self.first, Miss::Input | Miss::Source { beside_derived: false, .. })
     }
 }
 

@@ -5,7 +5,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::json;
 
 use super::{Bounds, Seen, WrittenBounds, paths::escaped};
-use crate::{CallId, Change, ChangeKind, ChangeList, ChangeState, Evidence, Flag, ToolOutput, Turn};
+use crate::{CallId, Change, ChangeKind, ChangeList, Evidence, Flag, ToolOutput, Turn};
 
 const PATHS: &[&str] = &["a", "src/a", "src/b.rs", "src/deep/c.rs", "doc/a", ".envrc", "we[ir]d*/{x}"];
 const GLOBS: &[&str] = &[
@@ -83,21 +83,15 @@ fn any_path() -> impl Strategy<Value = String> {
 }
 
 fn any_change() -> impl Strategy<Value = Change> {
-    (any_path(), select(KINDS), option::of(any_path()), any::<bool>(), 0..100_u64, prop::bool::weighted(0.1)).prop_map(
-        |(path, kind, from, executable, size, flagged)| Change {
-            replaces: None,
-            path,
-            kind,
+    let facts = (any::<bool>(), 0..100_u64, prop::bool::weighted(0.1), prop::bool::weighted(0.7));
+    (any_path(), select(KINDS), option::of(any_path()), facts).prop_map(
+        |(path, kind, from, (executable, size, flagged, derived))| Change {
             from: from.filter(|_| kind == ChangeKind::Renamed),
-            diff: None,
-            binary: false,
-            directory: false,
             executable,
             size,
-            added: 0,
-            removed: 0,
+            derived,
             flags: if flagged { vec![Flag::RunsByItself] } else { vec![] },
-            state: ChangeState::Staged,
+            ..Change::staged(path, kind)
         },
     )
 }
@@ -110,14 +104,16 @@ fn any_bounds() -> impl Strategy<Value = WrittenBounds> {
         option::of(1..5_usize),
         option::of(0..200_u64),
         any::<bool>(),
+        any::<bool>(),
         option::of(0..2_u8),
     )
-        .prop_map(|(paths, kinds, max_files, max_bytes, executables, input)| WrittenBounds {
+        .prop_map(|(paths, kinds, max_files, max_bytes, executables, derived, input)| WrittenBounds {
             paths,
             kinds,
             max_files,
             max_bytes,
             executables,
+            derived,
             hosts: None,
             input: input.map(|number| json!({ "n": number })),
         })
@@ -131,6 +127,7 @@ fn widened(narrow: &WrittenBounds) -> Vec<WrittenBounds> {
         WrittenBounds { max_bytes: None, ..narrow.clone() },
         WrittenBounds { input: None, ..narrow.clone() },
         WrittenBounds { executables: true, ..narrow.clone() },
+        WrittenBounds { derived: false, ..narrow.clone() },
         WrittenBounds { max_files: narrow.max_files.map(|most| most + 1), ..narrow.clone() },
         WrittenBounds { max_bytes: narrow.max_bytes.map(|most| most + 1), ..narrow.clone() },
     ];

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Case;
-use crate::{Bounds, Evidence, Missed, Seen};
+use crate::{Bounds, Change, Evidence, Missed, Seen, ToolSpec};
 
 /// A rule on what a call does.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,18 +77,27 @@ impl fmt::Display for Unmet<'_, '_> {
 }
 
 impl Rule {
+    pub(super) fn is_for(&self, tool: &ToolSpec) -> bool {
+        self.tool.as_ref().is_none_or(|name| *name == tool.name)
+    }
+
+    /// Whether it asks for a change that only shows after the yes, or denies it.
+    pub(super) fn objects_to(&self, tool: &ToolSpec, change: &Change) -> bool {
+        // One without bounds has been heard before the call ran.
+        let has_bounds = !self.bounds.are_unlimited();
+        self.verdict != Verdict::Allow && self.is_for(tool) && has_bounds && self.bounds.touch(change)
+    }
+
     /// A permission needs all of what a call does within its bounds, a refusal needs one change.
     pub(super) fn meets<'a, 'r>(&'r self, case: &Case<'a>, seen: &Seen<'a>) -> Result<(), Unmet<'a, 'r>> {
-        if let Some(tool) = &self.tool
-            && *tool != case.spec.name
-        {
+        if let Some(tool) = self.tool.as_ref().filter(|_| !self.is_for(case.spec)) {
             return Err(Unmet::OtherTool(tool));
         }
         match (self.verdict, case.evidence) {
             // A rule has no input to compare, so that what could not be staged is never within one that allows.
             (Verdict::Allow, _) => self.bounds.contain(seen).map_err(Unmet::Missed),
             (Verdict::Ask | Verdict::Deny, _) if self.bounds.are_unlimited() => Ok(()),
-            (Verdict::Ask | Verdict::Deny, Evidence::Plain { .. }) => Err(Unmet::Unseen),
+            (Verdict::Ask | Verdict::Deny, Evidence::Plain(_)) => Err(Unmet::Unseen),
             (Verdict::Ask | Verdict::Deny, Evidence::Staged { changes, .. }) => {
                 let touched = changes.0.iter().any(|change| self.bounds.touch(change));
                 if touched { Ok(()) } else { Err(Unmet::Untouched) }

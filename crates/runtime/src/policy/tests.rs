@@ -3,9 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Case, Decision, Policy, Rule, Step, Verdict, decide, explain};
+use super::{Case, Decision, Policy, Rule, Step, Verdict, covered_by_the_run, decide, explain};
 use crate::{
-    ApprovedBy, Asks, AutoApprove, Bounds, CallId, Change, ChangeKind, ChangeList, ChangeState, Effect, Evidence, Flag,
+    ApprovedBy, Asks, AutoApprove, Bounds, CallId, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag,
     Grant, Isolation, ToolOutput, ToolSpec, Turn, WrittenBounds,
 };
 
@@ -31,21 +31,7 @@ pub(crate) fn spec(asks: Asks) -> ToolSpec {
 }
 
 fn change(path: &str, kind: ChangeKind, flags: Vec<Flag>) -> Change {
-    Change {
-        path: path.into(),
-        kind,
-        from: None,
-        replaces: None,
-        diff: None,
-        binary: false,
-        directory: false,
-        executable: false,
-        size: 10,
-        added: 1,
-        removed: 0,
-        flags,
-        state: ChangeState::Staged,
-    }
+    Change { size: 10, added: 1, flags, ..Change::staged(path, kind) }
 }
 
 fn staged(changes: Vec<Change>, isolation: Option<Isolation>) -> Evidence {
@@ -133,8 +119,8 @@ impl Row {
     fn with<T>(&self, decide: impl Fn(&Policy, &Case<'_>) -> T) -> T {
         let effect = match &self.evidence {
             Evidence::Staged { changes, .. } => changes.effect(),
-            Evidence::Plain { preview: Some(_) } => Effect::Write,
-            Evidence::Plain { preview: None } => Effect::Read,
+            Evidence::Plain(Described { preview: Some(_), .. }) => Effect::Write,
+            Evidence::Plain(_) => Effect::Read,
         };
         let (rules, tightening) = (self.rules.clone(), self.tightening.clone());
         let policy = Policy { rules, tightening, minimum_unasked: Isolation::Namespaces };
@@ -165,11 +151,11 @@ impl Row {
 }
 
 fn reads() -> Evidence {
-    Evidence::Plain { preview: None }
+    Evidence::Plain(Described::default())
 }
 
 fn acts_outside() -> Evidence {
-    Evidence::Plain { preview: Some("POST".into()) }
+    Evidence::Plain(Described::showing("POST"))
 }
 
 fn exactly(input: serde_json::Value) -> Bounds {
@@ -209,6 +195,15 @@ fn some_things_are_asked_in_every_mode() {
     assert_eq!(Row::new(all, one_change()).rule(Verdict::Ask, beneath("src/**")).word(), "ask");
     assert_eq!(Row::new(all, staged(vec![], Some(Isolation::Landlock))).word(), "ask");
     assert_eq!(Row::new(all, staged(vec![], Some(Isolation::Namespaces))).word(), "config");
+    let described = |isolation| Evidence::Plain(Described { isolation, ..Described::showing("make") });
+    assert_eq!(Row::new(all, described(Some(Isolation::Landlock))).word(), "ask");
+    assert_eq!(Row::new(all, described(Some(Isolation::Namespaces))).word(), "config");
+    let low =
+        Row::new(AutoApprove::Reads, described(Some(Isolation::Landlock))).grant(exactly(json!({"path": "src/a"})));
+    let Decision::Ask { reason, .. } = low.decision() else { panic!("no grant covers a lower rung") };
+    let expected = "it would run on the rung landlock, below namespaces; what it does cannot be seen before, and \
+                    cannot be undone";
+    assert_eq!(reason, expected);
     for flag in [Flag::HaftFiles, Flag::GitHook, Flag::GitConfigCommand, Flag::LinkOutside, Flag::SetUid] {
         let evidence = staged(vec![change("x", ChangeKind::Changed, vec![flag])], None);
         assert_eq!(Row::new(all, evidence).word(), "ask", "{flag:?}");
@@ -217,6 +212,16 @@ fn some_things_are_asked_in_every_mode() {
         let evidence = staged(vec![change("x", ChangeKind::Changed, vec![flag])], None);
         assert_eq!(Row::new(all, evidence).word(), "config", "{flag:?}");
     }
+}
+
+#[test]
+fn what_must_be_asked_is_asked_in_mode_all_too() {
+    let must_ask = Some("`rm` deletes `build`".to_owned());
+    let evidence = Evidence::Plain(Described { must_ask, ..Described::showing("rm -r build") });
+    let Decision::Ask { reason, .. } = Row::new(AutoApprove::Everything, evidence).decision() else {
+        panic!("it may not run unasked")
+    };
+    assert_eq!(reason, "`rm` deletes `build`");
 }
 
 #[test]
@@ -398,6 +403,60 @@ fn new_executables_are_covered_only_by_bounds_that_say_so() {
     assert_eq!(row().grant(beneath("src/**")).word(), "ask");
     let with = WrittenBounds { executables: true, ..WrittenBounds::from(beneath("src/**")) };
     assert_eq!(row().grant(written(with)).word(), "config");
+}
+
+#[test]
+fn the_yes_to_a_run_covers_what_no_rule_objects_to() {
+    let row = Row::new(AutoApprove::Reads, acts_outside())
+        .rule(Verdict::Deny, beneath("secret/**"))
+        .rule(Verdict::Allow, beneath("doc/**"))
+        .tightened(Verdict::Ask, of_kinds(&[ChangeKind::Deleted]))
+        .tightened(Verdict::Ask, Bounds::default());
+    let table = [
+        (change("a", ChangeKind::Created, vec![]), true),
+        (change("doc/a", ChangeKind::Changed, vec![]), true),
+        (change("secret/a", ChangeKind::Created, vec![]), false),
+        (change("a", ChangeKind::Deleted, vec![]), false),
+        (change("a", ChangeKind::Created, vec![Flag::RunsByItself]), false),
+    ];
+    for (change, expected) in table {
+        let covered = row.with(|policy, case| covered_by_the_run(policy, case.spec, &change));
+        assert_eq!(covered, expected, "{change:?}");
+    }
+}
+
+#[test]
+fn a_grant_need_not_cover_what_a_rule_lets_in() {
+    let output = |flags| Change { derived: true, executable: true, ..change("target/a", ChangeKind::Changed, flags) };
+    let beside = |flags| staged(vec![change("src/a", ChangeKind::Created, vec![]), output(flags)], None);
+    let lets_in = || written(WrittenBounds { derived: true, executables: true, ..WrittenBounds::default() });
+    let granted = |flags| Row::new(AutoApprove::Reads, beside(flags)).grant(beneath("src/**"));
+    assert_eq!(granted(vec![]).word(), "ask", "nothing lets the output in");
+    assert_eq!(granted(vec![]).rule(Verdict::Allow, lets_in()).word(), "config");
+    assert_eq!(granted(vec![]).rule(Verdict::Allow, lets_in()).rule(Verdict::Deny, beneath("target/**")).word(), "no");
+    assert_eq!(granted(vec![Flag::RunsByItself]).rule(Verdict::Allow, lets_in()).word(), "ask");
+    let elsewhere = Row::new(AutoApprove::Reads, beside(vec![])).grant(beneath("doc/**"));
+    assert_eq!(elsewhere.rule(Verdict::Allow, lets_in()).word(), "ask");
+}
+
+#[test]
+fn what_is_only_derived_is_covered_by_bounds_for_that() {
+    let derived = |path: &str, kind| Change { derived: true, ..change(path, kind, vec![]) };
+    let bounds = || written(WrittenBounds { derived: true, executables: true, ..WrittenBounds::default() });
+    let row = |changes| Row::new(AutoApprove::Reads, staged(changes, None)).rule(Verdict::Allow, bounds());
+    let built = || vec![derived("target/a", ChangeKind::Deleted), derived("target/b", ChangeKind::Created)];
+    assert_eq!(row(built()).word(), "config");
+    let source = change("src/a", ChangeKind::Created, vec![]);
+    let mixed = row([built(), vec![source.clone()]].concat());
+    let nearly = "rule 1 of the test nearly covered it: derived: `src/a` is neither build output nor a cache";
+    assert_eq!((mixed.word(), mixed.nearly().as_deref()), ("ask", Some(nearly)));
+    assert_eq!(row(vec![source]).nearly(), None, "what builds nothing is not nearly a build");
+    let flagged = Change { flags: vec![Flag::InsideGit], ..derived(".git/x", ChangeKind::Changed) };
+    assert_eq!(row(vec![flagged]).word(), "ask");
+    let denied = |changes| Row::new(AutoApprove::Everything, staged(changes, None)).rule(Verdict::Deny, bounds());
+    let plain = Change { executable: true, ..change("src/a", ChangeKind::Changed, vec![]) };
+    let tool = Change { executable: true, ..derived("target/a", ChangeKind::Changed) };
+    assert_eq!((denied(vec![tool]).word(), denied(vec![plain]).word()), ("no", "config"));
 }
 
 #[test]

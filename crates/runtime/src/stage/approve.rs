@@ -10,6 +10,7 @@ use crate::{
     Evidence, Grant, GrantId, Limits, Pending, Question, Questions, ToolError, Workbench,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
+    ran::Failure,
     stage::{deliver::tell_of_question, prepare::PreparedCall, resolve::ResolvedCall},
 };
 
@@ -36,7 +37,7 @@ impl ApprovedCall {
 
 /// Why a call goes no further, other than by success.
 pub(crate) enum Stopped {
-    Failed(ToolError),
+    Failed(Failure),
     Rejected {
         reason: String,
         user_message: Option<String>,
@@ -50,9 +51,9 @@ pub(crate) enum Stopped {
     },
 }
 
-impl From<ToolError> for Stopped {
-    fn from(error: ToolError) -> Self {
-        Self::Failed(error)
+impl<F: Into<Failure>> From<F> for Stopped {
+    fn from(failure: F) -> Self {
+        Self::Failed(failure.into())
     }
 }
 
@@ -69,12 +70,12 @@ pub(crate) async fn approve(desk: &Desk<'_>, call: PreparedCall, log: &mut CallL
     let decision = desk.decide(&call, log).await?;
     match the_edit_was_the_yes(&call, decision) {
         Decision::Yes { approved_by, by, grant } => {
-            log.note(CallEvent::Approved { approved_by, by, continued_as: None });
+            log.approved(approved_by, by);
             Ok(approved(call, Approval { by: approved_by, grant }))
         }
         Decision::No(error) => {
             desk.discard(&call).await?;
-            Err(Stopped::Failed(error))
+            Err(error.into())
         }
         Decision::Ask { reason, nearly } => {
             let question = question(&call, log, reason, nearly, desk.limits.answer_within);
@@ -105,9 +106,9 @@ pub(crate) async fn settle(
     };
     if let Decision::No(error) = desk.decide_with(&call, &[]) {
         desk.discard(&call).await?;
-        return Err(Stopped::Failed(error));
+        return Err(error.into());
     }
-    log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(answered.by), continued_as: None });
+    log.approved(ApprovedBy::User, Some(answered.by));
     let mut call = approved(call, Approval { by: ApprovedBy::User, grant: None });
     if let (Evidence::Staged { turn, .. }, Some(paths)) = (&mut call.evidence, paths) {
         turn.paths = Some(paths);
@@ -125,7 +126,7 @@ fn refusal(answer: Answer, by: String) -> Stopped {
         Answer::Expire => rejected("Approval expired: nobody answered in time", None, ErrorCode::ApprovalExpired),
         Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } => {
             let message = format!("the call was cancelled by {by} while it waited for an answer");
-            Stopped::Failed(ToolError::new(ErrorCode::Cancelled, message))
+            ToolError::new(ErrorCode::Cancelled, message).into()
         }
     }
 }
@@ -133,7 +134,7 @@ fn refusal(answer: Answer, by: String) -> Stopped {
 /// Whoever edited an input whose effect cannot be shown before has nothing more to look at.
 fn the_edit_was_the_yes(call: &PreparedCall, decision: Decision) -> Decision {
     match (&decision, call.evidence(), &call.call().request.edited_by) {
-        (Decision::Ask { .. }, Evidence::Plain { .. }, Some(by)) => {
+        (Decision::Ask { .. }, Evidence::Plain(_), Some(by)) => {
             Decision::Yes { approved_by: ApprovedBy::User, by: Some(by.clone()), grant: None }
         }
         _ => decision,
@@ -218,7 +219,7 @@ impl Desk<'_> {
             Evidence::Staged { turn, .. } if turn.of == call.call().request.id => {
                 self.workbench.discard(&turn.of).await
             }
-            Evidence::Staged { .. } | Evidence::Plain { .. } => Ok(()),
+            Evidence::Staged { .. } | Evidence::Plain(_) => Ok(()),
         }
     }
 }

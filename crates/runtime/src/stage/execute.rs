@@ -5,10 +5,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::{
-    ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, Effect, Entry, ErrorCode, Evidence, Isolation, Journal,
-    Limits, Stamp, ToolCtx, ToolError, ToolOutput, Turn, Workbench,
+    ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, CutShort, Effect, Entry, ErrorCode, Evidence, Isolation,
+    Journal, Limits, Ran, Stamp, ToolCtx, ToolError, ToolOutput, Turn, Workbench,
     cache::{Cache, Key},
     log::CallLog,
+    policy::{Policy, covered_by_the_run},
+    ran::Failure,
     retry::{self, Twice},
     stage::{
         approve::{Approval, ApprovedCall},
@@ -16,7 +18,7 @@ use crate::{
         record::foreseen,
         resolve::ResolvedCall,
     },
-    work::Work,
+    work::{Heard, Work},
 };
 
 /// The work is done. Only this file makes one.
@@ -30,11 +32,12 @@ pub(crate) struct Done {
 /// What became of an approved call, and who had approved it.
 pub(crate) struct Executed {
     pub(crate) approval: Approval,
-    pub(crate) result: Result<Done, ToolError>,
+    pub(crate) result: Result<Done, Failure>,
 }
 
 /// The doors that acting needs.
 pub(crate) struct Bench<'a> {
+    pub(crate) policy: &'a Policy,
     pub(crate) limits: &'a Limits,
     pub(crate) journal: &'a dyn Journal,
     pub(crate) workbench: &'a dyn Workbench,
@@ -46,31 +49,48 @@ pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut Cal
     let result = match evidence {
         Evidence::Staged { output, changes, turn, isolation } => match conforming(&call, output) {
             // Nothing is committed whose result could not be handed out.
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
             Ok(output) => {
                 let isolation = isolation.unwrap_or(Isolation::None);
-                bench.commit(&turn, Done { output, changes: Some(changes), isolation }, &approval, log).await
+                let done = Done { output, changes: Some(changes), isolation };
+                bench.commit(&turn, done, &approval, log).await.map_err(Failure::from)
             }
         },
-        Evidence::Plain { preview: _ } => bench.run(&call, effect, &approval, log).await,
+        Evidence::Plain(_) => bench.run(&call, effect, &approval, log).await,
     };
     Executed { approval, result }
 }
 
 impl Bench<'_> {
+    /// Brings in what was staged and shown.
+    async fn commit(&self, turn: &Turn, done: Done, approval: &Approval, log: &mut CallLog) -> Result<Done, ToolError> {
+        if done.changes.as_ref().is_none_or(|staged| staged.0.is_empty()) {
+            return self.take_nothing(turn, done, log).await;
+        }
+        started(log);
+        self.take(turn, done, approval, log).await
+    }
+
+    /// A command that changed nothing in the workspace may have caches of its own, which are kept by the same yes.
+    async fn take_nothing(&self, turn: &Turn, done: Done, log: &mut CallLog) -> Result<Done, ToolError> {
+        if done.isolation > Isolation::None {
+            log.attempts = log.attempts.max(1);
+            self.workbench.take(turn).await?;
+        }
+        Ok(done)
+    }
+
     /// Everything but the turn itself is known before it is taken, so the journal gets the foreseen end together with
     /// the beginning. Once the turn is taken the answer need not wait for the journal again: after a crash, recovery
     /// sees that it was taken and ends the call as foreseen.
-    async fn commit(
+    async fn take(
         &self,
         turn: &Turn,
         mut done: Done,
         approval: &Approval,
         log: &mut CallLog,
     ) -> Result<Done, ToolError> {
-        let Some(staged) = done.changes.clone().filter(|staged| !staged.0.is_empty()) else { return Ok(done) };
         log.turn = Some(turn.clone());
-        started(log);
         let (outcome, whole) = foreseen(self.limits, log, approval.clone(), done.clone());
         let entry = Entry { outcome: Some(outcome), whole_output: whole, ..log.entry(CallState::Executing) };
         self.journal.record(&log.scope, entry).await?;
@@ -81,7 +101,7 @@ impl Bench<'_> {
         let turned = turned?;
         log.note(turn.event(&turned));
         log.ends_as_foreseen = true;
-        done.changes = Some(staged.updated(turned));
+        done.changes = done.changes.map(|staged| staged.updated(turned));
         Ok(done)
     }
 
@@ -91,7 +111,7 @@ impl Bench<'_> {
         effect: Effect,
         approval: &Approval,
         log: &mut CallLog,
-    ) -> Result<Done, ToolError> {
+    ) -> Result<Done, Failure> {
         let acts = effect != Effect::Read;
         let work = Work {
             request: &call.request,
@@ -100,8 +120,9 @@ impl Bench<'_> {
             journal: self.journal,
             // What only reads is, to everybody else, still being looked at: it can be stopped and leaves nothing.
             state: if acts { CallState::Executing } else { CallState::Preparing },
+            heard: Heard::AtOnce,
         };
-        let output = if acts {
+        let ran = if acts {
             self.act(&work, call, log).await?
         } else if may_be_remembered(&call.request, approval) {
             self.read_or_remember(&work, call, log).await?
@@ -109,7 +130,43 @@ impl Bench<'_> {
             started(log);
             attempts(&work, call, Twice::Harmless, log).await?
         };
-        Ok(Done { output, changes: None, isolation: Isolation::None })
+        match ran {
+            Ran::Done { output, isolation, staged } => {
+                let done = Done { output, changes: None, isolation: isolation.unwrap_or(Isolation::None) };
+                let Some((changes, turn)) = staged else { return Ok(done) };
+                log.staged(&changes, &turn);
+                // Nobody said yes to a change by what was to be a read.
+                let (covered, left) =
+                    changes.parted_by(|change| acts && covered_by_the_run(self.policy, call.tool.spec(), change));
+                let mut done = Done { changes: Some(changes), ..done };
+                done.output.tell_of_what_is_left(&log.call, &left);
+                self.commit_the_run(done, (turn, covered), approval, log).await
+            }
+            Ran::CutShort(cut) => {
+                log.staged(&cut.changes, &cut.turn);
+                Err(cut.into())
+            }
+        }
+    }
+
+    /// Takes what the yes to the run covers; what cannot be taken stays staged with the rest.
+    async fn commit_the_run(
+        &self,
+        done: Done,
+        (whole, covered): (Turn, Vec<String>),
+        approval: &Approval,
+        log: &mut CallLog,
+    ) -> Result<Done, Failure> {
+        if done.changes.as_ref().is_none_or(|staged| staged.0.is_empty()) {
+            return Ok(self.take_nothing(&whole, done, log).await?);
+        }
+        if covered.is_empty() {
+            return Ok(done);
+        }
+        let (changes, isolation) = (done.changes.clone().unwrap_or_default(), Some(done.isolation));
+        let turn = Turn { paths: Some(covered), ..whole.clone() };
+        let taken = self.take(&turn, done, approval, log).await;
+        taken.map_err(|error| CutShort { error, changes, turn: whole, isolation }.into())
     }
 
     /// An answer that is kept and still holds, or a new one, which is kept if its stamp was the same before and after.
@@ -118,7 +175,7 @@ impl Bench<'_> {
         work: &Work<'_>,
         call: &ResolvedCall,
         log: &mut CallLog,
-    ) -> Result<ToolOutput, ToolError> {
+    ) -> Result<Ran<ToolOutput>, ToolError> {
         let Some(before) = stamp(work, call, log).await? else {
             started(log);
             return attempts(work, call, Twice::Harmless, log).await;
@@ -126,18 +183,20 @@ impl Bench<'_> {
         let key = Key::of(&call.request, call.tool.spec());
         if let Some(output) = self.cache.find(&key, &before) {
             log.cached = true;
-            return Ok(output);
+            return Ok(Ran::plain(output));
         }
         started(log);
-        let output = attempts(work, call, Twice::Harmless, log).await?;
-        if stamp(work, call, log).await.is_ok_and(|after| after.as_ref() == Some(&before)) {
-            self.cache.keep(&key, before, &output);
+        let ran = attempts(work, call, Twice::Harmless, log).await?;
+        if let Ran::Done { output, staged: None, .. } = &ran
+            && stamp(work, call, log).await.is_ok_and(|after| after.as_ref() == Some(&before))
+        {
+            self.cache.keep(&key, before, output);
         }
-        Ok(output)
+        Ok(ran)
     }
 
     /// Invariant: the journal is durable before a call acts on anything but its own throw-away copy.
-    async fn act(&self, work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Result<ToolOutput, ToolError> {
+    async fn act(&self, work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Result<Ran<ToolOutput>, ToolError> {
         started(log);
         let entry = log.entry(CallState::Executing);
         self.journal.record(&log.scope, entry).await?;
@@ -153,10 +212,10 @@ async fn attempts(
     call: &ResolvedCall,
     twice: Twice,
     log: &mut CallLog,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<Ran<ToolOutput>, ToolError> {
     loop {
         let error = match attempt(work, call, log).await {
-            Ok(output) => return Ok(output),
+            Ok(ran) => return Ok(ran),
             Err(error) => error,
         };
         let delay = retry::delay(&log.call, &error, log.attempts, twice);
@@ -198,10 +257,14 @@ async fn stamp(work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Resul
     work.run(log, |ctx| async move { Ok(tool.tool().stamp(&ctx, input).await) }).await
 }
 
-async fn attempt(work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Result<ToolOutput, ToolError> {
+async fn attempt(work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Result<Ran<ToolOutput>, ToolError> {
     let (tool, input) = (&call.tool, &call.request.input);
-    let output = work.run(log, |ctx| async move { tool.tool().run(&ctx, input).await }).await?;
-    conforming(call, output)
+    match work.run(log, |ctx| async move { tool.tool().run(&ctx, input).await }).await? {
+        Ran::Done { output, isolation, staged } => {
+            Ok(Ran::Done { output: conforming(call, output)?, isolation, staged })
+        }
+        cut @ Ran::CutShort(_) => Ok(cut),
+    }
 }
 
 /// What acted on the outside world and was cut short, or failed by passing trouble on the way, may have happened.

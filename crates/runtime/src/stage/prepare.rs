@@ -1,10 +1,11 @@
 //! Everything that can be done without leaving a trace, so that the decision is made on evidence.
 
 use crate::{
-    CallEvent, CallState, Effect, Evidence, Journal, Limits, Prepared, Question, ToolError,
+    Asks, AutoApprove, CallState, Effect, Evidence, Journal, Limits, Prepared, Question,
     log::CallLog,
+    ran::Failure,
     stage::{resolve::ResolvedCall, validate::ValidCall},
-    work::{Limit, Work},
+    work::{Heard, Limit, Work},
 };
 
 /// What the call does is known as far as it can be. Only this file makes one.
@@ -37,7 +38,7 @@ pub(crate) async fn prepare(
     journal: &dyn Journal,
     call: ValidCall,
     log: &mut CallLog,
-) -> Result<PreparedCall, ToolError> {
+) -> Result<PreparedCall, Failure> {
     let call = call.into_inner();
     let told = call.tool.tool().effect(&call.request.input);
     let work = Work {
@@ -46,6 +47,7 @@ pub(crate) async fn prepare(
         idle: limits.idle,
         journal,
         state: CallState::Preparing,
+        heard: heard(&call),
     };
     let prepared = work
         .run(log, |ctx| {
@@ -55,13 +57,26 @@ pub(crate) async fn prepare(
         .await?;
     Ok(match prepared {
         Prepared::Staged { output, changes, turn, isolation } => {
-            log.note(CallEvent::Staged { changes: changes.without_diffs(), turn: turn.clone() });
-            log.turn = Some(turn.clone());
+            log.staged(&changes, &turn);
             let effect = changes.effect();
             PreparedCall { call, effect, evidence: Evidence::Staged { output, changes, turn, isolation } }
         }
-        Prepared::Plain { preview } => PreparedCall { call, effect: told, evidence: Evidence::Plain { preview } },
+        Prepared::Plain(described) => PreparedCall { call, effect: told, evidence: Evidence::Plain(described) },
+        Prepared::CutShort(cut) => {
+            log.staged(&cut.changes, &cut.turn);
+            return Err(cut.into());
+        }
     })
+}
+
+/// Where even a read is asked for, what it says stays here until the yes.
+fn heard(call: &ResolvedCall) -> Heard {
+    match (call.request.auto_approve, call.tool.spec().asks) {
+        (_, Asks::Always) | (AutoApprove::Nothing, Asks::ByEffect) => Heard::AfterTheYes,
+        (AutoApprove::Nothing, Asks::NeverForReads) | (AutoApprove::Reads | AutoApprove::Everything, _) => {
+            Heard::AtOnce
+        }
+    }
 }
 
 /// A call whose question was put by a process that is gone: the evidence is the one that was stored with it.

@@ -3,8 +3,11 @@
 use jiff::Timestamp;
 
 use crate::{
-    CallEvent, ChangeList, ChangeState, End, ErrorCode, Journal, Limits, Outcome, Pending, ToolError, ToolOutput,
+    CallEvent, ChangeList, CutShort, End, ErrorCode, Isolation, Journal, Limits, Outcome, Pending, ToolError,
+    ToolOutput,
+    changes::left_staged,
     log::CallLog,
+    ran::Failure,
     shorten::shortened,
     stage::{
         approve::{Approval, Stopped},
@@ -72,10 +75,21 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
             outcome.grant = approval.grant;
             match result {
                 Ok(done) => whole = succeed(limits, &mut outcome, done, log.edited),
-                Err(error) => outcome.end = failed(error),
+                Err(failure) => fail(&mut outcome, failure),
             }
         }
-        Ending::Stopped(stopped) => outcome.end = stop(&mut outcome.finished_at, stopped),
+        Ending::Stopped(Stopped::Failed(failure)) => fail(&mut outcome, failure),
+        Ending::Stopped(Stopped::Rejected { reason, user_message, code }) => {
+            outcome.end = End::Rejected { error: ToolError::new(code, reason.clone()), reason, user_message };
+        }
+        Ending::Stopped(Stopped::Pending(pending)) => {
+            outcome.finished_at = None;
+            outcome.end = End::Pending { pending };
+        }
+        Ending::Stopped(Stopped::Edited { .. }) => {
+            let error = ToolError::new(ErrorCode::Internal, "an edited input was not carried on");
+            outcome.end = End::Error { error };
+        }
         Ending::Continued(pending) => outcome.end = End::Pending { pending },
         Ending::AsForeseen { foreseen, turned } => {
             outcome = *foreseen;
@@ -84,10 +98,14 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
             outcome.finished_at = Some(Timestamp::now());
         }
         Ending::Interrupted { sentence, changes } => {
-            let message = format!("haft ended while the call was under way: {sentence}");
+            let mut message = format!("haft ended while the call was under way: {sentence}");
+            let staged = changes.as_ref().map(ChangeList::staged_paths).unwrap_or_default();
+            if !staged.is_empty() {
+                message = format!("{message}; {}", left_staged(&log.call, &staged));
+            }
             outcome.end = failed(ToolError::new(ErrorCode::Interrupted, message));
-            outcome.undoable = changes.is_some();
-            outcome.changes = changes;
+            outcome.undoable = changes.as_ref().is_some_and(ChangeList::is_undoable);
+            outcome.changes = changes.map(|changes| changes.without_diffs());
         }
     }
     name_the_alias(log, &mut outcome);
@@ -116,27 +134,28 @@ fn succeed(limits: &Limits, outcome: &mut Outcome, mut done: Done, edited: bool)
     }
     outcome.isolation = done.isolation;
     let changed = done.changes.filter(|changes| !changes.0.is_empty());
-    outcome.undoable = changed.as_ref().is_some_and(|changes| {
-        changes.0.iter().any(|change| matches!(change.state, ChangeState::Committed | ChangeState::Undone))
-    });
+    outcome.undoable = changed.as_ref().is_some_and(ChangeList::is_undoable);
     outcome.changes = changed.map(|changes| changes.without_diffs());
     let (result, whole) = shortened(done.output, limits);
     outcome.end = End::Success { result };
     whole
 }
 
-fn stop(finished_at: &mut Option<Timestamp>, stopped: Stopped) -> End {
-    match stopped {
-        Stopped::Failed(error) => failed(error),
-        Stopped::Rejected { reason, user_message, code } => {
-            End::Rejected { error: ToolError::new(code, reason.clone()), reason, user_message }
+/// What was cut short lists what it leaves staged, and says what can be done with it.
+fn fail(outcome: &mut Outcome, failure: Failure) {
+    let error = match failure {
+        Failure::Error(error) => error,
+        Failure::CutShort(CutShort { mut error, changes, turn: _, isolation }) => {
+            outcome.isolation = isolation.unwrap_or(Isolation::None);
+            if !changes.0.is_empty() {
+                let left = left_staged(&outcome.tool_call_id, &changes.paths());
+                error.message = format!("{}; {left}", error.message);
+                outcome.changes = Some(changes.without_diffs());
+            }
+            error
         }
-        Stopped::Pending(pending) => {
-            *finished_at = None;
-            End::Pending { pending }
-        }
-        Stopped::Edited { .. } => failed(ToolError::new(ErrorCode::Internal, "an edited input was not carried on")),
-    }
+    };
+    outcome.end = failed(error);
 }
 
 fn failed(error: ToolError) -> End {

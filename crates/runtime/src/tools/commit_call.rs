@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Calls, call_id, named};
-use crate::{CallId, ChangeState, Direction, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError, Turn};
+use crate::{CallId, Direction, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError, Turn};
 
 pub(super) struct CommitCall(pub(super) Calls);
 
@@ -47,13 +47,7 @@ impl Tool for CommitCall {
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Answer>, ToolError> {
         self.0.find(&ctx.caller.scope, &input.call_id).await?;
         self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
-        let all = self.0.workbench.show(&input.call_id).await?;
-        let staged: Vec<String> = all
-            .0
-            .iter()
-            .filter(|change| change.state == ChangeState::Staged)
-            .map(|change| change.path.clone())
-            .collect();
+        let staged = self.0.workbench.show(&input.call_id).await?.staged_paths();
         if staged.is_empty() {
             let message = format!("{} has nothing left to commit", input.call_id);
             return Err(ToolError::new(ErrorCode::InvalidArgs, message));

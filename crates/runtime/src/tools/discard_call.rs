@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Calls, call_id};
-use crate::{CallId, ChangeState, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError};
+use crate::{CallId, Described, Effect, ErrorCode, Output, Prepared, Ran, Tool, ToolCtx, ToolError};
 
 pub(super) struct DiscardCall(pub(super) Calls);
 
@@ -34,13 +34,12 @@ impl DiscardCall {
     async fn staged(&self, ctx: &ToolCtx, input: &Input) -> Result<Vec<String>, ToolError> {
         self.0.find(&ctx.caller.scope, &input.call_id).await?;
         self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
-        let mut staged = self.0.workbench.show(&input.call_id).await?;
-        staged.0.retain(|change| change.state == ChangeState::Staged);
-        if staged.0.is_empty() {
+        let staged = self.0.workbench.show(&input.call_id).await?.staged_paths();
+        if staged.is_empty() {
             let message = format!("{} has nothing staged to drop", input.call_id);
             return Err(ToolError::new(ErrorCode::InvalidArgs, message));
         }
-        Ok(staged.paths())
+        Ok(staged)
     }
 }
 
@@ -53,12 +52,12 @@ impl Tool for DiscardCall {
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Answer>, ToolError> {
         let preview = format!("drops the staged changes of:\n{}", self.staged(ctx, input).await?.join("\n"));
-        Ok(Prepared::Plain { preview: Some(preview) })
+        Ok(Prepared::Plain(Described::showing(preview)))
     }
 
-    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Answer, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
         let discarded = self.staged(ctx, &input).await.map_err(ToolError::having_done_nothing)?;
         self.0.workbench.discard(&input.call_id).await?;
-        Ok(Answer { discarded })
+        Ok(Ran::plain(Answer { discarded }))
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Calls, call_id};
-use crate::{Asks, CallId, Effect, ErrorCode, Output, Tool, ToolCtx, ToolError, shorten::is_shortened};
+use crate::{Asks, CallId, Effect, ErrorCode, Output, Ran, Tool, ToolCtx, ToolError, shorten::is_shortened};
 
 pub(super) struct ResultQuery(pub(super) Calls);
 
@@ -61,7 +61,7 @@ impl Tool for ResultQuery {
     const WORST: Effect = Effect::Read;
     const ASKS: Asks = Asks::NeverForReads;
 
-    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Answer, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
         let scope = &ctx.caller.scope;
         self.0.find(scope, &input.call_id).await?;
         let Some(output) = self.0.journal.output(scope, &input.call_id).await? else {
@@ -77,7 +77,7 @@ impl Tool for ResultQuery {
             None => output.content,
             Some(pointer) => part(&output.structured, pointer)?,
         };
-        Ok(Answer { capped, ..window(&text, input.offset, input.limit) })
+        Ok(Ran::plain(Answer { capped, ..window(&text, input.offset, input.limit) }))
     }
 }
 

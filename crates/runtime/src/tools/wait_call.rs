@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Calls, call_id};
-use crate::{Asks, CallId, Effect, End, ErrorCode, Outcome, Output, Tool, ToolCtx, ToolError};
+use crate::{Asks, CallId, Effect, End, ErrorCode, Outcome, Output, Ran, Tool, ToolCtx, ToolError};
 
 pub(super) struct WaitCall(pub(super) Calls);
 
@@ -58,7 +58,7 @@ impl Tool for WaitCall {
     const TIMEOUT: Duration = Duration::from_secs(250);
     const ASKS: Asks = Asks::NeverForReads;
 
-    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Answer, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
         let deadline = Instant::now() + Duration::from_millis(input.timeout_ms);
         let scope = &ctx.caller.scope;
         let mut call = input.call_id;
@@ -66,7 +66,7 @@ impl Tool for WaitCall {
             self.0.find(scope, &call).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             match self.0.journal.ended(scope, &call, left).await? {
-                None => return Ok(Answer { status: "pending".to_owned(), outcome: None }),
+                None => return Ok(Ran::plain(Answer { status: "pending".to_owned(), outcome: None })),
                 Some(Outcome { end: End::Pending { pending }, .. }) if pending.pending_tool_call_id != call => {
                     // An edited input waits in its place.
                     call = pending.pending_tool_call_id;
@@ -75,7 +75,7 @@ impl Tool for WaitCall {
                     let status = outcome.end.status().to_owned();
                     let outcome = serde_json::to_value(outcome)
                         .map_err(|err| ToolError::new(ErrorCode::Internal, format!("unreadable outcome: {err}")))?;
-                    return Ok(Answer { status, outcome: Some(outcome) });
+                    return Ok(Ran::plain(Answer { status, outcome: Some(outcome) }));
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! Grants that are given with an answer, and the calls that they are judged by.
 
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, CallEvent, CallState, Change, ChangeKind, ChangeList, ChangeState, Evidence,
-    Grant, Isolation, Questions, Source, ToolOutput, Turn,
+    Answer, AnswerReceipt, Answered, CallEvent, CallState, Change, ChangeKind, ChangeList, Evidence, Grant, Isolation,
+    Questions, Source, ToolOutput, Turn,
 };
 
 use crate::samples::{answered, grant, new_store, now, open, opened, question, scope};
@@ -46,21 +46,7 @@ async fn the_last_calls_come_with_their_evidence() {
     let (_folder, store) = new_store().await;
     let mut entry = opened(CallState::Waiting);
     let (call, turn) = (entry.call.clone(), Turn::commit(entry.call.clone()));
-    let changes = ChangeList(vec![Change {
-        replaces: None,
-        path: "a".into(),
-        kind: ChangeKind::Created,
-        from: None,
-        diff: None,
-        binary: false,
-        directory: false,
-        executable: false,
-        size: 3,
-        added: 1,
-        removed: 0,
-        flags: vec![],
-        state: ChangeState::Staged,
-    }]);
+    let changes = ChangeList(vec![Change { size: 3, added: 1, ..Change::staged("a", ChangeKind::Created) }]);
     entry.events.push((now(), CallEvent::Staged { changes: changes.clone(), turn: turn.clone() }));
     let mut asked = question(&call);
     let isolation = Some(Isolation::Landlock);

@@ -1,8 +1,8 @@
 //! Calls, questions and grants to write, and stores to write them to.
 
 use haft_runtime::{
-    Answer, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Effect, End, Entry, Evidence, Grant,
-    Isolation, Opening, Outcome, Pending, Question, Scope, Source, ToolOutput, Turn, WrittenBounds,
+    Answer, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Described, Effect, End, Entry, Evidence,
+    Grant, Isolation, Opening, Outcome, Pending, Question, Scope, Source, ToolOutput, Turn, WrittenBounds,
 };
 use haft_store::{Store, Sync};
 use jiff::{SignedDuration, Timestamp};
@@ -112,7 +112,7 @@ pub(crate) fn question(call: &CallId) -> Question {
         effect: Effect::Write,
         reason: "it writes".into(),
         nearly: None,
-        evidence: Evidence::Plain { preview: None },
+        evidence: Evidence::Plain(Described::default()),
         asked_by: "anna".into(),
         workspace: Some("w".into()),
         asked_at: now(),

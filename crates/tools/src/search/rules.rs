@@ -10,6 +10,8 @@ use ignore::{
 
 /// The names of ignore files, the strongest first.
 const NAMES: [&str; 3] = [".rgignore", ".ignore", ".gitignore"];
+/// Which of them are git's own, and everything after them.
+const OF_GIT: usize = 2;
 /// What marks the folder of a repository.
 const REPOSITORY: &str = ".git";
 /// What git keeps to itself of a repository; weaker than all of them.
@@ -75,6 +77,22 @@ impl Rules {
         }
     }
 
+    /// Whether git would leave a path out, by its own ignore files alone. What lies above a path is not looked at.
+    pub(crate) fn ignored_by_git(&self, path: &Path, is_folder: bool) -> bool {
+        let folders = std::iter::successors(Some(self), |rules| rules.above.as_deref());
+        for rules in folders {
+            // The file in the folder is stronger than git's own.
+            let said = rules.own[OF_GIT..].iter().map(|file| verdict(&file.matched(path, is_folder)));
+            if let Some(said) = said.into_iter().find(|said| *said != Verdict::Silent) {
+                return said == Verdict::Ignored;
+            }
+            if rules.repository {
+                break;
+            }
+        }
+        false
+    }
+
     /// The stronger file wins, then the nearer folder.
     fn verdict(&self, path: &Path, is_folder: bool) -> Verdict {
         let mut said = [Verdict::Silent; NAMES.len() + 1];
@@ -82,7 +100,7 @@ impl Rules {
         let mut here = Some(self);
         while let Some(rules) = here {
             for (at, file) in rules.own.iter().enumerate() {
-                let of_git = at >= 2;
+                let of_git = at >= OF_GIT;
                 if said[at] == Verdict::Silent && !(of_git && left_the_repository) {
                     said[at] = verdict(&file.matched(path, is_folder));
                 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_runtime::{
-    AnyTool, CallId, Caller, ChangeList, Prepared, Scope, Source, ToolCtx, ToolError, ToolOutput, Turn, Workbench,
+    AnyTool, CallId, Caller, ChangeList, Prepared, Ran, Scope, Source, ToolCtx, ToolError, ToolOutput, Turn, Workbench,
 };
 use haft_tools::{SandboxWorkbench, Workspace};
 use serde_json::Value;
@@ -75,7 +75,7 @@ impl Place {
     /// Uses a tool that reads.
     #[expect(clippy::needless_pass_by_value, reason = "inputs are written where they are used")]
     pub(crate) fn read(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
-        self.wait(self.tool(tool).run(&ctx(), &input))
+        self.wait(self.tool(tool).run(&ctx(), &input)).and_then(Ran::into_output)
     }
 
     /// Uses a tool that changes files, up to the question.
@@ -83,7 +83,8 @@ impl Place {
     pub(crate) fn stage(&self, tool: &str, input: Value) -> Result<Staged, ToolError> {
         match self.wait(self.tool(tool).prepare(&ctx(), &input))? {
             Prepared::Staged { output, changes, turn, .. } => Ok(Staged { output, changes, turn }),
-            Prepared::Plain { preview } => panic!("not staged: {preview:?}"),
+            Prepared::Plain(described) => panic!("not staged: {described:?}"),
+            Prepared::CutShort(cut) => Err(cut.error),
         }
     }
 

@@ -201,7 +201,7 @@ fn when_time_runs_out_what_was_found_is_given() {
     let mut ctx = ctx();
     ctx.deadline = Instant::now();
     let input = json!({ "pattern": "(again|and)+ (x|y)" });
-    let output = place.wait(place.tool("grep").run(&ctx, &input)).unwrap();
+    let output = place.wait(place.tool("grep").run(&ctx, &input)).unwrap().into_output().unwrap();
     assert_eq!((&output.structured["truncated"], &output.metadata["timed_out"]), (&json!(true), &json!(true)));
     assert!(output.structured["filesSearched"].as_u64().unwrap() < 60);
     assert!(output.content.contains("time ran out"), "{}", output.content);

@@ -6,7 +6,7 @@ use haft_store::{CallFilter, CallRow};
 use super::status_of;
 use crate::{
     cli::Everywhere,
-    commands::open,
+    commands::{open, prompt::Interrupts},
     exit::Exit,
     show::{
         Out,
@@ -20,11 +20,12 @@ use crate::{
 pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<Exit> {
     let house = open(everywhere).await?;
     let mut calls = house.store.follow(&house.scope, filter).await?;
+    let mut interrupts = Interrupts::listen();
     out.hint("waiting for calls; Ctrl-C ends");
     loop {
         let call = tokio::select! {
             call = calls.next() => call?,
-            _ = tokio::signal::ctrl_c() => break,
+            () = interrupts.next() => break,
         };
         let text = if out.json { serde_json::to_string(&call)? } else { line(&call) };
         if !out.next_line(&text) {

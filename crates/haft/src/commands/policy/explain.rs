@@ -12,7 +12,7 @@ use crate::{
     house::House,
     show::{
         Out,
-        card::change_line,
+        changes::change_line,
         safe::safe,
         style::{ADDED, DIM, PLACE, STRONG},
         table::{width, wrapped},
@@ -77,7 +77,7 @@ fn head(out: &Out, past: &Past, replay: &Replay<'_>, answer: Option<&str>) {
         out.line(&format!("answered {}", safe(answer)));
     }
     match replay.evidence() {
-        Evidence::Plain { .. } => out.line("what it does cannot be seen before"),
+        Evidence::Plain(_) => out.line("what it does cannot be seen before"),
         Evidence::Staged { changes, .. } => {
             for change in changes.0.iter().take(SHOWN) {
                 out.text(&change_line(change));

@@ -44,8 +44,8 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, last: u32, file: Opt
     let house = open(everywhere).await?;
     let mut policy = house.pipeline.policy().clone();
     if let Some(file) = file {
-        let (own, profile) = rules::of_file(file)?;
-        policy.rules = rules::in_force(&own, profile, &house.registry);
+        let (own, shipped) = rules::of_file(file)?;
+        policy.rules = rules::in_force(&own, shipped, &house.registry);
     }
     let grants = house.store.all_grants(&house.scope).await?;
     let past = house.store.last_calls(&house.scope, last).await?;

@@ -1,0 +1,54 @@
+//! Questions that are alike: listed together, answered together, each with its own answer.
+
+use anyhow::Result;
+use haft_runtime::{Answer, Outcome, Question, Scope};
+
+use crate::{commands::answer::give, exit::Exit, house::House, show::Out, show::outcome};
+
+/// The open questions in groups that one answer fits; a group stands where its oldest question does.
+pub(crate) fn grouped(open: &[Question]) -> Vec<Vec<&Question>> {
+    let mut groups: Vec<Vec<&Question>> = Vec::new();
+    for question in open {
+        match groups.iter_mut().find(|group| are_alike(group[0], question)) {
+            Some(group) => group.push(question),
+            None => groups.push(vec![question]),
+        }
+    }
+    groups
+}
+
+fn are_alike(one: &Question, other: &Question) -> bool {
+    one.signature().is_some_and(|signature| other.signature() == Some(signature))
+}
+
+/// The other open questions that an answer to this one fits as well.
+pub(crate) async fn alike(house: &House, question: &Question) -> Result<Vec<Question>> {
+    let scope = Scope { workspace: question.workspace.clone(), ..house.scope.clone() };
+    let mut open = house.open_questions(&scope).await?;
+    open.retain(|other| other.call != question.call && are_alike(question, other));
+    Ok(open)
+}
+
+/// Says yes to a question and to all that are like it. Each is a call with its own answer, and somebody else may have
+/// been earlier with one of them.
+pub(crate) async fn approve(house: &House, out: &Out, question: &Question) -> Result<Exit> {
+    let others = alike(house, question).await?;
+    let mut exit = Exit::Success;
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for each in std::iter::once(question).chain(&others) {
+        match give(house, &each.call, Answer::Approve { paths: None }).await {
+            Ok(outcome) => {
+                exit = exit.or_worse(if out.json { Exit::from(&outcome) } else { outcome::print(*out, &outcome) });
+                outcomes.push(outcome);
+            }
+            Err(err) => {
+                anstream::eprintln!("{err:#}");
+                exit = exit.or_worse(Exit::Failure);
+            }
+        }
+    }
+    if out.json {
+        out.document(&outcomes);
+    }
+    Ok(exit)
+}

@@ -1,0 +1,152 @@
+//! The project tools of a workspace: those that were trusted, taken in beside the built-in ones.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_util::future::BoxFuture;
+use haft_runtime::{Catalog, ErrorCode, RegisteredTool, Registry, Scope, ToolError, ToolSpec};
+use haft_tools::{Manifest, Workspace, project_tool};
+
+use crate::trust::{self, Brought, ManifestFile, Stamp};
+
+/// A manifest that no tool can be made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) path: String,
+    /// What the tool would be called.
+    name: String,
+    pub(crate) why: String,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` gives no tool: {}", self.path, self.why)
+    }
+}
+
+/// The catalogue of a workspace. What is trusted by another process counts from the next look on.
+pub(crate) struct ProjectTools {
+    registry: Arc<Registry>,
+    workspace: Arc<Workspace>,
+    data: PathBuf,
+    built_in: BTreeSet<String>,
+    taken: Mutex<Taken>,
+}
+
+/// What was taken in from the last trust record.
+#[derive(Default)]
+struct Taken {
+    stamp: Option<Stamp>,
+    names: BTreeSet<String>,
+    faults: Vec<Fault>,
+}
+
+impl ProjectTools {
+    /// Beside the tools that are in the registry, none of which they can ever take the place of.
+    pub(crate) fn beside(registry: &Arc<Registry>, workspace: &Arc<Workspace>, data: &Path) -> Self {
+        let names = |spec: ToolSpec| {
+            let old = spec.deprecated_aliases.into_iter().map(|alias| alias.name);
+            [spec.name].into_iter().chain(spec.aliases).chain(old).collect::<Vec<_>>()
+        };
+        let built_in = registry.specs().into_iter().flat_map(names).collect();
+        let (registry, workspace) = (Arc::clone(registry), Arc::clone(workspace));
+        let tools = Self { registry, workspace, data: data.to_owned(), built_in, taken: Mutex::default() };
+        tools.refresh();
+        tools
+    }
+
+    /// The tools that something brought would give, and the faults in the rest.
+    pub(crate) fn sort(&self, brought: &Brought) -> (BTreeMap<String, Manifest>, Vec<Fault>) {
+        let mut tools: BTreeMap<String, Manifest> = BTreeMap::new();
+        let mut faults = Vec::new();
+        for file in brought.manifests() {
+            match self.one(&file, &tools) {
+                Ok(manifest) => drop(tools.insert(manifest.name().to_owned(), manifest)),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        (tools, faults)
+    }
+
+    fn one(&self, file: &ManifestFile<'_>, before: &BTreeMap<String, Manifest>) -> Result<Manifest, Fault> {
+        let fault = |name: &str, why| Fault { path: file.path.to_owned(), name: name.to_owned(), why };
+        let manifest = file.read().map_err(|why| fault(file.stem, why))?;
+        let name = manifest.name();
+        if self.is_built_in(name) {
+            return Err(fault(name, format!("`{name}` is haft's, and no workspace can take its place; rename it")));
+        }
+        if before.contains_key(name) {
+            return Err(fault(name, format!("another manifest is called `{name}`; rename one of them")));
+        }
+        Ok(manifest)
+    }
+
+    /// Whether haft itself has a tool or an alias of this name.
+    pub(crate) fn is_built_in(&self, name: &str) -> bool {
+        self.built_in.contains(name)
+    }
+
+    /// What is wrong with the manifests that were trusted.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).faults.clone()
+    }
+
+    /// Takes in what was trusted since the last look. Only what was trusted counts, so that a look at the record is
+    /// enough; whoever lists or looks up meanwhile waits, and sees all of it.
+    fn refresh(&self) {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = self.workspace.path();
+        let stamp = trust::stamp(&self.data, folder);
+        if taken.stamp.as_ref() == Some(&stamp) {
+            return;
+        }
+        let record = trust::recorded(&self.data, folder).ok().flatten();
+        let brought = record.map(|record| record.brought).unwrap_or_default();
+        let (tools, mut faults) = self.sort(&brought);
+        for gone in taken.names.iter().filter(|name| !tools.contains_key(*name)) {
+            self.registry.unregister(gone);
+        }
+        let mut names = BTreeSet::new();
+        for (name, manifest) in tools {
+            let scripts = brought.scripts_of(&manifest, folder);
+            match self.registry.replace(project_tool(&self.workspace, manifest, scripts)) {
+                Ok(()) => drop(names.insert(name)),
+                Err(err) => faults.push(Fault { path: trust::TOOLS.to_owned(), name, why: err.to_string() }),
+            }
+        }
+        *taken = Taken { stamp: Some(stamp), names, faults };
+    }
+
+    /// Why there is no tool of this name although the workspace seems to bring one.
+    fn why_missing(&self, name: &str) -> Option<ToolError> {
+        if let Some(fault) = self.faults().into_iter().find(|fault| fault.name == name) {
+            return Some(ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool `{name}`: {fault}")));
+        }
+        let looked = trust::look(&self.data, self.workspace.path()).ok()?;
+        let brings = |file: &ManifestFile<'_>| file.read().is_ok_and(|manifest| manifest.name() == name);
+        let file = looked.brought.manifests().find(brings)?;
+        let message = format!("`{name}` of `{}` is not trusted; look at it with `haft trust`", file.path);
+        Some(ToolError::new(ErrorCode::NotTrusted, message).with("path", file.path))
+    }
+}
+
+impl Catalog for ProjectTools {
+    fn find<'a>(&'a self, scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>> {
+        self.refresh();
+        match self.registry.get(name) {
+            Some(tool) => Box::pin(std::future::ready(Ok(tool))),
+            None => match self.why_missing(name) {
+                Some(error) => Box::pin(std::future::ready(Err(error))),
+                None => self.registry.find(scope, name),
+            },
+        }
+    }
+
+    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Vec<ToolSpec>> {
+        self.refresh();
+        self.registry.list(scope)
+    }
+}

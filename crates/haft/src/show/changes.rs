@@ -1,0 +1,168 @@
+//! Changes as people read them: what to look at twice first, what belongs together on one line.
+
+use haft_runtime::{Change, ChangeKind, ChangeList, ChangeState};
+
+use crate::show::{
+    diff::coloured,
+    folding::{Folded, fold},
+    plain::{folded, plain_command},
+    style::{ADDED, DIM, PLACE, REMOVED, STRONG, WARN},
+    table::width,
+    time::bytes,
+};
+
+/// How many lines of each diff are shown, and of all together, before somebody asks for the whole.
+const SHORT_DIFF: usize = 20;
+const SHORT_DIFFS: usize = 120;
+/// How many changes are listed before that, and how many where only their names are.
+const SHORT_LIST: usize = 40;
+const NAMES: usize = 20;
+/// Where the second line of a long path begins.
+const INDENT: usize = 10;
+
+/// How much to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// A line for each change, as far as they fit a screen.
+    Names,
+    /// The same with the beginnings of diffs.
+    Short,
+    /// Everything, and nothing folded.
+    Whole,
+}
+
+/// A list of changes, flagged ones first, with their diffs.
+pub(crate) fn changes_text(changes: &ChangeList, depth: Depth) -> String {
+    let (rows, mut room, each) = match depth {
+        Depth::Names => (fold(changes), 0, 0),
+        Depth::Short => (fold(changes), SHORT_DIFFS, SHORT_DIFF),
+        Depth::Whole => (changes.0.iter().map(Folded::One).collect(), usize::MAX, usize::MAX),
+    };
+    let list = match depth {
+        Depth::Names => NAMES,
+        Depth::Short => SHORT_LIST,
+        Depth::Whole => usize::MAX,
+    };
+    let mut rows = rows;
+    rows.sort_by_key(|row| row.first().flags.is_empty());
+    let marked = changes.0.iter().any(|change| change.state != ChangeState::Staged);
+    let mut text = if changes.0.len() > 1 { counts(changes) } else { String::new() };
+    for row in rows.iter().take(list) {
+        if marked {
+            text.push_str(&mark(row.first().state));
+        }
+        text.push_str(&row_line(row));
+        if let (Folded::One(Change { diff: Some(diff), .. }), 1..) = (row, room) {
+            let shown = coloured(diff, each.min(room));
+            room = room.saturating_sub(shown.lines().count());
+            text.push_str(&shown);
+        }
+    }
+    let more: usize = rows.iter().skip(list).map(Folded::paths).sum();
+    if more > 0 {
+        text.push_str(&format!("{DIM}… {more} more paths{DIM:#}\n"));
+    }
+    text
+}
+
+/// Where a change stands, for lists in which not all wait.
+fn mark(state: ChangeState) -> String {
+    let (mark, style) = match state {
+        ChangeState::Committed => ("✓", ADDED),
+        ChangeState::Undone => ("↶", ADDED),
+        ChangeState::Staged => ("·", WARN),
+        ChangeState::Discarded => ("x", DIM),
+    };
+    format!("{style}{mark}{style:#} ")
+}
+
+fn row_line(row: &Folded<'_>) -> String {
+    match row {
+        Folded::One(change) => change_line(change),
+        Folded::Gone { folder, inside, size } => {
+            let line = change_line(folder);
+            format!("{}  {DIM}{inside} paths inside, {}{DIM:#}\n", line.trim_end_matches('\n'), bytes(*size))
+        }
+        Folded::Together { first, paths, .. } => {
+            let words = name(first.summary.as_deref().unwrap_or_default());
+            format!("{PLACE}{words}{PLACE:#}  {DIM}{paths} paths{DIM:#}\n")
+        }
+        Folded::Derived { paths, size, folders, .. } => {
+            format!("{DIM}{paths} derived: {} ({}){DIM:#}\n", name(folders), bytes(*size))
+        }
+    }
+}
+
+/// How many there are of each kind.
+fn counts(changes: &ChangeList) -> String {
+    let kinds = [
+        ("created", ChangeKind::Created),
+        ("changed", ChangeKind::Changed),
+        ("deleted", ChangeKind::Deleted),
+        ("with another mode", ChangeKind::Mode),
+        ("linked", ChangeKind::Link),
+        ("renamed", ChangeKind::Renamed),
+    ];
+    let of = |kind| changes.0.iter().filter(move |change| change.kind == kind);
+    let counted = kinds.map(|(word, kind)| (word, of(kind).count(), of(kind).map(|change| change.size).sum()));
+    let told: Vec<String> = counted
+        .into_iter()
+        .filter(|(_, count, _)| *count > 0)
+        .map(|(word, count, size)| format!("{count} {word} ({})", bytes(size)))
+        .collect();
+    format!("{STRONG}{} paths{STRONG:#}: {}\n", changes.0.len(), told.join(", "))
+}
+
+/// One change on one line.
+pub(crate) fn change_line(change: &Change) -> String {
+    let (word, style) = match change.kind {
+        ChangeKind::Created => ("create", ADDED),
+        ChangeKind::Changed => ("change", PLACE),
+        ChangeKind::Deleted => ("delete", REMOVED),
+        ChangeKind::Mode => ("mode", PLACE),
+        ChangeKind::Link => ("link", PLACE),
+        ChangeKind::Renamed => ("rename", PLACE),
+    };
+    let mut text = format!("{style}{word}{style:#} {}", name(&change.path));
+    if change.directory {
+        text.push('/');
+    }
+    if let Some(from) = &change.from {
+        text.push_str(&format!(" from {}", name(from)));
+    }
+    let facts = facts(change);
+    if !facts.is_empty() {
+        text.push_str(&format!("  {DIM}{}{DIM:#}", facts.join(", ")));
+    }
+    for flag in &change.flags {
+        text.push_str(&format!("  {WARN}! {}{WARN:#}", flag.words()));
+    }
+    text.push('\n');
+    text
+}
+
+/// A path as it can be trusted; a long one goes on beneath, indented.
+fn name(path: &str) -> String {
+    let text = plain_command(path).text.replace('\n', "⟨newline⟩");
+    folded(&text, width().saturating_sub(INDENT)).join(&format!("\n{:INDENT$}", ""))
+}
+
+fn facts(change: &Change) -> Vec<String> {
+    let mut facts = vec![];
+    if !change.directory {
+        facts.push(bytes(change.size));
+    }
+    if let Some(size) = change.replaces {
+        facts.push(format!("replaces {}", bytes(size)));
+    }
+    if change.added + change.removed > 0 {
+        facts.push(format!("+{} -{}", change.added, change.removed));
+    }
+    if change.binary {
+        facts.push("binary".to_owned());
+    }
+    if change.executable {
+        facts.push("executable".to_owned());
+    }
+    facts
+}

@@ -1,0 +1,82 @@
+//! The manifests of project tools among what a workspace brings.
+
+use std::path::Path;
+
+use haft_tools::{Manifest, Script, Trusted, scripts};
+use serde_json::Value;
+
+use super::brought::{Brought, Content};
+
+/// Where manifests lie.
+pub(crate) const TOOLS: &str = ".haft/tools/";
+/// More than any tool needs to describe itself.
+const LARGEST: usize = 64 << 10;
+
+/// One file that is meant to describe a tool.
+pub(crate) struct ManifestFile<'a> {
+    pub(crate) path: &'a str,
+    /// The name of the file without its ending.
+    pub(crate) stem: &'a str,
+    content: &'a Content,
+}
+
+impl<'a> ManifestFile<'a> {
+    fn at(path: &'a str, content: &'a Content) -> Option<Self> {
+        let (stem, ending) = path.strip_prefix(TOOLS)?.rsplit_once('.')?;
+        let is_one = !stem.contains('/') && matches!(ending, "toml" | "json");
+        is_one.then_some(Self { path, stem, content })
+    }
+
+    /// The manifest, or one sentence about what is wrong with it.
+    pub(crate) fn read(&self) -> Result<Manifest, String> {
+        Manifest::read(&self.value()?, self.stem)
+    }
+
+    fn value(&self) -> Result<Value, String> {
+        let text = match self.content {
+            Content::Text(text) => text,
+            Content::Bytes(_) => return Err("it is not text".to_owned()),
+            Content::LeftOut(why) => return Err(why.clone()),
+        };
+        if text.len() > LARGEST {
+            return Err(format!("it is larger than {} KiB", LARGEST >> 10));
+        }
+        if self.path.ends_with(".json") {
+            return serde_json::from_str(text).map_err(|err| format!("it is not JSON: {err}"));
+        }
+        let table: toml::Table = text.parse().map_err(|err: toml::de::Error| {
+            let line = err.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            format!("it is not TOML: {} in line {line}", err.message().replace('\n', " "))
+        })?;
+        serde_json::to_value(table).map_err(|err| format!("it is not TOML: {err}"))
+    }
+}
+
+impl Brought {
+    /// The files that are meant to describe tools, in the order of their names.
+    pub(crate) fn manifests(&self) -> impl Iterator<Item = ManifestFile<'_>> {
+        self.0.iter().filter_map(|(path, content)| ManifestFile::at(path, content))
+    }
+
+    /// The files of the workspace that the commands of manifests name, also of those that have a fault.
+    pub(super) fn scripts(&self, workspace: &Path) -> Vec<String> {
+        let values = self.manifests().filter_map(|file| file.value().ok());
+        let named = values.flat_map(|value| {
+            let words = value["command"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            scripts(&words.collect::<Vec<_>>(), value["cwd"].as_str().unwrap_or("."), workspace)
+        });
+        named.collect()
+    }
+
+    /// What was brought of the files that a manifest's command names.
+    pub(crate) fn scripts_of(&self, manifest: &Manifest, workspace: &Path) -> Vec<Script> {
+        let trusted = |path: &String| match self.0.get(path) {
+            None => Trusted::Absent,
+            Some(Content::Text(text)) => Trusted::Bytes(text.clone().into_bytes()),
+            Some(Content::Bytes(bytes)) => Trusted::Bytes(bytes.clone()),
+            Some(Content::LeftOut(why)) => Trusted::LeftOut(why.clone()),
+        };
+        let paths = manifest.scripts(workspace).into_iter();
+        paths.map(|path| Script { trusted: trusted(&path), path }).collect()
+    }
+}

@@ -1,0 +1,5 @@
+//! Commands of both sides, in tables.
+
+mod explained;
+mod hostile;
+mod refused;

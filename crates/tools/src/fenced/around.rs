@@ -1,0 +1,166 @@
+//! What is around every command of a workspace: the fence, the toolchains, the folders of its own.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use haft_runtime::{ErrorCode, Isolation, ToolError};
+use haft_sandbox::{
+    Root,
+    fence::{self, Fence, Job, Layered, Limits, Missing, Private, Probe, Rung, Surroundings, Toolchains, View},
+};
+
+use super::{errand::Errand, secrets::secrets};
+
+/// What the house knows of its surroundings; the rooms below read no environment.
+#[derive(Clone, Debug)]
+pub struct Around {
+    /// The program that builds the fence when it is started again: haft itself.
+    pub program: PathBuf,
+    /// The user's home folder.
+    pub home: PathBuf,
+    /// The user's variables, from which toolchains are found.
+    pub variables: BTreeMap<String, String>,
+    /// How much a command may take.
+    pub limits: Limits,
+    /// The lowest rung on which a command may run at all.
+    pub minimum: Isolation,
+    /// More folders that commands may read.
+    pub readable: Vec<PathBuf>,
+    /// Folders outside that a project tool may name to write into.
+    pub writable: Vec<PathBuf>,
+    /// More names that commands must not see.
+    pub hidden: Vec<String>,
+    /// How long a command may run when its call does not say.
+    pub timeout: Duration,
+}
+
+/// The fence around the commands of one workspace.
+#[derive(Debug)]
+pub(crate) struct Fenced {
+    fence: Fence,
+    around: Around,
+    workspace: PathBuf,
+    data: PathBuf,
+    toolchains: OnceLock<Toolchains>,
+    probe: OnceLock<Probe>,
+}
+
+impl Fenced {
+    pub(crate) fn new(around: Around, workspace: &Path, data: &Path) -> Self {
+        let fence = Fence::new(&around.program);
+        let (workspace, data) = (workspace.to_owned(), data.to_owned());
+        Self { fence, around, workspace, data, toolchains: OnceLock::new(), probe: OnceLock::new() }
+    }
+
+    pub(crate) fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    pub(crate) fn around(&self) -> &Around {
+        &self.around
+    }
+
+    /// What works here, tried once.
+    pub(crate) fn probe(&self) -> &Probe {
+        self.probe.get_or_init(|| self.fence.probe(&self.data.join(PROBE)))
+    }
+
+    /// Lets the next process find out again what works here: something did not that should.
+    pub(crate) fn doubt_probe(&self) {
+        Fence::forget(&self.data.join(PROBE));
+    }
+
+    /// What was found on the user's `PATH`.
+    pub(crate) fn toolchains(&self) -> &Toolchains {
+        self.toolchains.get_or_init(|| {
+            let Around { home, variables, .. } = &self.around;
+            fence::toolchains(&Surroundings { home, workspace: &self.workspace, variables })
+        })
+    }
+
+    /// The rung that a command runs on; refused when it is lower than what the settings demand.
+    pub(crate) fn rung(&self) -> Result<Rung, ToolError> {
+        let probe = self.probe();
+        match probe.rung {
+            Some(Rung::Landlock) if fence::needs_namespaces(&self.workspace) => {
+                let why =
+                    "root owns the workspace, and nothing runs as root; give it to another user, or get namespaces";
+                Err(unavailable(&probe.namespaces, why))
+            }
+            Some(rung) if isolation(rung) >= self.around.minimum => Ok(rung),
+            Some(_) => Err(unavailable(&probe.namespaces, "the settings demand the rung `namespaces`")),
+            None => Err(unavailable(&probe.landlock, "no fence can be built here")),
+        }
+    }
+
+    /// The job for an errand. `dir` is the folder of the call's changes, where its own layers go.
+    pub(crate) fn job(&self, root: &Root, dir: &Path, errand: &Errand, run: (Rung, View)) -> Result<Job, ToolError> {
+        let (rung, view) = run;
+        let toolchains = self.toolchains();
+        let layered = match rung {
+            Rung::Namespaces => self.layers(root, dir)?,
+            // Only namespaces have layers.
+            Rung::Landlock => Vec::new(),
+        };
+        let mut hidden = secrets(root, &self.around.hidden);
+        hidden.push(self.data.clone());
+        hidden.extend(toolchains.hidden.iter().cloned());
+        Ok(Job {
+            command: errand.command.clone(),
+            folder: root.path().join(errand.folder.as_path()),
+            environment: environment(toolchains, errand),
+            stdin: errand.stdin.clone().into_bytes(),
+            workspace: root.path().to_owned(),
+            view,
+            layered,
+            readable: toolchains.readable.iter().chain(&self.around.readable).cloned().collect(),
+            writable: errand.writable.clone(),
+            hidden,
+            network: errand.network,
+            limits: self.around.limits.clone(),
+            rung,
+        })
+    }
+
+    /// Folders of its own for one command: caches, a home folder, `/tmp`.
+    fn layers(&self, root: &Root, dir: &Path) -> Result<Vec<Layered>, ToolError> {
+        Private::open(&self.data, root.path())
+            .and_then(|private| private.layers(&dir.join(PRIVATE), self.toolchains()))
+            .map_err(|err| ToolError::new(ErrorCode::ExecutionError, format!("cannot run the command: {err}")))
+    }
+}
+
+/// The toolchains' variables, then what keeps tools from waiting for a network that is off, then the caller's own.
+fn environment(toolchains: &Toolchains, errand: &Errand) -> Vec<(String, String)> {
+    let offline = if errand.network { &[] } else { fence::OFFLINE };
+    let offline = offline.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let mut all: BTreeMap<String, String> = toolchains.environment.iter().cloned().chain(offline).collect();
+    all.extend(errand.environment.clone());
+    all.into_iter().collect()
+}
+
+/// Where in the data folder it is remembered what works here.
+const PROBE: &str = "fence.json";
+
+/// Where in the folder of its changes a call's own layers lie.
+pub(crate) const PRIVATE: &str = "private";
+
+/// The runtime's word for a rung.
+pub(crate) fn isolation(rung: Rung) -> Isolation {
+    match rung {
+        Rung::Landlock => Isolation::Landlock,
+        Rung::Namespaces => Isolation::Namespaces,
+    }
+}
+
+fn unavailable(tried: &Result<(), Missing>, why: &str) -> ToolError {
+    let message = match tried {
+        Ok(()) => format!("{why}; `haft doctor` says what is missing"),
+        Err(Missing { step, why: cause, fix }) => format!("{why}: {step} failed ({cause}); {fix}"),
+    };
+    ToolError::new(ErrorCode::SandboxUnavailable, message)
+}

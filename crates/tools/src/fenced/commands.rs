@@ -1,0 +1,98 @@
+//! What a tool that runs commands does before the yes, and after it.
+
+use haft_runtime::{Described, ErrorCode, Lasting, Prepared, Ran, ToolCtx, ToolError};
+use haft_sandbox::{
+    Place,
+    fence::{Rung, mounts_within},
+};
+
+use super::{
+    around::isolation,
+    errand::{Done, Errand},
+    running::{Writes, run},
+};
+use crate::{
+    command::{Command, Places},
+    refusal::Trying,
+    workspace::Workspace,
+};
+
+impl Workspace {
+    /// The folder that a command starts in, links resolved.
+    pub(crate) fn folder(&self, typed: &str) -> Result<Place, ToolError> {
+        let root = self.root();
+        let place = root.place(typed).trying("run a command in")?;
+        Ok(root.open_folder(&place).trying("run a command in")?.place().clone())
+    }
+
+    /// Refuses what no mode, rule or person lets through.
+    pub(crate) fn refuse(&self, command: &Command, folder: &str) -> Result<(), ToolError> {
+        let folder = self.path().join(self.folder(folder)?.as_path());
+        let places = Places { workspace: self.path(), home: Some(&self.fenced()?.around().home), folder: &folder };
+        command.refusal(&places).map_or(Ok(()), |why| Err(ToolError::new(ErrorCode::CommandBlocked, why)))
+    }
+
+    /// Runs the errand aside, or describes it where that cannot be.
+    pub(crate) async fn prepare_aside<O>(
+        &self,
+        ctx: &ToolCtx,
+        errand: Errand,
+        command: &Command,
+        output: impl FnOnce(&Done) -> O,
+    ) -> Result<Prepared<O>, ToolError> {
+        match self.writes()? {
+            Writes::Aside => Ok(self.run(ctx, errand, Writes::Aside).await?.prepared(ctx, output)),
+            Writes::Directly => self.describe(command, None),
+        }
+    }
+
+    /// Runs the errand that a person, or a rule, has said yes to.
+    pub(crate) async fn run_after_a_yes<O>(
+        &self,
+        ctx: &ToolCtx,
+        errand: Errand,
+        output: impl FnOnce(&Done) -> O,
+    ) -> Result<Ran<O>, ToolError> {
+        let writes = self.writes()?;
+        Ok(self.run(ctx, errand, writes).await?.ran(ctx, output))
+    }
+
+    /// What a person is shown of a command that runs only after the yes. `reaches` says what it may reach outside.
+    pub(crate) fn describe<O>(&self, command: &Command, reaches: Option<&str>) -> Result<Prepared<O>, ToolError> {
+        Ok(Prepared::Plain(self.described(command, self.writes()?, reaches)?))
+    }
+
+    /// The same for one that writes in a way of its own.
+    pub(crate) fn described(
+        &self,
+        command: &Command,
+        writes: Writes,
+        reaches: Option<&str>,
+    ) -> Result<Described, ToolError> {
+        let mut lines: Vec<String> = command.explained().iter().map(ToString::to_string).collect();
+        lines.extend(command.unclear());
+        if let Some(reaches) = reaches {
+            lines.push(format!("reaches {reaches}"));
+        }
+        let runs_aside = writes == Writes::Aside;
+        let unsure = command.unclear().or_else(|| command.runs_others().then(|| "it runs other programs".to_owned()));
+        let lasting = match unsure {
+            Some(why) if !runs_aside => Lasting::No { why },
+            Some(_) | None => Lasting::ThisInput,
+        };
+        let isolation = Some(isolation(self.fenced()?.rung()?));
+        let must_ask = if runs_aside { None } else { command.forced_ask() };
+        Ok(Described { preview: Some(lines.join("\n")), isolation, runs_aside, lasting, must_ask })
+    }
+
+    async fn run(&self, ctx: &ToolCtx, errand: Errand, writes: Writes) -> Result<Done, ToolError> {
+        run(ctx, self.bench(&ctx.call_id)?, errand, writes).await
+    }
+
+    /// Whether commands can run aside here. A folder that is mounted inside the workspace would look empty to them.
+    fn writes(&self) -> Result<Writes, ToolError> {
+        let rung = self.fenced()?.rung()?;
+        let mounts = mounts_within(self.path()).unwrap_or_default();
+        Ok(if rung == Rung::Namespaces && mounts.is_empty() { Writes::Aside } else { Writes::Directly })
+    }
+}

@@ -1,0 +1,129 @@
+//! The names that git tracks, read from a repository's index.
+
+use std::collections::BTreeSet;
+
+/// What stands before the name of an entry: times, numbers, mode, owner, size, hash and flags.
+const FIXED: usize = 62;
+/// Where in an entry its mode begins.
+const MODE: usize = 24;
+/// Where in an entry its flags begin.
+const FLAGS: usize = 60;
+/// What stands at the end of an index.
+const CHECKSUM: usize = 20;
+/// Says in the flags that two more bytes of them follow.
+const EXTENDED: u16 = 0x4000;
+
+/// The paths in an index, relative to the repository; `None` when it is not one that we can read whole.
+pub(super) fn tracked(index: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
+    let (signature, version, count) = (index.get(..4)?, number(index, 4)?, number(index, 8)?);
+    if signature != b"DIRC" || !(2..=4).contains(&version) {
+        return None;
+    }
+    let mut at = 12;
+    let mut name = Vec::new();
+    let mut names = BTreeSet::new();
+    for _ in 0..count {
+        let kind = number(index, at + MODE)? >> 12;
+        // A file, a link or a submodule; anything else says that this index has another shape, such as longer hashes.
+        if !matches!(kind, 0o10 | 0o12 | 0o16) {
+            return None;
+        }
+        let flags = u16::from_be_bytes(index.get(at + FLAGS..at + FLAGS + 2)?.try_into().ok()?);
+        let start = at + FIXED + if flags & EXTENDED == 0 { 0 } else { 2 };
+        at = if version == 4 {
+            read_shared(index, start, &mut name)?
+        } else {
+            let end = start + index.get(start..)?.iter().position(|byte| *byte == 0)?;
+            name = index.get(start..end)?.to_vec();
+            // Between one and eight zeros follow, up to a multiple of eight.
+            at + (end - at) / 8 * 8 + 8
+        };
+        names.insert(name.clone());
+    }
+    ends_at_a_checksum(index, at).then_some(names)
+}
+
+/// Whether what follows the entries are extensions and then a checksum of the length that we know. In a repository with
+/// longer hashes it is not.
+fn ends_at_a_checksum(index: &[u8], mut at: usize) -> bool {
+    let Some(end) = index.len().checked_sub(CHECKSUM) else { return false };
+    while at < end {
+        let Some(length) = number(index, at + 4) else { return false };
+        at = at.saturating_add(8).saturating_add(length as usize);
+    }
+    at == end
+}
+
+/// A name that says how much of the one before it goes, and what comes instead; gives where it ends.
+fn read_shared(index: &[u8], start: usize, name: &mut Vec<u8>) -> Option<usize> {
+    let (mut at, mut goes) = (start, 0_usize);
+    loop {
+        let byte = *index.get(at)?;
+        at += 1;
+        goes = goes.checked_mul(128)?.checked_add(usize::from(byte & 127))?;
+        if byte & 128 == 0 {
+            break;
+        }
+        goes += 1;
+    }
+    let end = at + index.get(at..)?.iter().position(|byte| *byte == 0)?;
+    name.truncate(name.len().checked_sub(goes)?);
+    name.extend_from_slice(index.get(at..end)?);
+    Some(end + 1)
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, process::Command};
+
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "a test compares with git itself")]
+    fn git(folder: &Path, arguments: &[&str]) {
+        let ended = Command::new("git").args(arguments).current_dir(folder).output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+    }
+
+    #[test]
+    fn every_version_of_an_index_is_read_as_git_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        git(here, &["init", "-q"]);
+        let names = ["a", "a-much-longer-name", "deep/er/file", "deep/er/file2", "deep/x", "naïve", "with space"];
+        for name in names {
+            let file = here.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, name).unwrap();
+        }
+        git(here, &["add", "."]);
+        for version in ["2", "3", "4"] {
+            git(here, &["update-index", "--index-version", version]);
+            // Version 3 is written only where an entry needs it.
+            git(here, &["update-index", "--skip-worktree", "a"]);
+            let index = std::fs::read(here.join(".git/index")).unwrap();
+            let expected: BTreeSet<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
+            assert_eq!(tracked(&index), Some(expected), "version {version}");
+            for cut in 0..index.len().min(400) {
+                // Whatever is missing, it ends.
+                let _ = tracked(&index[..cut]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_index_of_ours_is_not_guessed_at() {
+        assert_eq!(tracked(b""), None);
+        assert_eq!(tracked(b"DIRC\0\0\0\x09\0\0\0\0"), None);
+        let folder = tempfile::tempdir().unwrap();
+        git(folder.path(), &["init", "-q", "--object-format=sha256"]);
+        for name in ["one", "two", "three"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        git(folder.path(), &["add", "."]);
+        assert_eq!(tracked(&std::fs::read(folder.path().join(".git/index")).unwrap()), None);
+    }
+}

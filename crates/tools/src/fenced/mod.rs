@@ -1,0 +1,16 @@
+//! Commands in the fence: started, heard, ended, and what they changed.
+
+mod around;
+mod commands;
+mod derived;
+mod errand;
+mod index;
+mod leash;
+mod running;
+mod said;
+mod secrets;
+
+pub use around::Around;
+pub(crate) use around::Fenced;
+pub(crate) use errand::{Done, Errand, Pinned};
+pub(crate) use running::{Bench, Writes, keep, throw_away};

@@ -1,0 +1,204 @@
+//! Running a command for a call: heard as it speaks, ended when its call ends, and what it changed taken over.
+
+use std::{
+    cell::RefCell,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use haft_runtime::{ErrorCode, Isolation, Stream, ToolCtx, ToolError};
+use haft_sandbox::{
+    EntryKind, Place, Root,
+    changes::{self, Draft, Sort, Sync},
+    fence::{self, Ended, Exit, FenceError, Job, Process, Rung, Tick, View},
+};
+use tokio::runtime::Handle;
+
+use super::{
+    around::{Fenced, isolation},
+    derived::Derived,
+    errand::{Cut, Done, Errand},
+    leash::{Leash, Pulled},
+    said::Said,
+};
+use crate::{aside::broke_off, refusal::Trying, shown};
+
+/// The most that a command may say, all together.
+const LONGEST_OUTPUT: u64 = 4 << 30;
+
+/// The most bytes that the paths of all changes may have together: a tree of folders in folders, made in a moment, has
+/// paths that would fill the journal.
+const LONGEST_LIST: usize = 128 << 20;
+
+/// Where a command works, and for which call.
+#[derive(Clone)]
+pub(crate) struct Bench {
+    pub(crate) fenced: Arc<Fenced>,
+    pub(crate) root: Arc<Root>,
+    /// The folder of the call's changes.
+    pub(crate) dir: PathBuf,
+    pub(crate) sync: Sync,
+}
+
+/// Whether a command writes into a layer of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writes {
+    Aside,
+    Directly,
+}
+
+/// Runs an errand and waits for its end, also after a cancel: everything that it has started ends at once.
+pub(crate) async fn run(ctx: &ToolCtx, bench: Bench, errand: Errand, writes: Writes) -> Result<Done, ToolError> {
+    let leash = Arc::new(Leash::default());
+    let _ends_with_us = PullOnDrop(Arc::clone(&leash));
+    let begun = Instant::now();
+    let limit = errand.limit.min(ctx.deadline.saturating_duration_since(begun));
+    let (held, told) = (Arc::clone(&leash), ctx.clone());
+    let mut task = tokio::task::spawn_blocking(move || match writes {
+        Writes::Aside => bench.run_aside(&errand, (&held, limit), &told),
+        Writes::Directly => bench.run_directly(&errand, (&held, limit), &told),
+    });
+    let ended = tokio::select! {
+        ended = &mut task => ended,
+        () = tokio::time::sleep(limit) => {
+            leash.pull(Pulled::TimeOut);
+            task.await
+        }
+        () = ctx.cancel.cancelled() => {
+            leash.pull(Pulled::Cancel);
+            task.await
+        }
+    };
+    ended.unwrap_or_else(|_| Err(broke_off()))
+}
+
+/// A call that nobody waits for any more keeps nothing running.
+struct PullOnDrop(Arc<Leash>);
+
+impl Drop for PullOnDrop {
+    fn drop(&mut self) {
+        self.0.pull(Pulled::Cancel);
+    }
+}
+
+impl Bench {
+    fn run_aside(&self, errand: &Errand, held: (&Leash, Duration), ctx: &ToolCtx) -> Result<Done, ToolError> {
+        let mut draft = Draft::new(&self.root, &self.dir).trying("stage changes")?.surviving(self.sync);
+        let layer = draft.layer().trying("stage changes")?;
+        for pinned in &errand.pinned {
+            draft.pin(&pinned.place, &pinned.bytes).trying("stage changes")?;
+        }
+        let job = self.fenced.job(&self.root, &self.dir, errand, (Rung::Namespaces, View::Aside { layer }))?;
+        let (heard, ended) = self.hear(&job, held, ctx)?;
+        for pinned in &errand.pinned {
+            draft.unpin(&pinned.place, &pinned.bytes).trying("look at what the command changed")?;
+        }
+        if heard.cut.is_some() {
+            // Half a cache is none, and what filled `/tmp` should not stay there.
+            throw_away(&self.dir);
+        }
+        let derived = RefCell::new(Derived::new(&self.root));
+        let sort = |place: &Place, kind| match derived.borrow_mut().holds(place, kind == EntryKind::Directory) {
+            true => Sort::Derived,
+            false => Sort::Source,
+        };
+        let Tick(seconds, nanoseconds) = ended.began;
+        let taken = draft.take_layer((seconds, nanoseconds), &sort).trying("look at what the command changed")?;
+        let changes = draft.seal().trying("stage changes")?;
+        if changes.listed_bytes() > LONGEST_LIST {
+            drop(changes);
+            return Err(self.too_long());
+        }
+        let changes = Some(shown::change_list(changes.list()));
+        let told = taken.left_out.into_iter().chain(taken.notes);
+        let left_out = told.map(|(path, why)| (path, why.to_owned())).collect();
+        Ok(Done { changes, left_out, ..heard })
+    }
+
+    fn run_directly(&self, errand: &Errand, held: (&Leash, Duration), ctx: &ToolCtx) -> Result<Done, ToolError> {
+        let (heard, _) = self.hear(&self.direct(errand)?, held, ctx)?;
+        keep(&self.dir);
+        Ok(heard)
+    }
+
+    /// Starts an errand that writes into the workspace itself and goes on when its call has ended.
+    pub(crate) fn start(&self, errand: &Errand) -> Result<(Process, Isolation), ToolError> {
+        let job = self.direct(errand)?;
+        let process = self.fenced.fence().start(&job).map_err(|err| self.refused(&err))?;
+        Ok((process, isolation(job.rung)))
+    }
+
+    fn direct(&self, errand: &Errand) -> Result<Job, ToolError> {
+        self.fenced.job(&self.root, &self.dir, errand, (self.fenced.rung()?, View::Direct))
+    }
+
+    /// Starts the job, hands its words on, and says how it ended.
+    fn hear(&self, job: &Job, (leash, limit): (&Leash, Duration), ctx: &ToolCtx) -> Result<(Done, Ended), ToolError> {
+        let begun = Instant::now();
+        let process = self.fenced.fence().start(job).map_err(|err| self.refused(&err))?;
+        leash.hold(process.stopper());
+        let mut said = Said::default();
+        let mut length = 0;
+        let here = Handle::current();
+        let ended = process
+            .wait(&mut |stream, bytes| {
+                let stream = match stream {
+                    fence::Stream::Stdout => Stream::Stdout,
+                    fence::Stream::Stderr => Stream::Stderr,
+                };
+                let text = said.take(stream, bytes);
+                length += bytes.len() as u64;
+                if length > LONGEST_OUTPUT {
+                    leash.pull(Pulled::Output);
+                }
+                here.block_on(ctx.output(stream, text));
+            })
+            .map_err(|err| self.refused(&err))?;
+        said.finish();
+        let cut = match (leash.pulled(), ended.bound) {
+            // What came to its own end in the same moment did come to its end.
+            (Some(pulled), _) if ended.exit == Exit::Stopped => Some(match pulled {
+                Pulled::TimeOut => Cut::TimeOut(limit),
+                Pulled::Cancel => Cut::Cancel,
+                Pulled::Output => Cut::Output,
+            }),
+            (_, bound) => bound.map(Cut::Bound),
+        };
+        let isolation = isolation(job.rung);
+        let (exit, took, network) = (ended.exit, begun.elapsed(), job.network);
+        let done = Done { said, exit, took, changes: None, left_out: Vec::new(), isolation, network, cut };
+        Ok((done, ended))
+    }
+
+    /// Nobody could look at what it has made, so it goes.
+    fn too_long(&self) -> ToolError {
+        let _swept_later = changes::remove(&self.dir);
+        let message = "the command made paths that are too long, all together, to be shown and committed; nothing of it \
+                       was kept: make fewer folders in folders";
+        ToolError::new(ErrorCode::ResourceLimit, message).with("limitHit", "disk")
+    }
+
+    fn refused(&self, err: &FenceError) -> ToolError {
+        let code = match err {
+            FenceError::Unavailable { .. } | FenceError::Helper { .. } => {
+                self.fenced.doubt_probe();
+                ErrorCode::SandboxUnavailable
+            }
+            FenceError::NotFound { .. } | FenceError::Order(_) | FenceError::Lost | FenceError::Output(_) => {
+                ErrorCode::ExecutionError
+            }
+        };
+        ToolError::new(code, format!("cannot run the command: {err}"))
+    }
+}
+
+/// Keeps what a command wrote into folders of its own; what cannot be kept is only a cache.
+pub(crate) fn keep(dir: &Path) {
+    let _only_a_cache = fence::keep(&dir.join(super::around::PRIVATE));
+}
+
+/// Throws it away; what is left is swept away with the call's changes.
+pub(crate) fn throw_away(dir: &Path) {
+    let _swept_later = fence::throw_away(&dir.join(super::around::PRIVATE));
+}

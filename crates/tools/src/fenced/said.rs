@@ -1,0 +1,148 @@
+//! What a command says: handed on as it comes, and kept up to a limit.
+
+use haft_runtime::Stream;
+
+/// How much is kept of the beginning of each stream, and how much of its end.
+const KEPT: usize = 512 << 10;
+
+/// Everything that a command has said so far.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) stdout: Kept,
+    pub(crate) stderr: Kept,
+    /// Both, in the order in which they came.
+    pub(crate) both: Kept,
+    pending: [Vec<u8>; 2],
+}
+
+impl Said {
+    /// Takes a piece in and gives it as text. A letter whose bytes are not all there waits for the rest.
+    pub(crate) fn take(&mut self, stream: Stream, bytes: &[u8]) -> String {
+        let pending = &mut self.pending[usize::from(stream == Stream::Stderr)];
+        let text = match pending.is_empty() {
+            true => decoded(bytes, pending),
+            false => {
+                let joined = [std::mem::take(pending).as_slice(), bytes].concat();
+                decoded(&joined, pending)
+            }
+        };
+        self.keep(stream, &text);
+        text
+    }
+
+    /// What is still missing of a letter never comes.
+    pub(crate) fn finish(&mut self) {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let pending = std::mem::take(&mut self.pending[usize::from(stream == Stream::Stderr)]);
+            if !pending.is_empty() {
+                self.keep(stream, &String::from_utf8_lossy(&pending));
+            }
+        }
+    }
+
+    /// Whether something was not kept.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.stdout.left_out > 0 || self.stderr.left_out > 0 || self.both.left_out > 0
+    }
+
+    fn keep(&mut self, stream: Stream, text: &str) {
+        let own = if stream == Stream::Stderr { &mut self.stderr } else { &mut self.stdout };
+        own.push(text);
+        self.both.push(text);
+    }
+}
+
+/// The text of some bytes; a letter that is cut at their end is left in `rest`.
+fn decoded(bytes: &[u8], rest: &mut Vec<u8>) -> String {
+    let cut = match std::str::from_utf8(bytes) {
+        Ok(text) => return text.to_owned(),
+        Err(err) if err.error_len().is_none() => err.valid_up_to(),
+        Err(_) => bytes.len() - cut_letter(bytes),
+    };
+    rest.extend_from_slice(&bytes[cut..]);
+    String::from_utf8_lossy(&bytes[..cut]).into_owned()
+}
+
+/// How many bytes at the end begin a letter that is not whole.
+fn cut_letter(bytes: &[u8]) -> usize {
+    let longest = bytes.len().min(3);
+    let cut = (1..=longest).find(|&back| bytes[bytes.len() - back] & 0b1100_0000 == 0b1100_0000);
+    cut.filter(|&back| std::str::from_utf8(&bytes[bytes.len() - back..]).is_err_and(|err| err.error_len().is_none()))
+        .unwrap_or(0)
+}
+
+/// The beginning and the end of a text.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    head: String,
+    tail: String,
+    left_out: usize,
+}
+
+impl Kept {
+    fn push(&mut self, text: &str) {
+        let room = KEPT.saturating_sub(self.head.len());
+        let cut = if self.tail.is_empty() { text.floor_char_boundary(room.min(text.len())) } else { 0 };
+        self.head.push_str(&text[..cut]);
+        let mut rest = &text[cut..];
+        if rest.len() > 2 * KEPT {
+            let skipped = rest.floor_char_boundary(rest.len() - KEPT);
+            self.left_out += skipped;
+            rest = &rest[skipped..];
+        }
+        self.tail.push_str(rest);
+        // Cutting now and then is cheaper than at every piece.
+        if self.tail.len() > 2 * KEPT {
+            let goes = self.tail.ceil_char_boundary(self.tail.len() - KEPT);
+            self.tail.drain(..goes);
+            self.left_out += goes;
+        }
+    }
+
+    /// The text; where some of it is missing, a line says so.
+    pub(crate) fn text(&self) -> String {
+        match self.left_out {
+            0 => [self.head.as_str(), &self.tail].concat(),
+            count => format!("{}\n[… {count} bytes left out …]\n{}", self.head, self.tail),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_that_come_in_two_pieces_are_whole() {
+        let text = "grün – 漢字 🦀\n";
+        for cut in 0..=text.len() {
+            let mut said = Said::default();
+            let (first, second) = text.as_bytes().split_at(cut);
+            let handed = said.take(Stream::Stdout, first) + &said.take(Stream::Stdout, second);
+            said.finish();
+            assert_eq!((handed.as_str(), said.stdout.text().as_str()), (text, text), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_shown_all_the_same() {
+        let mut said = Said::default();
+        said.take(Stream::Stderr, b"a\xff\xfeb\xc3");
+        said.finish();
+        assert_eq!(said.stderr.text(), "a\u{fffd}\u{fffd}b\u{fffd}");
+        assert_eq!(said.both.text(), said.stderr.text());
+    }
+
+    #[test]
+    fn of_a_flood_the_beginning_and_the_end_are_kept() {
+        let mut said = Said::default();
+        said.take(Stream::Stdout, b"first\n");
+        for _ in 0..100 {
+            said.take(Stream::Stdout, "é".repeat(40_000).as_bytes());
+        }
+        said.take(Stream::Stdout, b"\nlast");
+        let text = said.stdout.text();
+        assert!(said.is_truncated() && text.starts_with("first\n") && text.ends_with("\nlast"));
+        assert!(text.len() < 4 * KEPT && text.contains("bytes left out"), "{}", text.len());
+    }
+}

@@ -1,0 +1,64 @@
+//! What a project tool gives back.
+
+use haft_runtime::ToolOutput;
+use haft_sandbox::fence::Exit;
+use serde_json::{Map, Value, json};
+
+use crate::fenced::Done;
+
+/// The schema of every project tool's result.
+pub(super) fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "stdout": {"type": "string"},
+            "stderr": {"type": "string"},
+            "exitCode": {
+                "type": "integer",
+                "description": "0 means that it worked; one that was ended by a signal has 128 and the signal's number."
+            },
+            "durationMs": {"type": "integer"},
+            "truncated": {"type": "boolean", "description": "Whether some of the output was not kept."},
+            "result": {"description": "What it said on stdout, where that is one JSON document."},
+            "leftOut": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What it made and nobody can commit, such as sockets."
+            }
+        },
+        "required": ["stdout", "stderr", "exitCode", "durationMs", "truncated"]
+    })
+}
+
+/// The result of a command that came to its end.
+pub(super) fn output(done: &Done) -> ToolOutput {
+    let exit_code = match done.exit {
+        Exit::Code(code) => code,
+        Exit::Signal(signal) => 128 + signal,
+        Exit::Stopped => 128 + 9,
+    };
+    let stdout = done.said.stdout.text();
+    let mut structured = json!({
+        "stdout": stdout,
+        "stderr": done.said.stderr.text(),
+        "exitCode": exit_code,
+        "durationMs": u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX),
+        "truncated": done.said.is_truncated(),
+    });
+    if let Ok(result) = serde_json::from_str::<Value>(&stdout) {
+        structured["result"] = result;
+    }
+    if !done.left_out.is_empty() {
+        let left_out: Vec<String> = done.left_out.iter().map(|(path, why)| format!("{path}: {why}")).collect();
+        structured["leftOut"] = json!(left_out);
+    }
+    let both = done.said.both.text();
+    let newline = if both.is_empty() || both.ends_with('\n') { "" } else { "\n" };
+    ToolOutput {
+        content: format!("{both}{newline}[exit {exit_code}]"),
+        display_content: None,
+        structured,
+        images: Vec::new(),
+        metadata: Map::from_iter([("exit_code".to_owned(), exit_code.into())]),
+    }
+}

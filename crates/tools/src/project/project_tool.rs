@@ -1,0 +1,129 @@
+//! A project tool on the line: its manifest, the files that it names, and the command that is run like any other.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use haft_runtime::{AnyTool, Effect, ErrorCode, Prepared, Ran, ToolCtx, ToolError, ToolOutput, ToolSpec};
+use serde_json::Value;
+
+use super::{manifest::Manifest, output::output, script::Script};
+use crate::{
+    command::Command,
+    fenced::{Errand, Pinned},
+    refusal::Trying,
+    workspace::Workspace,
+};
+
+/// How long a tool may run where nobody says.
+const USUAL: Duration = Duration::from_secs(120);
+
+/// A tool that a manifest describes, at work in one workspace. `scripts` are the files that its command names.
+pub fn project_tool(workspace: &Arc<Workspace>, manifest: Manifest, scripts: Vec<Script>) -> Arc<dyn AnyTool> {
+    let usual = workspace.fenced().map_or(USUAL, |fenced| fenced.around().timeout);
+    let spec = manifest.spec(usual);
+    Arc::new(ProjectTool { workspace: Arc::clone(workspace), manifest, scripts, spec })
+}
+
+struct ProjectTool {
+    workspace: Arc<Workspace>,
+    manifest: Manifest,
+    scripts: Vec<Script>,
+    spec: ToolSpec,
+}
+
+impl AnyTool for ProjectTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn effect(&self, _input: &Value) -> Effect {
+        Effect::Execute
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        ctx: &'a ToolCtx,
+        input: &'a Value,
+    ) -> BoxFuture<'a, Result<Prepared<ToolOutput>, ToolError>> {
+        Box::pin(async move {
+            let errand = self.errand(input)?;
+            let command = Command::read(&typed(&errand.command));
+            self.workspace.refuse(&command, &self.manifest.folder)?;
+            match self.reaches() {
+                Some(reaches) => self.workspace.describe(&command, Some(&reaches)),
+                None => self.workspace.prepare_aside(ctx, errand, &command, output).await,
+            }
+        })
+    }
+
+    fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
+        Box::pin(async move { self.workspace.run_after_a_yes(ctx, self.errand(input)?, output).await })
+    }
+}
+
+impl ProjectTool {
+    fn errand(&self, input: &Value) -> Result<Errand, ToolError> {
+        let values = self.manifest.with_defaults(input);
+        let words = self.manifest.words(&values);
+        let command =
+            words.map_err(|why| ToolError::new(ErrorCode::InvalidArgs, format!("`{}`: {why}", self.spec.name)))?;
+        Errand {
+            command,
+            folder: self.workspace.folder(&self.manifest.folder)?,
+            environment: BTreeMap::new(),
+            stdin: Value::Object(values).to_string() + "\n",
+            network: self.manifest.network,
+            writable: self.manifest.writes.iter().map(|folder| self.allowed(folder)).collect::<Result<_, _>>()?,
+            pinned: self.pinned()?,
+            limit: self.spec.timeout,
+        }
+        .checked()
+    }
+
+    /// The files that the command names, held to the bytes that were trusted.
+    fn pinned(&self) -> Result<Vec<Pinned>, ToolError> {
+        let root = self.workspace.root();
+        let mut pinned = Vec::new();
+        for script in &self.scripts {
+            if let Some(bytes) = script.checked(root, &self.spec.name)? {
+                let place = root.place(&script.path).trying("run")?;
+                pinned.push(Pinned { place, bytes: bytes.to_vec() });
+            }
+        }
+        Ok(pinned)
+    }
+
+    /// A folder outside, if the user's own settings let tools write there.
+    fn allowed(&self, folder: &Path) -> Result<std::path::PathBuf, ToolError> {
+        let (tool, shown) = (&self.spec.name, folder.display());
+        let refused =
+            |code, why: String| Err(ToolError::new(code, format!("`{tool}` may not write into {shown}: {why}")));
+        if !self.workspace.fenced()?.around().writable.iter().any(|allowed| allowed == folder) {
+            let line = "add it to `sandbox.write` in your own haft.toml if that is what you want";
+            return refused(ErrorCode::PermissionDenied, format!("your settings do not say so; {line}"));
+        }
+        if folder.starts_with(self.workspace.path()) {
+            let why = "it lies in the workspace, where tools write without it";
+            return refused(ErrorCode::PermissionDenied, why.to_owned());
+        }
+        if !folder.is_dir() {
+            return refused(ErrorCode::FileNotFound, "there is no such folder; make it first".to_owned());
+        }
+        Ok(folder.to_owned())
+    }
+
+    /// What it may reach outside, in words that follow "reaches"; then it is asked for before it runs.
+    fn reaches(&self) -> Option<String> {
+        let hosts = self.manifest.network.then(|| "any host, this machine included".to_owned());
+        let folders = self.manifest.writes.iter();
+        let folders = folders.map(|folder| format!("the folder {}, where nothing can be undone", folder.display()));
+        let all: Vec<String> = hosts.into_iter().chain(folders).collect();
+        (!all.is_empty()).then(|| all.join("\nreaches "))
+    }
+}
+
+/// The command as it would be typed, for whoever reads commands.
+fn typed(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
+    quoted.join(" ")
+}

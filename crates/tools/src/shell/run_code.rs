@@ -1,0 +1,176 @@
+//! `run_code`
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use haft_runtime::{Effect, ErrorCode, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_sandbox::fence::Exit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::input::environment;
+use crate::{
+    command::Command,
+    fenced::{Done, Errand},
+    workspace::Workspace,
+};
+
+pub(crate) struct RunCode(pub(crate) Arc<Workspace>);
+
+/// Runs a piece of Python or bash that you write for the moment: to compute, to look into files, to make or convert
+/// some. It runs aside without the network and sees a copy of the workspace; the files that it changes are committed
+/// after that. For commands and builds use `shell_exec`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What it is written in.
+    language: Language,
+    /// The program itself.
+    #[schemars(length(max = 1048576))]
+    code: String,
+    /// Its arguments.
+    #[serde(default)]
+    args: Vec<String>,
+    /// Variables to set beside the usual ones.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// How long it may take, in seconds.
+    #[schemars(range(min = 1))]
+    timeout: Option<u64>,
+    /// How long it may take, in milliseconds.
+    #[schemars(range(min = 1))]
+    timeout_ms: Option<u64>,
+    /// Whether it needs the network. It then reaches every host, this machine included, so a person is asked before it
+    /// runs.
+    #[serde(default)]
+    network: bool,
+    /// The folder to run it in, relative to the workspace folder.
+    #[serde(default = "here")]
+    cwd: String,
+    /// What it reads from its standard input.
+    #[serde(default)]
+    stdin: String,
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+/// The kernel takes no longer argument than 128 KiB.
+const LONGEST_ARGUMENT: usize = 100 << 10;
+/// How long code runs when its caller says nothing.
+const LIMIT: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Language {
+    Python,
+    Bash,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    stdout: String,
+    stderr: String,
+    /// The program's own; 0 means that it worked.
+    exit_code: i32,
+    /// Milliseconds.
+    duration: u64,
+    timed_out: bool,
+    /// Whether some of the output was not kept.
+    truncated: bool,
+    /// The files that it changed.
+    files_changed: Vec<String>,
+    #[serde(skip)]
+    both: String,
+}
+
+impl Tool for RunCode {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "run_code";
+    const CATEGORY: &'static str = "shell";
+    const WORST: Effect = Effect::Execute;
+    const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let command = match input.language {
+            Language::Bash => Command::read(&input.code),
+            Language::Python => Command::read("python3"),
+        };
+        self.0.refuse(&command, &input.cwd)?;
+        let errand = self.errand(input)?;
+        if input.network {
+            return self.0.describe(&command, Some("any host, this machine included"));
+        }
+        self.0.prepare_aside(ctx, errand, &command, Output::of).await
+    }
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        self.0.run_after_a_yes(ctx, self.errand(&input)?, Output::of).await
+    }
+}
+
+impl RunCode {
+    /// The program comes as an argument, so that its standard input stays free; a long one comes there.
+    fn errand(&self, input: &Input) -> Result<Errand, ToolError> {
+        let long = input.code.len() > LONGEST_ARGUMENT;
+        if long && !input.stdin.is_empty() {
+            let message =
+                "`code` is too long to have `stdin` beside it; put what it reads into a file of the workspace";
+            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+        }
+        let start: &[&str] = match (input.language, long) {
+            (Language::Python, false) => &["python3", "-c", &input.code],
+            (Language::Python, true) => &["python3", "-"],
+            (Language::Bash, false) => &["bash", "-c", &input.code, "bash"],
+            (Language::Bash, true) => &["bash", "-s", "--"],
+        };
+        let limit = input.timeout_ms.map(Duration::from_millis).or(input.timeout.map(Duration::from_secs));
+        Errand {
+            command: start.iter().map(|&word| word.to_owned()).chain(input.args.iter().cloned()).collect(),
+            folder: self.0.folder(&input.cwd)?,
+            environment: environment(input.env.clone())?,
+            stdin: if long { input.code.clone() } else { input.stdin.clone() },
+            network: input.network,
+            writable: Vec::new(),
+            pinned: Vec::new(),
+            limit: limit.unwrap_or(LIMIT),
+        }
+        .checked()
+    }
+}
+
+impl Output {
+    fn of(done: &Done) -> Self {
+        let exit_code = match done.exit {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128 + signal,
+            Exit::Stopped => 128 + 9,
+        };
+        let changed = done.changes.iter().flat_map(|changes| &changes.0);
+        Self {
+            stdout: done.said.stdout.text(),
+            stderr: done.said.stderr.text(),
+            exit_code,
+            duration: done.took.as_millis().try_into().unwrap_or(u64::MAX),
+            timed_out: false,
+            truncated: done.said.is_truncated(),
+            files_changed: changed.map(|change| change.path.clone()).collect(),
+            both: done.said.both.text(),
+        }
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let newline = if self.both.is_empty() || self.both.ends_with('\n') { "" } else { "\n" };
+        format!("{}{newline}[exit {}]", self.both, self.exit_code)
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        Map::from_iter([("exit_code".to_owned(), self.exit_code.into())])
+    }
+}

@@ -1,0 +1,102 @@
+//! `shell_background`
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use haft_runtime::{Effect, Prepared, Ran, Tool, ToolCtx, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::environment;
+use crate::{
+    command::Command,
+    fenced::{Errand, Writes},
+    workspace::Workspace,
+};
+
+pub(crate) struct ShellBackground(pub(crate) Arc<Workspace>);
+
+/// Starts a command that goes on running while you do other things, such as a development server or a watcher. It writes
+/// into the workspace itself, so that it is asked for before it starts and cannot be undone, and it ends with the haft
+/// that started it. `shell_output` reads what it says, `shell_kill` ends it. For a command that comes to its end by
+/// itself use `shell_exec`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What to run, as you would type it into bash.
+    #[schemars(length(min = 1, max = 32768))]
+    command: String,
+    /// The folder to run it in, relative to the workspace folder.
+    #[serde(default = "here")]
+    cwd: String,
+    /// Variables to set beside the usual ones.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Whether it needs the network. It then reaches every host, this machine included. Without it, what it listens on
+    /// can be reached by nobody else.
+    #[serde(default)]
+    network: bool,
+    /// What the command is for, in a few words, for the person who is asked.
+    #[expect(dead_code, reason = "the card shows it, from the input as it came")]
+    description: Option<String>,
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    /// What the other tools know it by.
+    task_id: String,
+    /// The process that keeps its fence.
+    pid: u32,
+    started_at: String,
+}
+
+impl Tool for ShellBackground {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "shell_background";
+    const CATEGORY: &'static str = "shell";
+    const WORST: Effect = Effect::Execute;
+
+    async fn prepare(&self, _ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        self.0.tasks()?;
+        let command = Command::read(&input.command);
+        self.0.refuse(&command, &input.cwd)?;
+        self.errand(input)?;
+        let reaches = input.network.then_some("any host, this machine included");
+        Ok(Prepared::Plain(self.0.described(&command, Writes::Directly, reaches)?))
+    }
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let (bench, errand) = (self.0.bench(&ctx.call_id)?, self.errand(&input)?);
+        let task = self.0.tasks()?.start(&bench, &errand, input.command)?;
+        let output = Output { task_id: task.id.clone(), pid: task.pid, started_at: task.started_at.to_string() };
+        Ok(Ran::Done { output, isolation: Some(task.isolation), staged: None })
+    }
+}
+
+impl ShellBackground {
+    fn errand(&self, input: &Input) -> Result<Errand, ToolError> {
+        Errand {
+            command: ["bash", "-c", &input.command].map(str::to_owned).to_vec(),
+            folder: self.0.folder(&input.cwd)?,
+            environment: environment(input.env.clone())?,
+            stdin: String::new(),
+            network: input.network,
+            writable: Vec::new(),
+            pinned: Vec::new(),
+            limit: Duration::MAX,
+        }
+        .checked()
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        format!("{} is running; `shell_output` reads what it says, `shell_kill` ends it", self.task_id)
+    }
+}

@@ -1,0 +1,97 @@
+//! `shell_kill`
+
+use std::{sync::Arc, time::Duration};
+
+use haft_runtime::{Described, Effect, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_sandbox::fence::Signal;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::tasks::{Standing, Status};
+use crate::workspace::Workspace;
+
+/// How long a command has to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long everything of it has to be gone after that.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) struct ShellKill(pub(crate) Arc<Workspace>);
+
+/// Ends a command that `shell_background` started. The signal goes to the command and what runs in its process group;
+/// whatever still lives after 2 seconds is killed, with everything that it has started. One that has ended already is
+/// left as it is.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What `shell_background` gave, or `shell_list` shows.
+    task_id: String,
+    /// How to ask it to end; `KILL` does not ask.
+    #[serde(default)]
+    signal: Wanted,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Wanted {
+    #[default]
+    Term,
+    Int,
+    Hup,
+    Quit,
+    Kill,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    task_id: String,
+    #[serde(flatten)]
+    standing: Standing,
+}
+
+impl Tool for ShellKill {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "shell_kill";
+    const CATEGORY: &'static str = "shell";
+    const WORST: Effect = Effect::Execute;
+
+    async fn prepare(&self, _ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let task = self.0.tasks()?.find(&input.task_id)?;
+        Ok(Prepared::Plain(Described::showing(format!("ends {}: {}", task.id, task.command))))
+    }
+
+    async fn run(&self, _ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let task = self.0.tasks()?.find(&input.task_id)?;
+        if task.standing().status == Status::Running {
+            let asked = input.signal.asks();
+            if let Some(signal) = asked {
+                task.signal(signal);
+            }
+            if asked.is_none() || !task.ends_within(GRACE).await {
+                task.kill();
+                task.ends_within(PATIENCE).await;
+            }
+        }
+        Ok(Ran::plain(Output { task_id: input.task_id, standing: task.standing() }))
+    }
+}
+
+impl Wanted {
+    fn asks(self) -> Option<Signal> {
+        match self {
+            Self::Term => Some(Signal::Terminate),
+            Self::Int => Some(Signal::Interrupt),
+            Self::Hup => Some(Signal::HangUp),
+            Self::Quit => Some(Signal::Quit),
+            Self::Kill => None,
+        }
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        format!("{}: {}", self.task_id, self.standing.words())
+    }
+}

@@ -1,0 +1,66 @@
+//! `shell_list`
+
+use std::sync::Arc;
+
+use haft_runtime::{ToolCtx, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::tasks::{Standing, Task};
+use crate::{shape::Reads, workspace::Workspace};
+
+pub(crate) struct ShellList(pub(crate) Arc<Workspace>);
+
+/// Lists the commands that `shell_background` started in this haft, the oldest first, with those that have ended: 32 at
+/// the most. Use it to find a task again; `shell_output` shows what one has said.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    tasks: Vec<Listed>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    task_id: String,
+    command: String,
+    pid: u32,
+    started_at: String,
+    #[serde(flatten)]
+    standing: Standing,
+}
+
+impl Reads for ShellList {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "shell_list";
+    const CATEGORY: &'static str = "shell";
+
+    async fn read(&self, _ctx: &ToolCtx, _input: Input) -> Result<Output, ToolError> {
+        Ok(Output { tasks: self.0.tasks()?.all().iter().map(|task| Listed::of(task)).collect() })
+    }
+}
+
+impl Listed {
+    fn of(task: &Task) -> Self {
+        Self {
+            task_id: task.id.clone(),
+            command: task.command.clone(),
+            pid: task.pid,
+            started_at: task.started_at.to_string(),
+            standing: task.standing(),
+        }
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let line = |task: &Listed| format!("{}  {}  {}", task.task_id, task.standing.words(), task.command);
+        let lines: Vec<String> = self.tasks.iter().map(line).collect();
+        if lines.is_empty() { "no background command was started".to_owned() } else { lines.join("\n") }
+    }
+}

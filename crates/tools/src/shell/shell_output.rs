@@ -1,0 +1,80 @@
+//! `shell_output`
+
+use std::{sync::Arc, time::Duration};
+
+use haft_runtime::{ToolCtx, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::tasks::Standing;
+use crate::{aside::stopped, shape::Reads, workspace::Workspace};
+
+/// How long one call may wait.
+const LONGEST_WAIT: u64 = 60_000;
+
+pub(crate) struct ShellOutput(pub(crate) Arc<Workspace>);
+
+/// Reads what a command that `shell_background` started has said, both streams as they came, and whether it still runs.
+/// The last 1 MiB is kept. To read on, give `nextOffset` of the last answer as `offset`, and `waitMs` to wait for more.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What `shell_background` gave, or `shell_list` shows.
+    task_id: String,
+    /// Where to begin, in bytes from the beginning of its output.
+    #[serde(default)]
+    offset: u64,
+    /// The most bytes to give.
+    #[schemars(range(min = 4, max = 1048576))]
+    #[serde(default = "limit")]
+    limit: u32,
+    /// How long to wait for something behind `offset`, in milliseconds.
+    #[schemars(range(max = 60000))]
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+fn limit() -> u32 {
+    64 << 10
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    task_id: String,
+    #[serde(flatten)]
+    standing: Standing,
+    /// What it said.
+    chunk: String,
+    /// Where that begins; later than it was asked for when that is not kept any more.
+    offset: u64,
+    /// Where to go on.
+    next_offset: u64,
+}
+
+impl Reads for ShellOutput {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "shell_output";
+    const CATEGORY: &'static str = "shell";
+    const TIMEOUT: Duration = Duration::from_secs(90);
+
+    async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
+        let task = self.0.tasks()?.find(&input.task_id)?;
+        tokio::select! {
+            () = task.says_more(input.offset, Duration::from_millis(input.wait_ms.min(LONGEST_WAIT))) => {}
+            () = ctx.cancel.cancelled() => return Err(stopped()),
+        }
+        let (piece, standing) = task.said(input.offset, input.limit as usize);
+        let task_id = input.task_id;
+        Ok(Output { task_id, standing, chunk: piece.text, offset: piece.offset, next_offset: piece.next })
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let newline = if self.chunk.is_empty() || self.chunk.ends_with('\n') { "" } else { "\n" };
+        format!("{}{newline}[{}, next offset {}]", self.chunk, self.standing.words(), self.next_offset)
+    }
+}

@@ -1,0 +1,233 @@
+//! The commands that run in the background: as long as the haft that started them lives, and no longer.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use haft_runtime::{ErrorCode, Isolation, ToolError};
+use haft_sandbox::fence::{Ended, Exit, FenceError, Process, Signal, Stopper};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::{sync::watch, time::timeout};
+
+use super::ring::{More, Piece, Ring};
+use crate::fenced::{Bench, Errand, keep};
+
+/// The most that are known at once; those that have ended give way to new ones.
+const MOST: usize = 32;
+/// How long everything has to end after it was killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The background commands of one haft.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// How many have been started so far.
+    started: u64,
+    tasks: BTreeMap<u64, Arc<Task>>,
+}
+
+/// One background command.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) id: String,
+    pub(super) command: String,
+    /// The process outside that keeps its fence.
+    pub(super) pid: u32,
+    pub(super) started_at: Timestamp,
+    pub(super) isolation: Isolation,
+    stopper: Stopper,
+    heard: watch::Sender<Heard>,
+}
+
+/// What was heard of a command so far.
+#[derive(Debug, Default)]
+struct Heard {
+    ring: Ring,
+    end: Option<End>,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug)]
+enum End {
+    Exited(i32),
+    Killed(i32),
+    /// The fence could not be built, or was lost.
+    Failed(String),
+}
+
+/// Whether a background command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Status {
+    Running,
+    Exited,
+    Killed,
+}
+
+/// Where a background command stands.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Standing {
+    pub(super) status: Status,
+    /// Its own exit code; one that was ended by a signal has 128 and the signal's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exit_code: Option<i32>,
+    /// Why it could not be run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+}
+
+impl Tasks {
+    /// Starts a command.
+    pub(super) fn start(&self, bench: &Bench, errand: &Errand, command: String) -> Result<Arc<Task>, ToolError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.make_room()?;
+        let (process, isolation) = bench.start(errand)?;
+        known.started += 1;
+        let number = known.started;
+        let task = Arc::new(Task {
+            id: format!("bg_{number}"),
+            command,
+            pid: process.id(),
+            started_at: Timestamp::now(),
+            isolation,
+            stopper: process.stopper(),
+            heard: watch::Sender::new(Heard::default()),
+        });
+        known.tasks.insert(number, Arc::clone(&task));
+        let (listening, dir) = (Arc::clone(&task), bench.dir.clone());
+        // It ends with its process, which ends with us; `end_all` waits for that.
+        drop(tokio::task::spawn_blocking(move || listening.listen(process, &dir)));
+        Ok(task)
+    }
+
+    /// The command of an id.
+    pub(super) fn find(&self, id: &str) -> Result<Arc<Task>, ToolError> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.tasks.values().find(|task| task.id == id).cloned();
+        found.ok_or_else(|| {
+            let message = format!("there is no background command `{id}`; `shell_list` shows those that there are");
+            ToolError::new(ErrorCode::InvalidArgs, message)
+        })
+    }
+
+    /// All of them, in the order in which they were started.
+    pub(super) fn all(&self) -> Vec<Arc<Task>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).tasks.values().cloned().collect()
+    }
+
+    /// Ends all of them, and waits for that.
+    pub(crate) async fn end_all(&self) {
+        let all = self.all();
+        all.iter().for_each(|task| task.stopper.stop());
+        for task in all {
+            task.ends_within(PATIENCE).await;
+        }
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.all().iter().for_each(|task| task.stopper.stop());
+    }
+}
+
+impl Known {
+    /// The oldest that has ended gives way.
+    fn make_room(&mut self) -> Result<(), ToolError> {
+        if self.tasks.len() < MOST {
+            return Ok(());
+        }
+        let ended = self.tasks.iter().find(|(_, task)| task.standing().status != Status::Running);
+        let Some(number) = ended.map(|(number, _)| *number) else {
+            let message = format!("{MOST} background commands are running, and no more may; end one with `shell_kill`");
+            return Err(ToolError::new(ErrorCode::ResourceLimit, message));
+        };
+        self.tasks.remove(&number);
+        Ok(())
+    }
+}
+
+impl Task {
+    /// Keeps what it says until everything has ended.
+    fn listen(&self, process: Process, dir: &Path) {
+        let ended = process.wait(&mut |_, bytes| self.heard.send_modify(|heard| heard.ring.push(bytes)));
+        keep(dir);
+        self.heard.send_modify(|heard| heard.end = Some(End::of(ended)));
+    }
+
+    /// Where it stands.
+    pub(super) fn standing(&self) -> Standing {
+        Standing::of(self.heard.borrow().end.as_ref())
+    }
+
+    /// A part of what it has said, and where it stood then.
+    pub(super) fn said(&self, offset: u64, limit: usize) -> (Piece, Standing) {
+        let heard = self.heard.borrow();
+        let more = if heard.end.is_some() { More::Never } else { More::MayCome };
+        (heard.ring.piece(offset, limit, more), Standing::of(heard.end.as_ref()))
+    }
+
+    /// Waits until it has said something behind an offset, or has ended; at most so long.
+    pub(super) async fn says_more(&self, offset: u64, limit: Duration) {
+        let mut heard = self.heard.subscribe();
+        let _in_time = timeout(limit, heard.wait_for(|heard| heard.ring.end() > offset || heard.end.is_some())).await;
+    }
+
+    /// Asks it to end.
+    pub(super) fn signal(&self, signal: Signal) {
+        self.stopper.signal(signal);
+    }
+
+    /// Ends it with everything that it has started.
+    pub(super) fn kill(&self) {
+        self.stopper.stop();
+    }
+
+    /// Waits for its end, at most so long, and says whether it came.
+    pub(super) async fn ends_within(&self, limit: Duration) -> bool {
+        let mut heard = self.heard.subscribe();
+        timeout(limit, heard.wait_for(|heard| heard.end.is_some())).await.is_ok()
+    }
+}
+
+impl End {
+    fn of(ended: Result<Ended, FenceError>) -> Self {
+        match ended.map(|ended| ended.exit) {
+            Ok(Exit::Code(code)) => Self::Exited(code),
+            Ok(Exit::Signal(signal)) => Self::Killed(signal),
+            Ok(Exit::Stopped) => Self::Killed(9),
+            Err(err) => Self::Failed(err.to_string()),
+        }
+    }
+}
+
+impl Standing {
+    fn of(end: Option<&End>) -> Self {
+        let (status, exit_code, error) = match end {
+            None => (Status::Running, None, None),
+            Some(End::Exited(code)) => (Status::Exited, Some(*code), None),
+            Some(End::Killed(signal)) => (Status::Killed, Some(128 + signal), None),
+            Some(End::Failed(why)) => (Status::Exited, None, Some(why.clone())),
+        };
+        Self { status, exit_code, error }
+    }
+
+    /// The same in a few words.
+    pub(super) fn words(&self) -> String {
+        let code = self.exit_code.map_or_else(String::new, |code| format!(" {code}"));
+        let error = self.error.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        match self.status {
+            Status::Running => "running".to_owned(),
+            Status::Exited => format!("exit{code}{error}"),
+            Status::Killed => format!("killed, exit{code}"),
+        }
+    }
+}
