@@ -12,7 +12,7 @@ use haft::{
     house::{self, House},
     settings::Settings,
 };
-use haft_runtime::{AutoApprove, CallRequest, Effect, End, Output, Tool, ToolCtx, ToolError, typed};
+use haft_runtime::{AutoApprove, CallRequest, Effect, End, Output, Ran, Tool, ToolCtx, ToolError, typed};
 use haft_store::{Store, Sync};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,8 +47,8 @@ impl Tool for Nothing {
     const CATEGORY: &'static str = "bench";
     const WORST: Effect = Effect::Read;
 
-    async fn run(&self, _ctx: &ToolCtx, _input: Empty) -> Result<Done, ToolError> {
-        Ok(Done {})
+    async fn run(&self, _ctx: &ToolCtx, _input: Empty) -> Result<Ran<Done>, ToolError> {
+        Ok(Ran::plain(Done {}))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Measures haft beside its peers, side by side in one run, and prints one table. Run by `make bench`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its numbers")]
 
+mod day;
+mod fence;
 mod files;
 mod journal;
 mod line;
@@ -53,6 +55,12 @@ async fn main() -> Result<()> {
     }
     if wanted("journal") {
         table.extend(journal::measure().await?);
+    }
+    if wanted("fence") {
+        table.extend(fence::measure().await?);
+    }
+    if wanted("day") {
+        table.extend(day::measure()?);
     }
     println!("{:<44} {:<44} {:<22} held", "what", "measured", "goal");
     for row in &table {

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use haft_runtime::{
-    Asks, AutoApprove, Bounds, CallId, Case, Change, ChangeKind, ChangeList, ChangeState, Decision, Effect, Evidence,
-    Grant, Isolation, Policy, Questions, Rule, Scope, ToolOutput, ToolSpec, Turn, Verdict, WrittenBounds, decide,
+    Asks, AutoApprove, Bounds, CallId, Case, Change, ChangeKind, ChangeList, Decision, Effect, Evidence, Grant,
+    Isolation, Policy, Questions, Rule, Scope, ToolOutput, ToolSpec, Turn, Verdict, WrittenBounds, decide,
 };
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
@@ -60,19 +60,10 @@ fn rules() -> Result<Vec<Rule>> {
 
 fn evidence() -> Evidence {
     let change = |number: usize| Change {
-        replaces: None,
-        path: format!("src/deep/file{number}.rs"),
-        kind: ChangeKind::Changed,
-        from: None,
         diff: Some("+text\n".repeat(100)),
-        binary: false,
-        directory: false,
-        executable: false,
         size: 600,
         added: 100,
-        removed: 0,
-        flags: Vec::new(),
-        state: ChangeState::Staged,
+        ..Change::staged(format!("src/deep/file{number}.rs"), ChangeKind::Changed)
     };
     let (output, changes) = (ToolOutput::default(), ChangeList((0..5).map(change).collect()));
     Evidence::Staged { output, changes, turn: Turn::commit(CallId::new()), isolation: None }
