@@ -204,7 +204,9 @@ impl<'a> Judge<'a> {
             }
             Some(near) => missed.failed < near.missed.failed,
         };
-        if missed.is_near() && nearer {
+        // No rule covers what cannot be seen, so none is near it.
+        let never = matches!(of, Looked::Rule(_)) && missed.is_unseen();
+        if missed.is_near() && nearer && !never {
             self.nearest = Some(Near { of, missed });
         }
     }

@@ -198,11 +198,11 @@ async fn all_attempts_and_delays_share_one_time_limit() {
     let line = Line::failing(vec![down(); 10]);
     let house = house_with(&stage, &line).await;
     let mut wish = wish(&house, "fetch");
-    wish.timeout = Some(Duration::from_millis(700));
+    wish.timeout = Some(Duration::from_millis(900));
     let outcome = call(&house, wish).await;
-    // About 200 and 400 ms are waited for; another 800 would be too long.
+    // 200 and 400 ms are waited for, each up to a fifth shorter or longer; another 800 would be too long.
     assert_eq!((code(&outcome).as_str(), outcome.attempts), ("UNAVAILABLE", 3), "{outcome:?}");
-    assert!(outcome.execution_time_ms < 750, "{outcome:?}");
+    assert!(outcome.execution_time_ms < 900, "{outcome:?}");
 }
 
 #[tokio::test]

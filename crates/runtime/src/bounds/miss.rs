@@ -175,6 +175,11 @@ impl Missed<'_> {
     pub(crate) fn is_near(&self) -> bool {
         !matches!(self.first, Miss::Input | Miss::Source { beside_derived: false, .. })
     }
+
+    /// Whether there was nothing to hold against the bounds.
+    pub(crate) fn is_unseen(&self) -> bool {
+        matches!(self.first, Miss::Unseen)
+    }
 }
 
 /// Gathers misses, bound by bound, without keeping all of them: a thousand grants are held against each call.

@@ -215,6 +215,12 @@ fn some_things_are_asked_in_every_mode() {
 }
 
 #[test]
+fn no_rule_is_near_what_cannot_be_seen() {
+    let described = Row::new(AutoApprove::Reads, Evidence::Plain(Described::showing("git fetch")));
+    assert_eq!(described.rule(Verdict::Allow, beneath("src/**")).nearly(), None);
+}
+
+#[test]
 fn what_must_be_asked_is_asked_in_mode_all_too() {
     let must_ask = Some("`rm` deletes `build`".to_owned());
     let evidence = Evidence::Plain(Described { must_ask, ..Described::showing("rm -r build") });
