@@ -82,7 +82,7 @@ fn packages_are_installed_from_the_cache_and_tested() {
         let lock = json!({"name": "work", "version": "1.0.0", "lockfileVersion": 3, "requires": true, "packages": {
             "": {"name": "work", "version": "1.0.0", "dependencies": {"tiny": "1.0.0"}},
             "node_modules/tiny": {"version": "1.0.0", "integrity": integrity,
-                "resolved": "https://registry.npmjs.org/tiny/-/tiny-1.0.0.tgz"}}});
+                "resolved": "https://packages.example/tiny/-/tiny-1.0.0.tgz"}}});
         person.put("package-lock.json", lock.to_string());
         person.put("test.js", "console.log(require('tiny') + 1)\n");
         person.put(".gitignore", "node_modules\n");

@@ -148,7 +148,7 @@ fn packages_come_from_the_cache_of_npm() {
     let package = r#""name": "small", "version": "1.0.0", "dependencies": {"near": "1.0.0"}"#;
     world.file("package.json", &format!(r#"{{{package}, "scripts": {{"test": "node --test"}}}}"#));
     let near = format!(
-        r#"{{"version": "1.0.0", "resolved": "https://registry.npmjs.org/near/-/near-1.0.0.tgz", "integrity": {}}}"#,
+        r#"{{"version": "1.0.0", "resolved": "https://packages.example/near/-/near-1.0.0.tgz", "integrity": {}}}"#,
         first["integrity"]
     );
     let lock = format!(r#""lockfileVersion": 3, "packages": {{"": {{{package}}}, "node_modules/near": {near}}}"#);

@@ -50,14 +50,14 @@ mod tests {
     #[test]
     fn tells_secrets_from_settings() {
         let secret = [
-            "//registry.example/:_authToken=abc",
+            "//packages.example/:_authToken=abc",
             "[registries.mine]\nTOKEN = \"x\"",
             "index-url = https://me:word@host.example/simple",
             "<server><password>x</password></server>",
             "signing.secretKeyRingFile=x",
         ];
         let plain = [
-            "fund=false\nregistry=https://registry.example/@scope/",
+            "fund=false\nregistry=https://packages.example/@scope/",
             "[build]\nrustflags = [\"-C\", \"link-arg=-fuse-ld=mold\"]",
             "[global]\nindex-url = https://host.example/simple\ncert = /etc/ssl/x.pem",
             "",
