@@ -31,3 +31,14 @@ pub(super) fn environment(wanted: BTreeMap<String, String>) -> Result<BTreeMap<S
 pub(super) fn limit(timeout: Option<u64>, timeout_ms: Option<u64>, default: Duration) -> Duration {
     timeout_ms.or(timeout).map_or(default, Duration::from_millis)
 }
+
+/// The workspace folder itself, for a `cwd` that nobody names.
+pub(super) fn here() -> String {
+    ".".to_owned()
+}
+
+/// What was said, and how it ended, for a model.
+pub(super) fn told(said: &str, exit_code: i32) -> String {
+    let newline = if said.is_empty() || said.ends_with('\n') { "" } else { "\n" };
+    format!("{said}{newline}[exit {exit_code}]")
+}

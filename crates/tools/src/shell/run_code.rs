@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::input::environment;
+use super::input::{environment, here, told};
 use crate::{
     command::Command,
     fenced::{Done, Errand},
@@ -50,10 +50,6 @@ pub(crate) struct Input {
     /// What it reads from its standard input.
     #[serde(default)]
     stdin: String,
-}
-
-fn here() -> String {
-    ".".to_owned()
 }
 
 /// The kernel takes no longer argument than 128 KiB.
@@ -166,8 +162,7 @@ impl Output {
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        let newline = if self.both.is_empty() || self.both.ends_with('\n') { "" } else { "\n" };
-        format!("{}{newline}[exit {}]", self.both, self.exit_code)
+        told(&self.both, self.exit_code)
     }
 
     fn metadata(&self) -> Map<String, Value> {

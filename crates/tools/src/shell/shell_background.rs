@@ -6,7 +6,7 @@ use haft_runtime::{Effect, Prepared, Ran, Tool, ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::input::environment;
+use super::input::{environment, here};
 use crate::{
     command::Command,
     fenced::{Errand, Writes},
@@ -38,10 +38,6 @@ pub(crate) struct Input {
     /// What the command is for, in a few words, for the person who is asked.
     #[expect(dead_code, reason = "the card shows it, from the input as it came")]
     description: Option<String>,
-}
-
-fn here() -> String {
-    ".".to_owned()
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

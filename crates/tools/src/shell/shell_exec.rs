@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::input::{environment, limit};
+use super::input::{environment, here, limit, told};
 use crate::{
     command::Command,
     fenced::{Done, Errand},
@@ -49,10 +49,6 @@ pub(crate) struct Input {
     /// What the command is for, in a few words, for the person who is asked.
     #[expect(dead_code, reason = "the card shows it, from the input as it came")]
     description: Option<String>,
-}
-
-fn here() -> String {
-    ".".to_owned()
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -140,8 +136,7 @@ impl Output {
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        let newline = if self.output.is_empty() || self.output.ends_with('\n') { "" } else { "\n" };
-        format!("{}{newline}[exit {}]", self.output, self.exit_code)
+        told(&self.output, self.exit_code)
     }
 
     fn metadata(&self) -> Map<String, Value> {

@@ -8,8 +8,7 @@ use landlock::{
 };
 
 use super::masks::{SECRETS, STEERING};
-use super::sources::SYSTEM;
-use crate::fence::job::{Job, Rung, View};
+use crate::fence::job::{Job, Rung, SYSTEM, View};
 use crate::fence::wire::Failure;
 
 /// The newest rights that we know; an older kernel keeps those that it knows.

@@ -9,11 +9,9 @@ use rustix::io::Errno;
 
 use super::identity::{Identity, roots_as_nobodys};
 use super::mounts::{self, Access, Depth};
-use crate::fence::job::{Job, Layered, View};
+use crate::fence::job::{Job, Layered, SYSTEM, View};
 use crate::fence::wire::{AtStep, Failure};
 
-/// What every process may read of the system, where it exists.
-pub(super) const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"];
 /// The devices that every process has.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 

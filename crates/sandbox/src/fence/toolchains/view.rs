@@ -3,10 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::fence::job::SYSTEM;
 use crate::sensitive::is_sensitive_name;
-
-/// What every fenced process may read.
-const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt"];
 
 /// The home folder, the workspace, and what has been made readable beside the system.
 pub(super) struct View {
