@@ -125,7 +125,11 @@ fn killing_haft_ends_its_commands() {
     let marker = format!("sleep 62.{}", std::process::id());
     let command = format!("({marker} & setsid {marker} & {marker})");
     let running = Running::start(fixture.haft(&["call", "shell_exec", &shell(&command).to_string(), "--json"]));
-    until("the command at work", || (alive(&marker) == 3).then_some(()));
+    // A call is in the journal a moment after it has begun to work.
+    until("the command at work", || {
+        let rows = fixture.json(&["log", "--tool", "shell_exec"]);
+        (alive(&marker) == 3 && !rows.as_array().unwrap().is_empty()).then_some(())
+    });
     kill_process(running.pid(), Signal::KILL).unwrap();
     running.finish();
     until("its end", || (alive(&marker) == 0).then_some(()));
