@@ -102,7 +102,8 @@ async fn a_command_runs_on_is_read_and_ends_as_it_is_asked_to() {
     let killed = bench.try_to("shell_kill", json!({"taskId": task})).await.unwrap();
     assert_eq!(killed, json!({"taskId": task, "status": "exited", "exitCode": 5}));
     let rest = bench.try_to("shell_output", json!({"taskId": task, "offset": 6})).await.unwrap();
-    assert!(text(&rest["chunk"]).starts_with("bye\n") && rest["status"] == json!("exited"), "{rest:#}");
+    // The shell may tell first of the `sleep` that the same signal ended.
+    assert!(text(&rest["chunk"]).contains("bye\n") && rest["status"] == json!("exited"), "{rest:#}");
     let again = bench.try_to("shell_kill", json!({"taskId": task, "signal": "KILL"})).await.unwrap();
     assert_eq!(again, killed, "one that has ended is left as it is");
 }
