@@ -14,7 +14,7 @@ use haft_sandbox::{
 use tokio::sync::mpsc;
 
 use crate::{
-    aside::{Stop, aside, stopped},
+    aside::{Stop, aside, stopped, to_the_end},
     fenced::{Around, Bench, Fenced},
     refusal::Trying,
     shell::Tasks,
@@ -117,6 +117,23 @@ impl Workspace {
         aside(ctx, move |stop| work(&root, stop)).await
     }
 
+    /// Works out what changes at one path, on this very thread: waking another takes longer than such a plan does.
+    pub(crate) async fn plan_one<T: Send + 'static>(
+        &self,
+        ctx: &ToolCtx,
+        work: impl FnOnce(&Root, &mut Draft) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<(T, Changes), ToolError> {
+        let root = Arc::clone(&self.root);
+        let dir = changes_of(&self.data, &ctx.call_id);
+        let (sync, of) = (self.sync, ctx.clone());
+        to_the_end(move || {
+            let mut draft = Draft::new(&root, &dir).trying("stage changes")?.surviving(sync);
+            let output = work(&root, &mut draft)?;
+            Ok((output, sealed(draft, &dir, &of)?))
+        })
+        .await
+    }
+
     /// Works changes out for a call; they are held aside under its id.
     pub(crate) async fn plan<T: Send + 'static>(
         &self,
@@ -125,7 +142,7 @@ impl Workspace {
     ) -> Result<(T, Changes), ToolError> {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
-        let (sync, cancel) = (self.sync, ctx.cancel.clone());
+        let (sync, of) = (self.sync, ctx.clone());
         let (tell, mut heard) = mpsc::channel(1);
         let working = aside(ctx, move |stop| {
             let draft = Draft::new(&root, &dir).trying("stage changes")?.stop_when(stop.flag()).surviving(sync);
@@ -134,14 +151,7 @@ impl Workspace {
                 let _missed = tell.try_send(progress);
             });
             let output = work(&root, &mut draft)?;
-            let changes = draft.seal().trying("stage changes")?;
-            // A call that was stopped in this very moment is not asked about any more.
-            if cancel.is_cancelled() {
-                drop(changes);
-                changes::remove(&dir).trying("drop the changes")?;
-                return Err(stopped());
-            }
-            Ok((output, changes))
+            Ok((output, sealed(draft, &dir, &of)?))
         });
         tokio::pin!(working);
         loop {
@@ -151,6 +161,17 @@ impl Workspace {
             }
         }
     }
+}
+
+/// What was worked out, unless its call was stopped in this very moment: nobody is asked about that any more.
+fn sealed(draft: Draft, dir: &Path, ctx: &ToolCtx) -> Result<Changes, ToolError> {
+    let changes = draft.seal().trying("stage changes")?;
+    if ctx.cancel.is_cancelled() {
+        drop(changes);
+        changes::remove(dir).trying("drop the changes")?;
+        return Err(stopped());
+    }
+    Ok(changes)
 }
 
 fn so_far(progress: Progress) -> String {

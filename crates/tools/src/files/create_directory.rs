@@ -48,7 +48,7 @@ impl ChangesFiles for CreateDirectory {
     const WORST: Effect = Effect::Write;
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
-        self.0.plan(ctx, move |root, draft| create(root, draft, &input)).await
+        self.0.plan_one(ctx, move |root, draft| create(root, draft, &input)).await
     }
 }
 

@@ -88,7 +88,7 @@ impl ChangesFiles for EditFile {
     const ALIASES: &'static [&'static str] = &["edit"];
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
-        let (mut output, changes) = self.0.plan(ctx, move |root, draft| edit(root, draft, input)).await?;
+        let (mut output, changes) = self.0.plan_one(ctx, move |root, draft| edit(root, draft, input)).await?;
         output.diff = changes.list().into_iter().find_map(|change| change.diff).unwrap_or_default();
         Ok((output, changes))
     }

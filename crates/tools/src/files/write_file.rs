@@ -80,7 +80,7 @@ impl ChangesFiles for WriteFile {
     const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("createDirectories", "createDirs")];
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
-        self.0.plan(ctx, move |root, draft| write(root, draft, input)).await
+        self.0.plan_one(ctx, move |root, draft| write(root, draft, input)).await
     }
 }
 
