@@ -19,19 +19,24 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Opt
     if content.is_none() && value.is_none() {
         return (output, None);
     }
-    let mut short = output.clone();
-    let total = output.content.chars().count();
-    short.metadata.insert("truncated".to_owned(), Value::Bool(true));
-    short.metadata.insert(TOTAL.to_owned(), total.into());
-    if let Some(content) = content {
-        short.content = content;
-    }
-    let display = short.display_content.take();
-    short.display_content = display.map(|text| head_and_tail(&text, limits.content_chars).unwrap_or(text));
-    if let Some((value, cuts)) = value {
-        short.structured = value;
-        short.metadata.insert("cut".to_owned(), cuts);
-    }
+    let mut metadata = output.metadata.clone();
+    metadata.insert("truncated".to_owned(), Value::Bool(true));
+    metadata.insert(TOTAL.to_owned(), output.content.chars().count().into());
+    let structured = match value {
+        Some((value, cuts)) => {
+            metadata.insert("cut".to_owned(), cuts);
+            value
+        }
+        None => output.structured.clone(),
+    };
+    let cut = |text: &String| head_and_tail(text, limits.content_chars).unwrap_or_else(|| text.clone());
+    let short = ToolOutput {
+        content: content.unwrap_or_else(|| output.content.clone()),
+        display_content: output.display_content.as_ref().map(cut),
+        structured,
+        images: output.images.clone(),
+        metadata,
+    };
     (short, Some(capped(output, limits.kept_bytes)))
 }
 

@@ -16,8 +16,8 @@ use crate::{
 
 /// Work that lasts longer than this is put into the journal while it goes on, so that it can be seen and stopped.
 const SHOWN_AFTER: Duration = Duration::from_millis(100);
-/// Words that may wait for the line to take them.
-const WORDS_IN_FLIGHT: usize = 64;
+/// Words that may wait for the line to take them: pieces of output are large when there are many.
+const WORDS_IN_FLIGHT: usize = 16;
 /// Output of one call that the journal keeps as events.
 const JOURNALED_OUTPUT: u64 = 1 << 20;
 /// The end of the output that an error carries.
@@ -260,8 +260,7 @@ impl Ear {
         let said = &mut self.said[slot(*stream)];
         let offset = *said;
         *said += chunk.len() as u64;
-        self.tail.push_str(chunk);
-        keep_tail(&mut self.tail);
+        keep_tail(&mut self.tail, chunk);
         let total: u64 = self.said.iter().sum();
         let event: CallEvent = words.into_event(offset);
         match (self.when, total <= JOURNALED_OUTPUT) {
@@ -281,7 +280,9 @@ fn slot(stream: Stream) -> usize {
     }
 }
 
-fn keep_tail(tail: &mut String) {
+/// Adds a piece to the end of the output, and lets go of what is no longer near it.
+fn keep_tail(tail: &mut String, piece: &str) {
+    tail.push_str(&piece[piece.ceil_char_boundary(piece.len().saturating_sub(PARTIAL_OUTPUT))..]);
     if tail.len() > 2 * PARTIAL_OUTPUT {
         let cut = tail.ceil_char_boundary(tail.len() - PARTIAL_OUTPUT);
         tail.drain(..cut);

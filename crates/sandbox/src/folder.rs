@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -79,6 +79,10 @@ impl Folder {
     /// Where it really is, links resolved.
     pub fn place(&self) -> &Place {
         &self.place
+    }
+
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// Opens a folder of this one. A link is an error.

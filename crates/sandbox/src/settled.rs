@@ -1,13 +1,14 @@
-//! Files whose stamp tells all: as long as it is the same, so is every byte.
+//! Files and folders whose stamp tells all: as long as it is the same, so is every byte or name.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::PathError;
+use crate::folder::Folder;
 use crate::place::Place;
 use crate::root::Root;
-use crate::stamp::Stamp;
+use crate::stamp::{EntryKind, Stamp, look, look_at};
 
 /// File systems that take times from this machine's clock, and tell the first write through every new mapping. Others
 /// may, but are not known to: on tmpfs a mapping can be written without a trace, on overlayfs it cannot be noticed.
@@ -17,6 +18,8 @@ const KNOWN: &[u64] = &[
     0x9123_683E, // btrfs
     0xF2F5_2010, // f2fs
 ];
+/// Folders cannot be mapped.
+const TMPFS: u64 = 0x0102_1994;
 /// Not among libc's constants; the same number on everything haft is built for.
 const F_SETSIG: libc::c_int = 10;
 
@@ -26,16 +29,46 @@ impl Root {
     pub fn settled_stamp(&self, place: &Place) -> Result<Option<Stamp>, PathError> {
         // Invariant: the clock is read first. Whatever is written from now on is stamped with this time or a later one,
         // so only a stamp from before cannot be given twice.
-        let now = clock_gettime(ClockId::RealtimeCoarse);
+        let now = now();
         let open = self.open_file(place)?;
         let stamp = open.meta.stamp;
-        let is_past = stamp.ctime < (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0));
-        Ok((is_past && is_known(&open.file) && nobody_writes(&open.file)).then_some(stamp))
+        Ok((is_past(&stamp, now) && is_known(&open.file, &[]) && nobody_writes(&open.file)).then_some(stamp))
+    }
+
+    /// The stamp of a folder by its real place; `None` when there is none.
+    pub fn folder_stamp(&self, place: &Place) -> Option<Stamp> {
+        let seen = look_at(self.handle(), place.for_kernel()).ok()??;
+        (seen.kind() == EntryKind::Directory).then_some(seen.stamp)
     }
 }
 
-fn is_known(file: impl AsFd) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| KNOWN.contains(&kind)))
+impl Folder {
+    /// The stamp of a folder whose names are about to be read: if [`Root::folder_stamp`] is the same later, so are the
+    /// names. `None` means that the stamp could stay although a name comes or goes.
+    pub fn settled_stamp(&self) -> Option<Stamp> {
+        // Invariant: the clock is read first, for the same reason.
+        let now = now();
+        let stamp = look(self.handle()).ok()?.stamp;
+        (is_past(&stamp, now) && is_known(self.handle(), &[TMPFS])).then_some(stamp)
+    }
+}
+
+fn now() -> (i64, u32) {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// Whether a stamp cannot be given again. One of whole seconds may be from a filesystem that knows no parts of them.
+fn is_past(stamp: &Stamp, now: (i64, u32)) -> bool {
+    match stamp.ctime {
+        (seconds, 0) => seconds < now.0,
+        ctime => ctime < now,
+    }
+}
+
+fn is_known(file: impl AsFd, others: &[u64]) -> bool {
+    let kind = rustix::fs::fstatfs(file).ok().and_then(|found| u64::try_from(found.f_type).ok());
+    kind.is_some_and(|kind| KNOWN.contains(&kind) || others.contains(&kind))
 }
 
 /// Whether nobody has the file open for writing. A long write is stamped when it begins, and a page that is mapped for

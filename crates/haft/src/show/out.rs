@@ -58,6 +58,13 @@ impl Out {
         let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     }
 
+    /// A piece of text that has no styles, as much and as often as there is.
+    pub(crate) fn piece(self, text: &str) {
+        use std::io::Write;
+        let mut stdout = std::io::stdout().lock();
+        let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    }
+
     /// A hint beside the result, for people only.
     pub(crate) fn hint(self, text: &str) {
         if !self.json && std::io::stderr().is_terminal() {

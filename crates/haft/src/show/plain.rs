@@ -34,8 +34,16 @@ pub(crate) fn plain_command(text: &str) -> Plain {
     })
 }
 
+/// Whether a text has nothing but letters and signs of ASCII, blanks and line ends.
+pub(crate) fn is_plain(text: &str) -> bool {
+    // Without a way out in the middle of a block, a block is looked at all at once.
+    let block_is_plain =
+        |block: &[u8]| block.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~' | b'\n' | b'\t'));
+    text.as_bytes().chunks(256).all(block_is_plain)
+}
+
 fn shown(text: &str, find: impl Fn(&[char]) -> Vec<bool>) -> Plain {
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+    if is_plain(text) {
         return Plain { text: text.to_owned(), marked: 0 };
     }
     let letters: Vec<char> = text.chars().collect();

@@ -4,7 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use haft_runtime::{self as runtime, CallEvent};
 
-use crate::show::{Out, outcome::Seen, safe::safe, style::WARN};
+use crate::show::{
+    Out,
+    outcome::Seen,
+    safe::{safe, safe_piece},
+    style::WARN,
+};
 
 /// What a call has said so far, to people; with `--json` nothing is said before the end.
 pub(crate) struct Stream {
@@ -59,7 +64,7 @@ impl Stream {
 
     fn say(&self, now: &mut Now, stream: runtime::Stream, chunk: &str) {
         match stream {
-            runtime::Stream::Stdout | runtime::Stream::Text => self.out.text(&safe(chunk)),
+            runtime::Stream::Stdout | runtime::Stream::Text => self.out.piece(&safe_piece(chunk)),
             runtime::Stream::Stderr => anstream::eprint!("{}", safe(chunk)),
         }
         now.seen = Seen::Output;

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -19,6 +19,10 @@ use super::wire::{self, Report};
 
 /// The largest piece of output that is told at once.
 const PIECE: usize = 64 << 10;
+/// Output that comes faster than this is let gather for as long, so that a flood is read in few large pieces.
+const GATHERING: Duration = Duration::from_micros(250);
+/// How much a pipe holds in a flood.
+const WIDE: usize = 1 << 20;
 /// How long the keeper of the fence has to end everything by itself before it is killed, which ends everything too.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -49,7 +53,7 @@ pub struct Ended {
     pub exit: Exit,
     /// The limit that it ran into, if it did.
     pub bound: Option<Bound>,
-    /// When it began.
+    /// When it began. Only for one that writes the clock had moved on since it was asked for.
     pub began: Tick,
 }
 
@@ -130,12 +134,16 @@ impl Process {
         let mut last = None;
         let mut keeper_lives = true;
         let mut piece = vec![0; PIECE];
+        let mut flood = Flood { heard: Instant::now(), is_on: false };
         while keeper_lives || !pipes.is_empty() {
             let ready = self.ready(&pipes, keeper_lives).map_err(FenceError::Output)?;
             let mut open = Vec::with_capacity(2);
             for ((stream, pipe), readable) in pipes.into_iter().zip(ready.pipes) {
                 let length = if readable { read(&pipe, &mut piece).map_err(FenceError::Output)? } else { None };
                 hear_some(hear, stream, &piece, length);
+                if keeper_lives && length.is_some_and(|length| (1..PIECE).contains(&length)) {
+                    flood.let_gather(&pipe, self.socket());
+                }
                 if length != Some(0) {
                     open.push((stream, pipe));
                 }
@@ -194,6 +202,29 @@ impl Drop for Process {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
+    }
+}
+
+/// Whether output comes so fast that it should gather before it is read.
+struct Flood {
+    /// When the last piece was.
+    heard: Instant,
+    is_on: bool,
+}
+
+impl Flood {
+    /// Waits a moment before the next piece if the last ones came fast. The keeper's word cuts it short.
+    fn let_gather(&mut self, pipe: &OwnedFd, keeper: &UnixStream) {
+        if self.heard.elapsed() < GATHERING {
+            if !self.is_on {
+                // Nobody has any number of wide pipes; a narrow one does it, too.
+                let _ = rustix::pipe::fcntl_setpipe_size(pipe, WIDE);
+            }
+            self.is_on = true;
+            let moment = Timespec { tv_sec: 0, tv_nsec: GATHERING.subsec_nanos().into() };
+            let _ = poll(&mut [PollFd::new(keeper, PollFlags::IN)], Some(&moment));
+        }
+        self.heard = Instant::now();
     }
 }
 

@@ -11,6 +11,9 @@ use super::tick::Tick;
 /// More than any job or report has; a longer frame is not from us.
 const LONGEST: u32 = 1 << 30;
 
+/// The most room that is made for a frame before it is there.
+const LARGEST_AT_ONCE: u32 = 64 << 10;
+
 /// What the process that builds the fence is asked for. What the command reads from its standard input follows as a
 /// frame of its own.
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,7 +96,8 @@ pub(super) fn receive_bytes(mut from: impl Read) -> io::Result<Vec<u8>> {
     if length > LONGEST {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that is longer than any of ours"));
     }
-    let mut bytes = Vec::new();
+    // Whoever is on the other side says how long it is, and is believed only so far.
+    let mut bytes = Vec::with_capacity(length.min(LARGEST_AT_ONCE) as usize);
     from.take(u64::from(length)).read_to_end(&mut bytes)?;
     if bytes.len() < length as usize {
         return Err(io::ErrorKind::UnexpectedEof.into());

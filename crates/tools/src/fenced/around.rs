@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -13,7 +13,7 @@ use haft_sandbox::{
     fence::{self, Fence, Job, Layered, Limits, Missing, Private, Probe, Rung, Surroundings, Toolchains, View},
 };
 
-use super::{errand::Errand, secrets::secrets};
+use super::{errand::Errand, secrets::Secrets};
 
 /// What the house knows of its surroundings; the rooms below read no environment.
 #[derive(Clone, Debug)]
@@ -47,13 +47,22 @@ pub(crate) struct Fenced {
     data: PathBuf,
     toolchains: OnceLock<Toolchains>,
     probe: OnceLock<Probe>,
+    secrets: Mutex<Secrets>,
 }
 
 impl Fenced {
     pub(crate) fn new(around: Around, workspace: &Path, data: &Path) -> Self {
         let fence = Fence::new(&around.program);
         let (workspace, data) = (workspace.to_owned(), data.to_owned());
-        Self { fence, around, workspace, data, toolchains: OnceLock::new(), probe: OnceLock::new() }
+        Self {
+            fence,
+            around,
+            workspace,
+            data,
+            toolchains: OnceLock::new(),
+            probe: OnceLock::new(),
+            secrets: Mutex::default(),
+        }
     }
 
     pub(crate) fn fence(&self) -> &Fence {
@@ -106,7 +115,7 @@ impl Fenced {
             // Only namespaces have layers.
             Rung::Landlock => Vec::new(),
         };
-        let mut hidden = secrets(root, &self.around.hidden);
+        let mut hidden = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root, &self.around.hidden);
         hidden.push(self.data.clone());
         hidden.extend(toolchains.hidden.iter().cloned());
         Ok(Job {

@@ -10,8 +10,8 @@ const KEPT: usize = 512 << 10;
 pub(crate) struct Said {
     pub(crate) stdout: Kept,
     pub(crate) stderr: Kept,
-    /// Both, in the order in which they came.
-    pub(crate) both: Kept,
+    /// Both, in the order in which they came; as long as only one has spoken, that one is both.
+    mixed: Option<Kept>,
     pending: [Vec<u8>; 2],
 }
 
@@ -40,15 +40,29 @@ impl Said {
         }
     }
 
+    /// Both streams, in the order in which they came.
+    pub(crate) fn both(&self) -> &Kept {
+        let only = if self.stdout.is_empty() { &self.stderr } else { &self.stdout };
+        self.mixed.as_ref().unwrap_or(only)
+    }
+
     /// Whether something was not kept.
     pub(crate) fn is_truncated(&self) -> bool {
-        self.stdout.left_out > 0 || self.stderr.left_out > 0 || self.both.left_out > 0
+        self.stdout.left_out > 0 || self.stderr.left_out > 0 || self.both().left_out > 0
     }
 
     fn keep(&mut self, stream: Stream, text: &str) {
-        let own = if stream == Stream::Stderr { &mut self.stderr } else { &mut self.stdout };
+        let (own, other) = match stream {
+            Stream::Stdout | Stream::Text => (&mut self.stdout, &self.stderr),
+            Stream::Stderr => (&mut self.stderr, &self.stdout),
+        };
+        if self.mixed.is_none() && !other.is_empty() {
+            self.mixed = Some(other.clone());
+        }
         own.push(text);
-        self.both.push(text);
+        if let Some(mixed) = &mut self.mixed {
+            mixed.push(text);
+        }
     }
 }
 
@@ -72,38 +86,44 @@ fn cut_letter(bytes: &[u8]) -> usize {
 }
 
 /// The beginning and the end of a text.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     head: String,
-    tail: String,
+    /// The end, in two parts: when the newer one is full, the older one goes.
+    older: String,
+    newer: String,
     left_out: usize,
 }
 
 impl Kept {
+    fn is_empty(&self) -> bool {
+        self.head.is_empty()
+    }
+
     fn push(&mut self, text: &str) {
-        let room = KEPT.saturating_sub(self.head.len());
-        let cut = if self.tail.is_empty() { text.floor_char_boundary(room.min(text.len())) } else { 0 };
-        self.head.push_str(&text[..cut]);
-        let mut rest = &text[cut..];
-        if rest.len() > 2 * KEPT {
-            let skipped = rest.floor_char_boundary(rest.len() - KEPT);
-            self.left_out += skipped;
-            rest = &rest[skipped..];
-        }
-        self.tail.push_str(rest);
-        // Cutting now and then is cheaper than at every piece.
-        if self.tail.len() > 2 * KEPT {
-            let goes = self.tail.ceil_char_boundary(self.tail.len() - KEPT);
-            self.tail.drain(..goes);
-            self.left_out += goes;
+        let head_is_open = self.older.is_empty() && self.newer.is_empty();
+        let room = if head_is_open { KEPT.saturating_sub(self.head.len()) } else { 0 };
+        let (fits, mut rest) = text.split_at(text.floor_char_boundary(room));
+        self.head.push_str(fits);
+        while !rest.is_empty() {
+            let cut = rest.floor_char_boundary(KEPT.saturating_sub(self.newer.len()));
+            if cut == 0 {
+                self.left_out += self.older.len();
+                self.older.clear();
+                std::mem::swap(&mut self.older, &mut self.newer);
+            }
+            let (fits, after) = rest.split_at(cut);
+            self.newer.push_str(fits);
+            rest = after;
         }
     }
 
     /// The text; where some of it is missing, a line says so.
     pub(crate) fn text(&self) -> String {
-        match self.left_out {
-            0 => [self.head.as_str(), &self.tail].concat(),
-            count => format!("{}\n[… {count} bytes left out …]\n{}", self.head, self.tail),
+        let Self { head, older, newer, left_out } = self;
+        match left_out {
+            0 => [head.as_str(), older, newer].concat(),
+            count => format!("{head}\n[… {count} bytes left out …]\n{older}{newer}"),
         }
     }
 }
@@ -130,7 +150,7 @@ mod tests {
         said.take(Stream::Stderr, b"a\xff\xfeb\xc3");
         said.finish();
         assert_eq!(said.stderr.text(), "a\u{fffd}\u{fffd}b\u{fffd}");
-        assert_eq!(said.both.text(), said.stderr.text());
+        assert_eq!(said.both().text(), said.stderr.text());
     }
 
     #[test]

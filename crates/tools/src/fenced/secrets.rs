@@ -1,61 +1,248 @@
 //! Secrets in the workspace, which no command may see.
 
-use std::{collections::VecDeque, path::PathBuf};
+use std::{
+    collections::{HashMap, VecDeque},
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+};
 
-use haft_sandbox::{EntryKind, Place, Root, is_sensitive_name};
+use haft_sandbox::{EntryKind, Place, Root, Stamp, is_sensitive_name};
 
 use super::derived::Derived;
 
-/// How many entries are looked at: a command must start at once in a tree of any size. Secrets lie near the top.
+/// How many entries are read for one command, which must start at once in a tree of any size. What was read for an
+/// earlier one and has not changed since costs nothing, so that command by command a larger tree is looked through.
 const LOOKED_AT: usize = 20_000;
+/// How many folders are remembered: for each command it is asked whether they have changed.
+const REMEMBERED: usize = 10_000;
 /// Folders that hold other people's files, and many of them.
 const PASSED_BY: &[&str] = &[".git", "node_modules", "target", ".venv", "venv", "vendor", "__pycache__"];
 
-/// The paths of the entries with sensitive names, the nearest to the top first, as far as a quick look finds them.
-/// `more` are names that the user wants hidden beside the usual ones.
-///
-/// What git ignores comes last: commands fill it unasked, and could otherwise use up the look before it is done.
-pub(super) fn secrets(root: &Root, more: &[String]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut left = LOOKED_AT;
-    let mut rules = Derived::new(root);
-    let mut folders = VecDeque::from([Place::root()]);
-    let mut ignored = VecDeque::new();
-    while let Some((place, is_ignored)) = next(&mut folders, &mut ignored) {
-        let Ok(folder) = root.enter(place.clone()) else { continue };
-        loop {
-            let more = folder.read_on(|name, kind| {
-                left = left.saturating_sub(1);
-                let inner = place.join(name);
-                if is_sensitive_name(name) || more.iter().any(|other| name == other.as_str()) {
-                    found.push(root.path().join(inner.as_path()));
-                } else if kind == Some(EntryKind::Directory) && !PASSED_BY.iter().any(|other| name == *other) {
-                    let queue = if is_ignored || rules.is_named(&inner, true) { &mut ignored } else { &mut folders };
-                    queue.push_back(inner);
-                }
-            });
-            if !matches!(more, Ok(true)) || left == 0 {
-                break;
-            }
-        }
-        if left == 0 {
-            break;
-        }
-    }
-    found
+/// What was seen in the folders of a workspace, each as long as its stamp is the same.
+#[derive(Debug, Default)]
+pub(super) struct Secrets(HashMap<Place, Listing>);
+
+/// What matters of the names in a folder.
+#[derive(Debug)]
+struct Listing {
+    stamp: Stamp,
+    /// What has a sensitive name.
+    secrets: Vec<OsString>,
+    /// The folders to look into.
+    folders: Vec<OsString>,
+    /// Whether git ignored the folder when it was read.
+    is_ignored: bool,
 }
 
-/// The next folder to look at, and whether it is one that git ignores.
-fn next(folders: &mut VecDeque<Place>, ignored: &mut VecDeque<Place>) -> Option<(Place, bool)> {
-    let folder = folders.pop_front().map(|folder| (folder, false));
-    folder.or_else(|| ignored.pop_front().map(|folder| (folder, true)))
+impl Secrets {
+    /// The paths of the entries with sensitive names, as far as a quick look finds them. `more` are names that the user
+    /// wants hidden beside the usual ones; they must always be the same.
+    pub(super) fn find(&mut self, root: &Root, more: &[String]) -> Vec<PathBuf> {
+        let before = std::mem::take(&mut self.0);
+        let mut look = Look { root, more, before, now: HashMap::new(), found: Vec::new(), ahead: Ahead::default() };
+        look.go_through(Place::root(), false);
+        look.read_what_is_unknown();
+        self.0 = look.now;
+        look.found
+    }
+}
+
+/// One look through a workspace.
+struct Look<'a> {
+    root: &'a Root,
+    more: &'a [String],
+    before: HashMap<Place, Listing>,
+    now: HashMap<Place, Listing>,
+    found: Vec<PathBuf>,
+    ahead: Ahead,
+}
+
+/// The folders that are still to be read, those near the top first. What git ignores comes last: commands fill it
+/// unasked, and could otherwise use up the look before it is done.
+#[derive(Default)]
+struct Ahead {
+    folders: VecDeque<Place>,
+    ignored: VecDeque<Place>,
+}
+
+impl Look<'_> {
+    /// Goes through a folder and those in it as far as they are remembered, and notes the others.
+    fn go_through(&mut self, top: Place, is_ignored: bool) {
+        let mut folders = vec![(top, is_ignored)];
+        while let Some((place, is_ignored)) = folders.pop() {
+            let known = self.before.remove(&place);
+            match known.filter(|known| self.root.folder_stamp(&place) == Some(known.stamp)) {
+                Some(listing) => {
+                    let is_ignored = listing.is_ignored;
+                    self.note_secrets(&place, &listing.secrets);
+                    folders.extend(listing.folders.iter().map(|name| (place.join(name), is_ignored)));
+                    self.now.insert(place, listing);
+                }
+                None if is_ignored => self.ahead.ignored.push_back(place),
+                None => self.ahead.folders.push_back(place),
+            }
+        }
+    }
+
+    fn read_what_is_unknown(&mut self) {
+        let mut left = LOOKED_AT;
+        let mut rules = Derived::new(self.root);
+        while left > 0
+            && let Some((place, is_above_ignored)) = self.ahead.next()
+        {
+            let is_ignored = is_above_ignored || rules.is_named(&place, true);
+            if is_ignored && !is_above_ignored {
+                self.ahead.ignored.push_back(place);
+                continue;
+            }
+            self.read(place, is_ignored, &mut left);
+        }
+    }
+
+    fn read(&mut self, place: Place, is_ignored: bool, left: &mut usize) {
+        let Ok(folder) = self.root.enter(place.clone()) else { return };
+        let stamp = folder.settled_stamp();
+        let (mut secrets, mut folders) = (Vec::new(), Vec::new());
+        let is_whole = loop {
+            let more = folder.read_on(|name, kind| {
+                *left = left.saturating_sub(1);
+                if self.is_secret(name) {
+                    secrets.push(name.to_owned());
+                } else if kind == Some(EntryKind::Directory) && !PASSED_BY.iter().any(|other| name == *other) {
+                    folders.push(name.to_owned());
+                }
+            });
+            match more {
+                Ok(true) if *left > 0 => {}
+                Ok(more) => break !more,
+                Err(_) => break false,
+            }
+        };
+        self.note_secrets(&place, &secrets);
+        for name in &folders {
+            self.go_through(place.join(name), is_ignored);
+        }
+        if let Some(stamp) = stamp.filter(|_| is_whole && self.now.len() < REMEMBERED) {
+            self.now.insert(place, Listing { stamp, secrets, folders, is_ignored });
+        }
+    }
+
+    fn is_secret(&self, name: &OsStr) -> bool {
+        is_sensitive_name(name) || self.more.iter().any(|other| name == other.as_str())
+    }
+
+    fn note_secrets(&mut self, place: &Place, secrets: &[OsString]) {
+        self.found.extend(secrets.iter().map(|name| self.root.path().join(place.join(name).as_path())));
+    }
+}
+
+impl Ahead {
+    /// The next folder to read, and whether it is one that git ignores.
+    fn next(&mut self) -> Option<(Place, bool)> {
+        let folder = self.folders.pop_front().map(|folder| (folder, false));
+        folder.or_else(|| self.ignored.pop_front().map(|folder| (folder, true)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{
+        fs,
+        path::Path,
+        time::{Duration, Instant},
+    };
 
     use super::*;
+
+    /// A workspace in memory, all of whose folders are remembered.
+    fn remembered(folders: &[&str]) -> (tempfile::TempDir, Root, Secrets) {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        folders.iter().for_each(|name| fs::create_dir_all(folder.path().join(name)).unwrap());
+        let root = Root::open(folder.path(), &[]).unwrap();
+        let (mut secrets, begun) = (Secrets::default(), Instant::now());
+        // Until the clock has moved on, nobody could tell a later change by its time.
+        while !folders.iter().all(|name| secrets.0.keys().any(|place| place.as_path() == Path::new(name))) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "nothing is remembered");
+            assert_eq!(secrets.find(&root, &[]), Vec::<PathBuf>::new());
+        }
+        (folder, root, secrets)
+    }
+
+    #[test]
+    fn what_has_come_into_remembered_folders_is_found() {
+        let (folder, root, mut secrets) = remembered(&["a/b/c/d", "other", "e/f"]);
+        let here = root.path().to_owned();
+        fs::write(folder.path().join("a/b/c/d/.env"), "").unwrap();
+        assert_eq!(secrets.find(&root, &[]), [here.join("a/b/c/d/.env")], "written");
+        fs::rename(here.join("a/b/c/d/.env"), here.join("e/f/server.key")).unwrap();
+        assert_eq!(secrets.find(&root, &[]), [here.join("e/f/server.key")], "renamed");
+        fs::rename(here.join("e/f"), here.join("a/b/f")).unwrap();
+        assert_eq!(secrets.find(&root, &[]), [here.join("a/b/f/server.key")], "in a folder that was moved");
+        fs::remove_dir(here.join("a/b/c/d")).unwrap();
+        fs::rename(here.join("a/b/f"), here.join("a/b/c/d")).unwrap();
+        assert_eq!(secrets.find(&root, &[]), [here.join("a/b/c/d/server.key")], "in a folder in another's place");
+        fs::hard_link(here.join("a/b/c/d/server.key"), here.join("other/id_rsa")).unwrap();
+        fs::remove_file(here.join("a/b/c/d/server.key")).unwrap();
+        assert_eq!(secrets.find(&root, &[]), [here.join("other/id_rsa")], "linked");
+    }
+
+    #[test]
+    fn a_secret_is_found_the_moment_it_is_there() {
+        let (folder, root, mut secrets) = remembered(&["a/b"]);
+        let secret = folder.path().join("a/b/.env");
+        for round in 0..2000 {
+            fs::write(&secret, "").unwrap();
+            assert_eq!(secrets.find(&root, &[]).len(), 1, "round {round}");
+            fs::remove_file(&secret).unwrap();
+            assert_eq!(secrets.find(&root, &[]).len(), 0, "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_secret_that_is_mounted_over_a_remembered_folder_is_found() {
+        const INSIDE: &str = "HAFT_TEST_MAY_MOUNT";
+        let here = "fenced::secrets::tests::a_secret_that_is_mounted_over_a_remembered_folder_is_found";
+        if std::env::var_os(INSIDE).is_none() {
+            // Everybody may mount in namespaces of their own.
+            let us = std::env::current_exe().unwrap();
+            let ran = run("unshare", &["-Urm", us.to_str().unwrap(), "--exact", here], INSIDE);
+            return assert!(ran.contains("1 passed"), "{ran}");
+        }
+        let (folder, root, mut secrets) = remembered(&["a/b"]);
+        let over = folder.path().join("a/b");
+        run("mount", &["-t", "tmpfs", "none", over.to_str().unwrap()], INSIDE);
+        fs::write(over.join(".env"), "").unwrap();
+        assert_eq!(secrets.find(&root, &[]), [over.join(".env")]);
+        run("umount", &[over.to_str().unwrap()], INSIDE);
+        assert_eq!(secrets.find(&root, &[]), Vec::<PathBuf>::new());
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the programs by which this test mounts")]
+    fn run(program: &str, arguments: &[&str], variable: &str) -> String {
+        let ran = std::process::Command::new(program).args(arguments).env(variable, "yes").output().unwrap();
+        assert!(ran.status.success(), "{program}: {ran:?}");
+        String::from_utf8(ran.stdout).unwrap()
+    }
+
+    #[test]
+    fn a_tree_that_is_too_large_for_one_look_is_looked_through_by_several() {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        for number in 0..3 {
+            let within = folder.path().join(format!("{number}"));
+            fs::create_dir(&within).unwrap();
+            for file in 0..LOOKED_AT * 2 / 5 {
+                fs::write(within.join(format!("{file}")), "").unwrap();
+            }
+            fs::create_dir(within.join("inner")).unwrap();
+            fs::write(within.join("inner/.env"), "").unwrap();
+        }
+        let root = Root::open(folder.path(), &[]).unwrap();
+        let mut secrets = Secrets::default();
+        let begun = Instant::now();
+        while secrets.find(&root, &[]).len() < 3 {
+            assert!(begun.elapsed() < Duration::from_secs(20), "some are never found");
+        }
+    }
 
     #[test]
     fn secrets_are_found_where_they_usually_lie() {
@@ -68,7 +255,7 @@ mod tests {
         }
         fs::write(here.join(".env.example"), "").unwrap();
         let root = Root::open(&here, &[]).unwrap();
-        let mut found = secrets(&root, &[]);
+        let mut found = Secrets::default().find(&root, &[]);
         found.sort();
         let expected = [".env", ".ssh", "config/server.key", "services/api/.env.local"].map(|name| here.join(name));
         assert_eq!(found, expected);
@@ -84,7 +271,7 @@ mod tests {
         fs::write(folder.path().join("sub/.env"), "").unwrap();
         let root = Root::open(folder.path(), &[]).unwrap();
         // Only what it looked at is found; the point is that it ends.
-        assert!(secrets(&root, &[]).len() <= 1);
+        assert!(Secrets::default().find(&root, &[]).len() <= 1);
     }
 
     #[test]
@@ -100,6 +287,6 @@ mod tests {
                 fs::write(here.join(format!("b{number}/{file}")), "").unwrap();
             }
         }
-        assert_eq!(secrets(&Root::open(&here, &[]).unwrap(), &[]), [here.join("services/api/.env")]);
+        assert_eq!(Secrets::default().find(&Root::open(&here, &[]).unwrap(), &[]), [here.join("services/api/.env")]);
     }
 }

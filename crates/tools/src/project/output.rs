@@ -52,7 +52,7 @@ pub(super) fn output(done: &Done) -> ToolOutput {
         let left_out: Vec<String> = done.left_out.iter().map(|(path, why)| format!("{path}: {why}")).collect();
         structured["leftOut"] = json!(left_out);
     }
-    let both = done.said.both.text();
+    let both = done.said.both().text();
     let newline = if both.is_empty() || both.ends_with('\n') { "" } else { "\n" };
     ToolOutput {
         content: format!("{both}{newline}[exit {exit_code}]"),

@@ -155,7 +155,7 @@ impl Output {
             timed_out: false,
             truncated: done.said.is_truncated(),
             files_changed: changed.map(|change| change.path.clone()).collect(),
-            both: done.said.both.text(),
+            both: done.said.both().text(),
         }
     }
 }

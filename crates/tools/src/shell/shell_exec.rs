@@ -128,7 +128,7 @@ impl Output {
             duration_ms: done.took.as_millis().try_into().unwrap_or(u64::MAX),
             timed_out: false,
             truncated: done.said.is_truncated(),
-            output: done.said.both.text(),
+            output: done.said.both().text(),
             left_out: done.left_out.iter().map(|(path, why)| format!("{path}: {why}")).collect(),
         }
     }

@@ -23,6 +23,19 @@ pub(super) fn fork() -> Result<Forked, Errno> {
     Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
 }
 
+/// Forks a process that has namespaces of its own from the beginning, and may do nothing but read and end.
+#[expect(unsafe_code, reason = "neither the standard library nor rustix clones")]
+pub(super) fn fork_into(namespaces: UnshareFlags) -> Result<Forked, Errno> {
+    let flags = libc::c_long::from(namespaces.bits()) | libc::c_long::from(libc::SIGCHLD);
+    // SAFETY: without a stack of its own the child goes on here with a copy of all memory, as after a fork. What the
+    // system's library knows of its processes it knows of the parent, so the child must not ask it.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    match i32::try_from(pid) {
+        Ok(pid) if pid >= 0 => Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent)),
+        Ok(_) | Err(_) => Err(last_errno()),
+    }
+}
+
 /// Ends this process at once, without anything that its parent has left to do at its end.
 #[expect(unsafe_code, reason = "the standard library has no exit without exit handlers")]
 pub(super) fn exit_now(code: i32) -> ! {

@@ -1,16 +1,16 @@
 //! Whom fenced processes run as: never root.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Gid, Pid, Uid, WaitOptions, getegid, geteuid, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Gid, Pid, Uid, getegid, geteuid, set_dumpable_behavior};
 use rustix::thread::UnshareFlags;
 
-use super::fork::{Forked, exit_now, fork, unshare};
+use super::fork::{Forked, exit_now, fork_into};
 
 /// Nobody's: outside of what systems give to users, services and containers.
 pub(in crate::fence) const UNUSED: u32 = 1_879_100_000;
@@ -74,33 +74,20 @@ pub fn needs_namespaces(workspace: &Path) -> bool {
 
 /// A user namespace that shows root's files as nobody's, for mounts.
 pub(super) fn roots_as_nobodys() -> io::Result<OwnedFd> {
-    let (mut hear, tell) = io::pipe()?;
-    let (stay, go) = io::pipe()?;
-    match fork()? {
+    let (mut stay, go) = io::pipe()?;
+    match fork_into(UnshareFlags::NEWUSER)? {
         Forked::Child => {
-            drop((hear, go));
-            let made = unshare(UnshareFlags::NEWUSER);
-            let _ = (&tell).write_all(&[u8::from(made.is_ok())]);
-            // It is only there to be looked at: the pipe ends when that is done, or when nobody is left to do it.
-            let _ = (&stay).read(&mut [0]);
+            drop(go);
+            // It is only there to be looked at: the pipe ends when that is done, or when nobody is left to do it. It is
+            // reaped when the keeper has nothing else to do.
+            let _ = stay.read(&mut [0]);
             exit_now(0)
         }
-        Forked::Parent(pid) => {
-            drop((tell, stay));
-            let ids = map_of(pid, &mut hear);
-            drop(go);
-            rustix::process::waitpid(Some(pid), WaitOptions::empty())?;
-            ids
-        }
+        Forked::Parent(pid) => map_of(pid),
     }
 }
 
-fn map_of(pid: Pid, hear: &mut impl Read) -> io::Result<OwnedFd> {
-    let mut made = [0];
-    hear.read_exact(&mut made)?;
-    if made != [1] {
-        return Err(io::Error::other("cannot make a user namespace"));
-    }
+fn map_of(pid: Pid) -> io::Result<OwnedFd> {
     let file = |name: &str| format!("/proc/{}/{name}", pid.as_raw_nonzero());
     std::fs::write(file("uid_map"), format!("0 {UNUSED} 1"))?;
     std::fs::write(file("gid_map"), format!("0 {UNUSED} 1"))?;

@@ -16,7 +16,7 @@ use super::fork::{Forked, exit_now, fork};
 use super::sources::Sources;
 use super::watch::{self, Watch};
 use super::{command, keeper, root, spaces};
-use crate::fence::job::{Bound, Rung};
+use crate::fence::job::{Bound, Rung, View};
 use crate::fence::tick::Tick;
 use crate::fence::wire::{self, AtStep, Failure, Order, Report};
 
@@ -89,7 +89,12 @@ fn begin(
             Watch::descendants(job.limits.clone())
         }
     };
-    wire::send(socket, &Report::Began(wait_for_tick(order.asked))).at(|| "say that it begins".to_owned())?;
+    let began = match job.view {
+        View::Aside { .. } | View::Direct => wait_for_tick(order.asked),
+        // What it sees cannot be taken for its own doing.
+        View::ReadOnly => Tick::now(),
+    };
+    wire::send(socket, &Report::Began(began)).at(|| "say that it begins".to_owned())?;
     let Forked::Parent(command) = fork().at(|| "start the command".to_owned())? else {
         command::become_command(socket, job, input)
     };

@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, wait};
 
 use super::fork::{self, Forked, exit_now, fork};
 use super::identity::Identity;
@@ -114,6 +115,13 @@ pub(super) fn release_output() {
     }
 }
 
+/// Waits for the first process, and reaps whatever else ends before.
 fn wait_for(first: Pid) {
-    while matches!(waitpid(Some(first), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((ended, _))) if ended == first => return,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
 }

@@ -1,8 +1,7 @@
 //! The root folder that a fenced process sees, built of what was opened before.
 
-use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
@@ -195,11 +194,11 @@ impl Root {
     }
 
     fn link(&self, at: &Path, target: &Path) -> Result<(), Errno> {
-        if self.open_itself(at).is_ok() {
-            return Ok(());
-        }
         let (Some(folder), Some(name)) = (at.parent(), at.file_name()) else { return Ok(()) };
-        rustix::fs::symlinkat(target, self.make_folder(folder)?, Path::new(name))
+        match rustix::fs::symlinkat(target, self.make_folder(folder)?, Path::new(name)) {
+            Err(Errno::EXIST) => Ok(()),
+            made => made,
+        }
     }
 
     /// The folder at a path, which is made if it can be without a trace.
@@ -226,21 +225,11 @@ impl Root {
             Ok(folder) => return Ok(folder),
             Err(errno) => return Err(errno),
         }
-        let mut so_far = PathBuf::from("/");
-        for component in at.components() {
-            let Component::Normal(name) = component else { continue };
-            let folder = self.open(&so_far)?;
-            so_far.push(name);
-            if matches!(self.open(&so_far), Err(Errno::NOENT)) {
-                self.make_one(&folder, name)?;
-            }
-        }
+        let (Some(above), Some(name)) = (at.parent(), at.file_name()) else { return Err(Errno::NOENT) };
+        let above = self.make_folder(above)?;
+        self.must_be_ours(&above)?;
+        rustix::fs::mkdirat(above, Path::new(name), Mode::from_raw_mode(0o755))?;
         self.open(at)
-    }
-
-    fn make_one(&self, folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
-        self.must_be_ours(folder)?;
-        rustix::fs::mkdirat(folder, Path::new(name), Mode::from_raw_mode(0o755))
     }
 
     /// Whatever is made in a folder of the outside would stay there.
