@@ -185,9 +185,11 @@ impl Bench {
                 self.fenced.doubt_probe();
                 ErrorCode::SandboxUnavailable
             }
-            FenceError::NotFound { .. } | FenceError::Order(_) | FenceError::Lost | FenceError::Output(_) => {
-                ErrorCode::ExecutionError
-            }
+            FenceError::NotFound { .. }
+            | FenceError::NotRun { .. }
+            | FenceError::Order(_)
+            | FenceError::Lost
+            | FenceError::Output(_) => ErrorCode::ExecutionError,
         };
         ToolError::new(code, format!("cannot run the command: {err}"))
     }
