@@ -9,6 +9,7 @@ mod keeper;
 mod landlock;
 mod masks;
 mod mounts;
+mod names;
 mod root;
 mod seccomp;
 mod sources;
