@@ -5,6 +5,7 @@ use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
 use haft_runtime::CallId;
+use haft_sandbox::fence;
 use haft_store::Holding;
 use haft_tools::{GivenUp, KeptChanges};
 use jiff::Timestamp;
@@ -61,6 +62,8 @@ pub struct Swept {
     pub changes: Part,
     /// Changes of calls that the journal does not know: a process was killed while it prepared them.
     pub orphans: Part,
+    /// What commands had for themselves in workspaces that are gone.
+    pub private: Part,
     /// Files of processes that are gone.
     pub owners: u64,
     /// Changes and outputs that stay.
@@ -99,6 +102,7 @@ pub async fn sweep(house: &House, mode: Sweep) -> Result<Swept> {
     broom.outputs().await?;
     broom.quota().await?;
     broom.calls().await?;
+    broom.private()?;
     broom.owners();
     Ok(broom.swept)
 }
@@ -287,6 +291,16 @@ impl<'a> Broom<'a> {
         }
         if self.mode == Sweep::Remove {
             self.house.store.forget_counters(&self.scope, before).await?;
+        }
+        Ok(())
+    }
+
+    fn private(&mut self) -> Result<()> {
+        for folders in fence::abandoned(&self.house.settings.data)? {
+            self.swept.private.add(folders.bytes);
+            if self.mode == Sweep::Remove {
+                folders.remove()?;
+            }
         }
         Ok(())
     }

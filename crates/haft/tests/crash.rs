@@ -94,6 +94,22 @@ fn after_a_killed_approver_the_call_ends_and_happens_once_at_most() {
     assert!(stuck.is_empty(), "{} calls were answered and wait for ever, the first: {:?}", stuck.len(), stuck[0]);
 }
 
+/// What a command has done to many files is brought in by another process than the one it ran in.
+#[test]
+fn after_a_killed_approver_what_a_command_did_is_there_whole_or_not_at_all() {
+    let _alone = alone();
+    let fixture = Fixture::new();
+    for file in 0..60 {
+        fixture.put(&format!("old/{file}"), format!("{file}\n"));
+    }
+    let old = fixture.picture();
+    let mut commands = Commands { fixture: &fixture, old, after_the_answer: 0, acted: 0 };
+    let length = kill_evenly(&mut commands, 32);
+    let Commands { after_the_answer, acted, .. } = commands;
+    println!("length {length:?}, {after_the_answer} of 32 killed after the answer was stored, {acted} happened");
+    assert!(after_the_answer > 0, "no kill came after the answer");
+}
+
 /// What a kill leaves between the stored answer and the first step of whoever gave it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
@@ -272,6 +288,61 @@ impl Victim for Approvals<'_> {
         if story["status"] == "pending" {
             self.stuck.push((at, again.said(), events(&story)));
         }
+    }
+}
+
+struct Commands<'a> {
+    fixture: &'a Fixture,
+    old: Picture,
+    after_the_answer: u32,
+    acted: u32,
+}
+
+impl Commands<'_> {
+    /// It makes, changes, deletes and moves.
+    const COMMAND: &'static str = "for i in $(seq 0 19); do echo more >> old/$i; rm old/2$i old/3$i; \
+        mkdir -p new/$i; echo $i > new/$i/file; done 2>/dev/null; mv old/40 moved; ln -s old/1 link; true";
+
+    fn ask(&self) -> String {
+        self.fixture.pending("shell_exec", &json!({"command": Self::COMMAND}))
+    }
+
+    fn undo(&self, call: &str) {
+        let ran = self.fixture.run(&["undo", call, "--yes"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(self.fixture.picture() == self.old, "the undo of {call} did not bring everything back");
+    }
+}
+
+impl Victim for Commands<'_> {
+    fn undisturbed(&mut self) -> Duration {
+        let call = self.ask();
+        let (took, ran) = timed(|| self.fixture.run(&["approve", &call]));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        self.undo(&call);
+        took
+    }
+
+    fn killed(&mut self, at: Duration) {
+        let fixture = self.fixture;
+        let call = self.ask();
+        let staged = fixture.json(&["changes", &call])["changes"].as_array().unwrap().len();
+        kill_after(Running::start(fixture.haft(&["approve", &call, "--json"])), at);
+        // Any next start recovers.
+        let answered = !fixture.story(&call)["answer"].is_null();
+        self.after_the_answer += u32::from(answered);
+        let again = fixture.run(&["approve", &call, "--json"]);
+        let story = fixture.story(&call);
+        let changes = story["outcome"]["changes"].as_array().cloned().unwrap_or_default();
+        let committed = changes.iter().filter(|change| change["state"] == "committed").count();
+        assert!(committed == 0 || committed == staged, "{at:?}: {committed} of {staged}: {again:?} {story}");
+        assert_ne!(story["status"], "pending", "{at:?}: {again:?} {story}");
+        if committed == 0 {
+            assert!(fixture.picture() == self.old, "{at:?}: half of it is there: {story}");
+            return;
+        }
+        self.acted += 1;
+        self.undo(&call);
     }
 }
 

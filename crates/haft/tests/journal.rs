@@ -51,6 +51,23 @@ fn the_pages_of_the_log_join_without_a_gap() {
     assert_eq!(fixture.run(&["log", "--follow", "--before", &all[0]]).code, Some(2));
 }
 
+#[test]
+fn the_rung_of_what_a_call_started_is_in_every_view() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "a\n");
+    fixture.call("read_file", &json!({"path": "a.txt"}), &[]);
+    let (_, outcome) = fixture.call("shell_exec", &json!({"command": "cat a.txt"}), &[]);
+    let rung = &outcome["isolation"];
+    assert!(["landlock", "namespaces"].contains(&text(rung).as_str()), "{outcome:#}");
+    let rows = fixture.json(&["log"]);
+    assert_eq!((&rows[0]["isolation"], &rows[1]["isolation"]), (rung, &json!("none")), "{rows:#}");
+    assert_eq!(&fixture.story(&id(&outcome))["isolation"], rung);
+    let following = Following::start(&fixture, &[]);
+    assert_eq!(following.next()["isolation"], json!("none"));
+    assert_eq!(&following.next()["isolation"], rung);
+    following.end();
+}
+
 /// `haft log --follow --json`, line by line.
 struct Following {
     child: Child,

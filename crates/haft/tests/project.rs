@@ -58,6 +58,15 @@ fn settings(fixture: &Fixture, content: &str) {
 }
 
 #[test]
+fn a_script_that_does_not_start_is_its_own_fault_and_not_the_fence_s() {
+    let fixture = greeting();
+    put_script(&fixture, "greet.sh", "#!/no/such/interpreter\n");
+    trust(&fixture);
+    let said = refused(&fixture, "greet", &json!({"who": "you"}), "EXECUTION_ERROR");
+    assert!(said.contains("./greet.sh") && said.contains("interpreter"), "{said}");
+}
+
+#[test]
 fn a_tool_is_known_once_it_is_trusted_and_its_changes_are_seen_before() {
     let fixture = greeting();
     let said = refused(&fixture, "greet", &json!({"who": "you"}), "NOT_TRUSTED");

@@ -161,6 +161,56 @@ fn what_crashes_left_goes_and_what_is_young_stays() {
 }
 
 #[test]
+fn what_commands_kept_for_a_workspace_goes_with_the_workspace() {
+    let fixture = Fixture::new();
+    let other = fixture.home.join("other");
+    fs::create_dir(&other).unwrap();
+    let private = fixture.data.join("private");
+    let there = || fs::read_dir(&private).map_or(0, Iterator::count);
+    for workspace in [&fixture.workspace, &other] {
+        let words = ["--workspace", &workspace.to_string_lossy()].map(str::to_owned);
+        let call =
+            ["call", "shell_exec", "--command", "mkdir -m 0 /tmp/closed; echo kept > /tmp/kept"].map(str::to_owned);
+        assert_eq!(fixture.run(&[&call[..], &words].concat()).code, Some(0));
+    }
+    assert_eq!(there(), 2);
+    assert_eq!(swept(&fixture, &[], &[])["private"]["count"], 0);
+    fs::remove_dir_all(&other).unwrap();
+    let would = swept(&fixture, &["--dry-run"], &[]);
+    assert_eq!((&would["private"]["count"], there()), (&json!(1), 2), "{would}");
+    assert_eq!(swept(&fixture, &[], &[])["private"], would["private"]);
+    assert_eq!(there(), 1);
+    let said = fixture.call("shell_exec", &json!({"command": "cat /tmp/kept"}), &[]).1;
+    assert_eq!(said["result"]["structured"]["stdout"], json!("kept\n"), "{said:#}");
+    // What an earlier one left that was killed, and what belongs to nobody that can be told.
+    for (name, age) in [("going-abc", 0), ("unnamed", 25), ("young", 1)] {
+        fs::create_dir_all(private.join(name).join("seeds")).unwrap();
+        let then = std::time::SystemTime::now() - std::time::Duration::from_secs(age * 3600);
+        fs::File::open(private.join(name)).unwrap().set_modified(then).unwrap();
+    }
+    assert_eq!(swept(&fixture, &[], &[])["private"]["count"], 2);
+    assert!(private.join("young").exists());
+}
+
+/// A command whose haft was killed before it was in the journal leaves a folder that nobody knows.
+#[test]
+fn the_folder_of_a_command_that_was_killed_early_goes() {
+    let fixture = Fixture::new();
+    let script = "echo staged > staged; echo private > /tmp/private; touch begun; sleep 600";
+    let running = Running::start(fixture.haft(&["call", "shell_exec", "--command", script]));
+    let changes = fixture.data.join("changes");
+    let begun = || fs::read_dir(&changes).ok()?.flatten().find(|one| one.path().join("layer/upper/begun").exists());
+    let folder = support::until("the command", begun);
+    running.kill();
+    let old = changes.join("tc_019000000000700080000000000000aa");
+    fs::rename(folder.path(), &old).unwrap();
+    assert_eq!(swept(&fixture, &["--dry-run"], &[])["orphans"]["count"], 1);
+    let gone = swept(&fixture, &[], &[]);
+    assert!(gone["orphans"]["count"] == 1 && gone["orphans"]["bytes"].as_u64() > Some(0), "{gone}");
+    assert!(!old.exists());
+}
+
+#[test]
 fn killed_at_any_moment_it_leaves_every_call_whole_or_gone() {
     let fixture = Fixture::new();
     let mut calls = Vec::new();

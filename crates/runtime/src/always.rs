@@ -17,7 +17,8 @@ use crate::{
 pub enum Breadth {
     /// This very call: the same input, changing no other paths and in no other way than today.
     Call,
-    /// The same tool within the folder that holds all that this call changes.
+    /// The same tool within the folder that holds all that this call changes, with no other kinds of change. There is
+    /// none where that would be the whole workspace.
     Folder,
     /// The same tool on any path, with no more and no other kinds of change than this call has.
     Bounds,
@@ -104,14 +105,14 @@ fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {
         return Err(Withheld(why));
     }
     let executables = changes.0.iter().any(|change| change.executable || carries(change));
-    let same = WrittenBounds { executables, ..WrittenBounds::default() };
     let paths = Some(changes.0.iter().flat_map(very_paths).collect());
-    let kinds = Some(kinds(&changes));
-    let call = WrittenBounds { input, paths, kinds: kinds.clone(), ..same.clone() };
-    let folder = WrittenBounds { paths: Some(folder(&changes)), ..same.clone() };
-    let effect = WrittenBounds { kinds, max_files: Some(changes.0.len()), max_bytes: Some(changes.bytes()), ..same };
-    let offers = [(Breadth::Call, call), (Breadth::Folder, folder), (Breadth::Bounds, effect)];
-    offers.into_iter().map(|(breadth, written)| bounded(breadth, written)).collect()
+    let same = WrittenBounds { kinds: Some(kinds(&changes)), executables, ..WrittenBounds::default() };
+    let call = WrittenBounds { input, paths, ..same.clone() };
+    let folder = folder(&changes).map(|paths| WrittenBounds { paths: Some(paths), ..same.clone() });
+    let effect = WrittenBounds { max_files: Some(changes.0.len()), max_bytes: Some(changes.bytes()), ..same };
+    let folder = folder.map(|folder| (Breadth::Folder, folder));
+    let offers = [(Breadth::Call, call)].into_iter().chain(folder).chain([(Breadth::Bounds, effect)]);
+    offers.map(|(breadth, written)| bounded(breadth, written)).collect()
 }
 
 /// Why a person must see each such change, if so. `told` is whether one line has said what it is.
@@ -144,9 +145,10 @@ fn very_paths(change: &Change) -> impl Iterator<Item = String> {
 }
 
 /// The globs of the deepest folder that holds all that changes; a folder that is itself made or removed is its own.
-fn folder(changes: &ChangeList) -> Vec<String> {
+/// `None` where only the workspace itself holds everything: nobody means all of it by "this folder".
+fn folder(changes: &ChangeList) -> Option<Vec<String>> {
     let paths: Vec<&str> = changes.0.iter().flat_map(touched).collect();
-    let Some((first, others)) = paths.split_first() else { return vec!["**".to_owned()] };
+    let (first, others) = paths.split_first()?;
     let mut common: Vec<&str> = first.split('/').collect();
     if others.is_empty() {
         common.pop();
@@ -155,10 +157,12 @@ fn folder(changes: &ChangeList) -> Vec<String> {
         let same = common.iter().zip(path.split('/')).take_while(|(a, b)| **a == *b).count();
         common.truncate(same);
     }
+    if common.is_empty() {
+        return None;
+    }
     let folder = common.join("/");
     let itself = paths.contains(&folder.as_str()).then(|| escaped(&folder));
-    let beneath = if folder.is_empty() { "**".to_owned() } else { format!("{}/**", escaped(&folder)) };
-    itself.into_iter().chain([beneath]).collect()
+    Some(itself.into_iter().chain([format!("{}/**", escaped(&folder))]).collect())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::{
     cache::Cache,
     log::CallLog,
     stage::{
-        approve::{Desk, Stopped, approve},
+        approve::{Desk, Left, approve},
         authorize::authorize,
         deliver::deliver,
         execute::{Bench, Executed, execute},
@@ -86,7 +86,7 @@ impl Pipeline {
         })
     }
 
-    async fn walk(&self, request: CallRequest, log: &mut CallLog) -> Result<Executed, Stopped> {
+    async fn walk(&self, request: CallRequest, log: &mut CallLog) -> Result<Executed, Left> {
         let doors = &*self.doors;
         let call = resolve(&*doors.catalog, request, log).await?;
         let call = authorize(&*doors.guard, call).await?;
@@ -99,14 +99,14 @@ impl Pipeline {
     /// Ends the call as it went, or carries it on as another one.
     pub(crate) async fn close(
         &self,
-        walked: Result<Executed, Stopped>,
+        walked: Result<Executed, Left>,
         request: CallRequest,
         log: &mut CallLog,
     ) -> Outcome {
         match walked {
             Ok(executed) => self.end(log, Ending::Executed(executed)).await,
-            Err(Stopped::Edited { input, by }) => self.go_on_with(input, by, request, log).await,
-            Err(stopped) => self.end(log, Ending::Stopped(stopped)).await,
+            Err(Left::Edited { input, by }) => self.go_on_with(input, by, request, log).await,
+            Err(Left::Stopped(stopped)) => self.end(log, Ending::Stopped(stopped)).await,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     ErrorCode, Outcome, Pipeline, Question, Recovered, Scope, ToolError, Turn,
     log::CallLog,
     stage::{
-        approve::{Stopped, settle},
+        approve::{Left, settle},
         authorize::authorize,
         execute::{Executed, execute},
         prepare::prepared_before,
@@ -84,7 +84,7 @@ impl Pipeline {
         question: Question,
         answered: Answered,
         log: &mut CallLog,
-    ) -> Result<Executed, Stopped> {
+    ) -> Result<Executed, Left> {
         let doors = &*self.doors;
         let call = resolve(&*doors.catalog, request, log).await?;
         log.forget_the_call_event();

@@ -117,6 +117,11 @@ impl Folder {
         Ok(Some(Entry { meta: seen.meta(), target }))
     }
 
+    /// The user and group that the entry with this name belongs to; `None` when it is gone.
+    pub fn owner(&self, name: &OsStr) -> Result<Option<(u32, u32)>, PathError> {
+        Ok(look_at(&self.fd, name).map_err(|errno| self.failed(errno))?.map(|seen| seen.owner))
+    }
+
     /// Opens a regular file of this folder for reading; `None` when there is none with this name any more.
     pub fn open_file(&self, root: &Root, name: &OsStr) -> Result<Option<(File, Meta)>, PathError> {
         // Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.

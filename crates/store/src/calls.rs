@@ -1,6 +1,6 @@
 //! Views of the journal: lists of calls, their events and their numbers.
 
-use haft_runtime::{CallEvent, CallId, CallState, Scope, Source};
+use haft_runtime::{CallEvent, CallId, CallState, Isolation, Scope, Source};
 use jiff::Timestamp;
 use serde::Serialize;
 use sqlx::{QueryBuilder, Row, Sqlite, sqlite::SqliteRow};
@@ -61,6 +61,8 @@ pub struct CallRow {
     pub duration_ms: Option<i64>,
     /// Whether somebody was asked about it.
     pub asked: bool,
+    /// The rung of the processes that it really started; absent while it has no envelope.
+    pub isolation: Option<Isolation>,
 }
 
 /// Ids are a little older than the calls they name; so much older at most.
@@ -70,7 +72,7 @@ macro_rules! rows {
     ($rest:literal) => {
         concat!(
             "select id, workspace, tool, caller, source, state, status, code, started_at, finished_at, duration_ms, ",
-            "asked from calls ",
+            "asked, outcome ->> '$.isolation' as isolation from calls ",
             $rest
         )
     };
@@ -199,6 +201,7 @@ pub(crate) fn call_row(row: &SqliteRow) -> Result<CallRow, StoreError> {
         finished_at: columns.time_or_none("finished_at")?,
         duration_ms: columns.plain("duration_ms")?,
         asked: columns.plain("asked")?,
+        isolation: columns.word_or_none("isolation")?,
     })
 }
 

@@ -41,6 +41,11 @@ impl Columns<'_> {
         T::deserialize(word).map_err(|err| self.damaged(column, err))
     }
 
+    /// A word, where there is one.
+    pub(crate) fn word_or_none<T: DeserializeOwned>(&self, column: &'static str) -> Result<Option<T>, StoreError> {
+        self.plain::<Option<String>>(column)?.map(|_| self.word(column)).transpose()
+    }
+
     /// A value from its JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self, column: &'static str) -> Result<T, StoreError> {
         let text: String = self.plain(column)?;

@@ -51,10 +51,7 @@ fn past(row: &SqliteRow) -> Result<Past, StoreError> {
     let staged = columns.json_or_none("staged")?.and_then(|event: CallEvent| {
         if let CallEvent::Staged { changes, turn } = event { Some((changes, turn)) } else { None }
     });
-    let isolation = match columns.plain::<Option<String>>("isolation")? {
-        Some(_) => Some(columns.word("isolation")?),
-        None => None,
-    };
+    let isolation = columns.word_or_none("isolation")?;
     let staged_late = staged.is_some() && columns.plain("approved_first")?;
     Ok(Past { asked: columns.plain("asked")?, staged, staged_late, isolation, record })
 }

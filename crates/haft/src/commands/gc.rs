@@ -42,9 +42,10 @@ fn people(out: &Out, swept: &Swept, mode: Sweep) {
     out.line(&format!("{word}: outputs                  {}", sized(&swept.outputs)));
     out.line(&format!("{word}: changes, with their undo {}", sized(&swept.changes)));
     out.line(&format!("{word}: left by killed processes {}", sized(&swept.orphans)));
+    out.line(&format!("{word}: of workspaces now gone   {}", sized(&swept.private)));
     out.line(&format!("{word}: owners that are gone     {}", swept.owners));
     out.line(&format!("kept: changes and outputs {}", sized(&swept.kept)));
-    let freed = swept.outputs.bytes + swept.changes.bytes + swept.orphans.bytes;
+    let freed = swept.outputs.bytes + swept.changes.bytes + swept.orphans.bytes + swept.private.bytes;
     match mode {
         Sweep::Look => out.hint(&format!("haft gc frees {}; `retention` in the settings decides", bytes(freed))),
         Sweep::Remove => out.hint(&format!("freed {}; the database uses its part again by itself", bytes(freed))),

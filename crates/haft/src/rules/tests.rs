@@ -77,7 +77,7 @@ fn the_shipped_rules_stand_behind_one_s_own() {
 }
 
 #[test]
-fn what_is_derived_comes_in_but_for_new_links() {
+fn what_is_derived_comes_in_however_it_changes() {
     let shipped = Shipped { profile: Profile::Strict, derived: true };
     let rules = in_force(&[], shipped, &Registry::with(Vec::new()).unwrap());
     let bounds = &rules[0].bounds;
@@ -91,7 +91,10 @@ fn what_is_derived_comes_in_but_for_new_links() {
     for kind in [ChangeKind::Created, ChangeKind::Changed, ChangeKind::Deleted, ChangeKind::Mode, ChangeKind::Renamed] {
         assert!(covers(built(kind)), "{kind:?}");
     }
-    assert!(!covers(built(ChangeKind::Link)));
+    // Only links that lead to nothing else are derived.
+    assert!(covers(built(ChangeKind::Link)));
+    assert!(!covers(Change { flags: vec![Flag::LinkOutside], ..built(ChangeKind::Link) }));
+    assert!(!covers(Change { derived: false, ..built(ChangeKind::Link) }));
     assert!(!covers(Change { derived: false, ..built(ChangeKind::Created) }));
     assert!(!covers(Change { flags: vec![Flag::RunsByItself], ..built(ChangeKind::Created) }));
 }

@@ -52,7 +52,9 @@ pub(crate) fn changes_text(changes: &ChangeList, depth: Depth) -> String {
             text.push_str(&mark(row.first().state));
         }
         text.push_str(&row_line(row));
-        if let (Folded::One(Change { diff: Some(diff), .. }), 1..) = (row, room) {
+        if let (Folded::One(change @ Change { diff: Some(diff), .. }), 1..) = (row, room)
+            && change.kind != ChangeKind::Link
+        {
             let shown = coloured(diff, each.min(room));
             room = room.saturating_sub(shown.lines().count());
             text.push_str(&shown);
@@ -130,6 +132,10 @@ pub(crate) fn change_line(change: &Change) -> String {
     if let Some(from) = &change.from {
         text.push_str(&format!(" from {}", name(from)));
     }
+    if let Some((before, after)) = change.diff.as_deref().filter(|_| change.kind == ChangeKind::Link).map(targets) {
+        let before = before.map_or_else(String::new, |before| format!(" (before: {})", name(before)));
+        text.push_str(&format!(" → {}{before}", name(after.unwrap_or_default())));
+    }
     let facts = facts(change);
     if !facts.is_empty() {
         text.push_str(&format!("  {DIM}{}{DIM:#}", facts.join(", ")));
@@ -139,6 +145,13 @@ pub(crate) fn change_line(change: &Change) -> String {
     }
     text.push('\n');
     text
+}
+
+/// Where a link led before and where it leads now, from its diff.
+fn targets(diff: &str) -> (Option<&str>, Option<&str>) {
+    // Two lines of names and one of numbers come first.
+    let side = |sign: char| diff.lines().skip(3).find_map(|line| line.strip_prefix(sign));
+    (side('-'), side('+'))
 }
 
 /// A path as it can be trusted; a long one goes on beneath, indented.

@@ -38,8 +38,12 @@ pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: Seen) -> Exit {
         End::Success { result } => {
             let text = result.display_content.as_ref().unwrap_or(&result.content);
             match (seen, Ended::of(result)) {
-                (Seen::Output, Some(ended)) if ended.exit_code == Some(0) => {}
-                (Seen::Output, Some(ended)) => anstream::eprintln!("{}", ended.words()),
+                (Seen::Output, Some(ended)) => {
+                    if ended.exit_code != Some(0) {
+                        anstream::eprintln!("{}", ended.words());
+                    }
+                    anstream::eprint!("{}", ended.beside_it());
+                }
                 (Seen::Output | Seen::Nothing, _) if text.is_empty() => {}
                 (Seen::Output | Seen::Nothing, _) => out.text(&with_newline(&safe(text))),
             }

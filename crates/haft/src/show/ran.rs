@@ -91,7 +91,7 @@ pub(crate) struct Ended {
     pub(crate) output: String,
     took: Option<Duration>,
     signal: Option<i64>,
-    /// What it made and nobody can commit.
+    /// What it made and nobody can commit, and what it could not change.
     left_out: Vec<String>,
 }
 
@@ -143,10 +143,13 @@ impl Ended {
         if silent.is_empty() {
             shown.push_str(&self.said(view));
         }
-        for left_out in &self.left_out {
-            shown.push_str(&format!("{WARN}cannot be committed:{WARN:#} {}", lines("", &safe(left_out))));
-        }
-        shown
+        shown + &self.beside_it()
+    }
+
+    /// What nobody can commit and what it could not change.
+    pub(crate) fn beside_it(&self) -> String {
+        let told = |what: &String| format!("{WARN}left out:{WARN:#} {}", lines("", &safe(what)).trim_start());
+        self.left_out.iter().map(told).collect()
     }
 
     fn said(&self, view: &View<'_>) -> String {

@@ -35,15 +35,9 @@ impl ApprovedCall {
     }
 }
 
-/// Why a call goes no further, other than by success.
-pub(crate) enum Stopped {
-    Failed(Failure),
-    Rejected {
-        reason: String,
-        user_message: Option<String>,
-        code: ErrorCode,
-    },
-    Pending(Pending),
+/// How a call leaves the line before it is carried out.
+pub(crate) enum Left {
+    Stopped(Stopped),
     /// The approver wants the same tool with another input: that is another call.
     Edited {
         input: Value,
@@ -51,9 +45,22 @@ pub(crate) enum Stopped {
     },
 }
 
+/// Why a call goes no further, other than by success.
+pub(crate) enum Stopped {
+    Failed(Failure),
+    Rejected { reason: String, user_message: Option<String>, code: ErrorCode },
+    Pending(Pending),
+}
+
 impl<F: Into<Failure>> From<F> for Stopped {
     fn from(failure: F) -> Self {
         Self::Failed(failure.into())
+    }
+}
+
+impl<S: Into<Stopped>> From<S> for Left {
+    fn from(stopped: S) -> Self {
+        Self::Stopped(stopped.into())
     }
 }
 
@@ -66,7 +73,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) deliveries: &'a [Arc<dyn Delivery>],
 }
 
-pub(crate) async fn approve(desk: &Desk<'_>, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Stopped> {
+pub(crate) async fn approve(desk: &Desk<'_>, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Left> {
     let decision = desk.decide(&call, log).await?;
     match the_edit_was_the_yes(&call, decision) {
         Decision::Yes { approved_by, by, grant } => {
@@ -95,7 +102,7 @@ pub(crate) async fn settle(
     call: PreparedCall,
     answered: Answered,
     log: &mut CallLog,
-) -> Result<ApprovedCall, Stopped> {
+) -> Result<ApprovedCall, Left> {
     let paths = match answered.answer {
         Answer::Approve { paths } => paths,
         Answer::Always { .. } => None,
@@ -117,11 +124,12 @@ pub(crate) async fn settle(
 }
 
 /// What every answer but a yes comes to.
-fn refusal(answer: Answer, by: String) -> Stopped {
-    let rejected =
-        |reason: &str, user_message, code| Stopped::Rejected { reason: reason.to_owned(), user_message, code };
+fn refusal(answer: Answer, by: String) -> Left {
+    let rejected = |reason: &str, user_message, code| {
+        Left::Stopped(Stopped::Rejected { reason: reason.to_owned(), user_message, code })
+    };
     match answer {
-        Answer::Edit { input } => Stopped::Edited { input, by },
+        Answer::Edit { input } => Left::Edited { input, by },
         Answer::Reject { message } => rejected("User rejected the operation", message, ErrorCode::Rejected),
         Answer::Expire => rejected("Approval expired: nobody answered in time", None, ErrorCode::ApprovalExpired),
         Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } => {
@@ -182,7 +190,7 @@ impl Desk<'_> {
         decide(self.policy, &case)
     }
 
-    async fn wait(&self, call: &PreparedCall, question: &Question, log: &mut CallLog) -> Result<Answered, Stopped> {
+    async fn wait(&self, call: &PreparedCall, question: &Question, log: &mut CallLog) -> Result<Answered, Left> {
         let request = &call.call().request;
         let answered = tokio::select! {
             answered = self.questions.wait(&log.scope, &question.call, request.wait) => answered?,
@@ -193,7 +201,7 @@ impl Desk<'_> {
                 return Ok(self.answer_for(&log.scope, question, Answer::Expire).await?);
             }
             let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
-            return Err(Stopped::Pending(pending));
+            return Err(Stopped::Pending(pending).into());
         };
         Ok(answered)
     }

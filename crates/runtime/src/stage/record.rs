@@ -86,10 +86,6 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
             outcome.finished_at = None;
             outcome.end = End::Pending { pending };
         }
-        Ending::Stopped(Stopped::Edited { .. }) => {
-            let error = ToolError::new(ErrorCode::Internal, "an edited input was not carried on");
-            outcome.end = End::Error { error };
-        }
         Ending::Continued(pending) => outcome.end = End::Pending { pending },
         Ending::AsForeseen { foreseen, turned } => {
             outcome = *foreseen;

@@ -106,6 +106,9 @@ pub(super) struct Sketch {
     pub(super) flags: Vec<Flag>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) summary: Option<String>,
+    /// It is a link that may lead out of the build output that it lies in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) strays: bool,
 }
 
 /// Where every item is at rest.
@@ -220,7 +223,7 @@ impl Item {
         for change in &mut list {
             change.unit = unit;
             change.state = state;
-            change.derived = self.derived;
+            change.derived &= self.derived;
         }
         list
     }
@@ -298,7 +301,7 @@ impl Beneath {
 
 fn change(path: String, kind: ChangeKind, shown: Option<Stamp>, sketch: &Sketch) -> Change {
     let is = |kind| shown.is_some_and(|stamp| stamp.kind() == kind);
-    let Sketch { diff, binary, added, removed, flags, summary } = sketch.clone();
+    let Sketch { diff, binary, added, removed, flags, summary, strays } = sketch.clone();
     Change {
         path,
         kind,
@@ -313,7 +316,8 @@ fn change(path: String, kind: ChangeKind, shown: Option<Stamp>, sketch: &Sketch)
         removed,
         flags,
         summary,
-        derived: false,
+        // Whether the rest of what it belongs to is derived, that one knows.
+        derived: !strays,
         state: ChangeState::Staged,
         unit: 0,
     }

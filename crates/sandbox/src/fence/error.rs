@@ -20,6 +20,14 @@ pub enum FenceError {
         /// The first word of the command.
         program: String,
     },
+    /// The system does not run the program.
+    #[error("the program `{program}` does not start: {why}")]
+    NotRun {
+        /// The first word of the command.
+        program: String,
+        /// What the system said to it, and what to do about it.
+        why: String,
+    },
     /// The program that builds the fence could not be started.
     #[error("cannot start {}, which builds the fence", program.display())]
     Helper {

@@ -13,10 +13,10 @@ mod toolchains;
 mod wire;
 
 pub use error::FenceError;
-pub use inside::{become_helper_if_asked, needs_namespaces, runs_as};
+pub use inside::{become_helper_if_asked, changes_files_of, needs_namespaces, runs_as};
 pub use job::{Bound, Job, Layered, Limits, Rung, View};
 pub use mounts::mounts_within;
-pub use private::{Private, keep, throw_away};
+pub use private::{Abandoned, Private, abandoned, keep, throw_away};
 pub use probe::{Missing, Probe};
 pub use process::{Ended, Exit, Process, Signal, Stopper, Stream};
 pub use start::{Fence, HELPER};

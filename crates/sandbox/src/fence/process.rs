@@ -152,7 +152,7 @@ impl Process {
             if ready.report {
                 match wire::receive(self.socket()) {
                     Ok(Report::Began(tick)) => self.began = tick,
-                    Ok(report @ (Report::Failed(_) | Report::NotFound | Report::Ended { .. })) => {
+                    Ok(report @ (Report::Failed(_) | Report::NotFound | Report::NotRun(_) | Report::Ended { .. })) => {
                         last.get_or_insert(report);
                     }
                     Err(_) => keeper_lives = false,
@@ -183,6 +183,7 @@ impl Process {
                 return Err(FenceError::Unavailable { step: failure.step, why: failure.why });
             }
             Some(Report::NotFound) => return Err(FenceError::NotFound { program: self.program.clone() }),
+            Some(Report::NotRun(why)) => return Err(FenceError::NotRun { program: self.program.clone(), why }),
             Some(Report::Ended { status, bound }) => (exit_of(status), bound),
             Some(Report::Began(_)) | None if stopped => (Exit::Stopped, None),
             Some(Report::Began(_)) | None => return Err(FenceError::Lost),

@@ -33,6 +33,8 @@ pub(super) enum Report {
     Failed(Failure),
     /// There is no such program inside.
     NotFound,
+    /// The program is there, but the system does not run it, and why.
+    NotRun(String),
     /// The command has ended with this status of `wait(2)`, and whatever it left behind is being killed.
     Ended { status: i32, bound: Option<Bound> },
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -180,9 +180,6 @@ fn what_cannot_run_is_told() {
         );
         let none = Job { command: Vec::new(), ..world.job("") };
         assert!(matches!(run_here(&world, &none), Err(FenceError::NotFound { .. })));
-        world.file("plain", "no program");
-        let plain = Job { command: vec!["./plain".to_owned()], ..world.job("") };
-        assert!(matches!(run_here(&world, &plain), Err(FenceError::Unavailable { step, .. }) if step == "run ./plain"));
         let elsewhere = Job { folder: "/nowhere".into(), ..world.job("true") };
         assert!(
             matches!(run_here(&world, &elsewhere), Err(FenceError::Unavailable { step, .. }) if step == "enter /nowhere")
@@ -194,6 +191,35 @@ fn what_cannot_run_is_told() {
         );
         let staged = Job { rung: Rung::Landlock, view: View::Aside { layer }, ..world.job("true") };
         assert!(matches!(run_here(&world, &staged), Err(FenceError::Unavailable { .. })));
+    }
+}
+
+/// What is wrong with a program is no fault of the fence.
+#[test]
+fn a_program_that_does_not_start_is_told_with_its_reason() {
+    for rung in [Rung::Namespaces, Rung::Landlock] {
+        for who in here(rung) {
+            let world = World::new(who);
+            world.file("plain", "no program");
+            let executable = |name: &str, content: &str| {
+                let file = world.file(name, content);
+                fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+                file
+            };
+            executable("script", "#!/no/such/interpreter\n");
+            let written = fs::File::options().append(true).open(executable("busy", "#!/bin/sh\n")).unwrap();
+            for (command, reason) in [
+                (vec!["./plain".to_owned()], "ermission denied"),
+                (vec!["./script".to_owned()], "the interpreter that its first line names"),
+                (vec!["./busy".to_owned()], "somebody is writing it"),
+                (vec!["true".to_owned(), "x".repeat(200 << 10)], "fewer or shorter arguments"),
+            ] {
+                let ended = run_here(&world, &Job { rung, command: command.clone(), ..world.job("") });
+                let told = matches!(&ended, Err(FenceError::NotRun { program, why }) if *program == command[0] && why.contains(reason));
+                assert!(told, "{rung:?} {who:?} {:?}: {ended:?}", command[0]);
+            }
+            drop(written);
+        }
     }
 }
 

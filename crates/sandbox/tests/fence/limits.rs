@@ -75,6 +75,33 @@ fn a_file_that_is_too_large_ends() {
 }
 
 #[test]
+fn a_shell_s_word_for_a_limit_is_taken_only_with_the_limit_itself() {
+    for rung in [Rung::Namespaces, Rung::Landlock] {
+        for who in Who::at(rung) {
+            for (script, exit) in [("exit 152", "Code(152)"), ("exit 153", "Code(153)"), ("exit 137", "Code(137)")] {
+                let world = World::new(who);
+                let answer = world.run(&Job { rung, ..world.job(script) });
+                assert_eq!((answer.exit.as_str(), answer.bound), (exit, None), "{rung:?} {who:?} {answer:?}");
+            }
+            let world = World::new(who);
+            let answer = world.run(&Job { rung, ..world.job("kill -XCPU $$") });
+            assert_eq!((answer.exit.as_str(), answer.bound), ("Signal(24)", None), "{rung:?} {who:?} {answer:?}");
+            let limits = Limits { cpu_seconds: 1, ..Limits::default() };
+            let busy = "bash -c 'while :; do :; done'; exit $?";
+            let answer = world.run(&Job { rung, limits, ..world.job(busy) });
+            assert_eq!((answer.exit.as_str(), answer.bound), ("Code(152)", Some(Bound::Cpu)), "{who:?} {answer:?}");
+        }
+    }
+    for who in Who::all() {
+        let world = World::new(*who);
+        let limits = Limits { file_size: 1 << 20, ..Limits::default() };
+        let view = View::Aside { layer: world.layer("layer") };
+        let answer = world.run(&Job { view, limits, ..world.job("head -c 4M /dev/zero > large; exit $?") });
+        assert_eq!((answer.exit.as_str(), answer.bound), ("Code(153)", Some(Bound::Disk)), "{who:?} {answer:?}");
+    }
+}
+
+#[test]
 fn a_disk_bomb_ends() {
     let bytes = "i = 0\nwhile True:\n    open('f%d' % i, 'wb').write(b'x' * (1 << 20)); i += 1\n# bomb of bytes";
     let files = "i = 0\nwhile True:\n    open('f%d' % i, 'wb').close(); i += 1\n# bomb of files";

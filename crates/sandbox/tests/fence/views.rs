@@ -31,6 +31,26 @@ fn it_never_runs_as_root() {
 }
 
 #[test]
+fn whoever_it_runs_as_has_a_name() {
+    for who in Who::all() {
+        let world = World::new(*who);
+        let script = "id -un && id -gn && whoami && python3 -c 'import pwd, grp, os
+user = pwd.getpwuid(os.getuid())
+print(user.pw_name, user.pw_dir, grp.getgrgid(os.getgid()).gr_name)' && getent passwd root && ls ~ && echo x >> /etc/passwd";
+        let answer = world.run(&world.job(script));
+        let lines: Vec<&str> = answer.stdout.lines().collect();
+        assert_eq!(lines.len(), 5, "{who:?} {answer:?}");
+        assert_eq!((lines[0], lines[1]), (lines[2], lines[0]), "{who:?} {answer:?}");
+        assert!(lines[4].starts_with("root:"), "{who:?} {answer:?}");
+        let unknown = fs::read_to_string("/etc/passwd").unwrap();
+        assert!(!unknown.contains("/home/fenced"), "the system's own file is as it was");
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(lines[3], "haft /home/fenced haft", "{who:?} {answer:?}");
+        }
+    }
+}
+
+#[test]
 fn a_read_only_workspace_cannot_be_written() {
     for rung in [Rung::Namespaces, Rung::Landlock] {
         for who in Who::at(rung) {

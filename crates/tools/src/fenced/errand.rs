@@ -72,7 +72,7 @@ pub(crate) struct Done {
     pub(crate) took: Duration,
     /// What it changed, held aside; `None` when it wrote into the workspace itself.
     pub(crate) changes: Option<ChangeList>,
-    /// What it made and nobody can commit: the path, and why.
+    /// What it made and nobody can commit, and what it could not change: the path, and why.
     pub(crate) left_out: Vec<(String, String)>,
     pub(crate) isolation: Isolation,
     /// Whether it could reach others.
@@ -127,6 +127,20 @@ impl Cut {
 }
 
 impl Done {
+    /// The exit code that a shell would tell.
+    pub(crate) fn exit_code(&self) -> i32 {
+        match self.exit {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128 + signal,
+            Exit::Stopped => 128 + 9,
+        }
+    }
+
+    /// What nobody can commit and what it could not change, a sentence each.
+    pub(crate) fn left_out_words(&self) -> Vec<String> {
+        self.left_out.iter().map(|(path, why)| format!("{path}: {why}")).collect()
+    }
+
     /// What a tool says after it ran aside: `output` makes its result.
     pub(crate) fn prepared<O>(self, ctx: &ToolCtx, output: impl FnOnce(&Self) -> O) -> Prepared<O> {
         let turn = Turn::commit(ctx.call_id.clone());

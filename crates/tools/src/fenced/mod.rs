@@ -6,6 +6,7 @@ mod derived;
 mod errand;
 mod index;
 mod leash;
+mod owners;
 mod running;
 mod said;
 mod secrets;

@@ -20,6 +20,7 @@ use super::{
     derived::Derived,
     errand::{Cut, Done, Errand},
     leash::{Leash, Pulled},
+    owners::complained_of,
     said::Said,
 };
 use crate::{aside::broke_off, refusal::Trying, shown};
@@ -111,8 +112,8 @@ impl Bench {
             return Err(self.too_long());
         }
         let changes = Some(shown::change_list(changes.list()));
-        let told = taken.left_out.into_iter().chain(taken.notes);
-        let left_out = told.map(|(path, why)| (path, why.to_owned())).collect();
+        let told = taken.left_out.into_iter().chain(taken.notes).map(|(path, why)| (path, why.to_owned()));
+        let left_out = told.chain(complained_of(&self.root, &heard.said.both.text())).collect();
         Ok(Done { changes, left_out, ..heard })
     }
 
@@ -185,9 +186,11 @@ impl Bench {
                 self.fenced.doubt_probe();
                 ErrorCode::SandboxUnavailable
             }
-            FenceError::NotFound { .. } | FenceError::Order(_) | FenceError::Lost | FenceError::Output(_) => {
-                ErrorCode::ExecutionError
-            }
+            FenceError::NotFound { .. }
+            | FenceError::NotRun { .. }
+            | FenceError::Order(_)
+            | FenceError::Lost
+            | FenceError::Output(_) => ErrorCode::ExecutionError,
         };
         ToolError::new(code, format!("cannot run the command: {err}"))
     }

@@ -1,7 +1,6 @@
 //! What a project tool gives back.
 
 use haft_runtime::ToolOutput;
-use haft_sandbox::fence::Exit;
 use serde_json::{Map, Value, json};
 
 use crate::fenced::Done;
@@ -23,7 +22,7 @@ pub(super) fn schema() -> Value {
             "leftOut": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "What it made and nobody can commit, such as sockets."
+                "description": "What it made and nobody can commit, such as sockets, and what it could not change."
             }
         },
         "required": ["stdout", "stderr", "exitCode", "durationMs", "truncated"]
@@ -32,11 +31,7 @@ pub(super) fn schema() -> Value {
 
 /// The result of a command that came to its end.
 pub(super) fn output(done: &Done) -> ToolOutput {
-    let exit_code = match done.exit {
-        Exit::Code(code) => code,
-        Exit::Signal(signal) => 128 + signal,
-        Exit::Stopped => 128 + 9,
-    };
+    let exit_code = done.exit_code();
     let stdout = done.said.stdout.text();
     let mut structured = json!({
         "stdout": stdout,
@@ -49,8 +44,7 @@ pub(super) fn output(done: &Done) -> ToolOutput {
         structured["result"] = result;
     }
     if !done.left_out.is_empty() {
-        let left_out: Vec<String> = done.left_out.iter().map(|(path, why)| format!("{path}: {why}")).collect();
-        structured["leftOut"] = json!(left_out);
+        structured["leftOut"] = json!(done.left_out_words());
     }
     let both = done.said.both().text();
     let newline = if both.is_empty() || both.ends_with('\n') { "" } else { "\n" };

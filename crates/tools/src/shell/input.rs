@@ -36,9 +36,3 @@ pub(super) fn limit(timeout: Option<u64>, timeout_ms: Option<u64>, default: Dura
 pub(super) fn here() -> String {
     ".".to_owned()
 }
-
-/// What was said, and how it ended, for a model.
-pub(super) fn told(said: &str, exit_code: i32) -> String {
-    let newline = if said.is_empty() || said.ends_with('\n') { "" } else { "\n" };
-    format!("{said}{newline}[exit {exit_code}]")
-}

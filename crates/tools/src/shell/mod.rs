@@ -1,5 +1,6 @@
 //! Commands and code.
 
+mod ended;
 mod input;
 mod ring;
 mod run_code;

@@ -3,12 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use haft_runtime::{Effect, ErrorCode, Prepared, Ran, Tool, ToolCtx, ToolError};
-use haft_sandbox::fence::Exit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::input::{environment, here, told};
+use super::{
+    ended::Ended,
+    input::{environment, here},
+};
 use crate::{
     command::Command,
     fenced::{Done, Errand},
@@ -67,15 +69,10 @@ enum Language {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Output {
-    stdout: String,
-    stderr: String,
-    /// The program's own; 0 means that it worked.
-    exit_code: i32,
+    #[serde(flatten)]
+    ended: Ended,
     /// Milliseconds.
     duration: u64,
-    timed_out: bool,
-    /// Whether some of the output was not kept.
-    truncated: bool,
     /// The files that it changed.
     files_changed: Vec<String>,
     #[serde(skip)]
@@ -141,19 +138,10 @@ impl RunCode {
 
 impl Output {
     fn of(done: &Done) -> Self {
-        let exit_code = match done.exit {
-            Exit::Code(code) => code,
-            Exit::Signal(signal) => 128 + signal,
-            Exit::Stopped => 128 + 9,
-        };
         let changed = done.changes.iter().flat_map(|changes| &changes.0);
         Self {
-            stdout: done.said.stdout.text(),
-            stderr: done.said.stderr.text(),
-            exit_code,
+            ended: Ended::of(done),
             duration: done.took.as_millis().try_into().unwrap_or(u64::MAX),
-            timed_out: false,
-            truncated: done.said.is_truncated(),
             files_changed: changed.map(|change| change.path.clone()).collect(),
             both: done.said.both().text(),
         }
@@ -162,10 +150,10 @@ impl Output {
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        told(&self.both, self.exit_code)
+        self.ended.text(&self.both)
     }
 
     fn metadata(&self) -> Map<String, Value> {
-        Map::from_iter([("exit_code".to_owned(), self.exit_code.into())])
+        self.ended.metadata()
     }
 }

@@ -3,12 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use haft_runtime::{Effect, Prepared, Ran, Tool, ToolCtx, ToolError};
-use haft_sandbox::fence::Exit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::input::{environment, here, limit, told};
+use super::{
+    ended::Ended,
+    input::{environment, here, limit},
+};
 use crate::{
     command::Command,
     fenced::{Done, Errand},
@@ -54,22 +56,11 @@ pub(crate) struct Input {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Output {
-    stdout: String,
-    stderr: String,
-    /// The command's own; 0 means that it worked. A command that was ended by a signal has 128 and the signal's number.
-    exit_code: i32,
-    /// The signal that ended it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signal: Option<i32>,
+    #[serde(flatten)]
+    ended: Ended,
     duration_ms: u64,
-    timed_out: bool,
-    /// Whether some of the output was not kept.
-    truncated: bool,
     /// Both streams, in the order in which they came.
     output: String,
-    /// What it made and nobody can commit, such as sockets.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    left_out: Vec<String>,
 }
 
 impl Tool for ShellExec {
@@ -115,31 +106,17 @@ impl ShellExec {
 
 impl Output {
     fn of(done: &Done) -> Self {
-        let (exit_code, signal) = match done.exit {
-            Exit::Code(code) => (code, None),
-            Exit::Signal(signal) => (128 + signal, Some(signal)),
-            Exit::Stopped => (128 + 9, Some(9)),
-        };
-        Self {
-            stdout: done.said.stdout.text(),
-            stderr: done.said.stderr.text(),
-            exit_code,
-            signal,
-            duration_ms: done.took.as_millis().try_into().unwrap_or(u64::MAX),
-            timed_out: false,
-            truncated: done.said.is_truncated(),
-            output: done.said.both().text(),
-            left_out: done.left_out.iter().map(|(path, why)| format!("{path}: {why}")).collect(),
-        }
+        let duration_ms = done.took.as_millis().try_into().unwrap_or(u64::MAX);
+        Self { ended: Ended::of(done), duration_ms, output: done.said.both().text() }
     }
 }
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        told(&self.output, self.exit_code)
+        self.ended.text(&self.output)
     }
 
     fn metadata(&self) -> Map<String, Value> {
-        Map::from_iter([("exit_code".to_owned(), self.exit_code.into())])
+        self.ended.metadata()
     }
 }

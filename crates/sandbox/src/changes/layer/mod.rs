@@ -3,6 +3,7 @@
 mod below;
 mod compare;
 mod git;
+mod links;
 mod marks;
 mod moves;
 mod pin;

@@ -81,6 +81,7 @@ impl Draft {
         self.find_moved_folders(sort)?;
         self.split_folders(sort)?;
         self.find_moved_files(sort)?;
+        self.judge_links(sort)?;
         self.judge_git();
         self.unflag_within_build_output(sort);
         transfer::remove(Spot { dir: slots.as_fd(), name: LAYER.as_ref() }).map_err(kept)?;

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
@@ -17,15 +18,7 @@ use crate::fence::wire::{self, AtStep, Failure, Report};
 /// Locks itself in and becomes the command.
 pub(super) fn become_command(socket: &UnixStream, job: &Job, input: &OwnedFd) -> ! {
     let report = match lock_in(job, input) {
-        Ok(()) => {
-            let error = execute(job);
-            if error.kind() == io::ErrorKind::NotFound {
-                Report::NotFound
-            } else {
-                let program = job.command.first().map_or("nothing", String::as_str);
-                Report::Failed(Failure::new(format!("run {program}"), &error))
-            }
-        }
+        Ok(()) => not_run(job, &execute(job)),
         Err(failure) => Report::Failed(failure),
     };
     let _ = wire::send(socket, &report);
@@ -66,13 +59,13 @@ fn limit(job: &Job) -> Result<(), Failure> {
     Ok(())
 }
 
-fn drop_capabilities(rung: Rung) -> Result<(), rustix::io::Errno> {
+fn drop_capabilities(rung: Rung) -> Result<(), Errno> {
     if rung == Rung::Namespaces {
         rustix::thread::clear_ambient_capability_set()?;
         for capability in CapabilitySet::all().iter() {
             match rustix::thread::remove_capability_from_bounding_set(capability) {
                 // An older kernel has fewer of them.
-                Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+                Ok(()) | Err(Errno::INVAL) => {}
                 Err(errno) => return Err(errno),
             }
         }
@@ -96,4 +89,27 @@ fn execute(job: &Job) -> io::Error {
         .env_clear()
         .envs(job.environment.iter().map(|(name, value)| (name, value)))
         .exec()
+}
+
+/// Why a program did not start; what is wrong with it is no fault of the fence.
+fn not_run(job: &Job, error: &io::Error) -> Report {
+    if error.kind() == io::ErrorKind::NotFound && !is_there(job) {
+        return Report::NotFound;
+    }
+    let hint = match Errno::from_io_error(error) {
+        Some(Errno::NOENT) => "the interpreter that its first line names is not there",
+        Some(Errno::ACCESS) => "make it an executable file, outside of folders that forbid programs",
+        Some(Errno::TXTBSY) => "somebody is writing it; try again when that is done",
+        Some(Errno::TOOBIG) => "give it fewer or shorter arguments and variables",
+        Some(_) | None => "see what kind of file it is",
+    };
+    Report::NotRun(format!("{error}; {hint}"))
+}
+
+/// Whether there is a file with the program's name where it was looked for.
+fn is_there(job: &Job) -> bool {
+    let Some(program) = job.command.first().filter(|program| !program.is_empty()) else { return false };
+    let path = job.environment.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let mut folders = std::env::split_paths(if program.contains('/') { "" } else { path });
+    folders.any(|folder| folder.join(program).is_file())
 }

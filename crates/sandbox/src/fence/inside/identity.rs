@@ -67,6 +67,15 @@ pub fn runs_as(workspace: &Path) -> io::Result<(u32, u32)> {
     Ok(Identity::of(workspace)?.ids())
 }
 
+/// The user and group whose files, on the disk, a fenced process of this workspace can change over a layer: whoever
+/// else they belong to does not exist inside.
+pub fn changes_files_of(workspace: &Path) -> io::Result<(u32, u32)> {
+    Ok(match Identity::of(workspace)? {
+        Identity::Same(uid, gid) | Identity::Owner(uid, gid) => (uid, gid),
+        Identity::Nobody => (0, 0),
+    })
+}
+
 /// Whether only namespaces let a process of this workspace run as somebody else than root.
 pub fn needs_namespaces(workspace: &Path) -> bool {
     !matches!(Identity::of(workspace), Ok(Identity::Same(..) | Identity::Owner(..)))

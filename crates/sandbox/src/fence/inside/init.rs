@@ -16,7 +16,7 @@ use super::fork::{Forked, exit_now, fork};
 use super::sources::Sources;
 use super::watch::{self, Watch};
 use super::{command, keeper, root, spaces};
-use crate::fence::job::{Bound, Rung, View};
+use crate::fence::job::{Rung, View};
 use crate::fence::tick::Tick;
 use crate::fence::wire::{self, AtStep, Failure, Order, Report};
 
@@ -118,7 +118,7 @@ fn keep_watch((command, socket): (Pid, &UnixStream), mut lines: [PollFd<'_>; 3],
             return None;
         }
         if let Some(status) = reap(command) {
-            return Some(Report::Ended { status, bound: bound_of(status).or_else(|| watch.exceeded_at_end()) });
+            return Some(Report::Ended { status, bound: watch.exceeded_at_end(status) });
         }
         if let Some(bound) = watch.exceeded() {
             return Some(Report::Ended { status: Signal::KILL.as_raw(), bound: Some(bound) });
@@ -145,16 +145,6 @@ fn reap(command: Pid) -> Option<i32> {
         }
     }
     None
-}
-
-/// The limit that the kernel itself ended a command at, also where a shell tells it of its child.
-fn bound_of(status: i32) -> Option<Bound> {
-    let signal = if libc::WIFSIGNALED(status) { libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) - 128 };
-    match signal {
-        libc::SIGXCPU => Some(Bound::Cpu),
-        libc::SIGXFSZ => Some(Bound::Disk),
-        _ => None,
-    }
 }
 
 /// Waits until whatever was changed before the job was asked for has an earlier time than what is changed now.

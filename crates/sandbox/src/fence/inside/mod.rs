@@ -9,6 +9,7 @@ mod keeper;
 mod landlock;
 mod masks;
 mod mounts;
+mod names;
 mod root;
 mod seccomp;
 mod sources;
@@ -17,5 +18,5 @@ mod syscalls;
 mod watch;
 
 pub(super) use identity::UNUSED;
-pub use identity::{needs_namespaces, runs_as};
+pub use identity::{changes_files_of, needs_namespaces, runs_as};
 pub use keeper::become_helper_if_asked;

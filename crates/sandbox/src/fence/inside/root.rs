@@ -7,9 +7,9 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 
-use super::masks;
 use super::mounts::{self, Access, Depth};
 use super::sources::{OpenLayer, Placed, Sources, What};
+use super::{masks, names};
 use crate::fence::job::Job;
 use crate::fence::wire::{AtStep, Failure};
 
@@ -43,6 +43,7 @@ pub(super) fn build(job: &Job, sources: Sources) -> Result<Vec<OwnedFd>, Failure
     }
     root.devices(sources.devices)?;
     root.processes()?;
+    names::apply(&root, job)?;
     masks::apply(&root, job)?;
     root.enter()?;
     Ok(written)

@@ -50,6 +50,14 @@ struct Nameless {
     on_disk: u64,
 }
 
+/// What lies in the layers.
+struct Taken {
+    bytes: u64,
+    files: u64,
+    /// The size of the largest file.
+    largest: u64,
+}
+
 /// A line of `/proc` about a process.
 #[derive(Clone, Copy)]
 struct Member {
@@ -106,15 +114,33 @@ impl Watch {
         if !thorough {
             return None;
         }
-        let bound = if self.fits_on_disk(self.nameless.on_disk) { None } else { Some(Bound::Disk) };
+        let is_full = self.is_too_much(&self.taken_on_disk(self.nameless.on_disk));
         self.thorough_due = Instant::now() + THOROUGH.max(began.elapsed() * SHARE);
-        bound
+        is_full.then_some(Bound::Disk)
     }
 
-    /// The limit that a command may have hit unseen before it ended.
-    pub(super) fn exceeded_at_end(&self) -> Option<Bound> {
+    /// The limit that ended a command with this status of `wait(2)`, also where a shell tells it of its child, or that
+    /// it may have hit unseen. A code alone proves nothing, as anybody may exit with it.
+    pub(super) fn exceeded_at_end(&self, status: i32) -> Option<Bound> {
         // What had no name is gone with the processes that held it.
-        if self.fits_on_disk(0) { None } else { Some(Bound::Disk) }
+        let taken = self.taken_on_disk(0);
+        let is_own = libc::WIFSIGNALED(status);
+        let signal = if is_own { libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) - 128 };
+        match signal {
+            libc::SIGXCPU | libc::SIGKILL if self.used_its_time() => Some(Bound::Cpu),
+            libc::SIGXFSZ if is_own || taken.largest >= self.limits.file_size => Some(Bound::Disk),
+            _ if self.is_too_much(&taken) => Some(Bound::Disk),
+            _ => None,
+        }
+    }
+
+    /// Whether what has ended may have used all the processor time of one process.
+    fn used_its_time(&self) -> bool {
+        let line = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let fields = line.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace();
+        let ticks: u64 = fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        // The limit counts whole ticks of the clock, the times of children what was really used: on a busy machine less.
+        ticks * 2 >= self.limits.cpu_seconds * rustix::param::clock_ticks_per_second()
     }
 
     fn takes_too_much_memory(&self, members: &[Member]) -> bool {
@@ -133,23 +159,26 @@ impl Watch {
         own + shared.max(self.nameless.in_memory) > self.limits.memory
     }
 
-    fn fits_on_disk(&self, nameless: u64) -> bool {
-        let (mut bytes, mut files) = (nameless, 0);
+    /// Counts what lies in the layers, until that is too much.
+    fn taken_on_disk(&self, nameless: u64) -> Taken {
+        let mut taken = Taken { bytes: nameless, files: 0, largest: 0 };
         for folder in &self.written {
-            let counted = walk(folder.as_fd(), OsStr::new("."), |visit| {
+            // Whatever goes wrong is a tree that changes while it is counted; the next look sees more.
+            let _ = walk(folder.as_fd(), OsStr::new("."), |visit| {
                 if let Visit::Entry(step) = visit {
-                    bytes += step.seen.meta().size;
-                    files += 1;
+                    let size = step.seen.meta().size;
+                    taken.bytes += size;
+                    taken.files += 1;
+                    taken.largest = taken.largest.max(size);
                 }
-                let full = bytes > self.limits.written_bytes || files > self.limits.written_files;
-                if full { Err(Errno::DQUOT) } else { Ok(()) }
+                if self.is_too_much(&taken) { Err(Errno::DQUOT) } else { Ok(()) }
             });
-            if counted == Err(Errno::DQUOT) {
-                return false;
-            }
-            // Whatever else goes wrong is a tree that changes while it is counted; the next look sees more.
         }
-        true
+        taken
+    }
+
+    fn is_too_much(&self, taken: &Taken) -> bool {
+        taken.bytes > self.limits.written_bytes || taken.files > self.limits.written_files
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::geteuid;
 
-use super::record::{Layer, Record, SEEDS, boot, gathered};
+use super::record::{FOLDER, Layer, Record, SEEDS, boot, gathered};
 use super::seed::Seed;
 use crate::fence::inside::runs_as;
 use crate::fence::job::Layered;
@@ -35,7 +35,7 @@ pub struct Private {
 impl Private {
     /// The private folders of a workspace, given by its real path, in haft's data folder. Makes nothing yet.
     pub fn open(data: &Path, workspace: &Path) -> io::Result<Private> {
-        let home = data.join("private").join(key(workspace));
+        let home = data.join(FOLDER).join(key(workspace));
         // Where both are root, the fence shows root's files as those of whom it runs.
         let is_anothers = geteuid().is_root() && workspace.metadata()?.uid() != 0;
         let owner = if is_anothers { Some(runs_as(workspace)?) } else { None };

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::lock;
 use super::merge::Merge;
-use super::record::{CACHES, Layer, RECORD, Record, SEEDS, boot};
+use super::record::{CACHES, Layer, RECORD, Record, SEEDS, WORKSPACE, boot};
 use crate::beneath;
 use crate::transfer::{self, Spot};
 
@@ -47,7 +47,7 @@ fn keep_layers(dir: &Path, record: &Record) -> io::Result<()> {
     if Record::read(dir)?.is_none() {
         return Ok(());
     }
-    match symlink(&record.workspace, record.home.join("workspace")) {
+    match symlink(&record.workspace, record.home.join(WORKSPACE)) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
     }

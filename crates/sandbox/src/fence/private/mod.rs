@@ -1,5 +1,6 @@
 //! The folders that fenced processes of one workspace have to themselves, and what is kept of them.
 
+mod abandoned;
 mod folders;
 mod keep;
 mod lock;
@@ -7,5 +8,6 @@ mod merge;
 mod record;
 mod seed;
 
+pub use abandoned::{Abandoned, abandoned};
 pub use folders::Private;
 pub use keep::{keep, throw_away};

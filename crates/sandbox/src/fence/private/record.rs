@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 /// The file that holds it. While it is there, the layers have not been kept whole.
 pub(super) const RECORD: &str = "private.json";
 
+/// Beneath haft's data folder: a folder for each workspace.
+pub(super) const FOLDER: &str = "private";
+/// Beneath a workspace's folder: a link to the workspace.
+pub(super) const WORKSPACE: &str = "workspace";
 /// Beneath a workspace's folder: what it gathers over the user's caches.
 pub(super) const CACHES: &str = "caches";
 /// Beneath a workspace's folder: what lies lowest in its private folders.

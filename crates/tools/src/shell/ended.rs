@@ -1,0 +1,57 @@
+//! What every tool that runs something says of how that went.
+
+use haft_sandbox::fence::Exit;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::fenced::Done;
+
+/// What a command said, and how it ended.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Ended {
+    stdout: String,
+    stderr: String,
+    /// The command's own; 0 means that it worked. A command that was ended by a signal has 128 and the signal's number.
+    exit_code: i32,
+    /// The signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    timed_out: bool,
+    /// Whether some of the output was not kept.
+    truncated: bool,
+    /// What it made and nobody can commit, such as sockets, and what it could not change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
+}
+
+impl Ended {
+    pub(super) fn of(done: &Done) -> Self {
+        let signal = match done.exit {
+            Exit::Code(_) => None,
+            Exit::Signal(signal) => Some(signal),
+            Exit::Stopped => Some(9),
+        };
+        Self {
+            stdout: done.said.stdout.text(),
+            stderr: done.said.stderr.text(),
+            exit_code: done.exit_code(),
+            signal,
+            timed_out: false,
+            truncated: done.said.is_truncated(),
+            left_out: done.left_out_words(),
+        }
+    }
+
+    /// What was said on both streams, how it ended and what is left out, for a model.
+    pub(super) fn text(&self, said: &str) -> String {
+        let newline = if said.is_empty() || said.ends_with('\n') { "" } else { "\n" };
+        let left_out: String = self.left_out.iter().map(|what| format!("\n[left out: {what}]")).collect();
+        format!("{said}{newline}[exit {}]{left_out}", self.exit_code)
+    }
+
+    pub(super) fn metadata(&self) -> Map<String, Value> {
+        Map::from_iter([("exit_code".to_owned(), self.exit_code.into())])
+    }
+}
