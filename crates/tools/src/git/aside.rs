@@ -70,21 +70,20 @@ impl Workspace {
             described.preview = Some(preview());
             return Ok(Prepared::Plain(described));
         }
+        let ctx = &quiet(ctx);
         let errand = steps.errand(git)?;
-        Ok(
-            match self.prepare_aside(ctx, errand, &command, |done| said(git, done).and_then(|said| read(&said))).await?
-            {
-                Prepared::Staged { output: Ok(output), changes, turn, isolation } => {
-                    Prepared::Staged { output, changes, turn, isolation }
-                }
-                Prepared::Staged { output: Err(error), .. } => {
-                    self.drop_staged(ctx);
-                    return Err(error);
-                }
-                Prepared::Plain(described) => Prepared::Plain(described),
-                Prepared::CutShort(cut) => Prepared::CutShort(cut),
-            },
-        )
+        let read = |done: &Done| said(git, done).and_then(|said| read(&said));
+        Ok(match self.prepare_aside(ctx, errand, &command, read).await? {
+            Prepared::Staged { output: Ok(output), changes, turn, isolation } => {
+                Prepared::Staged { output, changes, turn, isolation }
+            }
+            Prepared::Staged { output: Err(error), .. } => {
+                self.drop_staged(ctx);
+                return Err(error);
+            }
+            Prepared::Plain(described) => Prepared::Plain(described),
+            Prepared::CutShort(cut) => Prepared::CutShort(cut),
+        })
     }
 
     /// Takes the steps after the yes.
@@ -94,6 +93,7 @@ impl Workspace {
         (git, steps): (&Git, &Steps),
         read: impl FnOnce(&str) -> Result<O, ToolError>,
     ) -> Result<Ran<O>, ToolError> {
+        let ctx = &quiet(ctx);
         let ran = self.run_after_a_yes(ctx, steps.errand(git)?, |done| said(git, done).and_then(|said| read(&said)));
         Ok(match ran.await? {
             Ran::Done { output: Ok(output), isolation, staged } => Ran::Done { output, isolation, staged },
@@ -112,6 +112,14 @@ impl Workspace {
             let _swept_later = changes::remove(&bench.dir);
         }
     }
+}
+
+/// What the steps say is read by a program; people hear what came of it.
+fn quiet(ctx: &ToolCtx) -> ToolCtx {
+    let mut quiet = ToolCtx::detached(ctx.call_id.clone(), ctx.caller.clone());
+    quiet.cancel = ctx.cancel.clone();
+    quiet.deadline = ctx.deadline;
+    quiet
 }
 
 /// What git said in the end, or why it refused.
