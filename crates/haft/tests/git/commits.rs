@@ -133,6 +133,7 @@ fn in_a_part_of_a_larger_repository_only_that_part_is_committed() {
     git(&person, &["commit", "-q", "-m", "Sub"]);
     person.put("a.txt", "changed a\n");
     git(&person, &["add", "a.txt"]);
+    std::fs::create_dir(person.fixture.path("sub/.haft")).unwrap();
     person.fixture.workspace.push("sub");
     person.put("b.txt", "changed b\n");
     let (code, message) = refused(&person, "git_commit", &json!({"message": "All"}));

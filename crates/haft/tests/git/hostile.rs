@@ -70,12 +70,6 @@ const ATTACKS: &[Attack] = &[
     },
     Attack { name: "textconv", settings: &[("diff.x.textconv", "EVIL")], attributes: "*.txt diff=x", plain: &["diff"] },
     Attack {
-        name: "a pager",
-        settings: &[("core.pager", "EVIL"), ("pager.status", "true"), ("pager.log", "EVIL")],
-        attributes: "",
-        plain: &["--paginate", "log"],
-    },
-    Attack {
         name: "settings elsewhere",
         settings: &[("include.path", "EVIL.config")],
         attributes: "",
@@ -119,8 +113,8 @@ fn lay_out(person: &Person, attack: &Attack) -> std::path::PathBuf {
         let hash = git(person, &["hash-object", "-t", "commit", "-w", "commit"]);
         git(person, &["update-ref", "refs/heads/main", &hash]);
     }
-    // The file looks as if it had changed, so that it has to be read, and it has.
-    person.put("a.txt", "changed\n");
+    // Only whoever reads the file sees that it has changed.
+    person.put("a.txt", "two\n");
     let _ = fs::remove_file(&marker);
     marker
 }
@@ -149,7 +143,7 @@ fn an_attack_hides_nothing_of_what_has_changed() {
         let status = looks(&person, "git_status", &json!({"path": "a.txt"}));
         assert_eq!(status["entries"][0]["worktree"], "M", "{}: {status:#}", attack.name);
         let diff = looks(&person, "git_diff", &json!({"path": "a.txt"}));
-        assert!(diff["diff"].as_str().unwrap().contains("+changed"), "{}: {diff:#}", attack.name);
+        assert!(diff["diff"].as_str().unwrap().contains("+two"), "{}: {diff:#}", attack.name);
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, os::unix::fs::chown};
 
+use haft::{house, settings::Settings};
+use haft_runtime::CallRequest;
+use haft_store::{Store, Sync};
 use serde_json::json;
 
 use crate::{
@@ -98,8 +101,9 @@ fn five_thousand_changes_and_odd_names() {
 #[test]
 fn of_secrets_only_the_names_are_shown() {
     let person = with_repository(Person::us());
+    let long = "OLD-SECRET\n".repeat(20);
     for name in [".env", "keys/Server.KEY", "id_rsa"] {
-        person.put(name, "OLD-SECRET\n");
+        person.put(name, &long);
     }
     git(&person, &["add", "-f", "."]);
     git(&person, &["commit", "-q", "-m", "Secrets"]);
@@ -107,9 +111,10 @@ fn of_secrets_only_the_names_are_shown() {
         person.put(name, "NEW-SECRET\n");
     }
     git(&person, &["mv", "id_rsa", "harmless.txt"]);
-    person.put("harmless.txt", "OLD-SECRET\nNEW-SECRET\n");
+    person.put("harmless.txt", format!("{long}NEW-SECRET\n"));
+    git(&person, &["add", "harmless.txt"]);
     person.put("a.txt", "seen\n");
-    for input in [json!({}), json!({"base": "HEAD"}), json!({"base": "HEAD~1"}), json!({"path": "keys"})] {
+    for input in [json!({}), json!({"base": "HEAD"}), json!({"staged": true}), json!({"path": "keys"})] {
         let (_, outcome) = person.call("git_diff", &input, &[]);
         assert!(!outcome.to_string().contains("SECRET"), "{input}: {outcome:#}");
     }
@@ -182,6 +187,8 @@ fn a_part_of_a_larger_repository_shows_only_itself() {
     git(&person, &["commit", "-q", "-m", "Sub"]);
     person.put("sub/b.txt", "changed b\n");
     person.put("a.txt", "changed a\n");
+    // Whoever marks a folder works in it alone.
+    fs::create_dir(person.fixture.path("sub/.haft")).unwrap();
     person.fixture.workspace.push("sub");
     let status = looks(&person, "git_status", &json!({}));
     assert_eq!(status["entries"], json!([{"path": "b.txt", "index": ".", "worktree": "M"}]));
@@ -190,11 +197,20 @@ fn a_part_of_a_larger_repository_shows_only_itself() {
     assert_eq!(looks(&person, "git_log", &json!({}))["commits"].as_array().unwrap().len(), 1);
 }
 
-#[test]
-fn a_history_is_given_again_until_there_is_a_new_commit() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_is_given_again_until_there_is_a_new_commit() {
     let person = with_repository(Person::us());
-    let log = json!({"tool": "git_log", "input": {}});
-    person.put("batch.json", json!([log, log]).to_string());
-    let ran = person.run(&["batch", "batch.json", "--json"]);
-    assert!(ran.said().contains("First"), "{ran:?}");
+    let settings = Settings { home: person.fixture.home.clone(), ..Settings::defaults(person.fixture.data.clone()) };
+    let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
+    let house = house::solo(settings, store, &person.fixture.workspace).await.unwrap();
+    let look = async || {
+        let outcome = house.pipeline.call(CallRequest::new(house.caller.clone(), "git_log", json!({}))).await;
+        let outcome = serde_json::to_value(outcome).unwrap();
+        (outcome["cached"] == true, outcome["result"]["structured"]["commits"][0]["subject"].clone())
+    };
+    assert_eq!([look().await, look().await], [(false, json!("First")), (true, json!("First"))]);
+    git(&person, &["commit", "-q", "--allow-empty", "-m", "Second"]);
+    assert_eq!(look().await, (false, json!("Second")));
+    git(&person, &["pack-refs", "--all"]);
+    assert_eq!(look().await, (true, json!("Second")));
 }

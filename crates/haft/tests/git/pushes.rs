@@ -1,13 +1,19 @@
 //! Pushes to real remotes: shown before they leave, exactly what was shown, and never by the repository's own ways.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    io::{ErrorKind, Read},
+    net::TcpListener,
+    path::PathBuf,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
 use crate::{
     fenced::Person,
     repo::{does, git, looks, plain, put_program, refused, with_repository},
-    support::text,
+    support::{Running, text, until},
 };
 
 /// A repository whose remote is a bare one in the workspace.
@@ -162,7 +168,7 @@ fn a_remote_outside_is_pushed_to_where_the_user_says_so() {
 fn a_host_that_does_not_answer_and_a_password_in_its_address() {
     let person = with_repository(Person::us());
     // A port that was just let go: nobody listens there.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     git(&person, &["remote", "add", "origin", &format!("https://anna:hunter2@127.0.0.1:{port}/x.git")]);
     let (code, outcome) = person.call("git_push", &json!({}), crate::support::ALL);
     assert_eq!((code, &outcome["error"]["code"]), (1, &json!("NETWORK_ERROR")), "{outcome:#}");
@@ -170,4 +176,38 @@ fn a_host_that_does_not_answer_and_a_password_in_its_address() {
     assert!(!outcome.to_string().contains("hunter2"), "{outcome:#}");
     let (_, card) = asked(&person, &json!({}));
     assert!(!card.contains("hunter2") && card.contains("[redacted]@127.0.0.1"), "{card}");
+}
+
+#[test]
+fn a_push_to_a_silent_host_ends_with_its_time_and_with_its_haft() {
+    for how in ["time", "kill"] {
+        let person = with_repository(Person::us());
+        let host = TcpListener::bind("127.0.0.1:0").unwrap();
+        host.set_nonblocking(true).unwrap();
+        let url = format!("https://127.0.0.1:{}/x.git", host.local_addr().unwrap().port());
+        git(&person, &["remote", "add", "origin", &url]);
+        let limit = if how == "time" { "2000" } else { "100000" };
+        let call = ["call", "git_push", "{}", "--json", "--auto-approve", "all", "--timeout", limit];
+        let running = Running::start(person.haft(&call));
+        let (mut heard, _) = until("a push", || host.accept().ok());
+        if how == "time" {
+            let ran = running.finish();
+            assert!(ran.code == Some(1) && ran.said().contains("OUTCOME_UNKNOWN"), "{ran:?}");
+        } else {
+            running.kill();
+        }
+        heard.set_nonblocking(false).unwrap();
+        heard.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut bytes = [0; 4096];
+        let last = loop {
+            match heard.read(&mut bytes) {
+                Ok(1..) => {}
+                last => break last,
+            }
+        };
+        // Whoever still lived would keep the connection open, and nothing would come.
+        let timed_out =
+            last.as_ref().is_err_and(|err| matches!(err.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
+        assert!(!timed_out, "{how}: git lives on");
+    }
 }

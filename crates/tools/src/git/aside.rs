@@ -36,7 +36,11 @@ impl Steps {
         Errand {
             command: first.into_iter().chain(self.arguments.iter().cloned()).collect(),
             folder: repository.place_of(&git.root, b"").unwrap_or_else(Place::root),
-            environment: BTreeMap::from([("LC_ALL".to_owned(), "C.UTF-8".to_owned())]),
+            // Inside, the workspace is mounted by itself, also where its repository begins further up.
+            environment: BTreeMap::from(
+                [("LC_ALL", "C.UTF-8"), ("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1")]
+                    .map(|(name, value)| (name.to_owned(), value.to_owned())),
+            ),
             stdin: self.input.clone(),
             network: false,
             writable: outside(repository),

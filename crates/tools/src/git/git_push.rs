@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{
-    CutShort, Described, Effect, ErrorCode, Isolation, Lasting, Prepared, Ran, Tool, ToolCtx, ToolError, Turn,
+    ChangeList, CutShort, Described, Effect, ErrorCode, Isolation, Lasting, Prepared, Ran, Tool, ToolCtx, ToolError,
+    Turn,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,9 @@ impl Tool for GitPush {
         plan.compare(&self.0, ctx)?;
         let pushed = match plan.push(&self.0, &git, ctx, &input).await {
             // Whoever was stopped half-way may have been heard.
-            Err(error) if error.code == ErrorCode::Cancelled => return Ok(unknown(ctx)),
+            Err(error) if error.code == ErrorCode::Cancelled => return Ok(cut_short(ctx, unknown())),
+            // Nobody was reached, so nothing was sent; whether to try again is for whoever asked.
+            Err(error) if error.code == ErrorCode::NetworkError => return Ok(cut_short(ctx, error)),
             pushed => pushed?,
         };
         Ok(Ran::Done {
@@ -97,14 +100,14 @@ impl Tool for GitPush {
     }
 }
 
-fn unknown<O>(ctx: &ToolCtx) -> Ran<O> {
+fn unknown() -> ToolError {
     let message = "the push was stopped; what it sent until then may have arrived: compare with `git ls-remote`";
-    Ran::CutShort(CutShort {
-        error: ToolError::new(ErrorCode::OutcomeUnknown, message),
-        changes: haft_runtime::ChangeList::default(),
-        turn: Turn::commit(ctx.call_id.clone()),
-        isolation: Some(Isolation::Limits),
-    })
+    ToolError::new(ErrorCode::OutcomeUnknown, message)
+}
+
+fn cut_short<O>(ctx: &ToolCtx, error: ToolError) -> Ran<O> {
+    let (changes, turn) = (ChangeList::default(), Turn::commit(ctx.call_id.clone()));
+    Ran::CutShort(CutShort { error, changes, turn, isolation: Some(Isolation::Limits) })
 }
 
 impl Output {

@@ -276,9 +276,13 @@ fn failed(complaints: &str, git: &Git) -> ToolError {
         let message = format!("the remote did not let haft in: {why}. Give git your credentials in a terminal first");
         return ToolError::new(ErrorCode::PermissionDenied, message);
     }
-    let network = ["Could not resolve host", "unable to access", "Connection", "timed out", "Network is unreachable"];
-    if says(&network) || says(&["Could not read from remote repository", "hung up", "early EOF"]) {
+    let unreached = ["Could not resolve host", "Failed to connect", "Connection refused", "Network is unreachable"];
+    if says(&unreached) || says(&["No route to host", "Connection timed out", "Could not resolve hostname"]) {
         return ToolError::new(ErrorCode::NetworkError, format!("the remote cannot be reached: {why}"));
+    }
+    if says(&["unable to access", "Could not read from remote repository", "hung up", "early EOF", "RPC failed"]) {
+        let message = format!("the remote was lost: {why}. The push may have arrived: compare with `git ls-remote`");
+        return ToolError::new(ErrorCode::OutcomeUnknown, message);
     }
     ToolError::new(ErrorCode::ExecutionError, format!("git refused: {why}"))
 }

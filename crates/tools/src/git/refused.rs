@@ -20,6 +20,10 @@ pub(super) fn refused(complaints: &str, root: &Root) -> ToolError {
                    say so yourself with `git config --global --add safe.directory` and its path";
         return because(ErrorCode::PermissionDenied, why);
     }
+    if says(&["unable to access"]) && says(&["Permission denied"]) {
+        let why = "it leads to a file outside the workspace, or to one that you may not read";
+        return because(ErrorCode::PermissionDenied, why).with("said", told(complaints, root));
+    }
     if says(&["unknown revision", "bad revision", "Not a valid object name", "not a valid object name", "bad object"]) {
         let why = "there is no such commit; `git_branch` lists the branches and `git_log` the commits";
         return because(ErrorCode::InvalidArgs, why).with("said", told(complaints, root));
