@@ -4,6 +4,7 @@
 mod day;
 mod fence;
 mod files;
+mod git;
 mod journal;
 mod line;
 mod policy;
@@ -58,6 +59,9 @@ async fn main() -> Result<()> {
     }
     if wanted("fence") {
         table.extend(fence::measure().await?);
+    }
+    if wanted("git") {
+        table.extend(git::measure().await?);
     }
     if wanted("day") {
         table.extend(day::measure()?);

@@ -53,6 +53,8 @@ pub enum ErrorCode {
     SandboxUnavailable,
     /// Something needed is not there now.
     Unavailable,
+    /// A host on the network could not be reached, or broke off.
+    NetworkError,
     /// Somebody else holds what is needed.
     Busy,
     /// A person said no.
@@ -120,6 +122,7 @@ impl ErrorCode {
         Self::ResourceLimit,
         Self::SandboxUnavailable,
         Self::Unavailable,
+        Self::NetworkError,
         Self::Busy,
         Self::Rejected,
         Self::ApprovalExpired,
@@ -160,7 +163,7 @@ impl ErrorCode {
             | Self::SandboxUnavailable
             | Self::Interrupted
             | Self::OutcomeUnknown => Category::Execution,
-            Self::Unavailable | Self::Busy | Self::StoreUnavailable => Category::Transient,
+            Self::Unavailable | Self::NetworkError | Self::Busy | Self::StoreUnavailable => Category::Transient,
             Self::Cancelled => Category::Cancelled,
             Self::OutputInvalid | Self::Internal => Category::Internal,
         }

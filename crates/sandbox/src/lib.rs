@@ -6,6 +6,7 @@ mod copy;
 mod error;
 pub mod fence;
 mod folder;
+pub mod limits;
 mod look;
 mod place;
 mod root;

@@ -4,6 +4,7 @@ mod aside;
 mod command;
 mod fenced;
 mod files;
+mod git;
 mod kept;
 mod project;
 mod refusal;
@@ -33,6 +34,12 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
         shape::changes_files(files::CreateDirectory(here())),
         shape::changes_files(files::DeleteFile(here())),
         shape::changes_files(files::EditFile(here())),
+        typed(git::GitBranch(here())),
+        typed(git::GitCommit(here())),
+        typed(git::GitDiff(here())),
+        typed(git::GitLog(here())),
+        typed(git::GitPush(here())),
+        typed(git::GitStatus(here())),
         shape::reads(search::Glob(here())),
         shape::reads(search::Grep(here())),
         shape::reads(files::ListDirectory(here())),

@@ -1,0 +1,15 @@
+//! Git through the program: hostile repositories, odd ones, commits, branches and pushes.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "git/commits.rs"]
+mod commits;
+mod fenced;
+#[path = "git/hostile.rs"]
+mod hostile;
+#[path = "git/looks.rs"]
+mod looks;
+#[path = "git/pushes.rs"]
+mod pushes;
+#[path = "git/repo.rs"]
+mod repo;
+mod support;

@@ -1,0 +1,172 @@
+//! Commits and branches: made aside, seen, committed, undone and made again.
+
+use serde_json::json;
+
+use crate::{
+    fenced::Person,
+    repo::{does, git, looks, plain, put_program, refused, with_repository},
+    support::text,
+};
+
+#[test]
+fn a_commit_is_one_line_and_can_be_undone_and_made_again() {
+    for person in Person::everyone() {
+        let person = with_repository(person);
+        let first = git(&person, &["rev-parse", "HEAD"]);
+        person.put("a.txt", "two\n");
+        person.put("new.txt", "new\n");
+        let input = json!({"message": "Second\n\n#1 with a body", "files": ["a.txt", "new.txt"]});
+        let (code, outcome) = person.call("git_commit", &input, &[]);
+        assert_eq!((code, &outcome["status"]), (4, &json!("pending")), "{outcome:#}");
+        assert_eq!(git(&person, &["rev-parse", "HEAD"]), first, "nothing has changed yet");
+        let call = text(&outcome["tool_call_id"]);
+        let card = person.run(&["changes", &call]).said();
+        for words in ["[main ", "Second", "+two", "+new", "commit ", " on main"] {
+            assert!(card.contains(words), "{words}: {card}");
+        }
+        assert_eq!(person.run(&["approve", &call]).code, Some(0));
+        let log = looks(&person, "git_log", &json!({}));
+        let second = &log["commits"][0];
+        assert_eq!((&second["subject"], &second["body"]), (&json!("Second"), &json!("#1 with a body")), "{log:#}");
+        assert_eq!(second["author"], "Anna");
+        assert_eq!(person.run(&["undo", &call, "--yes"]).code, Some(0));
+        assert_eq!(git(&person, &["rev-parse", "HEAD"]), first);
+        assert_eq!(person.run(&["redo", &call, "--yes"]).code, Some(0));
+        assert_eq!(git(&person, &["rev-parse", "HEAD"]), text(&second["hash"]));
+        assert_eq!(git(&person, &["status", "--short"]), "");
+        assert_eq!(git(&person, &["fsck", "--no-progress"]), "");
+    }
+}
+
+#[test]
+fn named_files_and_nothing_else_are_committed() {
+    let person = with_repository(Person::us());
+    person.put("staged.txt", "staged\n");
+    git(&person, &["add", "staged.txt"]);
+    person.put("sub/one.txt", "one\n");
+    person.put("sub/.env", "KEY=1\n");
+    person.put("[a]*.txt", "odd\n");
+    let made = does(&person, "git_commit", &json!({"message": "Chosen", "files": ["sub", "[a]*.txt"]}));
+    assert_eq!((&made["filesChanged"], &made["insertions"], &made["branch"]), (&json!(2), &json!(2), &json!("main")));
+    assert_eq!(git(&person, &["show", "--name-only", "--format=", "HEAD"]), "[a]*.txt\nsub/one.txt");
+    assert_eq!(git(&person, &["diff", "--cached", "--name-only"]), "staged.txt");
+    let made = does(&person, "git_commit", &json!({"message": "What is staged"}));
+    assert_eq!((&made["filesChanged"], &made["deletions"]), (&json!(1), &json!(0)));
+    std::fs::remove_file(person.fixture.path("staged.txt")).unwrap();
+    let made = does(&person, "git_commit", &json!({"message": "Gone", "files": ["staged.txt"]}));
+    assert_eq!((&made["filesChanged"], &made["deletions"]), (&json!(1), &json!(1)));
+}
+
+#[test]
+fn nothing_to_commit_and_what_is_asked_for_all_the_same() {
+    let person = with_repository(Person::us());
+    for input in
+        [json!({"message": "x"}), json!({"message": "x", "files": ["a.txt"]}), json!({"message": "x", "files": []})]
+    {
+        assert_eq!(refused(&person, "git_commit", &input).0, "NO_MATCH", "{input}");
+    }
+    let made = does(&person, "git_commit", &json!({"message": "Empty", "allowEmpty": true}));
+    assert_eq!((&made["filesChanged"], &made["insertions"]), (&json!(0), &json!(0)));
+    assert_eq!(git(&person, &["log", "-1", "--format=%s"]), "Empty");
+}
+
+#[test]
+fn hooks_run_inside_the_fence_and_may_refuse() {
+    let person = with_repository(Person::us());
+    let marker = person.fixture.home.join("marker");
+    put_program(&person, ".git/hooks/pre-commit", &format!("touch {}; echo said by the hook", marker.display()));
+    person.put("a.txt", "two\n");
+    let made = does(&person, "git_commit", &json!({"message": "Hooked", "files": ["a.txt"]}));
+    assert!(!marker.exists() && made["hash"] == git(&person, &["rev-parse", "HEAD"]), "{made:#}");
+    put_program(&person, ".git/hooks/pre-commit", "echo not like this >&2; exit 1");
+    person.put("a.txt", "three\n");
+    let (code, message) = refused(&person, "git_commit", &json!({"message": "Refused", "files": ["a.txt"]}));
+    assert!(code == "EXECUTION_ERROR" && message.contains("not like this"), "{code}: {message}");
+    assert_eq!(git(&person, &["log", "-1", "--format=%s"]), "Hooked");
+}
+
+#[test]
+fn without_a_name_nobody_commits_and_a_signature_is_not_made() {
+    let person = with_repository(Person::us());
+    person.put_home(".gitconfig", "[commit]\n\tgpgSign = true\n[user]\n\tuseConfigOnly = true\n");
+    git(&person, &["config", "user.useConfigOnly", "true"]);
+    person.put("a.txt", "two\n");
+    let input = json!({"message": "Who", "files": ["a.txt"]});
+    let (code, message) = refused(&person, "git_commit", &input);
+    assert!(code == "EXECUTION_ERROR" && message.contains("user.email"), "{code}: {message}");
+    git(&person, &["config", "user.name", "Berta"]);
+    git(&person, &["config", "user.email", "berta@example.org"]);
+    let (code, outcome) = person.call("git_commit", &input, crate::support::ALL);
+    assert_eq!((code, &outcome["result"]["metadata"]["signed"]), (0, &json!(false)), "{outcome:#}");
+    assert_eq!(git(&person, &["log", "-1", "--format=%an %G?"]), "Berta N");
+}
+
+#[test]
+fn a_linked_worktree_is_committed_to_after_a_yes() {
+    for person in Person::everyone() {
+        let mut person = with_repository(person);
+        let linked = person.fixture.workspace.with_file_name("linked");
+        git(&person, &["worktree", "add", "-q", "-b", "side", &linked.display().to_string()]);
+        put_program(&person, ".git/hooks/pre-commit", "exit 1");
+        person.fixture.workspace = linked;
+        person.put("a.txt", "linked\n");
+        let input = json!({"message": "In a linked worktree", "files": ["a.txt"]});
+        let (code, outcome) = person.call("git_commit", &input, &[]);
+        assert_eq!((code, &outcome["status"]), (4, &json!("pending")), "{outcome:#}");
+        let call = text(&outcome["tool_call_id"]);
+        let card = person.run(&["approvals"]).said();
+        assert!(card.contains("+linked") && card.contains("cannot be undone"), "{card}");
+        let ran = person.run(&["approve", &call]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(git(&person, &["log", "-1", "--format=%s"]), "In a linked worktree");
+        assert_eq!(git(&person, &["status", "--short"]), "");
+        let made = does(&person, "git_branch", &json!({"name": "more", "create": true}));
+        assert_eq!((&made["created"], &made["current"]), (&json!("more"), &json!("side")), "{made:#}");
+    }
+}
+
+#[test]
+fn in_a_part_of_a_larger_repository_only_that_part_is_committed() {
+    let mut person = with_repository(Person::us());
+    person.put("sub/b.txt", "b\n");
+    git(&person, &["add", "sub"]);
+    git(&person, &["commit", "-q", "-m", "Sub"]);
+    person.put("a.txt", "changed a\n");
+    git(&person, &["add", "a.txt"]);
+    std::fs::create_dir(person.fixture.path("sub/.haft")).unwrap();
+    person.fixture.workspace.push("sub");
+    person.put("b.txt", "changed b\n");
+    let (code, message) = refused(&person, "git_commit", &json!({"message": "All"}));
+    assert!(code == "INVALID_PATH" && message.contains("outside the workspace"), "{code}: {message}");
+    let made = does(&person, "git_commit", &json!({"message": "Part", "files": ["b.txt"]}));
+    assert_eq!(made["filesChanged"], 1);
+    assert_eq!(git(&person, &["show", "--name-only", "--format=", "HEAD"]), "sub/b.txt");
+    assert_eq!(refused(&person, "git_branch", &json!({"name": "main", "checkout": true})).0, "INVALID_PATH");
+}
+
+#[test]
+fn branches_are_made_and_checked_out_and_that_is_undone() {
+    for person in Person::everyone() {
+        let person = with_repository(person);
+        git(&person, &["checkout", "-q", "-b", "other"]);
+        person.put("a.txt", "other\n");
+        git(&person, &["commit", "-q", "-a", "-m", "Other"]);
+        git(&person, &["checkout", "-q", "main"]);
+        let made = does(&person, "git_branch", &json!({"name": "new", "create": true, "from": "other"}));
+        assert_eq!((&made["created"], &made["current"]), (&json!("new"), &json!("main")), "{made:#}");
+        let (code, outcome) = person.call("git_branch", &json!({"name": "other", "checkout": true}), &[]);
+        assert_eq!((code, person.fixture.text("a.txt").unwrap().as_str()), (4, "one\n"), "{outcome:#}");
+        let call = text(&outcome["tool_call_id"]);
+        assert_eq!(person.run(&["approve", &call]).code, Some(0));
+        assert_eq!(person.fixture.text("a.txt").unwrap(), "other\n");
+        assert_eq!(looks(&person, "git_branch", &json!({}))["current"], "other");
+        assert_eq!(person.run(&["undo", &call, "--yes"]).code, Some(0));
+        assert_eq!(
+            (person.fixture.text("a.txt").unwrap().as_str(), git(&person, &["branch", "--show-current"]).as_str()),
+            ("one\n", "main")
+        );
+        let (code, message) = refused(&person, "git_branch", &json!({"name": "nowhere", "checkout": true}));
+        assert!(matches!(code.as_str(), "EXECUTION_ERROR" | "INVALID_ARGS"), "{code}: {message}");
+        assert!(plain(&person, &person.fixture.workspace, &["rev-parse", "nowhere"]).code != Some(0));
+    }
+}

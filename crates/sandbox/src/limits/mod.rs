@@ -1,0 +1,13 @@
+//! Programs of the user's own that need no fence: under limits, behind walls where they only look, ended with haft.
+
+mod error;
+mod lifeline;
+mod order;
+mod run;
+mod stopper;
+mod walls;
+
+pub use error::LimitsError;
+pub use order::{Order, Walls};
+pub use run::run;
+pub use stopper::Stopper;

@@ -1,0 +1,137 @@
+//! Git that changes a repository: run aside like any command, so that it is seen, committed and undone like one.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use haft_runtime::{Prepared, Ran, ToolCtx, ToolError};
+use haft_sandbox::{Place, changes, fence::Exit};
+
+use super::{
+    program::Git,
+    refused::refused,
+    repository::{Kind, Repository},
+};
+use crate::{
+    command::Command,
+    fenced::{Done, Errand, throw_away},
+    workspace::Workspace,
+};
+
+/// How long git and the user's hooks may take.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Several steps of git that are one errand. The words are fixed: whatever differs from call to call is an argument, or
+/// comes by the standard input.
+pub(super) struct Steps {
+    pub(super) words: &'static str,
+    pub(super) arguments: Vec<String>,
+    pub(super) input: String,
+    /// What it comes to, as it would be typed, for whoever is asked.
+    pub(super) typed: String,
+}
+
+impl Steps {
+    fn errand(&self, git: &Git) -> Result<Errand, ToolError> {
+        let first = ["sh", "-ec", self.words, "git"].map(str::to_owned);
+        let repository = &git.repository;
+        Errand {
+            command: first.into_iter().chain(self.arguments.iter().cloned()).collect(),
+            folder: repository.place_of(&git.root, b"").unwrap_or_else(Place::root),
+            // Inside, the workspace is mounted by itself, also where its repository begins further up.
+            environment: BTreeMap::from(
+                [("LC_ALL", "C.UTF-8"), ("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1")]
+                    .map(|(name, value)| (name.to_owned(), value.to_owned())),
+            ),
+            stdin: self.input.clone(),
+            network: false,
+            writable: outside(repository),
+            pinned: Vec::new(),
+            limit: LIMIT,
+        }
+        .checked()
+    }
+}
+
+/// What of a repository lies outside the workspace, where nothing can be held aside.
+fn outside(repository: &Repository) -> Vec<std::path::PathBuf> {
+    match repository.kind {
+        Kind::Inside | Kind::Bare => Vec::new(),
+        Kind::Linked | Kind::Around => vec![repository.shared.clone()],
+    }
+}
+
+impl Workspace {
+    /// Takes the steps aside, or describes them with `preview` where the repository lies elsewhere.
+    pub(super) async fn prepare_git<O>(
+        &self,
+        ctx: &ToolCtx,
+        (git, steps): (&Git, &Steps),
+        preview: impl FnOnce() -> String,
+        read: impl FnOnce(&str) -> Result<O, ToolError>,
+    ) -> Result<Prepared<O>, ToolError> {
+        let command = Command::read(&steps.typed);
+        if !outside(&git.repository).is_empty() {
+            let mut described = self.described(&command, crate::fenced::Writes::Aside, None)?;
+            described.preview = Some(preview());
+            return Ok(Prepared::Plain(described));
+        }
+        let ctx = &quiet(ctx);
+        let errand = steps.errand(git)?;
+        let read = |done: &Done| said(git, done).and_then(|said| read(&said));
+        Ok(match self.prepare_aside(ctx, errand, &command, read).await? {
+            Prepared::Staged { output: Ok(output), changes, turn, isolation } => {
+                Prepared::Staged { output, changes, turn, isolation }
+            }
+            Prepared::Staged { output: Err(error), .. } => {
+                self.drop_staged(ctx);
+                return Err(error);
+            }
+            Prepared::Plain(described) => Prepared::Plain(described),
+            Prepared::CutShort(cut) => Prepared::CutShort(cut),
+        })
+    }
+
+    /// Takes the steps after the yes.
+    pub(super) async fn run_git<O>(
+        &self,
+        ctx: &ToolCtx,
+        (git, steps): (&Git, &Steps),
+        read: impl FnOnce(&str) -> Result<O, ToolError>,
+    ) -> Result<Ran<O>, ToolError> {
+        let ctx = &quiet(ctx);
+        let ran = self.run_after_a_yes(ctx, steps.errand(git)?, |done| said(git, done).and_then(|said| read(&said)));
+        Ok(match ran.await? {
+            Ran::Done { output: Ok(output), isolation, staged } => Ran::Done { output, isolation, staged },
+            Ran::Done { output: Err(error), .. } => {
+                self.drop_staged(ctx);
+                return Err(error);
+            }
+            Ran::CutShort(cut) => Ran::CutShort(cut),
+        })
+    }
+
+    /// What refused git has left is of use to nobody.
+    fn drop_staged(&self, ctx: &ToolCtx) {
+        if let Ok(bench) = self.bench(&ctx.call_id) {
+            throw_away(&bench.dir);
+            let _swept_later = changes::remove(&bench.dir);
+        }
+    }
+}
+
+/// What the steps say is read by a program; people hear what came of it.
+fn quiet(ctx: &ToolCtx) -> ToolCtx {
+    let mut quiet = ToolCtx::detached(ctx.call_id.clone(), ctx.caller.clone());
+    quiet.cancel = ctx.cancel.clone();
+    quiet.deadline = ctx.deadline;
+    quiet
+}
+
+/// What git said in the end, or why it refused.
+fn said(git: &Git, done: &Done) -> Result<String, ToolError> {
+    match done.exit {
+        Exit::Code(0) => Ok(done.said.stdout.text()),
+        Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => {
+            Err(refused(&done.said.stderr.text(), &git.root).with("output", done.said.both.text()))
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `git_branch`
+
+use std::sync::Arc;
+
+use haft_runtime::{Described, Effect, ErrorCode, Isolation, Prepared, Ran, Tool, ToolCtx, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    aside::Steps,
+    branches::{Branch, LIST},
+    names,
+    program::{Arguments, Git},
+    repository::Kind,
+};
+use crate::workspace::Workspace;
+
+/// Makes a branch, checks one out, or both; then lists all.
+const STEPS: &str = r#"
+case "$1" in
+create) git branch -- "$2" ${3:+"$3"} >&2 ;;
+checkout) git switch --no-guess -- "$2" >&2 ;;
+both) git switch -c "$2" ${3:+"$3"} -- >&2 ;;
+esac
+exec git for-each-ref --format='%(refname)%00%(objectname)%00%(upstream:short)%00%(HEAD)' refs/heads
+"#;
+
+pub(crate) struct GitBranch(pub(crate) Arc<Workspace>);
+
+/// Lists the branches of the workspace's git repository, makes a new one, or checks one out. Without `create` and
+/// `checkout` it only lists. A branch is made or checked out aside first, and what that changes is committed after a
+/// yes and can be undone. To compare branches use `git_diff` with a `base`, or `git_log` with a `ref`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The branch to list, make or check out; without one all are listed.
+    name: Option<String>,
+    /// Make the branch.
+    #[serde(default)]
+    create: bool,
+    /// The commit that a new branch begins at: a branch, a tag, a hash, `HEAD~2`. Without it, what is checked out.
+    from: Option<String>,
+    /// Check the branch out, so that the files become what they are on it.
+    #[serde(default)]
+    checkout: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// The branch that is checked out; empty when none is.
+    current: String,
+    branches: Vec<Branch>,
+    /// The branch that was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<String>,
+}
+
+impl Tool for GitBranch {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "git_branch";
+    const CATEGORY: &'static str = "git";
+    const WORST: Effect = Effect::Write;
+    const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
+
+    fn effect(&self, input: &Input) -> Effect {
+        if input.create || input.checkout { Effect::Write } else { Effect::Read }
+    }
+
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let (git, _) = Git::at(&self.0, ".")?;
+        if self.effect(input) == Effect::Read {
+            return Ok(Prepared::Plain(Described::default()));
+        }
+        let steps = steps(&git, input)?;
+        let preview = || format!("{}\nin a repository outside the workspace, where it cannot be undone", steps.typed);
+        let read = |said: &str| Ok(Output::of(&git, said.as_bytes(), input));
+        self.0.prepare_git(ctx, (&git, &steps), preview, read).await
+    }
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let (git, _) = Git::at(&self.0, ".")?;
+        if self.effect(&input) != Effect::Read {
+            let steps = steps(&git, &input)?;
+            let read = |said: &str| Ok(Output::of(&git, said.as_bytes(), &input));
+            return self.0.run_git(ctx, (&git, &steps), read).await;
+        }
+        if input.from.is_some() {
+            return Err(refused("`from` says where a new branch begins; set `create` too"));
+        }
+        let mut output = Output::of(&git, &git.read(ctx, Arguments::of(LIST)).await?.bytes, &input);
+        if let Some(name) = &input.name {
+            names::branch("name", name)?;
+            output.branches.retain(|branch| branch.name == *name);
+            if output.branches.is_empty() {
+                let message =
+                    format!("there is no branch `{name}`; set `create` to make it, or list all without a name");
+                return Err(ToolError::new(ErrorCode::NoMatch, message));
+            }
+        }
+        Ok(Ran::Done { output, isolation: Some(Isolation::Limits), staged: None })
+    }
+}
+
+/// What makes the branch, or checks it out.
+fn steps(git: &Git, input: &Input) -> Result<Steps, ToolError> {
+    let name = input.name.as_deref().ok_or_else(|| refused("name the branch to make or to check out"))?;
+    names::branch("name", name)?;
+    let from = input.from.as_deref().map(|from| names::commit("from", from)).transpose()?;
+    if from.is_some() && !input.create {
+        return Err(refused("`from` says where a new branch begins; set `create` too"));
+    }
+    if input.checkout && matches!(git.repository.kind, Kind::Around | Kind::Bare) {
+        let message = "cannot check a branch out here: the files of this repository lie outside the workspace, or it has \
+                       none; ask a person to do it";
+        return Err(ToolError::new(ErrorCode::InvalidPath, message));
+    }
+    // A plain name lets git set the upstream of a branch that begins at a remote one.
+    let from = input.from.clone().unwrap_or_default();
+    let (way, typed) = match (input.create, input.checkout) {
+        (true, false) => ("create", format!("git branch {name} {from}")),
+        (true, true) => ("both", format!("git switch -c {name} {from}")),
+        (false, _) => ("checkout", format!("git switch {name}")),
+    };
+    let arguments = vec![way.to_owned(), name.to_owned(), from];
+    Ok(Steps { words: STEPS, arguments, input: String::new(), typed: typed.trim_end().to_owned() })
+}
+
+fn refused(why: &str) -> ToolError {
+    ToolError::new(ErrorCode::InvalidArgs, why)
+}
+
+impl Output {
+    fn of(git: &Git, said: &[u8], input: &Input) -> Self {
+        let branches = Branch::read_all(said);
+        let current = branches.iter().find(|branch| branch.current).map(|branch| branch.name.clone());
+        Self {
+            // A branch without commits is in no list.
+            current: current.or_else(|| git.repository.branch()).unwrap_or_default(),
+            branches,
+            created: input.name.clone().filter(|_| input.create),
+        }
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let mut lines: Vec<String> = self.branches.iter().map(Branch::line).collect();
+        if self.current.is_empty() {
+            lines.insert(0, "* (no branch)".to_owned());
+        } else if self.branches.is_empty() {
+            lines.push(format!("* {} (no commits yet)", self.current));
+        }
+        lines.join("\n")
+    }
+}

@@ -1,0 +1,281 @@
+//! `git_commit`
+
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+
+use haft_runtime::{Effect, ErrorCode, Prepared, Ran, Tool, ToolCtx, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    aside::Steps,
+    changed::{Changed, Entry, STATUS},
+    patch::{PATCH, Patch, is_secret},
+    program::{Arguments, Git},
+    repository::Kind,
+    run::{Ear, Whole},
+};
+use crate::{refusal::cannot, workspace::Workspace};
+
+/// Stages the files that the standard input lists, if there are any, and commits; then tells of the commit. Hooks speak
+/// to the standard error, so that nothing but git's own words is read as what was committed.
+const STEPS: &str = r#"
+message=$1 empty=$2 hooks=$3
+set -- ${empty:+"$empty"}
+[ -z "$hooks" ] || git() { command git -c core.hooksPath=/dev/null "$@"; }
+paths=$(mktemp) && cat >"$paths"
+if [ -s "$paths" ]; then
+	git add --all --pathspec-from-file="$paths" --pathspec-file-nul >&2
+	set -- "$@" --only --pathspec-from-file="$paths" --pathspec-file-nul
+fi
+printf '%s' "$message" | git commit --no-gpg-sign --cleanup=whitespace --file=- "$@" >&2
+git symbolic-ref --quiet --short HEAD || echo
+git -c log.showRoot=true show --no-show-signature --no-notes --diff-merges=first-parent --no-color \
+	--format='%H%n%h%n%s' --shortstat HEAD --
+git -c core.quotePath=false -c log.showRoot=true show --format= --diff-merges=first-parent --no-color \
+	--no-show-signature --no-notes --patch-with-raw --no-abbrev --no-ext-diff --no-textconv --find-renames \
+	--submodule=short --src-prefix=a/ --dst-prefix=b/ HEAD --
+"#;
+/// The most lines and bytes of the patch that stand in the text.
+const SHOWN_LINES: usize = 120;
+const SHOWN_BYTES: usize = 8 << 10;
+
+pub(crate) struct GitCommit(pub(crate) Arc<Workspace>);
+
+/// Makes a commit in the workspace's git repository: of what is staged, or with `files` of exactly these, whatever else
+/// is staged. It runs aside first, with the repository's hooks and without the network; the commit comes in after a yes
+/// and can be undone. Look with `git_status` and `git_diff` before. Commits are not signed.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The message: one line that says what the commit does, then, if needed, an empty line and more.
+    #[schemars(length(min = 1, max = 65536))]
+    message: String,
+    /// The files and folders to commit, new and deleted ones too, relative to the workspace folder. Without them, what
+    /// is staged is committed.
+    files: Option<Vec<String>>,
+    /// Make a commit even if it changes nothing.
+    #[serde(default)]
+    allow_empty: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    hash: String,
+    /// The branch that it was made on; empty when none is checked out.
+    branch: String,
+    files_changed: u64,
+    insertions: u64,
+    deletions: u64,
+    #[serde(skip)]
+    text: String,
+    #[serde(skip)]
+    wants_signature: bool,
+}
+
+impl Tool for GitCommit {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "git_commit";
+    const CATEGORY: &'static str = "git";
+    const WORST: Effect = Effect::Write;
+    const TIMEOUT: Duration = Duration::from_secs(600);
+
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let (git, paths) = self.chosen(ctx, input).await?;
+        let signs = wants_signature(&git, ctx).await?;
+        let steps = steps(&git, input, &paths);
+        let staged = match git.repository.kind {
+            Kind::Inside | Kind::Bare => String::new(),
+            Kind::Linked | Kind::Around => staged_diff(&git, ctx, &paths).await?,
+        };
+        let preview = || {
+            let beyond = "in a repository outside the workspace: it cannot be undone, and hooks do not run";
+            format!("{}\n\n{beyond}\n\n{staged}", input.message.trim_end())
+        };
+        self.0.prepare_git(ctx, (&git, &steps), preview, |said| Output::read(said, &input.message, signs)).await
+    }
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let (git, paths) = self.chosen(ctx, &input).await?;
+        let signs = wants_signature(&git, ctx).await?;
+        let steps = steps(&git, &input, &paths);
+        self.0.run_git(ctx, (&git, &steps), |said| Output::read(said, &input.message, signs)).await
+    }
+}
+
+impl GitCommit {
+    /// The repository, and the paths to stage; none when what is staged is to be committed.
+    async fn chosen(&self, ctx: &ToolCtx, input: &Input) -> Result<(Git, Vec<String>), ToolError> {
+        if input.message.trim().is_empty() || input.message.contains('\0') {
+            return Err(ToolError::new(
+                ErrorCode::InvalidArgs,
+                "`message` is empty, or has a zero byte; say what it does",
+            ));
+        }
+        let files = input.files.as_deref().unwrap_or_default();
+        let (git, _) = Git::at(&self.0, files.first().map_or(".", String::as_str))?;
+        let git = git.with_files()?;
+        if input.files.is_none() {
+            let changed = status(&git, ctx, &[], "no").await?;
+            staged(&git, &changed, input)?;
+            return Ok((git, Vec::new()));
+        }
+        let mut wanted = Vec::new();
+        for file in files {
+            let (of, place) = Git::at(&self.0, file)?;
+            if of.repository != git.repository {
+                let why = "it belongs to another repository than the first file; make one commit for each";
+                return Err(cannot(ErrorCode::InvalidArgs, "commit", file, why));
+            }
+            wanted.push(git.repository.path_of(&git.root, &place));
+        }
+        let changed = if wanted.is_empty() { Changed::default() } else { status(&git, ctx, &wanted, "all").await? };
+        let paths = to_stage(&changed.entries)?;
+        match paths.is_empty() && !input.allow_empty {
+            true => Err(nothing("the named `files` are as they were committed, or git ignores them")),
+            false => Ok((git, paths)),
+        }
+    }
+}
+
+async fn status(git: &Git, ctx: &ToolCtx, paths: &[PathBuf], untracked: &str) -> Result<Changed, ToolError> {
+    let arguments = Arguments::of(STATUS).with(format!("--untracked-files={untracked}")).with("--");
+    let paths = paths.iter().filter(|path| !path.as_os_str().is_empty());
+    let arguments = paths.fold(arguments, |arguments, path| arguments.with(path));
+    let said: Whole = git.look_at_files(ctx, arguments).await?;
+    Ok(Changed::read(&said.bytes))
+}
+
+/// Refuses a commit of what is staged where that is nothing, or more than the workspace.
+fn staged(git: &Git, changed: &Changed, input: &Input) -> Result<(), ToolError> {
+    let staged: Vec<&Entry> = changed.entries.iter().filter(|entry| entry.is_staged()).collect();
+    let beyond = staged.iter().find(|entry| git.repository.place_of(&git.root, &entry.path).is_none());
+    if let Some(entry) = beyond {
+        let why = "it is staged and lies outside the workspace; name `files` to commit only those";
+        return Err(cannot(ErrorCode::InvalidPath, "commit", &git.shown(&entry.path), why));
+    }
+    let merges = git.repository.own.join("MERGE_HEAD").exists();
+    if staged.is_empty() && !input.allow_empty && !merges {
+        return Err(nothing("nothing is staged; name `files` to stage and commit them"));
+    }
+    Ok(())
+}
+
+fn nothing(why: &str) -> ToolError {
+    ToolError::new(ErrorCode::NoMatch, format!("nothing to commit: {why}; `git_status` shows what has changed"))
+}
+
+/// The changed paths, as git takes them word for word. What holds secrets is left out: it looks empty to commands.
+fn to_stage(entries: &[Entry]) -> Result<Vec<String>, ToolError> {
+    let paths = entries.iter().flat_map(|entry| [Some(&entry.path), entry.from.as_ref()]).flatten();
+    let mut all = BTreeSet::new();
+    for path in paths.filter(|path| !is_secret(path)) {
+        let text = std::str::from_utf8(path).map_err(|_| {
+            let shown = String::from_utf8_lossy(path);
+            cannot(ErrorCode::InvalidPath, "commit", &shown, "its name is no text; stage it with `shell_exec`")
+        })?;
+        all.insert(format!(":(top,literal){text}"));
+    }
+    Ok(all.into_iter().collect())
+}
+
+fn steps(git: &Git, input: &Input, paths: &[String]) -> Steps {
+    let hooks = match git.repository.kind {
+        Kind::Inside | Kind::Bare => "",
+        // A hook could change what nobody sees or undoes there.
+        Kind::Linked | Kind::Around => "none",
+    };
+    let empty = if input.allow_empty { "--allow-empty" } else { "" };
+    let list: String = paths.iter().map(|path| format!("{path}\0")).collect();
+    Steps {
+        words: STEPS,
+        arguments: [input.message.as_str(), empty, hooks].map(str::to_owned).to_vec(),
+        input: list,
+        typed: "git commit".to_owned(),
+    }
+}
+
+/// Whether the user wants commits to be signed, which only the user can do.
+async fn wants_signature(git: &Git, ctx: &ToolCtx) -> Result<bool, ToolError> {
+    let asked = Arguments::of(&["config", "--type=bool", "--get", "commit.gpgSign"]);
+    Ok(git.look(ctx, asked, Whole::default()).await?.heard.bytes.starts_with(b"true"))
+}
+
+/// What would be committed, where it cannot be tried.
+async fn staged_diff(git: &Git, ctx: &ToolCtx, paths: &[String]) -> Result<String, ToolError> {
+    let mut arguments = Arguments::of(&["diff"]);
+    arguments.0.extend(PATCH.iter().map(Into::into));
+    arguments = if paths.is_empty() { arguments.with("--cached") } else { arguments.with("HEAD") };
+    arguments = arguments.with("--");
+    let plain = paths.iter().map(|path| path.trim_start_matches(":(top,literal)"));
+    let patch: Patch = git.look_at_files(ctx, plain.fold(arguments, |arguments, path| arguments.with(path))).await?;
+    Ok(shown(&patch.text))
+}
+
+impl Output {
+    /// Reads what the steps say: the branch, the commit, its numbers, its patch.
+    fn read(said: &str, message: &str, wants_signature: bool) -> Result<Self, ToolError> {
+        let mut lines = said.splitn(5, '\n');
+        let mut next = || lines.next().unwrap_or_default();
+        let (branch, hash, short, subject, rest) = (next(), next(), next(), next(), next());
+        let (numbers, patch) = rest.trim_start_matches('\n').split_once('\n').unwrap_or((rest, ""));
+        let count = |word: &str| {
+            let part = numbers.split(',').find(|part| part.contains(word));
+            part.and_then(|part| part.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+        };
+        let mut filtered = Patch::default();
+        filtered.hear(patch.as_bytes());
+        let at = if branch.is_empty() { "detached HEAD" } else { branch };
+        let body = message.trim_end().split_once('\n').map_or("", |(_, body)| body.trim());
+        let body = if body.is_empty() { String::new() } else { format!("\n    {}", body.replace('\n', "\n    ")) };
+        let numbers = if numbers.trim().is_empty() { "" } else { &format!("\n{numbers}") };
+        let patch = shown(&filtered.text);
+        let patch = if patch.is_empty() { patch } else { format!("\n\n{patch}") };
+        let unsigned =
+            if wants_signature { "\n(not signed: signing needs your key, which the fence hides)" } else { "" };
+        if hash.is_empty() {
+            return Err(ToolError::new(ErrorCode::ExecutionError, "git made a commit and did not say which"));
+        }
+        Ok(Self {
+            hash: hash.to_owned(),
+            branch: branch.to_owned(),
+            files_changed: count("file"),
+            insertions: count("insertion"),
+            deletions: count("deletion"),
+            text: format!("[{at} {short}] {subject}{numbers}{unsigned}{body}{patch}"),
+            wants_signature,
+        })
+    }
+}
+
+/// The beginning of a patch.
+fn shown(patch: &str) -> String {
+    let mut text = String::new();
+    for (at, line) in patch.lines().enumerate() {
+        if at == SHOWN_LINES || text.len() + line.len() > SHOWN_BYTES {
+            text.push_str("[… the rest of the diff is not shown]");
+            break;
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        self.text.clone()
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        let mut facts = Map::from_iter([("exit_code".to_owned(), 0.into())]);
+        if self.wants_signature {
+            facts.insert("signed".to_owned(), false.into());
+        }
+        facts
+    }
+}

@@ -1,0 +1,124 @@
+//! `git_diff`
+
+use std::sync::Arc;
+
+use haft_runtime::{Effect, Isolation, Ran, Tool, ToolCtx, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    git_status::here,
+    names,
+    patch::{FilePatch, PATCH, Patch},
+    program::{Arguments, Git},
+};
+use crate::workspace::Workspace;
+
+pub(crate) struct GitDiff(pub(crate) Arc<Workspace>);
+
+/// Shows what has changed inside the files of a git repository, as a unified diff: what is not staged yet, or with
+/// `staged` what the next commit would hold, or with `base` everything since another commit. New files that git does
+/// not know are told by `git_status` only. Of files whose names say that they hold secrets only the name is shown.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// A folder or file of the repository, relative to the workspace folder; only what lies there is compared.
+    #[serde(default = "here")]
+    path: String,
+    /// Compare what is staged instead of the files themselves.
+    #[serde(default)]
+    staged: bool,
+    /// The commit to compare with: a branch, a tag, a hash, `HEAD~2`.
+    base: Option<String>,
+    /// How many unchanged lines to show around each change.
+    #[serde(default = "usual_context")]
+    #[schemars(range(max = 1000))]
+    context: u32,
+}
+
+fn usual_context() -> u32 {
+    3
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// The unified diff, as git says it.
+    diff: String,
+    files: Vec<FileDiff>,
+    /// Lines added, in all files.
+    additions: u64,
+    /// Lines removed, in all files.
+    deletions: u64,
+    /// Whether some of the diff or of the files was left out; the counts are of all.
+    truncated: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct FileDiff {
+    /// Relative to the workspace folder.
+    path: String,
+    additions: u64,
+    deletions: u64,
+    /// Whether it is no text, so that no lines are shown.
+    binary: bool,
+}
+
+impl Tool for GitDiff {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "git_diff";
+    const CATEGORY: &'static str = "git";
+    const WORST: Effect = Effect::Read;
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let (git, place) = Git::at(&self.0, &input.path)?;
+        let git = git.with_files()?;
+        let base = input.base.as_deref().map(|base| names::commit("base", base)).transpose()?;
+        let mut arguments = Arguments::of(&["diff"]);
+        arguments.0.extend(PATCH.iter().map(Into::into));
+        arguments = arguments.with(format!("--unified={}", input.context));
+        arguments = match (input.staged, &base) {
+            (true, _) => arguments.with("--cached"),
+            // Of a file in conflict, what was merged in is told apart from what was here.
+            (false, None) => arguments.with("--ours"),
+            (false, Some(_)) => arguments,
+        };
+        if let Some(base) = base {
+            arguments = arguments.with("--end-of-options").with(base);
+        }
+        // The path of the workspace itself, not of the whole repository, where that is larger.
+        let arguments = arguments.at(&git.repository.path_of(&git.root, &place));
+        let patch: Patch = git.look_at_files(ctx, arguments).await?;
+        Ok(Ran::Done { output: Output::of(&git, patch), isolation: Some(Isolation::Limits), staged: None })
+    }
+}
+
+impl Output {
+    fn of(git: &Git, patch: Patch) -> Self {
+        Self {
+            files: patch.files.iter().map(|file| FileDiff::of(git, file)).collect(),
+            additions: patch.additions,
+            deletions: patch.deletions,
+            truncated: patch.is_cut(),
+            diff: patch.text,
+        }
+    }
+}
+
+impl FileDiff {
+    fn of(git: &Git, file: &FilePatch) -> Self {
+        let FilePatch { path, additions, deletions, binary, .. } = file;
+        Self { path: git.shown(path), additions: *additions, deletions: *deletions, binary: *binary }
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        match (self.diff.is_empty(), self.truncated) {
+            (true, _) => "no differences".to_owned(),
+            (false, false) => self.diff.clone(),
+            (false, true) => format!("{}[cut; name a `path` to see less at once]\n", self.diff),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `git_push`
+
+use std::{sync::Arc, time::Duration};
+
+use haft_runtime::{
+    ChangeList, CutShort, Described, Effect, ErrorCode, Isolation, Lasting, Prepared, Ran, Tool, ToolCtx, ToolError,
+    Turn,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    program::Git,
+    push::{Plan, Pushed},
+};
+use crate::workspace::Workspace;
+
+pub(crate) struct GitPush(pub(crate) Arc<Workspace>);
+
+/// Pushes one branch of the workspace's git repository to a remote that the repository knows, with the user's own
+/// credentials. It is asked for before it runs and cannot be undone; the repository's hooks do not run. A push that the
+/// remote refuses because it has newer commits is for `shell_exec` with `git fetch` and the network, then a merge.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The name of the remote.
+    #[serde(default = "origin")]
+    pub(super) remote: String,
+    /// The branch to push; without it, the one that is checked out.
+    pub(super) branch: Option<String>,
+    /// Remember the remote branch as the upstream of this one.
+    #[serde(default)]
+    pub(super) set_upstream: bool,
+    /// Whether the remote branch may be overwritten: `with_lease` does it only if that is still what was last seen of it.
+    #[serde(default)]
+    pub(super) force: Force,
+}
+
+fn origin() -> String {
+    "origin".to_owned()
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Force {
+    #[default]
+    None,
+    WithLease,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    remote: String,
+    branch: String,
+    /// What the remote branch was before; absent when it is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_hash: Option<String>,
+    /// What the remote branch is now.
+    new_hash: String,
+    /// How many commits the remote did not have, as far as was known here.
+    commits: u64,
+    #[serde(skip)]
+    to: String,
+}
+
+impl Tool for GitPush {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "git_push";
+    const CATEGORY: &'static str = "git";
+    const WORST: Effect = Effect::Destroy;
+    const TIMEOUT: Duration = Duration::from_secs(300);
+
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let (git, _) = Git::at(&self.0, ".")?;
+        let plan = Plan::make(&self.0, &git, ctx, input).await?;
+        plan.remember(&self.0, ctx)?;
+        let lasting = Lasting::No { why: "each push sends other commits".to_owned() };
+        Ok(Prepared::Plain(Described { lasting, ..Described::showing(plan.preview(input)) }))
+    }
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let (git, _) = Git::at(&self.0, ".")?;
+        let plan = Plan::make(&self.0, &git, ctx, &input).await?;
+        plan.compare(&self.0, ctx)?;
+        let pushed = match plan.push(&self.0, &git, ctx, &input).await {
+            // Whoever was stopped half-way may have been heard.
+            Err(error) if error.code == ErrorCode::Cancelled => return Ok(cut_short(ctx, unknown())),
+            // Nobody was reached, so nothing was sent; whether to try again is for whoever asked.
+            Err(error) if error.code == ErrorCode::NetworkError => return Ok(cut_short(ctx, error)),
+            pushed => pushed?,
+        };
+        Ok(Ran::Done {
+            output: Output::of(plan, pushed, input.remote),
+            isolation: Some(Isolation::Limits),
+            staged: None,
+        })
+    }
+}
+
+fn unknown() -> ToolError {
+    let message = "the push was stopped; what it sent until then may have arrived: compare with `git ls-remote`";
+    ToolError::new(ErrorCode::OutcomeUnknown, message)
+}
+
+fn cut_short<O>(ctx: &ToolCtx, error: ToolError) -> Ran<O> {
+    let (changes, turn) = (ChangeList::default(), Turn::commit(ctx.call_id.clone()));
+    Ran::CutShort(CutShort { error, changes, turn, isolation: Some(Isolation::Limits) })
+}
+
+impl Output {
+    fn of(plan: Plan, pushed: Pushed, remote: String) -> Self {
+        let commits = if pushed.old.as_deref() == Some(plan.commit.as_str()) { 0 } else { plan.commits.len() as u64 };
+        Self {
+            remote,
+            branch: plan.branch,
+            old_hash: pushed.old,
+            new_hash: plan.commit,
+            commits,
+            to: plan.shown.join(", "),
+        }
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let short = |hash: &str| hash.get(..7).unwrap_or(hash).to_owned();
+        let (branch, new) = (&self.branch, short(&self.new_hash));
+        let line = match &self.old_hash {
+            Some(old) if *old == self.new_hash => return format!("To {}\n = {branch} is up to date at {new}", self.to),
+            Some(old) => format!("   {}..{new}", short(old)),
+            None => " * [new branch]".to_owned(),
+        };
+        format!("To {}\n{line}  {branch} -> {branch}", self.to)
+    }
+}

@@ -1,0 +1,163 @@
+//! `git_status`
+
+use std::sync::Arc;
+
+use haft_runtime::{Effect, Isolation, Ran, Tool, ToolCtx, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    changed::{self, Changed, STATUS},
+    program::{Arguments, Git},
+    run::Whole,
+};
+use crate::workspace::Workspace;
+
+/// The most entries that are told; the rest is only counted.
+const MOST: usize = 10_000;
+
+pub(crate) struct GitStatus(pub(crate) Arc<Workspace>);
+
+/// Shows what has changed in a git repository since its last commit: which files are staged, changed, in conflict or
+/// new, and how the branch stands to its upstream. Nothing of the repository is run. What changed inside the files is
+/// told by `git_diff`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// A folder or file of the repository, relative to the workspace folder; only what lies there is told.
+    #[serde(default = "here")]
+    path: String,
+}
+
+/// The workspace folder itself.
+pub(super) fn here() -> String {
+    ".".to_owned()
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    /// The branch; empty when none is checked out.
+    branch: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
+    /// Commits that the upstream does not have, as far as is known here.
+    ahead: u64,
+    /// Commits that only the upstream has, as far as is known here.
+    behind: u64,
+    /// Whether a commit is checked out and no branch.
+    detached: bool,
+    /// Whether nothing has changed.
+    clean: bool,
+    entries: Vec<Entry>,
+    #[serde(skip)]
+    left_out: usize,
+    #[serde(skip)]
+    is_new: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    /// Relative to the workspace folder; a whole folder of new files ends with `/`.
+    path: String,
+    /// Git's letter for what is staged: `.` nothing, `M` changed, `A` new, `D` deleted, `R` renamed, `U` in conflict,
+    /// `?` not known to git.
+    index: char,
+    /// The same for what is not staged yet.
+    worktree: char,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renamed_from: Option<String>,
+}
+
+impl Tool for GitStatus {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "git_status";
+    const CATEGORY: &'static str = "git";
+    const WORST: Effect = Effect::Read;
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let (git, place) = Git::at(&self.0, &input.path)?;
+        let git = git.with_files()?;
+        let path = git.repository.path_of(&git.root, &place);
+        let arguments = Arguments::of(STATUS).with("--untracked-files=normal").at(&path);
+        let said: Whole = git.look_at_files(ctx, arguments).await?;
+        let changed = Changed::read(&said.bytes);
+        let output = Output::of(&git, changed);
+        Ok(Ran::Done { output, isolation: Some(Isolation::Limits), staged: None })
+    }
+}
+
+impl Output {
+    fn of(git: &Git, changed: Changed) -> Self {
+        let count = changed.entries.len();
+        Self {
+            detached: changed.branch.is_none(),
+            branch: changed.branch.unwrap_or_default(),
+            upstream: changed.upstream,
+            ahead: changed.ahead,
+            behind: changed.behind,
+            clean: count == 0,
+            entries: changed.entries.iter().take(MOST).map(|entry| Entry::of(git, entry)).collect(),
+            left_out: count.saturating_sub(MOST),
+            is_new: changed.commit.is_none(),
+        }
+    }
+
+    /// The line that git begins its short status with.
+    fn heading(&self) -> String {
+        if self.detached {
+            return "## HEAD (no branch)".to_owned();
+        }
+        let begun = if self.is_new { "No commits yet on " } else { "" };
+        let upstream = self.upstream.as_ref().map_or_else(String::new, |upstream| format!("...{upstream}"));
+        let counts = match (self.ahead, self.behind) {
+            (0, 0) => String::new(),
+            (ahead, 0) => format!(" [ahead {ahead}]"),
+            (0, behind) => format!(" [behind {behind}]"),
+            (ahead, behind) => format!(" [ahead {ahead}, behind {behind}]"),
+        };
+        format!("## {begun}{}{upstream}{counts}", self.branch)
+    }
+}
+
+impl Entry {
+    fn of(git: &Git, entry: &changed::Entry) -> Self {
+        let folder = if entry.path.ends_with(b"/") { "/" } else { "" };
+        Self {
+            path: git.shown(&entry.path) + folder,
+            index: entry.index,
+            worktree: entry.worktree,
+            renamed_from: entry.from.as_ref().map(|from| git.shown(from)),
+        }
+    }
+
+    /// The line of git's short status.
+    fn line(&self) -> String {
+        let letter = |letter| if letter == '.' { ' ' } else { letter };
+        let from = self.renamed_from.as_ref().map_or_else(String::new, |from| format!("{from} -> "));
+        format!("{}{} {from}{}", letter(self.index), letter(self.worktree), self.path)
+    }
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let mut lines = vec![self.heading()];
+        lines.extend(self.entries.iter().map(Entry::line));
+        if self.clean {
+            lines.push("nothing to commit, working tree clean".to_owned());
+        }
+        if self.left_out > 0 {
+            lines.push(format!("… and {} more; name a `path` to see them", self.left_out));
+        }
+        lines.join("\n")
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        let left_out = (self.left_out > 0).then(|| ("left_out".to_owned(), self.left_out.into()));
+        left_out.into_iter().collect()
+    }
+}

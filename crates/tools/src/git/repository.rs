@@ -1,0 +1,186 @@
+//! Which repository a path of the workspace belongs to, and where that keeps its things.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::Read,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use haft_runtime::{ErrorCode, ToolError};
+use haft_sandbox::{Place, Root};
+
+use crate::refusal::cannot;
+
+/// More than any file of git's that points to another place.
+const LONGEST_POINTER: u64 = 64 << 10;
+/// More than any list of git's that is looked into here.
+const LONGEST_LIST: u64 = 16 << 20;
+
+/// A repository as seen from a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Repository {
+    /// The folder with the files; of a bare repository, the repository itself.
+    pub(super) folder: PathBuf,
+    /// Where it keeps what belongs to these files alone: `HEAD`, the index.
+    pub(super) own: PathBuf,
+    /// Where it keeps everything else.
+    pub(super) shared: PathBuf,
+    pub(super) kind: Kind,
+}
+
+/// How a repository lies to a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// All of it lies inside.
+    Inside,
+    /// The files lie inside, the rest elsewhere: a linked worktree, or a submodule of something larger.
+    Linked,
+    /// The workspace is a part of something larger.
+    Around,
+    /// It has no files of its own.
+    Bare,
+}
+
+impl Repository {
+    /// The nearest repository that holds a path.
+    pub(super) fn around(root: &Root, place: &Place) -> Result<Repository, ToolError> {
+        let mut folder = Some(place.clone());
+        while let Some(here) = folder {
+            let path = root.path().join(here.as_path());
+            if path.join(".git").symlink_metadata().is_ok() {
+                return Repository::with_files(root, path, Kind::Inside);
+            }
+            if is_bare(&path) {
+                return Ok(Repository { own: path.clone(), shared: path.clone(), folder: path, kind: Kind::Bare });
+            }
+            folder = here.parent();
+        }
+        let above = root.path().ancestors().skip(1).find(|path| path.join(".git").symlink_metadata().is_ok());
+        match above {
+            Some(path) => Repository::with_files(root, path.to_owned(), Kind::Around),
+            None => Err(no_repository(place)),
+        }
+    }
+
+    fn with_files(root: &Root, folder: PathBuf, kind: Kind) -> Result<Repository, ToolError> {
+        let door = folder.join(".git");
+        let shown = || Place::root().join(door.strip_prefix(root.path()).unwrap_or(&door)).to_string();
+        let broken = |why: &str| cannot(ErrorCode::InvalidPath, "use the repository of", &shown(), why);
+        let is_file = door.metadata().map_err(|_| broken("its `.git` leads nowhere"))?.is_file();
+        let target = if is_file { pointed_to(&door, "gitdir:") } else { Some(door.clone()) };
+        let own = target.and_then(|target| target.canonicalize().ok());
+        let own = own.ok_or_else(|| broken("its `.git` does not say where the repository is, or that is gone"))?;
+        if kind == Kind::Around {
+            let shared = shared(&own);
+            return Ok(Repository { folder, own, shared, kind });
+        }
+        if own.starts_with(root.path()) {
+            return Ok(Repository { folder, shared: own.clone(), own, kind });
+        }
+        // Whoever can write into the workspace could name any repository; only that one's own word counts.
+        if !points_back(&own, &door) {
+            return Err(broken("it leads to a repository outside the workspace that knows nothing of this folder"));
+        }
+        let shared = shared(&own);
+        Ok(Repository { folder, own, shared, kind: Kind::Linked })
+    }
+
+    /// The branch that is checked out, by its own file; `None` when a commit is, or where only git can tell.
+    pub(super) fn branch(&self) -> Option<String> {
+        let head = read_short(&self.own.join("HEAD"), LONGEST_POINTER)?;
+        let branch = std::str::from_utf8(&head).ok()?.strip_prefix("ref: refs/heads/")?.trim_end();
+        (!branch.starts_with('.')).then(|| branch.to_owned())
+    }
+
+    /// The commit that is checked out, and where its history is cut off; `None` where only git can tell.
+    pub(super) fn tip(&self) -> Option<String> {
+        let head = read_short(&self.own.join("HEAD"), LONGEST_POINTER)?;
+        let head = String::from_utf8(head).ok()?;
+        let commit = match head.strip_prefix("ref: ") {
+            None => head,
+            Some(branch) => self.commit_of(branch.trim_end())?,
+        };
+        let commit = commit.trim_end();
+        let is_hash = matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let shallow = read_short(&self.shared.join("shallow"), LONGEST_LIST).unwrap_or_default();
+        is_hash.then(|| format!("{commit} {}", String::from_utf8_lossy(&shallow)))
+    }
+
+    /// The commit of a branch, by its own file or the one for many.
+    fn commit_of(&self, branch: &str) -> Option<String> {
+        if branch.split('/').any(|part| part == "..") {
+            return None;
+        }
+        if let Some(commit) = read_short(&self.shared.join(branch), LONGEST_POINTER) {
+            return String::from_utf8(commit).ok();
+        }
+        let packed = String::from_utf8(read_short(&self.shared.join("packed-refs"), LONGEST_LIST)?).ok()?;
+        let own =
+            |line: &str| line.split_once(' ').filter(|(_, name)| *name == branch).map(|(hash, _)| hash.to_owned());
+        packed.lines().find_map(own)
+    }
+
+    /// A path of the workspace as this repository names it; empty for all of its files.
+    pub(super) fn path_of(&self, root: &Root, place: &Place) -> PathBuf {
+        let path = root.path().join(place.as_path());
+        path.strip_prefix(&self.folder).map(Path::to_owned).unwrap_or_default()
+    }
+
+    /// A path as this repository names it, as a place of the workspace; `None` when it lies outside.
+    pub(super) fn place_of(&self, root: &Root, path: &[u8]) -> Option<Place> {
+        let path = self.folder.join(OsStr::from_bytes(path));
+        Some(Place::root().join(path.strip_prefix(root.path()).ok()?))
+    }
+}
+
+/// Whether a folder is a repository without files.
+fn is_bare(folder: &Path) -> bool {
+    folder.join("objects").is_dir() && folder.join("refs").is_dir() && folder.join("HEAD").is_file()
+}
+
+/// Whether a repository outside says itself that a folder of the workspace belongs to it.
+fn points_back(own: &Path, door: &Path) -> bool {
+    let same = |path: PathBuf| path.canonicalize().is_ok_and(|path| door.canonicalize().is_ok_and(|door| path == door));
+    // A linked worktree is listed by the repository; a submodule's settings name the folder.
+    let listed = pointed_to(&own.join("gitdir"), "").is_some_and(same);
+    listed || worktree_of(own).is_some_and(|folder| same(folder.join(".git")))
+}
+
+/// What a submodule's settings say of where its files are.
+fn worktree_of(own: &Path) -> Option<PathBuf> {
+    let settings = read_short(&own.join("config"), LONGEST_LIST)?;
+    let settings = String::from_utf8_lossy(&settings).into_owned();
+    let value = settings.lines().find_map(|line| line.trim().strip_prefix("worktree")?.trim().strip_prefix('='))?;
+    Some(own.join(value.trim().trim_matches('"')))
+}
+
+/// Where a linked worktree's repository keeps what all of its worktrees share.
+fn shared(own: &Path) -> PathBuf {
+    let pointed = pointed_to(&own.join("commondir"), "").and_then(|path| path.canonicalize().ok());
+    pointed.unwrap_or_else(|| own.to_owned())
+}
+
+/// The path in a file that consists of one, which may be relative to the file's folder.
+fn pointed_to(file: &Path, before: &str) -> Option<PathBuf> {
+    let bytes = read_short(file, LONGEST_POINTER)?;
+    let path = bytes.strip_prefix(before.as_bytes())?.trim_ascii();
+    (!path.is_empty()).then(|| file.parent().map(|folder| folder.join(OsStr::from_bytes(path))))?
+}
+
+fn read_short(file: &Path, longest: u64) -> Option<Vec<u8>> {
+    // A FIFO would never end.
+    if !fs::metadata(file).ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(file).ok()?.take(longest).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// There is no repository here.
+pub(super) fn no_repository(place: &Place) -> ToolError {
+    let why = "it is in no git repository; make one with `shell_exec` and `git init`, or name a path inside one";
+    cannot(ErrorCode::InvalidPath, "use git at", &place.to_string(), why)
+}
