@@ -179,7 +179,8 @@ impl Bench {
         ToolError::new(ErrorCode::ResourceLimit, message).with("limitHit", "disk")
     }
 
-    fn refused(&self, err: &FenceError) -> ToolError {
+    /// What a call is told when the fence could not be had.
+    pub(crate) fn refused(&self, err: &FenceError) -> ToolError {
         let code = match err {
             FenceError::Unavailable { .. } | FenceError::Helper { .. } => {
                 self.fenced.doubt_probe();
