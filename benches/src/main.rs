@@ -6,6 +6,7 @@ mod fence;
 mod files;
 mod journal;
 mod line;
+mod lsp;
 mod policy;
 mod program;
 mod rows;
@@ -58,6 +59,9 @@ async fn main() -> Result<()> {
     }
     if wanted("fence") {
         table.extend(fence::measure().await?);
+    }
+    if wanted("lsp") {
+        table.extend(lsp::measure().await?);
     }
     if wanted("day") {
         table.extend(day::measure()?);

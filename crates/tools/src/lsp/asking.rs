@@ -100,6 +100,7 @@ impl<A: Asks> Asking<A> {
         (client, was): (&Arc<Client>, Was),
         (place, input): (&Place, &A::Input),
     ) -> Result<Answer<A::Output>, Trouble> {
+        let _using = client.used();
         let around = (ctx, &self.workspace);
         let mut talk = Talk::begin(around, Arc::clone(client), &desk.servers, (place, A::NEEDS)).await?;
         let began = client.started.elapsed();
@@ -123,8 +124,11 @@ impl<A: Asks> Asking<A> {
     }
 }
 
-/// What a server that broke leaves; refused when it never began.
+/// What a server that broke leaves; refused when it never began. One that was just about to end did not break.
 async fn broke(desk: &Desk, client: &Client) -> Result<(), ToolError> {
+    if client.heard.borrow().leaves {
+        return Ok(());
+    }
     let words = client.last_words().await;
     client.kill();
     desk.broke(&client.server.language, words.clone());

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -61,6 +61,8 @@ pub(super) struct Client {
     outbox: mpsc::Sender<Vec<u8>>,
     asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Trouble>>>>,
     number: AtomicI64,
+    /// How many calls talk with it.
+    users: AtomicUsize,
     documents: Mutex<Documents>,
     stderr: Mutex<Tail>,
     stopper: Stopper,
@@ -87,6 +89,7 @@ impl Client {
             outbox,
             asked: Mutex::default(),
             number: AtomicI64::new(GREETING + 1),
+            users: AtomicUsize::new(0),
             documents: Mutex::new(Documents::new(seen)),
             stderr: Mutex::default(),
             stopper: process.stopper(),
@@ -99,6 +102,8 @@ impl Client {
         drop(tokio::task::spawn_blocking(move || {
             watching.watch(process);
             keep(&dir);
+            // Where nothing else is held for the call that started it, its folder goes.
+            let _ = std::fs::remove_dir(&dir);
             watching.heard.send_modify(|heard| heard.gone = true);
         }));
         drop(tokio::spawn(Arc::clone(&client).listen(reading)));
@@ -188,9 +193,9 @@ impl Client {
             let message = tokio::select! {
                 message = waiting.recv() => message,
                 _ = heard.wait_for(|heard| heard.leaves || heard.ended.is_some()) => None,
-                () = sleep(idle) => match lock(&self.asked).is_empty() {
-                    true => None,
-                    false => continue,
+                () = sleep(idle) => match self.users.load(Ordering::Relaxed) {
+                    0 => None,
+                    _ => continue,
                 },
             };
             let Some(message) = message else { break };
@@ -200,7 +205,7 @@ impl Client {
                 Err(_) => return self.give_up("it does not listen".to_owned()),
             }
         }
-        self.heard.send_modify(|heard| heard.leaves = true);
+        self.heard.send_modify(|heard| heard.leaves = heard.ended.is_none());
         let farewell = [framed(&request(-1, "shutdown", Value::Null)), framed(&note("exit", Value::Null))].concat();
         let _ = timeout(FAREWELL, to.write_all(&farewell)).await;
         drop(to);
@@ -220,6 +225,12 @@ impl Client {
         });
         // Invariant: only after the end was told, so that whoever asks meanwhile sees one or the other.
         lock(&self.asked).clear();
+    }
+
+    /// Keeps it from ending for want of questions.
+    pub(super) fn used(self: &Arc<Self>) -> Using {
+        self.users.fetch_add(1, Ordering::Relaxed);
+        Using(Arc::clone(self))
     }
 
     /// Whether it can be asked.
@@ -330,6 +341,16 @@ impl Client {
     async fn is_gone_within(&self, limit: Duration) -> bool {
         let mut heard = self.heard.subscribe();
         timeout(limit, heard.wait_for(|heard| heard.gone)).await.is_ok()
+    }
+}
+
+/// A call that talks with a server.
+#[derive(Debug)]
+pub(super) struct Using(Arc<Client>);
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -31,6 +31,9 @@ pub(crate) struct Output {
     /// In the order in which they stand.
     diagnostics: Vec<Diagnostic>,
     counts: Counts,
+    /// What the server complains about as a whole, so that it may have found less than there is.
+    #[serde(skip)]
+    complaint: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
@@ -83,17 +86,19 @@ impl Asks for Diagnostics {
             }
         }
         all.sort_by(|one, other| one.range.cmp(&other.range).then(one.severity.cmp(&other.severity)));
-        Ok(Output { path: talk.document.place.to_string(), counts: Counts::of(&all), diagnostics: all })
+        let complaint = talk.client.heard.borrow().complaint();
+        let complaint = complaint.map(|said| format!("({} says: {})", talk.offered.name, said.replace('\n', " ")));
+        Ok(Output { path: talk.document.place.to_string(), counts: Counts::of(&all), diagnostics: all, complaint })
     }
 }
 
 impl Told for Output {
     fn text(&self) -> String {
-        if self.diagnostics.is_empty() {
-            return format!("{}: nothing is wrong", self.path);
-        }
-        let lines: Vec<String> = self.diagnostics.iter().map(Diagnostic::text).collect();
-        format!("{}: {}\n{}", self.path, self.counts.words(), lines.join("\n"))
+        let words = if self.diagnostics.is_empty() { "nothing is wrong".to_owned() } else { self.counts.words() };
+        let mut lines = vec![format!("{}: {words}", self.path)];
+        lines.extend(self.diagnostics.iter().map(Diagnostic::text));
+        lines.extend(self.complaint.clone());
+        lines.join("\n")
     }
 }
 

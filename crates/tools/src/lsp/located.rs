@@ -30,7 +30,7 @@ pub(super) struct Located {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) preview: Option<String>,
     /// Whether it lies outside the workspace, where nothing is opened: columns are then as the server counts them.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) external: bool,
 }
 

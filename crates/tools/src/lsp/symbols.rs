@@ -82,7 +82,7 @@ struct Symbol {
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     /// What it holds.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     children: Vec<Symbol>,
 }
 
