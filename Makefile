@@ -5,7 +5,7 @@ CACHE ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/haft
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 HAFT := $(CARGO_TARGET_DIR)/release/haft
 
-.PHONY: run test check docs bench audit setup setup-tests clean
+.PHONY: run test test-peers check docs bench audit setup setup-tests setup-peers clean
 
 run: setup ## Builds the release program and shows where you are.
 	cargo build --release --locked -p haft
@@ -17,6 +17,10 @@ run: setup ## Builds the release program and shows where you are.
 test: setup-tests check ## Everything: formatting, lints, tidy, units, cases, stories, crash and race tests.
 	cargo build --locked --workspace --all-targets
 	cargo test --locked --workspace
+
+# Beside programs that take long to install, or are not everywhere; one line each.
+test-peers: setup-peers ## What `make test` leaves out: peers that are slower to get.
+	cargo test --locked -p haft --features peers --test lsp_peers
 
 check: setup ## What is quick: formatting, lints, the rules of the house.
 	cargo fmt --all --check
@@ -39,6 +43,9 @@ setup:
 
 setup-tests:
 	@scripts/setup tests
+
+setup-peers:
+	@scripts/setup peers
 
 clean:
 	cargo clean

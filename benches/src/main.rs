@@ -7,6 +7,7 @@ mod files;
 mod git;
 mod journal;
 mod line;
+mod lsp;
 mod policy;
 mod program;
 mod rows;
@@ -62,6 +63,9 @@ async fn main() -> Result<()> {
     }
     if wanted("git") {
         table.extend(git::measure().await?);
+    }
+    if wanted("lsp") {
+        table.extend(lsp::measure().await?);
     }
     if wanted("day") {
         table.extend(day::measure()?);

@@ -11,7 +11,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 use haft_runtime::{AutoApprove, Rule, nearest};
 use haft_store::Sync;
+use haft_tools::LanguageServers;
 
+mod lsp;
 mod page;
 mod sandbox;
 mod values;
@@ -66,6 +68,37 @@ pub const KEYS: &[Key] = &[
         "\"off\"",
         "how long a call may be silent before it is stopped",
         SetBy::Workspace(|new, old| new.idle.unwrap_or(Duration::MAX) <= old.idle.unwrap_or(Duration::MAX)),
+    ),
+    key(
+        "lsp.memory",
+        "\"4GB\"",
+        "the most memory that a language server and all it starts may use",
+        SetBy::Workspace(|new, old| new.lsp.memory <= old.lsp.memory),
+    ),
+    key(
+        "lsp.ready",
+        "\"15s\"",
+        "how long a call waits for a language server to have read the project; then it answers with `ready: false`",
+        SetBy::Workspace(|new, old| new.lsp.ready <= old.lsp.ready),
+    ),
+    key(
+        "lsp.timeout",
+        "\"30s\"",
+        "how long a language server may take to answer one question before it is ended",
+        SetBy::Workspace(|new, old| new.lsp.timeout <= old.lsp.timeout),
+    ),
+    key(
+        "lsp.idle",
+        "\"10m\"",
+        "after how long without a question a language server is ended",
+        SetBy::Workspace(|new, old| new.lsp.idle <= old.lsp.idle),
+    ),
+    key(
+        "lsp.servers",
+        "{}",
+        "your own language servers: `[lsp.servers.LANGUAGE]` with `command`, `extensions`, and where needed \
+         `init_options` and `settings`; those for Rust, Python, TypeScript, C, C++ and Go are found without it",
+        SetBy::UserFile,
     ),
     key(
         "notify.command",
@@ -231,6 +264,8 @@ pub struct Settings {
     pub longest_work: Duration,
     /// How long a call may be silent.
     pub idle: Option<Duration>,
+    /// Which language servers are asked, and how much they may use.
+    pub lsp: LanguageServers,
     /// The program that is started when a question opens, with its arguments; empty for none.
     pub notify: Vec<String>,
     /// How long what is past is kept.
@@ -305,6 +340,7 @@ impl Settings {
             expire: Duration::from_secs(24 * 3600),
             longest_work: Duration::from_secs(600),
             idle: None,
+            lsp: LanguageServers::default(),
             notify: Vec::new(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
@@ -371,7 +407,7 @@ impl Settings {
             "shell.timeout" => self.shell_timeout = duration(value)?,
             "store.sync" => self.sync = sync(value)?,
             other => {
-                if !self.sandbox.take(other, value)? {
+                if !self.sandbox.take(other, value)? && !lsp::take(&mut self.lsp, other, value)? {
                     bail!("there is no setting `{other}`{}", hint(other, names()));
                 }
             }

@@ -13,6 +13,7 @@ use haft::{
 };
 use haft_runtime::{AutoApprove, CallRequest};
 use haft_store::{Store, Sync};
+use haft_tools::LanguageServer;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,7 +60,16 @@ impl Bench {
     async fn new() -> Self {
         let (workspace, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let program = env!("CARGO_BIN_EXE_haft").into();
-        let settings = Settings { program, ..Settings::defaults(data.path().join("data")) };
+        let mut settings = Settings { program, ..Settings::defaults(data.path().join("data")) };
+        let fake = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lsp");
+        settings.lsp.servers.push(LanguageServer {
+            language: "fake".to_owned(),
+            command: vec!["/usr/bin/python3".to_owned(), fake.join("fake.py").display().to_string()],
+            extensions: vec!["fake".to_owned()],
+            init_options: Value::Null,
+            settings: Value::Null,
+        });
+        settings.sandbox.read.push(fake);
         let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
         let folder = workspace.path().canonicalize().unwrap();
         let house = house::living(settings, store, &folder).await.unwrap();
@@ -95,7 +105,7 @@ impl Bench {
                 for name in ["started_at", "finished_at", "execution_time_ms", "durationMs", "duration"] {
                     fields.shift_remove(name);
                 }
-                for name in ["modified", "expiresAt", "startedAt"] {
+                for name in ["modified", "expiresAt", "startedAt", "startedMs"] {
                     if fields.contains_key(name) {
                         fields.insert(name.to_owned(), json!("(a time)"));
                     }

@@ -6,6 +6,7 @@ mod fenced;
 mod files;
 mod git;
 mod kept;
+mod lsp;
 mod project;
 mod refusal;
 mod search;
@@ -22,6 +23,7 @@ use haft_runtime::{AnyTool, typed};
 pub use command::worries;
 pub use fenced::Around;
 pub use kept::{GivenUp, Kept, KeptChanges};
+pub use lsp::{LanguageServer, LanguageServers};
 pub use project::{Manifest, Script, Trusted, project_tool, scripts};
 pub use workbench::SandboxWorkbench;
 pub use workspace::Workspace;
@@ -32,7 +34,9 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
     vec![
         shape::changes_files(files::CopyFile(here())),
         shape::changes_files(files::CreateDirectory(here())),
+        typed(lsp::Asking::<lsp::Definition>::new(here())),
         shape::changes_files(files::DeleteFile(here())),
+        typed(lsp::Asking::<lsp::Diagnostics>::new(here())),
         shape::changes_files(files::EditFile(here())),
         typed(git::GitBranch(here())),
         typed(git::GitCommit(here())),
@@ -42,15 +46,18 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
         typed(git::GitStatus(here())),
         shape::reads(search::Glob(here())),
         shape::reads(search::Grep(here())),
+        typed(lsp::Asking::<lsp::Hover>::new(here())),
         shape::reads(files::ListDirectory(here())),
         shape::changes_files(files::MoveFile(here())),
         shape::reads(files::ReadFile(here())),
+        typed(lsp::Asking::<lsp::References>::new(here())),
         typed(shell::RunCode(here())),
         typed(shell::ShellBackground(here())),
         typed(shell::ShellExec(here())),
         typed(shell::ShellKill(here())),
         shape::reads(shell::ShellList(here())),
         shape::reads(shell::ShellOutput(here())),
+        typed(lsp::Asking::<lsp::Symbols>::new(here())),
         shape::changes_files(files::WriteFile(here())),
     ]
 }

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use crate::{
     aside::{Stop, aside, stopped, to_the_end},
     fenced::{Around, Bench, Fenced},
+    lsp::{Desk, LanguageServers},
     refusal::Trying,
     shell::Tasks,
 };
@@ -30,13 +31,22 @@ pub struct Workspace {
     fenced: Option<Arc<Fenced>>,
     /// Absent where nothing outlives its call.
     tasks: Option<Arc<Tasks>>,
+    /// Absent where no command may be run.
+    servers: Option<Desk>,
 }
 
 impl Workspace {
     /// Opens a folder; `data` is haft's own, where changes are held aside and no tool may look.
     pub fn open(dir: &Path, data: &Path) -> Result<Self, ToolError> {
         let root = Root::open(dir, &[data.to_owned()]).trying("open the workspace")?;
-        Ok(Self { root: Arc::new(root), data: data.to_owned(), sync: Sync::Process, fenced: None, tasks: None })
+        Ok(Self {
+            root: Arc::new(root),
+            data: data.to_owned(),
+            sync: Sync::Process,
+            fenced: None,
+            tasks: None,
+            servers: None,
+        })
     }
 
     /// The same workspace, whose changes survive a power cut too.
@@ -58,10 +68,30 @@ impl Workspace {
         Self { tasks: Some(Arc::default()), ..self }
     }
 
-    /// Ends every command that runs in the background, and waits for that.
+    /// The same workspace, in which language servers can be asked.
+    #[must_use]
+    pub fn asking(self, servers: LanguageServers) -> Self {
+        Self { servers: Some(Desk::new(servers)), ..self }
+    }
+
+    /// Whether this haft lives on between calls.
+    pub(crate) fn outlives_calls(&self) -> bool {
+        self.tasks.is_some()
+    }
+
+    /// The language servers that are asked here.
+    pub(crate) fn language_servers(&self) -> Result<&Desk, ToolError> {
+        let none = || ToolError::new(ErrorCode::SandboxUnavailable, "no language server can be run in this workspace");
+        self.servers.as_ref().ok_or_else(none)
+    }
+
+    /// Ends every command that runs in the background and every language server, and waits for that.
     pub async fn end_background(&self) {
         if let Some(tasks) = &self.tasks {
             tasks.end_all().await;
+        }
+        if let Some(servers) = &self.servers {
+            servers.end_all().await;
         }
     }
 

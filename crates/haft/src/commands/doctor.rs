@@ -206,6 +206,10 @@ fn commands_found(settings: &Settings, folder: &Path) -> Vec<Finding> {
         let place = safe(&left.at.display().to_string());
         Finding::good("not seen", format!("{place}, because {}", left.why))
     }));
+    findings.extend(settings.lsp.found(toolchains).into_iter().map(|(language, program)| {
+        let found = program.map_or_else(|| "none on your PATH".to_owned(), |program| safe(&program));
+        Finding::good("language", format!("server for {}: {found}", safe(&language)))
+    }));
     findings
 }
 

@@ -177,6 +177,12 @@ mod tests {
             ("rule = [{ decision = 'ask', bounds = { paths = ['src/**'] } }]", Obeyed::Tightens),
             ("rule = [{ decision = 'allow' }]", Obeyed::WouldWiden),
             ("notify.command = ['sh', '-c', 'id']", Obeyed::OnlyTheUser),
+            ("lsp.memory = '1GB'", Obeyed::Tightens),
+            ("lsp.memory = '9GB'", Obeyed::WouldWiden),
+            ("lsp.ready = '1s'", Obeyed::Tightens),
+            ("lsp.timeout = '1m'", Obeyed::WouldWiden),
+            ("lsp.idle = '1h'", Obeyed::WouldWiden),
+            ("lsp.servers.rust = { command = ['x'], extensions = ['rs'] }", Obeyed::OnlyTheUser),
             ("mcp.servers.x.command = 'x'", Obeyed::NotYet),
         ];
         for (line, obeyed) in rows {

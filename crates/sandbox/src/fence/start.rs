@@ -10,7 +10,7 @@ use super::error::FenceError;
 use super::job::Job;
 use super::process::Process;
 use super::tick::Tick;
-use super::wire::{self, Order};
+use super::wire::{self, Input, Order};
 
 /// The hidden first argument by which a program becomes the process that builds the fence.
 pub const HELPER: &str = "__fence";
@@ -34,6 +34,18 @@ impl Fence {
 
     /// Starts a job. What goes wrong inside is heard from [`Process::wait`].
     pub fn start(&self, job: &Job) -> Result<Process, FenceError> {
+        self.start_with(job, Stdio::piped(), Input::Given)
+    }
+
+    /// Starts a job that is talked with: what is written into the socket is its standard input, what is read from it is
+    /// its standard output. [`Process::wait`] hears only its standard error, and must be waiting.
+    pub fn converse(&self, job: &Job) -> Result<(Process, UnixStream), FenceError> {
+        let (ours, theirs) = UnixStream::pair().map_err(FenceError::Order)?;
+        let process = self.start_with(job, Stdio::from(OwnedFd::from(theirs)), Input::Conversation)?;
+        Ok((process, ours))
+    }
+
+    fn start_with(&self, job: &Job, stdout: Stdio, input: Input) -> Result<Process, FenceError> {
         let asked = Tick::latest();
         let (ours, theirs) = UnixStream::pair().map_err(FenceError::Order)?;
         // Invariant: nothing here may make the standard library fork instead of calling posix_spawn, whose cost does
@@ -43,12 +55,12 @@ impl Fence {
             .arg(HELPER)
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|source| FenceError::Helper { program: self.program.to_path_buf(), source })?;
         let process = Process::new(child, ours, job.command.first().cloned().unwrap_or_default(), asked);
-        let order = Order { job: Job { stdin: Vec::new(), ..job.clone() }, asked };
+        let order = Order { job: Job { stdin: Vec::new(), ..job.clone() }, asked, input };
         wire::send(process.socket(), &order)
             .and_then(|()| wire::send_bytes(process.socket(), &job.stdin))
             .map_err(FenceError::Order)?;

@@ -22,6 +22,17 @@ pub(super) struct Order {
     pub(super) job: Job,
     /// When it was asked for.
     pub(super) asked: Tick,
+    /// Where its standard input comes from.
+    pub(super) input: Input,
+}
+
+/// Where the standard input of a command comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Input {
+    /// The frame that follows.
+    Given,
+    /// Whoever hears its output: both are the two directions of one socket.
+    Conversation,
 }
 
 /// What the process that builds the fence says about it.

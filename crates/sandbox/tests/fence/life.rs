@@ -1,7 +1,8 @@
 //! That nothing of a job outlives it, whatever ends it, and how its end is told.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -281,4 +282,32 @@ fn changed(path: &std::path::Path) -> Tick {
 
 fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_command_is_talked_with_until_it_hears_the_end() {
+    for rung in [Rung::Landlock, Rung::Namespaces] {
+        for who in here(rung) {
+            let world = World::new(who);
+            let script = "while read line; do echo \"heard $line\"; done; echo bye >&2; exit 3";
+            let (process, socket) = world.fence().converse(&Job { rung, ..world.job(script) }).unwrap();
+            socket.set_read_timeout(Some(LONG)).unwrap();
+            let waiting = std::thread::spawn(move || {
+                let mut said = Vec::new();
+                let ended = process.wait(&mut |_, piece| said.extend_from_slice(piece)).unwrap();
+                (ended.exit, said)
+            });
+            let mut heard = BufReader::new(&socket);
+            for word in ["one", "two"] {
+                writeln!(&socket, "{word}").unwrap();
+                let mut line = String::new();
+                heard.read_line(&mut line).unwrap();
+                assert_eq!(line, format!("heard {word}\n"), "{who:?} {rung:?}");
+            }
+            socket.shutdown(Shutdown::Write).unwrap();
+            // Its end is heard, so nobody else holds the other end.
+            assert_eq!(heard.read_line(&mut String::new()).unwrap(), 0, "{who:?} {rung:?}");
+            assert_eq!(waiting.join().unwrap(), (Exit::Code(3), b"bye\n".to_vec()), "{who:?} {rung:?}");
+        }
+    }
 }

@@ -111,7 +111,7 @@ impl Fenced {
         let (rung, view) = run;
         let toolchains = self.toolchains();
         let layered = match rung {
-            Rung::Namespaces => self.layers(root, dir)?,
+            Rung::Namespaces => self.layers(dir)?,
             // Only namespaces have layers.
             Rung::Landlock => Vec::new(),
         };
@@ -135,9 +135,14 @@ impl Fenced {
         })
     }
 
+    /// What fenced processes of this workspace have to themselves.
+    pub(crate) fn private(&self) -> std::io::Result<Private> {
+        Private::open(&self.data, &self.workspace)
+    }
+
     /// Folders of its own for one command: caches, a home folder, `/tmp`.
-    fn layers(&self, root: &Root, dir: &Path) -> Result<Vec<Layered>, ToolError> {
-        Private::open(&self.data, root.path())
+    fn layers(&self, dir: &Path) -> Result<Vec<Layered>, ToolError> {
+        self.private()
             .and_then(|private| private.layers(&dir.join(PRIVATE), self.toolchains()))
             .map_err(|err| ToolError::new(ErrorCode::ExecutionError, format!("cannot run the command: {err}")))
     }

@@ -113,7 +113,7 @@ impl Bench {
         }
         let changes = Some(shown::change_list(changes.list()));
         let told = taken.left_out.into_iter().chain(taken.notes).map(|(path, why)| (path, why.to_owned()));
-        let left_out = told.chain(complained_of(&self.root, &heard.said.both.text())).collect();
+        let left_out = told.chain(complained_of(&self.root, &heard.said.both().text())).collect();
         Ok(Done { changes, left_out, ..heard })
     }
 
@@ -180,7 +180,8 @@ impl Bench {
         ToolError::new(ErrorCode::ResourceLimit, message).with("limitHit", "disk")
     }
 
-    fn refused(&self, err: &FenceError) -> ToolError {
+    /// What a call is told when the fence could not be had.
+    pub(crate) fn refused(&self, err: &FenceError) -> ToolError {
         let code = match err {
             FenceError::Unavailable { .. } | FenceError::Helper { .. } => {
                 self.fenced.doubt_probe();

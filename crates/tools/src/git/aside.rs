@@ -131,7 +131,7 @@ fn said(git: &Git, done: &Done) -> Result<String, ToolError> {
     match done.exit {
         Exit::Code(0) => Ok(done.said.stdout.text()),
         Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => {
-            Err(refused(&done.said.stderr.text(), &git.root).with("output", done.said.both.text()))
+            Err(refused(&done.said.stderr.text(), &git.root).with("output", done.said.both().text()))
         }
     }
 }

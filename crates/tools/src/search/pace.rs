@@ -19,7 +19,7 @@ pub(super) const ALTOGETHER: Duration = Duration::from_secs(34);
 const BEAT: Duration = Duration::from_millis(250);
 
 /// Says to all threads of a search whether it goes on.
-pub(super) struct Pace {
+pub(crate) struct Pace {
     ctx: ToolCtx,
     stop: Stop,
     until: Instant,
@@ -29,7 +29,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Whoever waits less long than usual gets what was found in nine tenths of that time.
-    pub(super) fn new(ctx: ToolCtx, stop: Stop) -> Self {
+    pub(crate) fn new(ctx: ToolCtx, stop: Stop) -> Self {
         let now = Instant::now();
         let left = ctx.deadline.saturating_duration_since(now);
         let until = now + (left * 9 / 10).min(LONGEST);
@@ -59,7 +59,7 @@ impl Pace {
     }
 
     /// Whether time ran out; an error when nobody wants the result any more.
-    pub(super) fn ran_out(&self) -> Result<bool, ToolError> {
+    pub(crate) fn ran_out(&self) -> Result<bool, ToolError> {
         self.stop.check()?;
         Ok(self.late.load(Ordering::Relaxed))
     }

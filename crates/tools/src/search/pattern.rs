@@ -9,7 +9,7 @@ use haft_runtime::{ErrorCode, ToolError};
 const LONGEST: usize = 4096;
 
 /// A pattern such as `*.rs` or `src/**/*.{ts,tsx}`.
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     set: GlobSet,
     /// Without a `/`, a pattern is about the name alone, at any depth.
     on_name: bool,

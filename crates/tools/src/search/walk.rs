@@ -28,17 +28,17 @@ const NAMES_AT_ONCE: usize = 4096;
 const OPEN_AT_ONCE: usize = 100;
 
 /// What is walked through, and by which rules.
-pub(super) struct Walk<'a> {
-    pub(super) root: &'a Root,
-    pub(super) pace: &'a Pace,
+pub(crate) struct Walk<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) pace: &'a Pace,
     /// Only files that it means are visited; all of them without one.
-    pub(super) pattern: Option<&'a Pattern>,
-    pub(super) include_hidden: bool,
-    pub(super) respect_ignore: bool,
+    pub(crate) pattern: Option<&'a Pattern>,
+    pub(crate) include_hidden: bool,
+    pub(crate) respect_ignore: bool,
 }
 
 /// What a thread does with the files that it comes by.
-pub(super) trait Visitor: Send {
+pub(crate) trait Visitor: Send {
     /// How many files a thread takes from a folder; others may take the rest.
     const AT_ONCE: usize;
 
@@ -46,18 +46,18 @@ pub(super) trait Visitor: Send {
 }
 
 /// A file or a link on the way.
-pub(super) struct Spot<'a> {
-    pub(super) root: &'a Root,
-    pub(super) folder: &'a Folder,
-    pub(super) name: &'a OsStr,
+pub(crate) struct Spot<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) folder: &'a Folder,
+    pub(crate) name: &'a OsStr,
     /// Relative to the workspace.
-    pub(super) path: &'a Path,
-    pub(super) kind: EntryKind,
+    pub(crate) path: &'a Path,
+    pub(crate) kind: EntryKind,
 }
 
 /// Folders that were not gone into.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PassedBy {
+pub(crate) struct PassedBy {
     /// Because of their name.
     pub(super) sensitive: u64,
     /// Because the system did not let us, or the path is too long.
@@ -92,7 +92,7 @@ enum Above {
 
 impl Walk<'_> {
     /// Goes through everything beneath a folder; every thread has a visitor of its own.
-    pub(super) fn through<V: Visitor>(&self, start: Folder, visitor: impl Fn() -> V + Sync) -> (Vec<V>, PassedBy) {
+    pub(crate) fn through<V: Visitor>(&self, start: Folder, visitor: impl Fn() -> V + Sync) -> (Vec<V>, PassedBy) {
         let within = start.place().as_path().as_os_str().len();
         let queue = Queue::new(Work::Start(start));
         let threads = available_parallelism().map_or(1, usize::from).min(THREADS);

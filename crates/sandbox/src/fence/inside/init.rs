@@ -34,7 +34,7 @@ pub(super) enum Inside {
 }
 
 /// Runs the command and ends with it. `keeper_lives` ends when the keeper does.
-pub(super) fn run(socket: &UnixStream, order: &Order, input: &OwnedFd, inside: Inside, keeper_lives: &OwnedFd) -> ! {
+pub(super) fn run(socket: &UnixStream, order: &Order, input: OwnedFd, inside: Inside, keeper_lives: &OwnedFd) -> ! {
     let last = match begin(socket, order, input, inside, keeper_lives) {
         Ok(Started { command, pidfd, mut watch }) => {
             let lines = [PollFd::new(&pidfd, PollFlags::IN), line(socket), line(keeper_lives)];
@@ -67,7 +67,7 @@ fn line(of: &impl std::os::fd::AsFd) -> PollFd<'_> {
 fn begin(
     socket: &UnixStream,
     order: &Order,
-    input: &OwnedFd,
+    input: OwnedFd,
     inside: Inside,
     keeper_lives: &OwnedFd,
 ) -> Result<Started, Failure> {
@@ -96,8 +96,9 @@ fn begin(
     };
     wire::send(socket, &Report::Began(began)).at(|| "say that it begins".to_owned())?;
     let Forked::Parent(command) = fork().at(|| "start the command".to_owned())? else {
-        command::become_command(socket, job, input)
+        command::become_command(socket, job, &input)
     };
+    drop(input);
     keeper::release_output();
     // Whoever is inside may be the same user, but this is not theirs to look into.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(|| "close ourselves".to_owned())?;

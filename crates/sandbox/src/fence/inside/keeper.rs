@@ -14,7 +14,7 @@ use super::sources::{self, Sources};
 use super::{spaces, watch};
 use crate::fence::job::{Job, Rung, View};
 use crate::fence::start::HELPER;
-use crate::fence::wire::{self, AtStep, Failure, Order, Report};
+use crate::fence::wire::{self, AtStep, Failure, Input, Order, Report};
 
 /// Called first thing in `main`, before there is any thread: if the first argument is [`HELPER`], the process becomes
 /// the keeper of a fence and never returns from here.
@@ -41,8 +41,12 @@ fn keep(socket: &UnixStream) -> Result<(), Failure> {
     // Keys that are typed in the terminal of whoever asked are for them to hear, and not for us.
     let _ = rustix::process::setsid();
     let order: Order = wire::receive(socket).at(|| "read the job".to_owned())?;
-    let input = wire::receive_bytes(socket).and_then(|bytes| sources::input(&bytes));
-    let input = input.at(|| "read the standard input".to_owned())?;
+    let given = wire::receive_bytes(socket).at(|| "read the standard input".to_owned())?;
+    let input = match order.input {
+        Input::Given => sources::input(&given),
+        Input::Conversation => rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3).map_err(io::Error::from),
+    };
+    let input = input.at(|| "open the standard input".to_owned())?;
     let job = &order.job;
     let identity = Identity::of(&job.workspace).at(|| format!("look at {}", job.workspace.display()))?;
     let inside = match job.rung {
@@ -52,7 +56,7 @@ fn keep(socket: &UnixStream) -> Result<(), Failure> {
             Inside::Landlock
         }
     };
-    start_first(socket, &order, &input, inside)
+    start_first(socket, &order, input, inside)
 }
 
 /// Opens what the job sees and leaves for namespaces of our own.
@@ -87,7 +91,7 @@ fn stay_outside(job: &Job, identity: Identity) -> Result<(), Failure> {
 }
 
 /// Forks the first process and waits until it and everything that it started has ended.
-fn start_first(socket: &UnixStream, order: &Order, input: &OwnedFd, inside: Inside) -> Result<(), Failure> {
+fn start_first(socket: &UnixStream, order: &Order, input: OwnedFd, inside: Inside) -> Result<(), Failure> {
     let (lives, held) = io::pipe().at(|| "make a pipe".to_owned())?;
     let sweep = matches!(inside, Inside::Landlock);
     match fork().at(|| "start the first process".to_owned())? {
@@ -96,6 +100,7 @@ fn start_first(socket: &UnixStream, order: &Order, input: &OwnedFd, inside: Insi
             init::run(socket, order, input, inside, &lives.into())
         }
         Forked::Parent(first) => {
+            drop(input);
             release_output();
             wait_for(first);
             drop(held);

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::geteuid;
 
-use super::record::{FOLDER, Layer, Record, SEEDS, boot, gathered};
+use super::record::{CACHES, FOLDER, Layer, Record, SEEDS, boot, gathered};
 use super::seed::Seed;
 use crate::fence::inside::runs_as;
 use crate::fence::job::Layered;
@@ -73,6 +73,15 @@ impl Private {
         }
         record.write(dir)?;
         Ok(layered)
+    }
+
+    /// A folder that lasts, seen at `at`: whatever is written there is kept at once, by all processes that have it.
+    pub fn lasting(&self, name: &str, at: &Path) -> io::Result<Layered> {
+        let layer = self.home.join(CACHES).join(name);
+        for half in ["upper", "work"] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(layer.join(half))?;
+        }
+        Ok(Layered { at: at.to_owned(), beneath: Vec::new(), layer })
     }
 
     /// What lasts for a session: name, place and mode. What lies in the workspace is the workspace's.

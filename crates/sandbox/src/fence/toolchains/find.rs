@@ -1,6 +1,7 @@
 //! Finding the toolchains of a user.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::kits::{CACHES, KITS, Kit, SECRETS, SETTINGS};
@@ -65,6 +66,18 @@ pub struct LeftOut {
     pub at: PathBuf,
     /// Why, after "because".
     pub why: &'static str,
+}
+
+impl Toolchains {
+    /// Where a program is that a fenced process would find by this name, or at this path.
+    pub fn program(&self, name: &str) -> Option<PathBuf> {
+        let is_program = |path: &PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
+        if name.contains('/') {
+            return Some(PathBuf::from(name)).filter(is_program);
+        }
+        let path = self.environment.iter().find(|(variable, _)| variable == "PATH").map(|(_, path)| path)?;
+        std::env::split_paths(path).map(|folder| folder.join(name)).find(is_program)
+    }
 }
 
 /// Finds the user's toolchains: the known ones that are there, and whatever else lies on the `PATH`.

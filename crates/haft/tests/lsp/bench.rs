@@ -1,0 +1,106 @@
+//! A workspace with a language server, asked by hand.
+
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+
+use haft_runtime::{AnyTool, CallId, Caller, Isolation, Ran, Scope, Source, ToolCtx, ToolError, ToolOutput};
+use haft_sandbox::fence::Limits;
+use haft_tools::{Around, LanguageServer, LanguageServers, Workspace};
+use serde_json::{Value, json};
+
+use crate::support::{Fixture, HAFT, LIMIT};
+
+/// A workspace with a language server for `.fake` files, or with whatever is installed.
+pub(crate) struct Bench {
+    pub(crate) fixture: Fixture,
+    pub(crate) workspace: Arc<Workspace>,
+    tools: Vec<Arc<dyn AnyTool>>,
+}
+
+impl Bench {
+    /// With the made-up server, which does as these options say.
+    pub(crate) fn fake(options: Value) -> Self {
+        Self::with(options, LanguageServers::default())
+    }
+
+    /// The same, with other settings.
+    pub(crate) fn with(options: Value, settings: LanguageServers) -> Self {
+        let server = LanguageServer {
+            language: "fake".to_owned(),
+            command: vec!["python3".to_owned(), script().join("fake.py").display().to_string()],
+            extensions: vec!["fake".to_owned()],
+            init_options: options,
+            settings: json!({ "fake": { "a": 1 } }),
+        };
+        let fixture = Fixture::new();
+        let variables = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
+        let around = around(fixture.home.clone(), variables);
+        Self::open(fixture, around, LanguageServers { servers: vec![server], ..settings })
+    }
+
+    /// With the servers that `scripts/setup tests` has installed and those of whoever runs the tests.
+    pub(crate) fn installed() -> Self {
+        let mut variables: std::collections::BTreeMap<String, String> = std::env::vars().collect();
+        let home = PathBuf::from(variables["HOME"].clone());
+        let cache = variables.get("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
+        let path = format!("{}:{}", cache.join("haft/tools/bin").display(), variables["PATH"]);
+        variables.insert("PATH".to_owned(), path);
+        let settings = LanguageServers { ready: LIMIT, timeout: LIMIT, ..LanguageServers::default() };
+        Self::open(Fixture::new(), around(home, variables), settings)
+    }
+
+    fn open(fixture: Fixture, around: Around, servers: LanguageServers) -> Self {
+        fs::create_dir(&fixture.data).unwrap();
+        let workspace = Workspace::open(&fixture.workspace, &fixture.data).unwrap();
+        let workspace = Arc::new(workspace.running_commands(around).outliving_calls().asking(servers));
+        let tools = haft_tools::all(&workspace);
+        Self { fixture, workspace, tools }
+    }
+
+    /// Uses a tool, and gives all that it says.
+    pub(crate) async fn output(&self, ctx: &ToolCtx, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
+        let tool = self.tools.iter().find(|known| known.spec().name == tool).unwrap();
+        let ran = tokio::time::timeout(2 * LIMIT, tool.run(ctx, &input)).await.unwrap()?;
+        if let Ran::Done { isolation, .. } = &ran {
+            assert_eq!(*isolation, Some(Isolation::Namespaces));
+        }
+        ran.into_output()
+    }
+
+    pub(crate) async fn try_to(&self, tool: &str, input: Value) -> Result<Value, ToolError> {
+        self.output(&ctx(), tool, input).await.map(|output| output.structured)
+    }
+
+    pub(crate) async fn ask(&self, tool: &str, input: Value) -> Value {
+        self.try_to(tool, input).await.unwrap()
+    }
+
+    /// What the made-up server knows, told when it is asked about a file.
+    pub(crate) async fn state(&self, path: &str) -> Value {
+        let hover = self.ask("hover", json!({ "path": path, "line": 1, "col": 1 })).await;
+        serde_json::from_str(hover["contents"].as_str().unwrap()).unwrap()
+    }
+}
+
+pub(crate) fn ctx() -> ToolCtx {
+    let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
+    ToolCtx::detached(CallId::new(), caller)
+}
+
+/// The folder of the made-up server.
+fn script() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lsp"))
+}
+
+fn around(home: PathBuf, variables: std::collections::BTreeMap<String, String>) -> Around {
+    Around {
+        program: HAFT.into(),
+        home,
+        variables,
+        limits: Limits::default(),
+        minimum: Isolation::Namespaces,
+        readable: vec![script()],
+        writable: Vec::new(),
+        hidden: Vec::new(),
+        timeout: Duration::from_secs(120),
+    }
+}

@@ -1,0 +1,79 @@
+//! Documents follow their files, whoever changes them, and answers wait for that.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+fn text_of<'a>(state: &'a Value, name: &str) -> Option<&'a str> {
+    let documents = state["documents"].as_object().unwrap();
+    documents.iter().find(|(address, _)| address.ends_with(name)).and_then(|(_, document)| document["text"].as_str())
+}
+
+fn has(state: &Value, name: &str, kind: u32) -> bool {
+    state["events"].as_array().unwrap().contains(&json!([name, kind]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_change_is_seen_by_the_next_question() {
+    let bench = Bench::fake(json!({}));
+    for name in ["a.fake", "b.fake", "sub/c.fake", "plain.txt", "ignored/d.fake"] {
+        bench.fixture.put(name, "one");
+    }
+    bench.fixture.put(".gitignore", "ignored/");
+    let state = bench.state("a.fake").await;
+    assert_eq!((text_of(&state, "/a.fake"), text_of(&state, "/b.fake")), (Some("one"), None));
+    // The same size each time, and as quickly as it goes.
+    for text in ["two", "3rd", "4th", "5th"] {
+        bench.fixture.put("a.fake", text);
+        let state = bench.state("a.fake").await;
+        assert_eq!(text_of(&state, "/a.fake"), Some(text));
+    }
+    bench.fixture.put("b.fake", "changed");
+    bench.fixture.put("sub/new.fake", "made");
+    fs::remove_file(bench.fixture.path("sub/c.fake")).unwrap();
+    bench.fixture.put("Cargo.toml", "[package]");
+    bench.fixture.put("plain.txt", "two");
+    bench.fixture.put("ignored/d.fake", "two");
+    let state = bench.state("a.fake").await;
+    assert!(has(&state, "b.fake", 2) && has(&state, "new.fake", 1) && has(&state, "c.fake", 3), "{state:#}");
+    assert!(has(&state, "Cargo.toml", 1) && !has(&state, "plain.txt", 2) && !has(&state, "d.fake", 2), "{state:#}");
+    assert_eq!((text_of(&state, "/b.fake"), text_of(&state, "/new.fake")), (Some("changed"), Some("made")));
+    fs::remove_file(bench.fixture.path("b.fake")).unwrap();
+    let state = bench.state("a.fake").await;
+    assert!(has(&state, "b.fake", 3) && text_of(&state, "/b.fake").is_none(), "{state:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn diagnostics_are_those_of_the_file_as_it_is() {
+    for options in [json!({}), json!({ "pull": true })] {
+        let bench = Bench::fake(options.clone());
+        bench.fixture.put("a.fake", "bad");
+        bench.fixture.put("b.fake", "");
+        for (text, count) in [("bad", 1), ("fine", 0), ("bad bad", 2), ("bad", 1)] {
+            bench.fixture.put("a.fake", text);
+            bench.fixture.put("b.fake", text);
+            let found = bench.ask("diagnostics", json!({ "path": "a.fake" })).await;
+            assert_eq!(
+                (&found["counts"]["warning"], &found["ready"]),
+                (&json!(count), &json!(true)),
+                "{options} {text}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_documents_are_not_all_kept_open() {
+    let bench = Bench::fake(json!({}));
+    for number in 0..70 {
+        bench.fixture.put(&format!("{number}.fake"), "x");
+    }
+    for number in 0..70 {
+        bench.ask("symbols", json!({ "path": format!("{number}.fake") })).await;
+    }
+    let state = bench.state("69.fake").await;
+    assert_eq!(state["documents"].as_object().unwrap().len(), 64);
+    assert!(text_of(&state, "/0.fake").is_none() && text_of(&state, "/69.fake").is_some());
+}

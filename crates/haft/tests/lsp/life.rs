@@ -1,0 +1,129 @@
+//! When a server is started, waited for, kept and ended.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use haft_runtime::ErrorCode;
+use haft_tools::LanguageServers;
+use serde_json::json;
+
+use crate::{
+    bench::{Bench, ctx},
+    fenced::Person,
+    support::{Fixture, until},
+};
+
+/// The made-up servers of a workspace that run.
+fn running(fixture: &Fixture) -> usize {
+    let here = fixture.workspace.canonicalize().unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let is_one = |process: &fs::DirEntry| {
+        let words = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+        words.contains("fake.py") && fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == here)
+    };
+    processes.filter(is_one).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_waits_until_the_project_is_read() {
+    let bench = Bench::fake(json!({ "mode": "loads" }));
+    bench.fixture.put("a.fake", "word word word");
+    let found = bench.ask("references", json!({ "path": "a.fake", "line": 1, "col": 1 })).await;
+    assert_eq!((&found["total"], &found["ready"]), (&json!(3), &json!(true)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_came_too_early_says_so() {
+    let settings = LanguageServers { ready: Duration::from_millis(300), ..LanguageServers::default() };
+    for mute in [false, true] {
+        let bench = Bench::with(json!({ "mode": "loads for ever", "mute": mute }), settings.clone());
+        bench.fixture.put("a.fake", "word bad");
+        for tool in ["diagnostics", "symbols"] {
+            let found = bench.output(&ctx(), tool, json!({ "path": "a.fake" })).await.unwrap();
+            assert_eq!(found.structured["ready"], json!(false));
+            assert!(found.content.contains("still loading"), "{}", found.content);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_kept_and_ended_with_its_haft() {
+    let bench = Bench::fake(json!({}));
+    bench.fixture.put("a.fake", "word");
+    let first = bench.output(&ctx(), "symbols", json!({ "path": "a.fake" })).await.unwrap();
+    let again = bench.output(&ctx(), "symbols", json!({ "path": "a.fake" })).await.unwrap();
+    let server = &first.metadata["server"];
+    assert_eq!((&server["name"], &server["kept"], &server["language"]), (&json!("fake"), &json!(true), &json!("fake")));
+    assert!(server["startedMs"].is_u64() && again.metadata["server"].get("startedMs").is_none());
+    assert_eq!(running(&bench.fixture), 1);
+    bench.workspace.end_background().await;
+    assert_eq!(running(&bench.fixture), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_asked_ends_and_comes_back() {
+    let settings = LanguageServers { idle: Duration::from_millis(200), ..LanguageServers::default() };
+    let bench = Bench::with(json!({}), settings);
+    bench.fixture.put("a.fake", "word");
+    for _ in 0..2 {
+        let output = bench.output(&ctx(), "symbols", json!({ "path": "a.fake" })).await.unwrap();
+        assert!(output.metadata["server"]["startedMs"].is_u64());
+        until("the idle server has ended", || (running(&bench.fixture) == 0).then_some(()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_call_ends_at_once_and_leaves_the_server() {
+    let bench = Bench::fake(json!({ "mode": "silent" }));
+    bench.fixture.put("a.fake", "word");
+    let ctx = ctx();
+    let asking = bench.output(&ctx, "hover", json!({ "path": "a.fake", "line": 1, "col": 1 }));
+    let cancelling = async {
+        tokio::task::spawn_blocking({
+            let workspace = bench.fixture.workspace.clone();
+            move || until("the server runs", || is_in(&workspace).then_some(()))
+        })
+        .await
+        .unwrap();
+        ctx.cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(asking, cancelling);
+    assert_eq!(ended.unwrap_err().code, ErrorCode::Cancelled);
+    assert_eq!(bench.ask("symbols", json!({ "path": "a.fake" })).await["ready"], json!(true));
+}
+
+fn is_in(workspace: &std::path::Path) -> bool {
+    let here = workspace.canonicalize().unwrap();
+    let cwds = fs::read_dir("/proc").unwrap().flatten().filter_map(|one| fs::read_link(one.path().join("cwd")).ok());
+    cwds.into_iter().any(|cwd| cwd == here)
+}
+
+#[test]
+fn a_server_ends_with_the_command_that_asked_it() {
+    for person in Person::everyone() {
+        let servers = person.fixture.home.join("servers");
+        person.put_home("servers/fake.py", include_str!("fake.py"));
+        let lines = format!(
+            "sandbox.read = ['{0}']\n[lsp.servers.fake]\ncommand = ['python3', '{0}/fake.py']\nextensions = ['fake']\n",
+            servers.display()
+        );
+        person.put_home(".config/haft/haft.toml", &lines);
+        person.put("a.fake", "word bad");
+        let (code, outcome) = person.call("diagnostics", &json!({ "path": "a.fake" }), &[]);
+        assert_eq!((code, &outcome["status"]), (0, &json!("success")), "{outcome:#}");
+        assert_eq!(outcome["result"]["structured"]["counts"]["warning"], json!(1));
+        assert_eq!(outcome["result"]["metadata"]["server"]["kept"], json!(false));
+        assert_eq!((&outcome["isolation"], running(&person.fixture)), (&json!("namespaces"), 0));
+        // Nothing of it may be left either when its haft is killed.
+        person.put_home(".config/haft/haft.toml", format!("{lines}init_options = {{ mode = 'silent' }}\n"));
+        let mut asking = person.haft(&["call", "hover", r#"{"path": "a.fake", "line": 1, "col": 1}"#]).spawn().unwrap();
+        until("the server runs", || (running(&person.fixture) == 1).then_some(()));
+        asking.kill().unwrap();
+        asking.wait().unwrap();
+        let killed = Instant::now();
+        until("the server has ended", || (running(&person.fixture) == 0).then_some(()));
+        assert!(killed.elapsed() < Duration::from_secs(5), "it took {:?}", killed.elapsed());
+    }
+}

@@ -1,0 +1,45 @@
+//! Servers that take longer to get, installed by `scripts/setup peers`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[allow(dead_code, reason = "the made-up server is not asked here")]
+mod bench;
+mod project;
+
+use project::{Project, all_tools_work};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn typescript() {
+    all_tools_work(&Project {
+        files: &[
+            ("tsconfig.json", "{ \"compilerOptions\": { \"strict\": true }, \"include\": [\"*.ts\"] }"),
+            ("sum.ts", "/** Adds 🦀. */\nexport function add(x: number, y: number): number {\n  return x + y;\n}\n"),
+            ("main.ts", "import { add } from \"./sum\";\n\nexport const three: number = add(1, 2);\n"),
+        ],
+        defines: "sum.ts",
+        uses: "main.ts",
+        at: (3, 31),
+        broken: "import { add } from \"./sum\";\n\nexport const three: string = add(1, 2);\n",
+        complaint: "string",
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clangd() {
+    all_tools_work(&Project {
+        files: &[
+            ("compile_flags.txt", "-xc\n-I.\n"),
+            ("sum.h", "/* Adds 🦀. */\nstatic inline int add(int x, int y) {\n  return x + y;\n}\n"),
+            ("main.c", "#include \"sum.h\"\n\nint three(void) { return add(1, 2); }\n"),
+        ],
+        defines: "sum.h",
+        uses: "main.c",
+        at: (3, 26),
+        broken: "#include \"sum.h\"\n\nint three(void) { return missing(1, 2); }\n",
+        complaint: "missing",
+    })
+    .await;
+}

@@ -1,0 +1,118 @@
+//! Servers that go wrong, each in its own way.
+
+use std::time::{Duration, Instant};
+
+use haft_runtime::{ErrorCode, ToolError};
+use haft_tools::LanguageServers;
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+fn bench(mode: &str) -> Bench {
+    let settings = LanguageServers { timeout: Duration::from_secs(2), ..LanguageServers::default() };
+    let bench = Bench::with(json!({ "mode": mode }), settings);
+    bench.fixture.put("a.fake", "word");
+    bench
+}
+
+async fn hover(bench: &Bench) -> Result<Value, ToolError> {
+    bench.try_to("hover", json!({ "path": "a.fake", "line": 1, "col": 1 })).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_crashes_in_a_loop_is_left_alone_after_three_times() {
+    let bench = bench("crashes");
+    let began = Instant::now();
+    let refused = hover(&bench).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+    assert!(refused.message.contains("broke 3 times") && refused.message.contains("fake: I crash"), "{refused}");
+    assert!(began.elapsed() > Duration::from_millis(1250), "it is not started again at once");
+    let began = Instant::now();
+    assert_eq!(hover(&bench).await.unwrap_err().code, ErrorCode::Unavailable);
+    assert!(began.elapsed() < Duration::from_secs(1), "it is not started any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_crashed_once_answers_after_all_and_keeps_its_folder() {
+    let bench = bench("crashes once");
+    assert_eq!(hover(&bench).await.unwrap()["ready"], json!(true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_breaks_the_conversation() {
+    for (mode, expected) in [("garbled", "`hello there`"), ("no json", "no JSON"), ("huge", "64 MiB")] {
+        let refused = hover(&bench(mode)).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::Unavailable);
+        assert!(refused.message.contains(expected), "{mode}: {refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_answer_is_ended_and_the_next_call_has_a_new_one() {
+    let bench = bench("silent");
+    let refused = hover(&bench).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Timeout, "{refused}");
+    assert!(
+        refused.message.contains("did not answer within 2 s") && refused.message.contains("lsp.timeout"),
+        "{refused}"
+    );
+    assert_eq!(bench.ask("symbols", json!({ "path": "a.fake" })).await["symbols"][0]["name"], json!("word"));
+    let refused = hover(&self::bench("never begins")).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Timeout, "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_begin_is_told_with_its_last_words() {
+    let refused = hover(&bench("refuses to begin")).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+    assert!(
+        refused.message.contains("could not be started") && refused.message.contains("fake: cannot begin"),
+        "{refused}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_says_of_itself_is_not_believed() {
+    let bench = bench("lies");
+    let refused = hover(&bench).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::ExecutionError);
+    assert!(refused.message.contains("is not text about it"), "{refused}");
+    let refused = bench.try_to("definition", json!({ "path": "a.fake", "line": 1, "col": 1 })).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::ExecutionError);
+    assert!(refused.message.contains("no such method (-32601)"), "{refused}");
+    let refused = hover(&self::bench("cannot")).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+    assert!(refused.message.contains("`fake` cannot tell"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_gets_answers_and_changes_nothing() {
+    let bench = bench("asks");
+    let state = bench.state("a.fake").await;
+    let answers = &state["answers"];
+    assert_eq!((&answers["q0"]["applied"], &answers["q1"]), (&json!(false), &json!([1])), "{state:#}");
+    assert_eq!((&answers["q2"], &answers["q3"], &answers["q4"]["code"]), (&Value::Null, &Value::Null, &json!(-32601)));
+    assert_eq!(bench.fixture.text("a.fake").as_deref(), Some("word"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn noise_on_the_standard_error_does_no_harm() {
+    assert_eq!(hover(&bench("flood")).await.unwrap()["ready"], json!(true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_server_is_for_is_told_with_the_lines_to_write() {
+    let bench = bench("");
+    bench.fixture.put("a.zig", "");
+    bench.fixture.put("a.go", "");
+    let refused = bench.try_to("symbols", json!({ "path": "a.zig" })).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+    assert!(
+        refused.message.contains("`.zig` files") && refused.message.contains("extensions = [\"zig\"]"),
+        "{refused}"
+    );
+    let refused = bench.try_to("symbols", json!({ "path": "a.go" })).await.unwrap_err();
+    assert!(refused.message.contains("go install") && refused.message.contains("[lsp.servers.go]"), "{refused}");
+    bench.fixture.put("b.fake", [0xff, 0xfe]);
+    assert_eq!(bench.try_to("symbols", json!({ "path": "b.fake" })).await.unwrap_err().code, ErrorCode::BinaryFile);
+}

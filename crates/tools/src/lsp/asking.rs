@@ -1,0 +1,182 @@
+//! The shape of a tool that asks a language server about a file.
+
+use std::{future::Future, marker::PhantomData, sync::Arc, time::Duration};
+
+use haft_runtime::{Effect, ErrorCode, Isolation, Ran, Tool, ToolCtx, ToolError};
+use haft_sandbox::Place;
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+
+use super::{
+    client::Client,
+    desk::{Desk, Was, unavailable},
+    heard::Needs,
+    servers::LanguageServer,
+    talk::Talk,
+    trouble::Trouble,
+};
+use crate::{refusal::Trying, workspace::Workspace};
+
+/// A tool that asks a language server about a file.
+pub(crate) trait Asks: Send + Sync + 'static {
+    /// What goes in; its doc comment is the tool's description.
+    type Input: DeserializeOwned + JsonSchema + Send + Sync;
+    /// What comes out, beside whether the server was ready.
+    type Output: Told;
+
+    /// The name it is called by.
+    const NAME: &'static str;
+    /// What its answer rests on.
+    const NEEDS: Needs;
+
+    /// The file.
+    fn path(input: &Self::Input) -> &str;
+
+    /// Asks, in a talk about that file.
+    fn ask(talk: &mut Talk<'_>, input: &Self::Input) -> impl Future<Output = Result<Self::Output, Trouble>> + Send;
+}
+
+/// What a tool answers.
+pub(crate) trait Told: Serialize + JsonSchema + Send {
+    /// The answer for the model.
+    fn text(&self) -> String;
+}
+
+/// Such a tool, at work in a workspace.
+pub(crate) struct Asking<A> {
+    workspace: Arc<Workspace>,
+    asks: PhantomData<A>,
+}
+
+/// An answer, and whether it is whole.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer<O> {
+    #[serde(flatten)]
+    value: O,
+    /// Whether the server had read the project; if not, the answer may lack something, and a later one may not.
+    ready: bool,
+    #[serde(skip)]
+    server: Value,
+}
+
+impl<A: Asks> Asking<A> {
+    pub(crate) fn new(workspace: Arc<Workspace>) -> Self {
+        Self { workspace, asks: PhantomData }
+    }
+
+    async fn answer(&self, ctx: &ToolCtx, input: &A::Input) -> Result<Answer<A::Output>, ToolError> {
+        let desk = self.workspace.language_servers()?;
+        let (path, workspace) = (A::path(input).to_owned(), &self.workspace);
+        let looking = workspace.look(ctx, move |root, _| {
+            let place = root.place(&path).trying("ask about")?;
+            root.open_file(&place).map(|open| open.place).trying("ask about")
+        });
+        let place = looking.await?;
+        let server = desk.servers.for_file(place.as_path(), workspace.toolchains()?)?;
+        loop {
+            let bench = workspace.bench(&ctx.call_id)?;
+            let (client, was) = desk.client(ctx, bench, server.clone()).await?;
+            match self.once(ctx, desk, (&client, was), (&place, input)).await {
+                Ok(answer) => {
+                    desk.worked(&server.language);
+                    return Ok(answer);
+                }
+                Err(Trouble::Broken) => broke(desk, &client).await?,
+                Err(Trouble::Late(limit)) => {
+                    client.kill();
+                    return Err(late(&server, limit));
+                }
+                Err(Trouble::Refused { code, message }) => return Err(refused(&server, code, &message)),
+                Err(Trouble::Told(error)) => return Err(error),
+            }
+        }
+    }
+
+    async fn once(
+        &self,
+        ctx: &ToolCtx,
+        desk: &Desk,
+        (client, was): (&Arc<Client>, Was),
+        (place, input): (&Place, &A::Input),
+    ) -> Result<Answer<A::Output>, Trouble> {
+        let _using = client.used();
+        let around = (ctx, &self.workspace);
+        let mut talk = Talk::begin(around, Arc::clone(client), &desk.servers, (place, A::NEEDS)).await?;
+        let began = client.started.elapsed();
+        let value = A::ask(&mut talk, input).await?;
+        let mut server = json!({
+            "language": client.server.language,
+            "name": talk.offered.name,
+            "version": talk.offered.version,
+            "kept": self.workspace.outlives_calls(),
+        });
+        if was == Was::Started {
+            server["startedMs"] = json!(u64::try_from(began.as_millis()).unwrap_or(u64::MAX));
+        }
+        if let Some(complaint) = client.heard.borrow().complaint() {
+            server["says"] = json!(complaint);
+        }
+        if !client.documents().sees_all() {
+            server["comparedFiles"] = json!("open documents only: the workspace has too many files of this kind");
+        }
+        Ok(Answer { value, ready: talk.ready, server })
+    }
+}
+
+/// What a server that broke leaves; refused when it never began. One that was just about to end did not break.
+async fn broke(desk: &Desk, client: &Client) -> Result<(), ToolError> {
+    if client.heard.borrow().leaves {
+        return Ok(());
+    }
+    let words = client.last_words().await;
+    client.kill();
+    desk.broke(&client.server.language, words.clone());
+    match client.heard.borrow().offered.is_some() {
+        true => Ok(()),
+        false => Err(unavailable(&client.server, "could not be started", &words)),
+    }
+}
+
+fn late(server: &LanguageServer, limit: Duration) -> ToolError {
+    let message = format!(
+        "`{}` did not answer within {} s and was ended; the next call starts it again, and `lsp.timeout` in the settings \
+         says how long it may take",
+        server.command.join(" "),
+        limit.as_secs_f32()
+    );
+    ToolError::new(ErrorCode::Timeout, message)
+}
+
+fn refused(server: &LanguageServer, code: i64, message: &str) -> ToolError {
+    let short: String = message.chars().take(2000).collect();
+    let message = format!("`{}` refused to answer: {short} ({code})", server.command.join(" "));
+    ToolError::new(ErrorCode::ExecutionError, message).with("serverCode", code)
+}
+
+impl<A: Asks> Tool for Asking<A> {
+    type Input = A::Input;
+    type Output = Answer<A::Output>;
+
+    const NAME: &'static str = A::NAME;
+    const CATEGORY: &'static str = "lsp";
+    const WORST: Effect = Effect::Read;
+    /// A large project takes minutes to be read; the settings say how long a call waits for that.
+    const TIMEOUT: Duration = Duration::from_secs(300);
+
+    async fn run(&self, ctx: &ToolCtx, input: A::Input) -> Result<Ran<Answer<A::Output>>, ToolError> {
+        let output = self.answer(ctx, &input).await?;
+        Ok(Ran::Done { output, isolation: Some(Isolation::Namespaces), staged: None })
+    }
+}
+
+impl<O: Told> haft_runtime::Output for Answer<O> {
+    fn text(&self) -> String {
+        let text = self.value.text();
+        if self.ready { text } else { format!("{text}\n(the language server was still loading; ask again for more)") }
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        Map::from_iter([("server".to_owned(), self.server.clone())])
+    }
+}

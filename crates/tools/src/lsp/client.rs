@@ -1,0 +1,388 @@
+//! A language server that runs, and the conversation with it.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use haft_sandbox::{
+    Place, Root,
+    fence::{Process, Stopper},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncWriteExt, BufReader},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::{mpsc, oneshot, watch},
+    time::{sleep, timeout},
+};
+
+use super::{
+    documents::{Documents, News, Opened, Surroundings, note},
+    frame::{framed, next},
+    handshake::{Offered, greeting},
+    heard::{Heard, Tail},
+    launch::launch,
+    replies::reply,
+    servers::{LanguageServer, LanguageServers},
+    trouble::Trouble,
+    watched::Snapshot,
+};
+use crate::{
+    aside::Stop,
+    fenced::{Bench, keep},
+};
+
+/// How many messages wait for a server that is slow to listen.
+const WAITING: usize = 256;
+/// How long a server may take to listen to one message.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a server has to end by itself when it is told to.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// The number of our first request.
+const GREETING: i64 = 0;
+
+/// A language server that runs.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) server: LanguageServer,
+    pub(super) started: Instant,
+    pub(super) heard: watch::Sender<Heard>,
+    workspace: PathBuf,
+    outbox: mpsc::Sender<Vec<u8>>,
+    asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Trouble>>>>,
+    number: AtomicI64,
+    /// How many calls talk with it.
+    users: AtomicUsize,
+    documents: Mutex<Documents>,
+    stderr: Mutex<Tail>,
+    stopper: Stopper,
+}
+
+impl Client {
+    /// Starts a server, which begins with the files as they were `seen`. It must be called in a runtime.
+    pub(super) fn start(
+        bench: &Bench,
+        server: LanguageServer,
+        all: &LanguageServers,
+        seen: Snapshot,
+    ) -> Result<Arc<Self>, ToolError> {
+        let failed = |err| ToolError::new(ErrorCode::ExecutionError, format!("cannot talk to a process: {err}"));
+        let (process, socket) = launch(bench, &server, all)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let (reading, writing) = UnixStream::from_std(socket).map_err(failed)?.into_split();
+        let (outbox, waiting) = mpsc::channel(WAITING);
+        let client = Arc::new(Self {
+            server,
+            started: Instant::now(),
+            heard: watch::Sender::new(Heard::default()),
+            workspace: bench.root.path().to_owned(),
+            outbox,
+            asked: Mutex::default(),
+            number: AtomicI64::new(GREETING + 1),
+            users: AtomicUsize::new(0),
+            documents: Mutex::new(Documents::new(seen)),
+            stderr: Mutex::default(),
+            stopper: process.stopper(),
+        });
+        let hello = request(GREETING, "initialize", greeting(&client.server, &client.workspace));
+        // There is room for the first message.
+        let _ = client.outbox.try_send(framed(&hello));
+        let (watching, dir) = (Arc::clone(&client), bench.dir.clone());
+        // All three end with the process, which ends with us; `end` waits for that.
+        drop(tokio::task::spawn_blocking(move || {
+            watching.watch(process);
+            keep(&dir);
+            // Where nothing else is held for the call that started it, its folder goes.
+            let _ = std::fs::remove_dir(&dir);
+            watching.heard.send_modify(|heard| heard.gone = true);
+        }));
+        drop(tokio::spawn(Arc::clone(&client).listen(reading)));
+        drop(tokio::spawn(Arc::clone(&client).speak(waiting, writing, all.idle)));
+        Ok(client)
+    }
+
+    /// Waits for the end of the process, and keeps the end of what it says meanwhile.
+    fn watch(&self, process: Process) {
+        let ended = process.wait(&mut |_, bytes| lock(&self.stderr).push(bytes));
+        let why = match ended {
+            Ok(ended) => match ended.bound {
+                Some(bound) => format!("it ran into the limit of {bound:?}").to_lowercase(),
+                None => format!("it ended ({:?})", ended.exit).to_lowercase(),
+            },
+            Err(err) => err.to_string(),
+        };
+        self.break_off(why);
+    }
+
+    /// Hears everything that the server says.
+    async fn listen(self: Arc<Self>, from: OwnedReadHalf) {
+        let mut from = BufReader::new(from);
+        let why = loop {
+            match next(&mut from).await {
+                Ok(Some(bytes)) => {
+                    if let Err(why) = self.take(&bytes) {
+                        break why;
+                    }
+                }
+                Ok(None) => break "it closed its output".to_owned(),
+                Err(err) => break err.to_string(),
+            }
+        };
+        self.break_off(why);
+        self.is_gone_within(FAREWELL).await;
+        self.stopper.stop();
+    }
+
+    fn take(&self, bytes: &[u8]) -> Result<(), String> {
+        let message: Value = serde_json::from_slice(bytes).map_err(|err| format!("it sent what is no JSON: {err}"))?;
+        match (message["method"].as_str(), message.get("id")) {
+            (Some(_), Some(_)) => {
+                let reply = framed(&reply(&self.server, &self.workspace, &message));
+                self.outbox.try_send(reply).map_err(|_| "it asks more than it listens to".to_owned())
+            }
+            (Some(method), None) => {
+                self.heard.send_modify(|heard| heard.take(method, &message["params"]));
+                Ok(())
+            }
+            (None, Some(id)) => {
+                self.take_answer(id.as_i64().unwrap_or(-1), message);
+                Ok(())
+            }
+            (None, None) => Err("it sent what is neither a question nor an answer".to_owned()),
+        }
+    }
+
+    fn take_answer(&self, number: i64, mut message: Value) {
+        let answer = match message.get("error") {
+            Some(error) => Err(Trouble::Refused {
+                code: error["code"].as_i64().unwrap_or(0),
+                message: error["message"].as_str().unwrap_or("it does not say why").to_owned(),
+            }),
+            None => Ok(message["result"].take()),
+        };
+        match (number, answer) {
+            (GREETING, Ok(answer)) => {
+                let offered = Offered::read(&answer, self.server.command.first().map_or("", String::as_str));
+                let _ = self.outbox.try_send(framed(&note("initialized", json!({}))));
+                self.heard.send_modify(|heard| heard.offered = Some(Arc::new(offered)));
+            }
+            (GREETING, Err(_)) => self.break_off("it refused to begin".to_owned()),
+            (_, answer) => {
+                if let Some(asker) = lock(&self.asked).remove(&number) {
+                    // Whoever asked may have gone.
+                    let _ = asker.send(answer);
+                }
+            }
+        }
+    }
+
+    /// Tells the server everything that waits, until it ends, is told to, or was asked nothing for long.
+    async fn speak(self: Arc<Self>, mut waiting: mpsc::Receiver<Vec<u8>>, mut to: OwnedWriteHalf, idle: Duration) {
+        let mut heard = self.heard.subscribe();
+        loop {
+            let message = tokio::select! {
+                message = waiting.recv() => message,
+                _ = heard.wait_for(|heard| heard.leaves || heard.ended.is_some()) => None,
+                () = sleep(idle) => match self.users.load(Ordering::Relaxed) {
+                    0 => None,
+                    _ => continue,
+                },
+            };
+            let Some(message) = message else { break };
+            match timeout(PATIENCE, to.write_all(&message)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(err)) => return self.give_up(format!("it does not listen: {err}")),
+                Err(_) => return self.give_up("it does not listen".to_owned()),
+            }
+        }
+        self.heard.send_modify(|heard| heard.leaves = heard.ended.is_none());
+        let farewell = [framed(&request(-1, "shutdown", Value::Null)), framed(&note("exit", Value::Null))].concat();
+        let _ = timeout(FAREWELL, to.write_all(&farewell)).await;
+        drop(to);
+        self.is_gone_within(FAREWELL).await;
+        self.stopper.stop();
+    }
+
+    fn give_up(&self, why: String) {
+        self.break_off(why);
+        self.stopper.stop();
+    }
+
+    /// From now on nobody gets an answer.
+    fn break_off(&self, why: String) {
+        self.heard.send_modify(|heard| {
+            heard.ended.get_or_insert(why);
+        });
+        // Invariant: only after the end was told, so that whoever asks meanwhile sees one or the other.
+        lock(&self.asked).clear();
+    }
+
+    /// Keeps it from ending for want of questions.
+    pub(super) fn used(self: &Arc<Self>) -> Using {
+        self.users.fetch_add(1, Ordering::Relaxed);
+        Using(Arc::clone(self))
+    }
+
+    /// Whether it can be asked.
+    pub(super) fn is_alive(&self) -> bool {
+        let heard = self.heard.borrow();
+        heard.ended.is_none() && !heard.leaves
+    }
+
+    /// What it can do; waits until it has said so.
+    pub(super) async fn offered(&self, ctx: &ToolCtx, limit: Duration) -> Result<Arc<Offered>, Trouble> {
+        let mut heard = self.heard.subscribe();
+        let begun = heard.wait_for(|heard| heard.offered.is_some() || heard.ended.is_some());
+        let heard = tokio::select! {
+            heard = begun => heard.map_err(|_| Trouble::Broken)?,
+            () = sleep(limit) => return Err(Trouble::Late(limit)),
+            () = ctx.cancel.cancelled() => return Err(Trouble::Told(crate::aside::stopped())),
+        };
+        if heard.ended.is_some() {
+            return Err(Trouble::Broken);
+        }
+        heard.offered.clone().ok_or(Trouble::Broken)
+    }
+
+    /// Asks one question.
+    pub(super) async fn ask(
+        &self,
+        ctx: &ToolCtx,
+        (method, params): (&str, &Value),
+        limit: Duration,
+    ) -> Result<Value, Trouble> {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let (asker, answer) = oneshot::channel();
+        lock(&self.asked).insert(number, asker);
+        let _forgets = Asked { client: self, number };
+        if !self.is_alive() || self.outbox.send(framed(&request(number, method, params.clone()))).await.is_err() {
+            return Err(Trouble::Broken);
+        }
+        tokio::select! {
+            answer = answer => answer.unwrap_or(Err(Trouble::Broken)),
+            () = sleep(limit) => Err(Trouble::Late(limit)),
+            () = ctx.cancel.cancelled() => Err(Trouble::Told(crate::aside::stopped())),
+        }
+    }
+
+    /// Brings the server in step with the files, and opens the document that is asked about. Work for a thread that may
+    /// block.
+    pub(super) fn keep_in_step(
+        &self,
+        (root, place): (&Root, &Place),
+        told: (&ToolCtx, &Stop),
+        again: Again,
+    ) -> Result<Opened, Trouble> {
+        let offered = self.heard.borrow().offered.clone().ok_or(Trouble::Broken)?;
+        let around = Surroundings { root, server: &self.server, offered: &offered };
+        let mut documents = lock(&self.documents);
+        let now = Snapshot::take(root, &self.server, told)?;
+        let (opened, mut news) = documents.step(&around, now, place)?;
+        if again == Again::IfOthersChanged {
+            documents.touch(&opened, &mut news);
+        }
+        // Invariant: it is all said before anybody else brings the server in step.
+        self.tell(news)?;
+        Ok(opened)
+    }
+
+    fn tell(&self, news: News) -> Result<(), Trouble> {
+        let News { notes, expected, closed } = news;
+        if !expected.is_empty() || !closed.is_empty() {
+            self.heard.send_modify(|heard| {
+                closed.iter().for_each(|address| heard.forget(address));
+                expected.iter().for_each(|(address, version)| heard.expect(address, *version));
+            });
+        }
+        let mut frames = notes.iter().map(framed);
+        frames.try_for_each(|frame| self.outbox.blocking_send(frame)).map_err(|_| Trouble::Broken)
+    }
+
+    /// What may begin soon, and whether all files are compared.
+    pub(super) fn documents(&self) -> MutexGuard<'_, Documents> {
+        lock(&self.documents)
+    }
+
+    /// Why it ended, with its last words on its standard error. Waits a moment for them.
+    pub(super) async fn last_words(&self) -> String {
+        self.is_gone_within(FAREWELL).await;
+        let why = self.heard.borrow().ended.clone().unwrap_or_default();
+        match lock(&self.stderr).lines() {
+            lines if lines.is_empty() => why,
+            lines => format!("{why}; it said:\n{lines}"),
+        }
+    }
+
+    /// Ends it at once: it does not answer.
+    pub(super) fn kill(&self) {
+        self.give_up("it was ended".to_owned());
+    }
+
+    /// Tells it to end.
+    pub(super) fn dismiss(&self) {
+        self.heard.send_modify(|heard| heard.leaves = true);
+    }
+
+    /// Waits until everything of it is dead.
+    pub(super) async fn is_gone(&self) -> bool {
+        self.is_gone_within(4 * FAREWELL).await
+    }
+
+    async fn is_gone_within(&self, limit: Duration) -> bool {
+        let mut heard = self.heard.subscribe();
+        timeout(limit, heard.wait_for(|heard| heard.gone)).await.is_ok()
+    }
+}
+
+/// A call that talks with a server.
+#[derive(Debug)]
+pub(super) struct Using(Arc<Client>);
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a document that stayed the same is told again when others have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    IfOthersChanged,
+    Never,
+}
+
+/// A question that waits for its answer.
+struct Asked<'a> {
+    client: &'a Client,
+    number: i64,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if lock(&self.client.asked).remove(&self.number).is_some() {
+            let note = note("$/cancelRequest", json!({ "id": self.number }));
+            // A server that hears nothing any more answers nothing either.
+            let _ = self.client.outbox.try_send(framed(&note));
+        }
+    }
+}
+
+fn request(number: i64, method: &str, params: Value) -> Value {
+    let mut request = note(method, params);
+    request["id"] = json!(number);
+    request
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

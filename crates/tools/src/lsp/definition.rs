@@ -1,0 +1,66 @@
+//! `definition`
+
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    asking::{Asks, Told},
+    heard::Needs,
+    located::{Located, located, named},
+    talk::Talk,
+    text::Spot,
+    trouble::Trouble,
+};
+
+pub(crate) struct Definition;
+
+/// Finds where what stands at a position of a file is defined, as the language server of its language knows it. Lines and
+/// columns count from 1. To find every use of it, use `references`; where no language server is installed, use `grep`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path relative to the workspace folder, or absolute inside it.
+    path: String,
+    /// The line, counted from 1.
+    line: NonZeroU32,
+    /// The column, counted from 1 in characters.
+    col: NonZeroU32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// Where it is defined; a name may have several definitions, or none.
+    locations: Vec<Located>,
+}
+
+impl Asks for Definition {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "definition";
+    const NEEDS: Needs = Needs::Project;
+
+    fn path(input: &Input) -> &str {
+        &input.path
+    }
+
+    async fn ask(talk: &mut Talk<'_>, input: &Input) -> Result<Output, Trouble> {
+        talk.need("definitionProvider", "where things are defined")?;
+        let position = talk.position(Spot { line: input.line.get(), col: input.col.get() })?;
+        let answer = talk.ask("textDocument/definition", json!({ "position": position })).await?;
+        let named = named(&answer).ok_or_else(|| talk.not_understood("a list of places"))?;
+        Ok(Output { locations: located(talk, named).await? })
+    }
+}
+
+impl Told for Output {
+    fn text(&self) -> String {
+        if self.locations.is_empty() {
+            return "no definition was found".to_owned();
+        }
+        self.locations.iter().map(Located::text).collect::<Vec<_>>().join("\n")
+    }
+}

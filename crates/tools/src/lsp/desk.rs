@@ -1,0 +1,156 @@
+//! The language servers of a workspace: one for each language, started when it is first asked.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use tokio::time::sleep;
+
+use super::{
+    client::Client,
+    servers::{LanguageServer, LanguageServers},
+    watched::Snapshot,
+};
+use crate::{
+    aside::{aside, stopped},
+    fenced::Bench,
+};
+
+/// How long is waited before a server that broke is started again. After that it is left alone.
+const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
+/// How long a server that broke that often is left alone.
+const REST: Duration = Duration::from_secs(60);
+
+/// The language servers of a workspace.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(super) servers: LanguageServers,
+    slots: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
+}
+
+/// The server of one language.
+#[derive(Debug, Default)]
+struct Slot {
+    client: Option<Arc<Client>>,
+    /// How often it broke since it last answered, and when, and its last words.
+    broke: usize,
+    broke_at: Option<Instant>,
+    words: String,
+}
+
+/// Whether a server was started for this very call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Was {
+    Running,
+    Started,
+}
+
+impl Desk {
+    pub(crate) fn new(servers: LanguageServers) -> Self {
+        Self { servers, slots: Mutex::default() }
+    }
+
+    /// The server of a language: the one that runs, or a new one.
+    pub(super) async fn client(
+        &self,
+        ctx: &ToolCtx,
+        bench: Bench,
+        server: LanguageServer,
+    ) -> Result<(Arc<Client>, Was), ToolError> {
+        let slot = self.slot(&server.language);
+        if let Some(running) = lock(&slot).running() {
+            return Ok((running, Was::Running));
+        }
+        let pause = lock(&slot).pause(&server)?;
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = ctx.cancel.cancelled() => return Err(stopped()),
+        }
+        let (all, told) = (self.servers.clone(), ctx.clone());
+        aside(ctx, move |stop| {
+            let mut slot = lock(&slot);
+            if let Some(running) = slot.running() {
+                return Ok((running, Was::Running));
+            }
+            let seen = Snapshot::take(&bench.root, &server, (&told, stop))?;
+            let client = Client::start(&bench, server, &all, seen)?;
+            slot.client = Some(Arc::clone(&client));
+            Ok((client, Was::Started))
+        })
+        .await
+    }
+
+    /// A server has answered.
+    pub(super) fn worked(&self, language: &str) {
+        lock(&self.slot(language)).broke = 0;
+    }
+
+    /// A server broke.
+    pub(super) fn broke(&self, language: &str, words: String) {
+        let slot = self.slot(language);
+        let mut slot = lock(&slot);
+        (slot.broke, slot.broke_at, slot.words) = (slot.broke + 1, Some(Instant::now()), words);
+    }
+
+    /// Ends all of them, and waits for that.
+    pub(crate) async fn end_all(&self) {
+        let all = self.clients();
+        all.iter().for_each(|client| client.dismiss());
+        for client in all {
+            client.is_gone().await;
+        }
+    }
+
+    fn clients(&self) -> Vec<Arc<Client>> {
+        lock(&self.slots).values().filter_map(|slot| lock(slot).client.clone()).collect()
+    }
+
+    fn slot(&self, language: &str) -> Arc<Mutex<Slot>> {
+        Arc::clone(lock(&self.slots).entry(language.to_owned()).or_default())
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.clients().iter().for_each(|client| client.kill());
+    }
+}
+
+impl Slot {
+    fn running(&self) -> Option<Arc<Client>> {
+        self.client.clone().filter(|client| client.is_alive())
+    }
+
+    /// How long to wait before it is started again; refused when it broke too often.
+    fn pause(&mut self, server: &LanguageServer) -> Result<Duration, ToolError> {
+        let Some(broke_at) = self.broke_at.filter(|_| self.broke > 0) else { return Ok(Duration::ZERO) };
+        if let Some(pause) = PAUSES.get(self.broke - 1) {
+            return Ok(pause.saturating_sub(broke_at.elapsed()));
+        }
+        if broke_at.elapsed() < REST {
+            return Err(unavailable(server, &format!("broke {} times", self.broke), &self.words));
+        }
+        // One more chance.
+        self.broke = PAUSES.len();
+        Ok(Duration::ZERO)
+    }
+}
+
+/// That a server cannot be had, why, and what to do.
+pub(super) fn unavailable(server: &LanguageServer, what: &str, words: &str) -> ToolError {
+    let command = server.command.join(" ");
+    let language = &server.language;
+    let message = format!(
+        "the language server for {language}, `{command}`, {what}: {words}\nsee that `{command}` works on its own; if it \
+         does not, {}",
+        server.hint()
+    );
+    ToolError::new(ErrorCode::Unavailable, message).with("language", language.as_str())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,148 @@
+//! `diagnostics`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    asking::{Asks, Told},
+    diagnosed::{Diagnosed, Severity},
+    heard::Needs,
+    talk::Talk,
+    text::Range,
+    trouble::Trouble,
+};
+
+pub(crate) struct Diagnostics;
+
+/// Tells what is wrong with a file: errors and warnings, as the language server of its language and the compiler behind it
+/// find them, without building or running anything in the workspace. Use it after an edit; to build or test a project use
+/// `shell_exec`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path relative to the workspace folder, or absolute inside it.
+    path: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// Path relative to the workspace folder.
+    path: String,
+    /// In the order in which they stand.
+    diagnostics: Vec<Diagnostic>,
+    counts: Counts,
+    /// What the server complains about as a whole, so that it may have found less than there is.
+    #[serde(skip)]
+    complaint: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+struct Diagnostic {
+    severity: Severity,
+    message: String,
+    range: Range,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    /// Who found it, such as `rustc`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+}
+
+/// How many there are of each severity.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Counts {
+    error: usize,
+    warning: usize,
+    information: usize,
+    hint: usize,
+}
+
+impl Asks for Diagnostics {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "diagnostics";
+    const NEEDS: Needs = Needs::Checks;
+
+    fn path(input: &Input) -> &str {
+        &input.path
+    }
+
+    async fn ask(talk: &mut Talk<'_>, _input: &Input) -> Result<Output, Trouble> {
+        let pulled = match talk.offered.pull {
+            Some(_) => Diagnosed::all(&talk.pull().await?["items"]),
+            None => {
+                talk.ready &= talk.is_published().await?;
+                Vec::new()
+            }
+        };
+        // A server may find some of it by itself, and be told the rest by a compiler that it has started.
+        let published = talk.client.heard.borrow().published(&talk.document.address);
+        let mut all: Vec<Diagnostic> = Vec::new();
+        for found in pulled.into_iter().chain(published) {
+            let found = Diagnostic::of(found, talk);
+            if !all.contains(&found) {
+                all.push(found);
+            }
+        }
+        all.sort_by(|one, other| one.range.cmp(&other.range).then(one.severity.cmp(&other.severity)));
+        let complaint = talk.client.heard.borrow().complaint();
+        let complaint = complaint.map(|said| format!("({} says: {})", talk.offered.name, said.replace('\n', " ")));
+        Ok(Output { path: talk.document.place.to_string(), counts: Counts::of(&all), diagnostics: all, complaint })
+    }
+}
+
+impl Told for Output {
+    fn text(&self) -> String {
+        let words = if self.diagnostics.is_empty() { "nothing is wrong".to_owned() } else { self.counts.words() };
+        let mut lines = vec![format!("{}: {words}", self.path)];
+        lines.extend(self.diagnostics.iter().map(Diagnostic::text));
+        lines.extend(self.complaint.clone());
+        lines.join("\n")
+    }
+}
+
+impl Diagnostic {
+    fn of(found: Diagnosed, talk: &Talk<'_>) -> Self {
+        let Diagnosed { span, severity, message, code, source } = found;
+        Self { severity, message, range: talk.document.text.range(span, talk.offered.units), code, source }
+    }
+
+    fn text(&self) -> String {
+        let at = format!("{}:{}", self.range.start.line, self.range.start.col);
+        let code = self.code.as_ref().map_or_else(String::new, |code| format!("[{code}]"));
+        let source = self.source.as_ref().map_or_else(String::new, |source| format!(" ({source})"));
+        let message = self.message.trim_end().replace('\n', "\n           ");
+        format!("{at:>9}  {}{code}: {message}{source}", self.severity.word())
+    }
+}
+
+impl Counts {
+    fn of(all: &[Diagnostic]) -> Self {
+        let mut counts = Self::default();
+        for found in all {
+            match found.severity {
+                Severity::Error => counts.error += 1,
+                Severity::Warning => counts.warning += 1,
+                Severity::Information => counts.information += 1,
+                Severity::Hint => counts.hint += 1,
+            }
+        }
+        counts
+    }
+
+    fn words(&self) -> String {
+        let some = |count: usize, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        let all = [
+            some(self.error, "error", "errors"),
+            some(self.warning, "warning", "warnings"),
+            some(self.information, "remark", "remarks"),
+            some(self.hint, "hint", "hints"),
+        ];
+        all.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}

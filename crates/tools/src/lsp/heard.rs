@@ -1,0 +1,183 @@
+//! What was heard of a server so far: what it can do, how far it is, what it finds wrong.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{diagnosed::Diagnosed, handshake::Offered};
+
+/// How many kinds of work are followed at once; a server that has more is not waited for the others.
+const MOST_WORK: usize = 256;
+/// How much of what it says on its standard error is kept.
+const KEPT: usize = 16 << 10;
+/// How many of its last lines are told.
+const LINES: usize = 8;
+
+/// What was heard of a server so far.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// What it can do, once it has said so.
+    pub(super) offered: Option<Arc<Offered>>,
+    /// Why it cannot be asked any more.
+    pub(super) ended: Option<String>,
+    /// Whether everything of it is dead.
+    pub(super) gone: bool,
+    /// Whether it was told to end.
+    pub(super) leaves: bool,
+    status: Option<Status>,
+    /// Under way, by the name that the server gives it.
+    working: BTreeMap<String, Work>,
+    /// Of the open documents, by address.
+    published: HashMap<String, Published>,
+}
+
+/// How a server says that it is.
+#[derive(Debug)]
+struct Status {
+    quiescent: bool,
+    message: Option<String>,
+}
+
+#[derive(Debug)]
+struct Work {
+    title: String,
+    message: String,
+    percentage: Option<u8>,
+}
+
+/// What a server published of an open document.
+#[derive(Debug, Default)]
+struct Published {
+    /// The version that it must have seen.
+    expected: i64,
+    /// Whether it has.
+    is_current: bool,
+    found: Vec<Diagnosed>,
+}
+
+/// What an answer rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// That the project is read.
+    Project,
+    /// That it was checked too.
+    Checks,
+}
+
+impl Heard {
+    /// Takes a notification.
+    pub(super) fn take(&mut self, method: &str, params: &Value) {
+        match method {
+            "$/progress" => self.take_progress(params),
+            "experimental/serverStatus" => {
+                let message = params["message"].as_str().map(|text| cut(text, 500));
+                self.status = Some(Status { quiescent: params["quiescent"] == true, message });
+            }
+            "textDocument/publishDiagnostics" => {
+                let address = params["uri"].as_str().unwrap_or_default();
+                if let Some(published) = self.published.get_mut(address) {
+                    published.is_current = params["version"].as_i64().is_none_or(|seen| seen >= published.expected);
+                    published.found = Diagnosed::all(&params["diagnostics"]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_progress(&mut self, params: &Value) {
+        let (token, value) = (params["token"].to_string(), &params["value"]);
+        let percentage = value["percentage"].as_u64().and_then(|part| u8::try_from(part.min(100)).ok());
+        let message = value["message"].as_str().map(|text| cut(text, 200));
+        match value["kind"].as_str() {
+            Some("begin") if self.working.len() < MOST_WORK => {
+                let title = cut(value["title"].as_str().unwrap_or_default(), 200);
+                self.working.insert(token, Work { title, message: message.unwrap_or_default(), percentage });
+            }
+            Some("report") => {
+                if let Some(work) = self.working.get_mut(&token) {
+                    work.percentage = percentage.or(work.percentage);
+                    work.message = message.unwrap_or_else(|| std::mem::take(&mut work.message));
+                }
+            }
+            Some("end") => {
+                self.working.remove(&token);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// A document is open, or changed: what was published of it is old until the server has seen this version.
+    pub(super) fn expect(&mut self, address: &str, version: i64) {
+        let published = self.published.entry(address.to_owned()).or_default();
+        (published.expected, published.is_current) = (version, false);
+    }
+
+    /// A document is closed.
+    pub(super) fn forget(&mut self, address: &str) {
+        self.published.remove(address);
+    }
+
+    /// Whether the server has said what it finds in a document as it is now.
+    pub(super) fn is_current(&self, address: &str) -> bool {
+        self.published.get(address).is_some_and(|published| published.is_current)
+    }
+
+    /// What it published of a document.
+    pub(super) fn published(&self, address: &str) -> Vec<Diagnosed> {
+        self.published.get(address).map(|published| published.found.clone()).unwrap_or_default()
+    }
+
+    /// Whether nothing that the answer rests on is under way, as far as was heard.
+    pub(super) fn is_calm(&self, needs: Needs) -> bool {
+        let is_read = self.status.as_ref().is_some_and(|status| status.quiescent);
+        match (self.tells_status(), needs) {
+            (true, Needs::Project) => is_read,
+            (true, Needs::Checks) => is_read && self.working.is_empty(),
+            (false, _) => self.working.is_empty(),
+        }
+    }
+
+    /// Whether the server says by itself when it has read everything.
+    pub(super) fn tells_status(&self) -> bool {
+        self.status.is_some() || self.offered.as_ref().is_some_and(|offered| offered.tells_status())
+    }
+
+    /// What it complains about as a whole.
+    pub(super) fn complaint(&self) -> Option<String> {
+        self.status.as_ref().and_then(|status| status.message.clone())
+    }
+
+    /// What is under way: how far, and in words.
+    pub(super) fn progress(&self) -> Option<(Option<u8>, String)> {
+        let work = self.working.values().next()?;
+        let message = if work.message.is_empty() { String::new() } else { format!(": {}", work.message) };
+        Some((work.percentage, format!("{}{message}", work.title)))
+    }
+}
+
+/// The end of what a server says on its standard error.
+#[derive(Debug, Default)]
+pub(super) struct Tail(VecDeque<u8>);
+
+impl Tail {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.0.extend(&bytes[bytes.len().saturating_sub(KEPT)..]);
+        self.0.drain(..self.0.len().saturating_sub(KEPT));
+    }
+
+    /// Its last lines.
+    pub(super) fn lines(&self) -> String {
+        let bytes: Vec<u8> = self.0.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n")
+    }
+}
+
+/// The beginning of a text.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}

@@ -1,0 +1,95 @@
+//! `hover`
+
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    asking::{Asks, Told},
+    heard::{Needs, cut},
+    talk::Talk,
+    text::{Range, Span, Spot},
+    trouble::Trouble,
+};
+
+/// How many letters are given.
+const LONGEST: usize = 100_000;
+
+pub(crate) struct Hover;
+
+/// Tells what is known of what stands at a position of a file: its type, its signature, its documentation, as the language
+/// server of its language knows it. Lines and columns count from 1. To read the code itself, use `definition` and
+/// `read_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path relative to the workspace folder, or absolute inside it.
+    path: String,
+    /// The line, counted from 1.
+    line: NonZeroU32,
+    /// The column, counted from 1 in characters.
+    col: NonZeroU32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// What is known, in Markdown; null when nothing is.
+    contents: Option<String>,
+    /// What it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<Range>,
+}
+
+impl Asks for Hover {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "hover";
+    const NEEDS: Needs = Needs::Project;
+
+    fn path(input: &Input) -> &str {
+        &input.path
+    }
+
+    async fn ask(talk: &mut Talk<'_>, input: &Input) -> Result<Output, Trouble> {
+        talk.need("hoverProvider", "what things are")?;
+        let position = talk.position(Spot { line: input.line.get(), col: input.col.get() })?;
+        let answer = talk.ask("textDocument/hover", json!({ "position": position })).await?;
+        if answer.is_null() {
+            return Ok(Output { contents: None, range: None });
+        }
+        let contents = answer.get("contents").and_then(markdown);
+        let contents = contents.ok_or_else(|| talk.not_understood("text about it"))?;
+        let range = Span::deserialize(&answer["range"]).ok();
+        let range = range.map(|span| talk.document.text.range(span, talk.offered.units));
+        let contents = Some(cut(contents.trim(), LONGEST)).filter(|contents| !contents.is_empty());
+        Ok(Output { range: range.filter(|_| contents.is_some()), contents })
+    }
+}
+
+impl Told for Output {
+    fn text(&self) -> String {
+        self.contents.clone().unwrap_or_else(|| "nothing is known of what stands there".to_owned())
+    }
+}
+
+/// The text, in whichever of its forms it comes.
+fn markdown(said: &Value) -> Option<String> {
+    match said {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => {
+            let parts: Option<Vec<String>> = parts.iter().map(markdown).collect();
+            parts.map(|parts| parts.join("\n\n"))
+        }
+        Value::Object(fields) => {
+            let text = fields.get("value")?.as_str()?;
+            match fields.get("language").and_then(Value::as_str) {
+                Some(language) => Some(format!("```{language}\n{text}\n```")),
+                None => Some(text.to_owned()),
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}

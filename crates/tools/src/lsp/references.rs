@@ -1,0 +1,98 @@
+//! `references`
+
+use std::num::{NonZeroU32, NonZeroUsize};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    asking::{Asks, Told},
+    heard::Needs,
+    located::{Located, located, named},
+    talk::Talk,
+    text::Spot,
+    trouble::Trouble,
+};
+
+/// How many come when the caller says nothing.
+const FEW: NonZeroUsize = NonZeroUsize::new(200).unwrap();
+
+pub(crate) struct References;
+
+/// Finds every use of what stands at a position of a file, in all files of the project, as the language server of its
+/// language knows it: unlike `grep`, it tells names apart that are spelled alike. Lines and columns count from 1.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path relative to the workspace folder, or absolute inside it.
+    path: String,
+    /// The line, counted from 1.
+    line: NonZeroU32,
+    /// The column, counted from 1 in characters.
+    col: NonZeroU32,
+    /// Whether the definition itself is listed too.
+    #[serde(default = "yes")]
+    include_declaration: bool,
+    /// How many to list at the most.
+    #[serde(default = "few")]
+    limit: NonZeroUsize,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn few() -> NonZeroUsize {
+    FEW
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// By path and line.
+    references: Vec<Located>,
+    /// How many there are.
+    total: usize,
+    /// Whether there are more than are listed.
+    truncated: bool,
+}
+
+impl Asks for References {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "references";
+    const NEEDS: Needs = Needs::Project;
+
+    fn path(input: &Input) -> &str {
+        &input.path
+    }
+
+    async fn ask(talk: &mut Talk<'_>, input: &Input) -> Result<Output, Trouble> {
+        talk.need("referencesProvider", "where things are used")?;
+        let position = talk.position(Spot { line: input.line.get(), col: input.col.get() })?;
+        let context = json!({ "includeDeclaration": input.include_declaration });
+        let params = json!({ "position": position, "context": context });
+        let answer = talk.ask("textDocument/references", params).await?;
+        let mut named = named(&answer).ok_or_else(|| talk.not_understood("a list of places"))?;
+        named.sort();
+        named.dedup();
+        let total = named.len();
+        named.truncate(input.limit.get());
+        let references = located(talk, named).await?;
+        Ok(Output { truncated: total > references.len(), references, total })
+    }
+}
+
+impl Told for Output {
+    fn text(&self) -> String {
+        if self.references.is_empty() {
+            return "no reference was found".to_owned();
+        }
+        let mut lines: Vec<String> = self.references.iter().map(Located::text).collect();
+        if self.truncated {
+            lines.push(format!("({} of {} references; raise `limit`)", lines.len(), self.total));
+        }
+        lines.join("\n")
+    }
+}

@@ -1,0 +1,242 @@
+//! Which language servers there are, and which files are theirs.
+
+use std::{fmt::Write, path::Path, time::Duration};
+
+use haft_runtime::{ErrorCode, ToolError};
+use haft_sandbox::fence::Toolchains;
+use serde_json::{Value, json};
+
+/// What the house knows of language servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LanguageServers {
+    /// The user's own, each in the place of the shipped one of its language.
+    pub servers: Vec<LanguageServer>,
+    /// The most bytes of memory that one of them and all it starts may use.
+    pub memory: u64,
+    /// How long a call waits for a server to have read the project.
+    pub ready: Duration,
+    /// How long a server may take to answer one question.
+    pub timeout: Duration,
+    /// After how long without a question a server is ended.
+    pub idle: Duration,
+}
+
+impl Default for LanguageServers {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            memory: 4_000_000_000,
+            ready: Duration::from_secs(15),
+            timeout: Duration::from_secs(30),
+            idle: Duration::from_secs(600),
+        }
+    }
+}
+
+/// One language server of the user's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LanguageServer {
+    /// The language, which is also what the server is told that its files are.
+    pub language: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// What the names of its files end with, without the dot.
+    pub extensions: Vec<String>,
+    /// What it is told when it starts.
+    pub init_options: Value,
+    /// What it is told when it asks for its settings.
+    pub settings: Value,
+}
+
+/// A language that is known without being set.
+struct Shipped {
+    language: &'static str,
+    /// The first that is on the user's `PATH` is used.
+    commands: &'static [&'static [&'static str]],
+    extensions: &'static [&'static str],
+    install: &'static str,
+}
+
+const SHIPPED: &[Shipped] = &[
+    Shipped {
+        language: "rust",
+        commands: &[&["rust-analyzer"]],
+        extensions: &["rs"],
+        install: "rustup component add rust-analyzer",
+    },
+    Shipped {
+        language: "python",
+        commands: &[&["pyright-langserver", "--stdio"], &["basedpyright-langserver", "--stdio"], &["pylsp"]],
+        extensions: &["py", "pyi"],
+        install: "npm install --global pyright",
+    },
+    Shipped {
+        language: "typescript",
+        commands: &[
+            &["typescript-language-server", "--stdio"],
+            &["tsgo", "--lsp", "--stdio"],
+            &["tsc", "--lsp", "--stdio"],
+        ],
+        extensions: &["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs"],
+        install: "npm install --global typescript@7",
+    },
+    Shipped {
+        language: "cpp",
+        commands: &[&["clangd"]],
+        extensions: &["c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx"],
+        install: "apt install clangd",
+    },
+    Shipped {
+        language: "go",
+        commands: &[&["gopls"]],
+        extensions: &["go"],
+        install: "go install golang.org/x/tools/gopls@latest",
+    },
+];
+
+/// What says how a project is built, whatever its language: a server may have to read everything anew.
+const PROJECT: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "rust-project.json",
+    "pyproject.toml",
+    "pyrightconfig.json",
+    "setup.cfg",
+    "setup.py",
+    "requirements.txt",
+    "tsconfig.json",
+    "jsconfig.json",
+    "package.json",
+    "compile_commands.json",
+    "compile_flags.txt",
+    "go.mod",
+    "go.work",
+];
+
+/// Whether a file says how a project is built.
+pub(super) fn is_of_project(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| PROJECT.iter().any(|known| name == *known))
+}
+
+impl LanguageServers {
+    /// The server for a file, if it can be run with these tools.
+    pub(super) fn for_file(&self, path: &Path, tools: &Toolchains) -> Result<LanguageServer, ToolError> {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        if let Some(own) = self.servers.iter().find(|server| server.has(extension)) {
+            return match own.command.first().is_some_and(|program| tools.program(program).is_some()) {
+                true => Ok(own.clone()),
+                false => Err(own.is_missing()),
+            };
+        }
+        let known = SHIPPED.iter().filter(|shipped| !self.servers.iter().any(|own| own.language == shipped.language));
+        let Some(shipped) = known.into_iter().find(|shipped| shipped.extensions.contains(&extension)) else {
+            return Err(none_for(extension));
+        };
+        let found = shipped.commands.iter().find(|command| tools.program(command[0]).is_some());
+        found.map(|command| shipped.server(command)).ok_or_else(|| shipped.is_missing())
+    }
+
+    /// The languages that have a server, with the program that it is; `None` where none was found.
+    pub fn found(&self, tools: &Toolchains) -> Vec<(String, Option<String>)> {
+        let own = self.servers.iter().map(|server| {
+            let program = server.command.first().filter(|program| tools.program(program).is_some());
+            (server.language.clone(), program.cloned())
+        });
+        let known = SHIPPED.iter().filter(|shipped| !self.servers.iter().any(|own| own.language == shipped.language));
+        let known = known.map(|shipped| {
+            let found = shipped.commands.iter().find(|command| tools.program(command[0]).is_some());
+            (shipped.language.to_owned(), found.map(|command| command[0].to_owned()))
+        });
+        own.chain(known).collect()
+    }
+}
+
+impl LanguageServer {
+    fn has(&self, extension: &str) -> bool {
+        self.extensions.iter().any(|own| own == extension)
+    }
+
+    /// Whether a file of the workspace may matter to it.
+    pub(super) fn looks_at(&self, path: &Path) -> bool {
+        is_of_project(path) || path.extension().and_then(|own| own.to_str()).is_some_and(|own| self.has(own))
+    }
+
+    /// What the protocol calls the language of a file.
+    pub(super) fn language_of<'a>(&'a self, path: &'a Path) -> &'a str {
+        match path.extension().and_then(|extension| extension.to_str()).unwrap_or_default() {
+            "js" | "mjs" | "cjs" => "javascript",
+            "jsx" => "javascriptreact",
+            "ts" | "mts" | "cts" => "typescript",
+            "tsx" => "typescriptreact",
+            "c" => "c",
+            _ => &self.language,
+        }
+    }
+
+    /// How to get it, or another.
+    pub(super) fn hint(&self) -> String {
+        match SHIPPED.iter().find(|shipped| shipped.language == self.language) {
+            Some(shipped) => shipped.hint(),
+            None => format!("correct `lsp.servers.{}` in ~/.config/haft/haft.toml", self.language),
+        }
+    }
+
+    fn is_missing(&self) -> ToolError {
+        let program = self.command.first().map_or("", String::as_str);
+        let message = format!(
+            "cannot ask about this file: `{program}`, the language server that your settings name for {}, is not on your \
+             PATH; install it, or {}",
+            self.language,
+            self.hint()
+        );
+        ToolError::new(ErrorCode::Unavailable, message).with("language", self.language.as_str())
+    }
+}
+
+impl Shipped {
+    fn server(&self, command: &[&str]) -> LanguageServer {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        LanguageServer {
+            language: self.language.to_owned(),
+            command: owned(command),
+            extensions: owned(self.extensions),
+            init_options: Value::Null,
+            settings: Value::Null,
+        }
+    }
+
+    fn hint(&self) -> String {
+        let lines = lines(self.language, self.commands[0], self.extensions);
+        format!("install it with `{}`, or name another in ~/.config/haft/haft.toml:\n{lines}", self.install)
+    }
+
+    fn is_missing(&self) -> ToolError {
+        let program = self.commands[0][0];
+        let message = format!(
+            "cannot ask about this file: the language server for {}, `{program}`, is not on your PATH; {}",
+            self.language,
+            self.hint()
+        );
+        ToolError::new(ErrorCode::Unavailable, message).with("language", self.language).with("install", self.install)
+    }
+}
+
+fn none_for(extension: &str) -> ToolError {
+    let kind =
+        if extension.is_empty() { "files without an extension".to_owned() } else { format!("`.{extension}` files") };
+    let lines = lines("NAME", &["PROGRAM", "ARGUMENT"], &[if extension.is_empty() { "EXTENSION" } else { extension }]);
+    let message = format!(
+        "cannot ask about this file: no language server is known for {kind}; if you have one, name it in \
+         ~/.config/haft/haft.toml:\n{lines}"
+    );
+    ToolError::new(ErrorCode::Unavailable, message)
+}
+
+/// The lines of a settings file that name a server.
+fn lines(language: &str, command: &[&str], extensions: &[&str]) -> String {
+    let mut lines = format!("[lsp.servers.{language}]\n");
+    // Writing into text cannot fail.
+    let _ = writeln!(lines, "command = {}", json!(command));
+    let _ = write!(lines, "extensions = {}", json!(extensions));
+    lines
+}
