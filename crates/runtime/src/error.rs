@@ -29,6 +29,8 @@ pub enum ErrorCode {
     CommandBlocked,
     /// The workspace brings it, and nobody has trusted it as it is now.
     NotTrusted,
+    /// The rules about addresses refuse the URL, in every mode.
+    UrlNotAllowed,
     /// Something lies where something new was to be made.
     AlreadyExists,
     /// A file was needed, a folder was found.
@@ -53,6 +55,8 @@ pub enum ErrorCode {
     SandboxUnavailable,
     /// Something needed is not there now.
     Unavailable,
+    /// A host on the network could not be reached, or broke off.
+    NetworkError,
     /// Somebody else holds what is needed.
     Busy,
     /// A person said no.
@@ -108,6 +112,7 @@ impl ErrorCode {
         Self::Forbidden,
         Self::CommandBlocked,
         Self::NotTrusted,
+        Self::UrlNotAllowed,
         Self::AlreadyExists,
         Self::IsADirectory,
         Self::NotADirectory,
@@ -120,6 +125,7 @@ impl ErrorCode {
         Self::ResourceLimit,
         Self::SandboxUnavailable,
         Self::Unavailable,
+        Self::NetworkError,
         Self::Busy,
         Self::Rejected,
         Self::ApprovalExpired,
@@ -150,6 +156,7 @@ impl ErrorCode {
             | Self::Forbidden
             | Self::CommandBlocked
             | Self::NotTrusted
+            | Self::UrlNotAllowed
             | Self::Rejected
             | Self::ApprovalExpired => Category::Permission,
             Self::Timeout => Category::Timeout,
@@ -160,7 +167,7 @@ impl ErrorCode {
             | Self::SandboxUnavailable
             | Self::Interrupted
             | Self::OutcomeUnknown => Category::Execution,
-            Self::Unavailable | Self::Busy | Self::StoreUnavailable => Category::Transient,
+            Self::Unavailable | Self::NetworkError | Self::Busy | Self::StoreUnavailable => Category::Transient,
             Self::Cancelled => Category::Cancelled,
             Self::OutputInvalid | Self::Internal => Category::Internal,
         }

@@ -11,6 +11,7 @@ mod search;
 mod shape;
 mod shell;
 mod shown;
+mod web;
 mod workbench;
 mod workspace;
 
@@ -22,6 +23,7 @@ pub use command::worries;
 pub use fenced::Around;
 pub use kept::{GivenUp, Kept, KeptChanges};
 pub use project::{Manifest, Script, Trusted, project_tool, scripts};
+pub use web::{Listed, ListedError, Provider, SearchAccess, Secret, WebAccess};
 pub use workbench::SandboxWorkbench;
 pub use workspace::Workspace;
 
@@ -44,6 +46,8 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
         typed(shell::ShellKill(here())),
         shape::reads(shell::ShellList(here())),
         shape::reads(shell::ShellOutput(here())),
+        typed(web::WebFetch(Arc::clone(workspace.web()))),
+        typed(web::WebSearch(Arc::clone(workspace.web()))),
         shape::changes_files(files::WriteFile(here())),
     ]
 }

@@ -18,6 +18,7 @@ use crate::{
     fenced::{Around, Bench, Fenced},
     refusal::Trying,
     shell::Tasks,
+    web::{Web, WebAccess},
 };
 
 /// The folder that the tools work in, and where its staged changes lie.
@@ -30,13 +31,15 @@ pub struct Workspace {
     fenced: Option<Arc<Fenced>>,
     /// Absent where nothing outlives its call.
     tasks: Option<Arc<Tasks>>,
+    web: Arc<Web>,
 }
 
 impl Workspace {
     /// Opens a folder; `data` is haft's own, where changes are held aside and no tool may look.
     pub fn open(dir: &Path, data: &Path) -> Result<Self, ToolError> {
         let root = Root::open(dir, &[data.to_owned()]).trying("open the workspace")?;
-        Ok(Self { root: Arc::new(root), data: data.to_owned(), sync: Sync::Process, fenced: None, tasks: None })
+        let (root, data, web) = (Arc::new(root), data.to_owned(), Arc::new(Web::new(WebAccess::default())));
+        Ok(Self { root, data, sync: Sync::Process, fenced: None, tasks: None, web })
     }
 
     /// The same workspace, whose changes survive a power cut too.
@@ -50,6 +53,12 @@ impl Workspace {
     pub fn running_commands(self, around: Around) -> Self {
         let fenced = Some(Arc::new(Fenced::new(around, self.root.path(), &self.data)));
         Self { fenced, ..self }
+    }
+
+    /// The same workspace, with as much of the web as the user lets it have.
+    #[must_use]
+    pub fn reaching(self, access: WebAccess) -> Self {
+        Self { web: Arc::new(Web::new(access)), ..self }
     }
 
     /// The same workspace in a haft that lives on between calls, so that commands can run in the background.
@@ -86,6 +95,11 @@ impl Workspace {
     /// What those commands see of the user's own tools.
     pub fn toolchains(&self) -> Result<&Toolchains, ToolError> {
         Ok(self.fenced()?.toolchains())
+    }
+
+    /// The web as the tools reach it.
+    pub(crate) fn web(&self) -> &Arc<Web> {
+        &self.web
     }
 
     pub(crate) fn root(&self) -> &Arc<Root> {
