@@ -48,6 +48,11 @@ impl Response {
                 Err(err) => break End::Broken(format!("it cannot be unpacked: {err}")),
             }
         };
-        Ok(Body { bytes: decoder.finish(), end })
+        let (bytes, finished) = decoder.finish();
+        let end = match (end, finished) {
+            (End::Whole, Err(err)) if packed > 0 => End::Broken(format!("it cannot be unpacked: {err}")),
+            (end, Ok(()) | Err(_)) => end,
+        };
+        Ok(Body { bytes, end })
     }
 }

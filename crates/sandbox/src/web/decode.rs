@@ -89,15 +89,14 @@ impl Decoder {
         }
     }
 
-    /// Hands over what was kept, with what was still held back for the end.
-    pub(super) fn finish(mut self) -> Vec<u8> {
-        // What was not all there is given as far as it was.
-        let _cut = match &mut self {
+    /// Hands over what was kept, with what was still held back for the end, and whether that was the end.
+    pub(super) fn finish(mut self) -> (Vec<u8>, io::Result<()>) {
+        let finished = match &mut self {
             Self::Plain(kept) | Self::Undecided(kept) => kept.flush(),
-            Self::Gzip(gzip) => gzip.flush(),
-            Self::Zlib(zlib) => zlib.flush(),
-            Self::Deflate(deflate) => deflate.flush(),
-            Self::Brotli(brotli) => brotli.flush(),
+            Self::Gzip(gzip) => gzip.try_finish(),
+            Self::Zlib(zlib) => zlib.try_finish(),
+            Self::Deflate(deflate) => deflate.try_finish(),
+            Self::Brotli(brotli) => brotli.close(),
         };
         let kept = match &mut self {
             Self::Plain(kept) | Self::Undecided(kept) => kept,
@@ -106,6 +105,6 @@ impl Decoder {
             Self::Deflate(deflate) => deflate.get_mut(),
             Self::Brotli(brotli) => brotli.get_mut(),
         };
-        std::mem::take(&mut kept.bytes)
+        (std::mem::take(&mut kept.bytes), finished)
     }
 }
