@@ -124,7 +124,8 @@ pub(crate) fn workspace(settings: &Settings, folder: &Path) -> Result<Workspace>
     let workspace = Workspace::open(folder, &settings.data)
         .map_err(|error| anyhow::anyhow!("{}", error.message))
         .with_context(|| format!("cannot work in {}", folder.display()))?;
-    let workspace = workspace.running_commands(around(settings)).asking(settings.lsp.clone());
+    let web = settings.web.access(&settings.data, &settings.variables);
+    let workspace = workspace.running_commands(around(settings)).asking(settings.lsp.clone()).reaching(web);
     Ok(match settings.sync {
         Sync::Normal => workspace,
         Sync::Full => workspace.down_to_the_disk(),

@@ -17,11 +17,13 @@ mod lsp;
 mod page;
 mod sandbox;
 mod values;
+mod web;
 mod workspace;
 
 pub(crate) use page::{commented, listed};
 pub use sandbox::SandboxSettings;
 pub use values::{duration, mode};
+pub use web::WebSettings;
 pub(crate) use workspace::{Line, Obeyed};
 
 use crate::{
@@ -193,6 +195,60 @@ pub const KEYS: &[Key] = &[
         "`normal` survives `kill -9`, `full` survives a power cut too",
         SetBy::Workspace(|new, old| new.sync == old.sync || new.sync == Sync::Full),
     ),
+    key(
+        "web.allowlist",
+        "[]",
+        "hosts that `web_fetch` reads from unasked, such as `docs.rs`, `*.example.org` or `example.org/docs`",
+        SetBy::Workspace(|new, old| new.web.allowlist.iter().all(|listed| old.web.allowlist.contains(listed))),
+    ),
+    key(
+        "web.allow",
+        "[]",
+        "hosts and ranges that may be reached although they are not public, such as `127.0.0.1:8080` or `10.1.0.0/16`",
+        SetBy::User,
+    ),
+    key(
+        "web.ports",
+        "[80, 443, 8080, 8443]",
+        "the ports that may be reached; `web.allow` may name others",
+        SetBy::Workspace(|new, old| new.web.ports.iter().all(|port| old.web.ports.contains(port))),
+    ),
+    key(
+        "web.connect",
+        "\"2s\"",
+        "how long a host may take to be looked up, to take a connection and to secure it",
+        SetBy::Workspace(|new, old| new.web.connect <= old.web.connect),
+    ),
+    key(
+        "web.silence",
+        "\"2s\"",
+        "how long a host may be silent in the middle of an answer, or before it",
+        SetBy::Workspace(|new, old| new.web.silence <= old.web.silence),
+    ),
+    key(
+        "web.timeout",
+        "\"30s\"",
+        "how long a fetch may take when its call does not say",
+        SetBy::Workspace(|new, old| new.web.timeout <= old.web.timeout),
+    ),
+    key(
+        "web.search.provider",
+        "\"none\"",
+        "who `web_search` asks: `exa`, `brave`, `searxng` or `none`",
+        SetBy::Workspace(|new, old| new.web.provider == old.web.provider || new.web.provider.is_none()),
+    ),
+    key(
+        "web.search.url",
+        "\"\"",
+        "where the provider is; Exa and Brave are found without it, and what speaks their language lies elsewhere",
+        SetBy::User,
+    ),
+    key(
+        "web.search.key",
+        "\"\"",
+        "the provider's key as `secret:NAME`: the file `secrets/NAME` in haft's data folder, or the variable `NAME`",
+        SetBy::User,
+    ),
 ];
 
 /// Variables that begin like a setting and are none.
@@ -276,6 +332,8 @@ pub struct Settings {
     pub shell_timeout: Duration,
     /// How durable the store is.
     pub sync: Sync,
+    /// What of the web may be reached.
+    pub web: WebSettings,
     /// Where each value that is not a default came from.
     pub origins: Vec<(String, String)>,
     /// What the workspace brings that nobody has trusted, in one sentence.
@@ -346,6 +404,7 @@ impl Settings {
             sandbox: SandboxSettings::default(),
             shell_timeout: Duration::from_secs(120),
             sync: Sync::Normal,
+            web: WebSettings::default(),
             origins: Vec::new(),
             not_trusted: None,
             not_obeyed: Vec::new(),
@@ -407,7 +466,10 @@ impl Settings {
             "shell.timeout" => self.shell_timeout = duration(value)?,
             "store.sync" => self.sync = sync(value)?,
             other => {
-                if !self.sandbox.take(other, value)? && !lsp::take(&mut self.lsp, other, value)? {
+                let taken = self.sandbox.take(other, value)?
+                    || self.web.take(other, value)?
+                    || lsp::take(&mut self.lsp, other, value)?;
+                if !taken {
                     bail!("there is no setting `{other}`{}", hint(other, names()));
                 }
             }

@@ -20,7 +20,8 @@ pub enum Breadth {
     /// The same tool within the folder that holds all that this call changes, with no other kinds of change. There is
     /// none where that would be the whole workspace.
     Folder,
-    /// The same tool on any path, with no more and no other kinds of change than this call has.
+    /// The same tool on any path, with no more and no other kinds of change than this call has; for one that reads from
+    /// a host, the same host.
     Bounds,
 }
 
@@ -93,8 +94,14 @@ fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {
         Evidence::Staged { changes, .. } => {
             ChangeList(changes.0.iter().filter(|change| part.has(change)).cloned().collect())
         }
-        Evidence::Plain(Described { lasting: Lasting::ThisInput, .. }) => {
-            return Ok(vec![bounded(Breadth::Call, WrittenBounds { input, ..WrittenBounds::default() })?]);
+        Evidence::Plain(Described { lasting: Lasting::ThisInput, reach, .. }) => {
+            let call = WrittenBounds { input, ..WrittenBounds::default() };
+            let host = reach.iter().filter(|reach| !reach.sends).map(|reach| {
+                let hosts = Some(vec![reach.host.clone()]);
+                (Breadth::Bounds, WrittenBounds { hosts, ..WrittenBounds::default() })
+            });
+            let offers = std::iter::once((Breadth::Call, call)).chain(host);
+            return offers.map(|(breadth, written)| bounded(breadth, written)).collect();
         }
         Evidence::Plain(Described { lasting: Lasting::No { why }, .. }) => return Err(Withheld(why.clone())),
     };

@@ -1,5 +1,6 @@
 //! What a grant or a rule covers: which paths, kinds, counts and sizes of change, and which inputs.
 
+mod hosts;
 mod miss;
 mod moved;
 mod paths;
@@ -9,6 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use hosts::host_matches;
 use miss::Misses;
 pub(crate) use miss::Part;
 pub use miss::{Miss, Missed, Seen};
@@ -17,7 +19,7 @@ pub(crate) use moved::{carries, kinds, touched};
 use paths::Paths;
 pub(crate) use paths::escaped;
 
-use crate::{Change, ChangeKind};
+use crate::{Change, ChangeKind, Reach};
 
 /// Bounds as they are written in settings, flags and JSON. A bound that is absent limits nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,7 +43,7 @@ pub struct WrittenBounds {
     /// Whether only build output and caches may change; `false` when absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub derived: bool,
-    /// The hosts that may be reached. What is staged reached none.
+    /// The hosts that may be read from; `*` stands for any letters. What is staged reached none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     /// The one input that is covered.
@@ -118,12 +120,14 @@ impl Bounds {
         self.written == WrittenBounds::default()
     }
 
-    /// Whether all that a call does lies within. What could not be staged is contained by its exact input only.
+    /// Whether all that a call does lies within. What could not be staged is contained by its exact input only, or by
+    /// the host that it reads from.
     pub fn contain<'a>(&self, seen: &Seen<'a>) -> Result<(), Missed<'a>> {
         let mut misses = Misses::default();
         misses.add(match &self.written.input {
             Some(only) => (only != seen.input).then_some(Miss::Input),
-            None => seen.list().is_none().then_some(Miss::Unseen),
+            None if seen.list().is_some() => None,
+            None => self.beyond(seen.reach),
         });
         let Some(list) = seen.list() else { return misses.told() };
         misses.add(seen.source.filter(|_| self.written.derived));
@@ -156,6 +160,22 @@ impl Bounds {
             && (change.derived || !self.written.derived)
             && self.written.hosts.is_none()
             && (deeds(change).any(|(path, kind)| self.are_about(path, kind)) || self.reach_into(change))
+    }
+
+    /// Whether they name a host.
+    pub(crate) fn reach(&self, host: &str) -> bool {
+        self.written.hosts.iter().flatten().any(|pattern| host_matches(pattern, host))
+    }
+
+    /// What of a call that could not be staged lies beyond them.
+    fn beyond<'a>(&self, reach: Option<&'a Reach>) -> Option<Miss<'a>> {
+        let Some(reach) = reach.filter(|_| self.written.hosts.is_some()) else { return Some(Miss::Unseen) };
+        let host = &reach.host;
+        match (self.reach(host), reach.sends) {
+            (true, false) => None,
+            (true, true) => Some(Miss::Sends { host }),
+            (false, _) => Some(Miss::Host { host }),
+        }
     }
 
     fn are_about(&self, path: &str, kind: ChangeKind) -> bool {

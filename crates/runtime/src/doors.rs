@@ -90,7 +90,6 @@ pub struct Question {
 /// What is known of a call before the decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "one lives for each call under way, and most are staged")]
 pub enum Evidence {
     /// It is done but for the commit.
     Staged {

@@ -29,6 +29,8 @@ pub enum ErrorCode {
     CommandBlocked,
     /// The workspace brings it, and nobody has trusted it as it is now.
     NotTrusted,
+    /// The rules about addresses refuse the URL, in every mode.
+    UrlNotAllowed,
     /// Something lies where something new was to be made.
     AlreadyExists,
     /// A file was needed, a folder was found.
@@ -110,6 +112,7 @@ impl ErrorCode {
         Self::Forbidden,
         Self::CommandBlocked,
         Self::NotTrusted,
+        Self::UrlNotAllowed,
         Self::AlreadyExists,
         Self::IsADirectory,
         Self::NotADirectory,
@@ -153,6 +156,7 @@ impl ErrorCode {
             | Self::Forbidden
             | Self::CommandBlocked
             | Self::NotTrusted
+            | Self::UrlNotAllowed
             | Self::Rejected
             | Self::ApprovalExpired => Category::Permission,
             Self::Timeout => Category::Timeout,

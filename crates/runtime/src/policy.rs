@@ -12,7 +12,7 @@ use trace::{Looked, Trace};
 
 use crate::{
     ApprovedBy, Asks, AutoApprove, Change, ChangeList, Described, Effect, ErrorCode, Evidence, Grant, GrantId,
-    Isolation, Missed, Seen, Standing, ToolError, ToolSpec, bounds::Part,
+    Isolation, Missed, Reach, Seen, Standing, ToolError, ToolSpec, bounds::Part,
 };
 
 /// What a house decides by, beside the mode and the grants.
@@ -124,7 +124,7 @@ impl<'a> Judge<'a> {
         if let Some(reason) = forced {
             return Decision::ask(reason);
         }
-        let only_reads = case.effect == Effect::Read;
+        let only_reads = case.effect == Effect::Read && unlisted(case).is_none();
         match case.mode {
             AutoApprove::Everything => {
                 self.trace.note(Looked::Mode(case.mode), || "everything runs".to_owned());
@@ -262,7 +262,18 @@ pub(crate) fn covered_by_the_run(policy: &Policy, tool: &ToolSpec, change: &Chan
     change.flags.is_empty() && !rules.any(|rule| rule.objects_to(tool, change))
 }
 
+/// The host that a call would read from and that the user has not listed.
+fn unlisted<'a>(case: &Case<'a>) -> Option<&'a str> {
+    match case.evidence {
+        Evidence::Plain(Described { reach: Some(Reach { host, listed: false, sends: false }), .. }) => Some(host),
+        Evidence::Plain(_) | Evidence::Staged { .. } => None,
+    }
+}
+
 fn reason_to_ask(case: &Case<'_>) -> String {
+    if let Some(host) = unlisted(case) {
+        return format!("`{host}` is not on the list of hosts that are read from unasked (`web.allowlist`)");
+    }
     match case.evidence {
         Evidence::Staged { changes, .. } => format!("it would change {}", counted(changes)),
         Evidence::Plain(Described { runs_aside: true, .. }) => {

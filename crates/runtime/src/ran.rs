@@ -54,6 +54,9 @@ pub struct Described {
     /// Why it is asked for in every mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub must_ask: Option<String>,
+    /// The host that haft itself would reach for it; `None` when it reaches none, or nobody can tell which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
 }
 
 impl Described {
@@ -61,6 +64,17 @@ impl Described {
     pub fn showing(preview: impl Into<String>) -> Self {
         Self { preview: Some(preview.into()), ..Self::default() }
     }
+}
+
+/// The one host that a call reaches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// Its name or address.
+    pub host: String,
+    /// Whether the user has put it on the list of hosts that are read from unasked.
+    pub listed: bool,
+    /// Whether the call sends something there that may change it; bounds on hosts cover only what is read.
+    pub sends: bool,
 }
 
 /// Whether the yes to a call that could only be described may be remembered.

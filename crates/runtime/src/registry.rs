@@ -194,9 +194,11 @@ impl Registry {
         snapshot.tools.get(canonical).cloned()
     }
 
-    /// Every tool's description, sorted by name.
+    /// The description of every tool that is listed, sorted by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.0.load().tools.values().map(|tool| tool.spec().clone()).collect()
+        let snapshot = self.0.load();
+        let listed = snapshot.tools.values().filter(|tool| tool.tool.is_listed());
+        listed.map(|tool| tool.spec().clone()).collect()
     }
 
     /// Readers go on with the old state until the new one is complete; a failed change leaves the old one.

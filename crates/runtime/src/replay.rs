@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Bounds, CallRecord, Case, ChangeList, Decision, Described, Effect, End, ErrorCode, Evidence, Grant, Isolation,
-    Policy, RegisteredTool, Seen, Step, ToolOutput, Turn, explain, stage::resolve::translate,
+    Policy, Reach, RegisteredTool, Seen, Step, ToolOutput, Turn, explain, stage::resolve::translate,
 };
 
 /// A recorded call with what is left of the evidence that it was decided on.
@@ -23,6 +23,8 @@ pub struct Past {
     pub staged_late: bool,
     /// The rung of the processes it started, as its question holds it.
     pub isolation: Option<Isolation>,
+    /// The host that it reaches, as its question holds it.
+    pub reach: Option<Reach>,
 }
 
 /// What was decided then.
@@ -101,7 +103,8 @@ impl Past {
             }
             None if self.record.turn.is_some() => return Err(Unjudged::NoEvidence),
             Some(_) | None => {
-                let described = Described { isolation: self.isolation, ..Described::default() };
+                let (isolation, reach) = (self.isolation, self.reach.clone());
+                let described = Described { isolation, reach, ..Described::default() };
                 (Evidence::Plain(described), tool.tool().effect(&input))
             }
         };

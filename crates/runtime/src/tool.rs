@@ -141,6 +141,11 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether it is listed. One that nobody has set up yet is not, but says so when it is called by its name.
+    fn is_listed(&self) -> bool {
+        true
+    }
+
     /// How far this input reaches; never further than `WORST`. Cheap, touches nothing.
     fn effect(&self, _input: &Self::Input) -> Effect {
         Self::WORST
@@ -191,6 +196,11 @@ pub trait Output: Serialize + JsonSchema + Send {
 pub trait AnyTool: Send + Sync {
     /// What the tool is.
     fn spec(&self) -> &ToolSpec;
+
+    /// Whether it is listed.
+    fn is_listed(&self) -> bool {
+        true
+    }
 
     /// How far this input reaches. An input whose effect cannot be told has the worst one.
     fn effect(&self, input: &Value) -> Effect;
@@ -266,6 +276,10 @@ impl<T: Tool> Typed<T> {
 impl<T: Tool> AnyTool for Typed<T> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn is_listed(&self) -> bool {
+        self.tool.is_listed()
     }
 
     fn effect(&self, input: &Value) -> Effect {

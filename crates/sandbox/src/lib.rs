@@ -1,4 +1,4 @@
-//! The only code that opens a path, starts a process or changes a file on a tool's behalf.
+//! The only code that opens a path, starts a process, dials an address or changes a file on a tool's behalf.
 
 mod beneath;
 pub mod changes;
@@ -16,6 +16,7 @@ mod stamp;
 mod target;
 mod transfer;
 mod walk;
+pub mod web;
 
 pub use error::PathError;
 pub use folder::{Entry, Folder};

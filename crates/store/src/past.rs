@@ -16,7 +16,9 @@ macro_rules! past {
             "(select kind from events where events.tenant = calls.tenant and events.call = calls.id ",
             "and events.kind in ('tool.approved', 'tool.staged') order by seq limit 1) = 'tool.approved' as approved_first, ",
             "(select coalesce(body ->> '$.evidence.staged.isolation', body ->> '$.evidence.plain.isolation') ",
-            "from questions where questions.tenant = calls.tenant and questions.call = calls.id) as isolation ",
+            "from questions where questions.tenant = calls.tenant and questions.call = calls.id) as isolation, ",
+            "(select body -> '$.evidence.plain.reach' ",
+            "from questions where questions.tenant = calls.tenant and questions.call = calls.id) as reach ",
             "from calls where tenant = $1 ",
             $rest
         )
@@ -53,7 +55,8 @@ fn past(row: &SqliteRow) -> Result<Past, StoreError> {
     });
     let isolation = columns.word_or_none("isolation")?;
     let staged_late = staged.is_some() && columns.plain("approved_first")?;
-    Ok(Past { asked: columns.plain("asked")?, staged, staged_late, isolation, record })
+    let reach = columns.json_or_none("reach")?;
+    Ok(Past { asked: columns.plain("asked")?, staged, staged_late, isolation, reach, record })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod search;
 mod shape;
 mod shell;
 mod shown;
+mod web;
 mod workbench;
 mod workspace;
 
@@ -25,6 +26,7 @@ pub use fenced::Around;
 pub use kept::{GivenUp, Kept, KeptChanges};
 pub use lsp::{LanguageServer, LanguageServers};
 pub use project::{Manifest, Script, Trusted, project_tool, scripts};
+pub use web::{Listed, ListedError, Provider, SearchAccess, Secret, WebAccess};
 pub use workbench::SandboxWorkbench;
 pub use workspace::Workspace;
 
@@ -58,6 +60,8 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
         shape::reads(shell::ShellList(here())),
         shape::reads(shell::ShellOutput(here())),
         typed(lsp::Asking::<lsp::Symbols>::new(here())),
+        typed(web::WebFetch(Arc::clone(workspace.web()))),
+        typed(web::WebSearch(Arc::clone(workspace.web()))),
         shape::changes_files(files::WriteFile(here())),
     ]
 }

@@ -19,6 +19,7 @@ use crate::{
     lsp::{Desk, LanguageServers},
     refusal::Trying,
     shell::Tasks,
+    web::{Web, WebAccess},
 };
 
 /// The folder that the tools work in, and where its staged changes lie.
@@ -33,6 +34,7 @@ pub struct Workspace {
     tasks: Option<Arc<Tasks>>,
     /// Absent where no command may be run.
     servers: Option<Desk>,
+    web: Arc<Web>,
 }
 
 impl Workspace {
@@ -46,6 +48,7 @@ impl Workspace {
             fenced: None,
             tasks: None,
             servers: None,
+            web: Arc::new(Web::new(WebAccess::default())),
         })
     }
 
@@ -60,6 +63,12 @@ impl Workspace {
     pub fn running_commands(self, around: Around) -> Self {
         let fenced = Some(Arc::new(Fenced::new(around, self.root.path(), &self.data)));
         Self { fenced, ..self }
+    }
+
+    /// The same workspace, with as much of the web as the user lets it have.
+    #[must_use]
+    pub fn reaching(self, access: WebAccess) -> Self {
+        Self { web: Arc::new(Web::new(access)), ..self }
     }
 
     /// The same workspace in a haft that lives on between calls, so that commands can run in the background.
@@ -116,6 +125,11 @@ impl Workspace {
     /// What those commands see of the user's own tools.
     pub fn toolchains(&self) -> Result<&Toolchains, ToolError> {
         Ok(self.fenced()?.toolchains())
+    }
+
+    /// The web as the tools reach it.
+    pub(crate) fn web(&self) -> &Arc<Web> {
+        &self.web
     }
 
     pub(crate) fn root(&self) -> &Arc<Root> {

@@ -110,7 +110,7 @@ pub(super) fn names(text: &str) -> Result<Vec<String>> {
     }
 }
 
-fn texts(text: &str) -> Result<Vec<String>> {
+pub(super) fn texts(text: &str) -> Result<Vec<String>> {
     let array: toml::Value = text.parse().context("it is not an array of text")?;
     array.try_into().context("it is not an array of text")
 }

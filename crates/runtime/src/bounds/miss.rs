@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::carries;
-use crate::{Change, ChangeKind, ChangeList, Evidence};
+use crate::{Change, ChangeKind, ChangeList, Evidence, Reach};
 
 /// What bounds are held against, gathered once for a decision.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,8 @@ pub struct Seen<'a> {
     /// `None` when the call could not be staged.
     changes: Option<&'a ChangeList>,
     part: Part,
+    /// The host that a call which could not be staged reaches.
+    pub(super) reach: Option<&'a Reach>,
     pub(super) bytes: u64,
     /// The first change that only bounds with executables contain.
     pub(super) executable: Option<Miss<'a>>,
@@ -45,16 +47,15 @@ impl Part {
 impl<'a> Seen<'a> {
     /// What is known of a call.
     pub fn new(input: &'a Value, evidence: &'a Evidence) -> Self {
-        let changes = match evidence {
-            Evidence::Staged { changes, .. } => Some(changes),
-            Evidence::Plain(_) => None,
-        };
-        Self::of(input, changes, Part::All)
+        match evidence {
+            Evidence::Staged { changes, .. } => Self::of(input, Some(changes), Part::All),
+            Evidence::Plain(described) => Self { reach: described.reach.as_ref(), ..Self::of(input, None, Part::All) },
+        }
     }
 
     /// The same, of a part of the changes only.
     pub(crate) fn only(&self, part: Part) -> Self {
-        Self::of(self.input, self.changes, part)
+        Self { reach: self.reach, ..Self::of(self.input, self.changes, part) }
     }
 
     fn of(input: &'a Value, changes: Option<&'a ChangeList>, part: Part) -> Self {
@@ -63,6 +64,7 @@ impl<'a> Seen<'a> {
             input,
             changes,
             part,
+            reach: None,
             bytes: list().filter(|change| change.kind != ChangeKind::Deleted).map(|change| change.size).sum(),
             executable: list().find_map(executable),
             flagged: list().any(|change| !change.flags.is_empty()),
@@ -94,6 +96,16 @@ pub enum Miss<'a> {
     Input,
     /// The effect could not be seen before.
     Unseen,
+    /// It reads from another host.
+    Host {
+        /// Which.
+        host: &'a str,
+    },
+    /// It sends something to a host.
+    Sends {
+        /// Which.
+        host: &'a str,
+    },
     /// Too many paths change.
     Files {
         /// How many may.
@@ -149,6 +161,10 @@ impl fmt::Display for Miss<'_> {
         match self {
             Self::Input => f.write_str("input: it covers another input"),
             Self::Unseen => f.write_str("what it does cannot be seen before, so only its exact input can be covered"),
+            Self::Host { host } => write!(f, "hosts: `{host}` is none of them"),
+            Self::Sends { host } => {
+                write!(f, "hosts: it sends something to `{host}`, which only its exact input can cover")
+            }
             Self::Files { most, found } => write!(f, "max_files = {most}, but {found} paths change"),
             Self::Bytes { most, found } => write!(f, "max_bytes = {most}, but {found} bytes are written"),
             Self::Kind { path, kind } => write!(f, "kinds: `{path}` would be {}", kind_word(*kind)),

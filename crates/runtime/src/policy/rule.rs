@@ -54,13 +54,15 @@ pub(super) enum Unmet<'a, 'r> {
     Untouched,
     /// It asks or denies by changes, and there are none to see.
     Unseen,
+    /// It asks or denies for other hosts.
+    OtherHost(&'a str),
 }
 
 impl<'a> Unmet<'a, '_> {
     pub(super) fn missed(&self) -> Option<Missed<'a>> {
         match self {
             Self::Missed(missed) => Some(*missed),
-            Self::OtherTool(_) | Self::Untouched | Self::Unseen => None,
+            Self::OtherTool(_) | Self::Untouched | Self::Unseen | Self::OtherHost(_) => None,
         }
     }
 }
@@ -72,6 +74,7 @@ impl fmt::Display for Unmet<'_, '_> {
             Self::Missed(missed) => missed.fmt(f),
             Self::Untouched => f.write_str("nothing that it changes lies within"),
             Self::Unseen => f.write_str("it is about changes, and what this does cannot be seen before"),
+            Self::OtherHost(host) => write!(f, "it is about other hosts than `{host}`"),
         }
     }
 }
@@ -94,10 +97,15 @@ impl Rule {
             return Err(Unmet::OtherTool(tool));
         }
         match (self.verdict, case.evidence) {
-            // A rule has no input to compare, so that what could not be staged is never within one that allows.
+            // A rule has no input to compare, so that what could not be staged is within one that allows only when it
+            // reads from a host that the rule names.
             (Verdict::Allow, _) => self.bounds.contain(seen).map_err(Unmet::Missed),
             (Verdict::Ask | Verdict::Deny, _) if self.bounds.are_unlimited() => Ok(()),
-            (Verdict::Ask | Verdict::Deny, Evidence::Plain(_)) => Err(Unmet::Unseen),
+            (Verdict::Ask | Verdict::Deny, Evidence::Plain(described)) => match &described.reach {
+                Some(reach) if self.bounds.reach(&reach.host) => Ok(()),
+                Some(reach) if self.bounds.written().hosts.is_some() => Err(Unmet::OtherHost(&reach.host)),
+                Some(_) | None => Err(Unmet::Unseen),
+            },
             (Verdict::Ask | Verdict::Deny, Evidence::Staged { changes, .. }) => {
                 let touched = changes.0.iter().any(|change| self.bounds.touch(change));
                 if touched { Ok(()) } else { Err(Unmet::Untouched) }

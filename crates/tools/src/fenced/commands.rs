@@ -82,7 +82,7 @@ impl Workspace {
         };
         let isolation = Some(isolation(self.fenced()?.rung()?));
         let must_ask = if runs_aside { None } else { command.forced_ask() };
-        Ok(Described { preview: Some(lines.join("\n")), isolation, runs_aside, lasting, must_ask })
+        Ok(Described { preview: Some(lines.join("\n")), isolation, runs_aside, lasting, must_ask, reach: None })
     }
 
     async fn run(&self, ctx: &ToolCtx, errand: Errand, writes: Writes) -> Result<Done, ToolError> {

@@ -1,0 +1,160 @@
+//! One request over one connection.
+
+use std::{
+    error::Error,
+    future::{Future, poll_fn},
+    io,
+    pin::{Pin, pin},
+    time::Duration,
+};
+
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    HeaderMap, StatusCode,
+    body::{Bytes, Incoming},
+    client::conn::http1,
+};
+use hyper_util::rt::TokioIo;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    dial::Duplex,
+    error::{Refusal, WebError},
+    paced::Paced,
+    request::Request,
+    resolve::Resolver,
+    rules::{Rules, Target},
+    tls::Tls,
+};
+
+/// The most bytes that the head of an answer may have.
+const LARGEST_HEAD: usize = 64 << 10;
+const MOST_HEADERS: usize = 200;
+
+/// How long a host may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// To be looked up, to take a connection and to secure it.
+    pub connect: Duration,
+    /// Between two signs of life.
+    pub silence: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(2), silence: Duration::from_secs(2) }
+    }
+}
+
+/// Sends requests to what the rules let through, and to nothing else.
+#[derive(Debug)]
+pub struct Client {
+    pub(super) rules: Rules,
+    pub(super) limits: Limits,
+    pub(super) resolver: Resolver,
+    pub(super) tls: Tls,
+}
+
+impl Client {
+    /// A client that keeps these rules. It knows no proxy.
+    pub fn new(rules: Rules, limits: Limits) -> Self {
+        Self { rules, limits, resolver: Resolver::of_system(), tls: Tls::default() }
+    }
+
+    /// The same, with names looked up elsewhere.
+    #[must_use]
+    pub fn resolving_with(self, resolver: Resolver) -> Self {
+        Self { resolver, ..self }
+    }
+
+    /// Checks a URL; nothing is looked up or sent.
+    pub fn target(&self, url: &str) -> Result<Target, Refusal> {
+        self.rules.target(url)
+    }
+
+    /// Sends one request and waits for the head of its answer, whatever that says.
+    pub async fn send(&self, request: &Request) -> Result<Response, WebError> {
+        let host = request.target.host().to_owned();
+        let late = |_| WebError::Late;
+        let stream = timeout_at(request.until, self.dial(&request.target)).await.map_err(late)??;
+        let patient = Patience { host, silence: self.limits.silence, until: request.until };
+        let written = request.written(Full::new(request.body.clone()))?;
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(LARGEST_HEAD).max_headers(MOST_HEADERS);
+        let handshake = builder.handshake(TokioIo::new(Paced::new(stream, self.limits.silence)));
+        let (mut sender, connection) = handshake.await.map_err(|err| patient.broken(err))?;
+        let mut connection: Connection = Some(Box::pin(connection));
+        let answered = timeout_at(request.until, driven(&mut connection, sender.send_request(written)));
+        let answer = answered.await.map_err(late)?.map_err(|err| patient.broken(err))?;
+        let (head, body) = answer.into_parts();
+        Ok(Response { status: head.status, headers: head.headers, body, connection, patient })
+    }
+}
+
+type Wire = TokioIo<Paced<Box<dyn Duplex>>>;
+/// What moves bytes between the socket and the two halves of an exchange; gone when it has ended.
+type Connection = Option<Pin<Box<http1::Connection<Wire, Full<Bytes>>>>>;
+
+/// The answer to a request; its body is still on its way.
+pub struct Response {
+    /// How it went, in HTTP's words.
+    pub status: StatusCode,
+    /// What was said beside it.
+    pub headers: HeaderMap,
+    body: Incoming,
+    connection: Connection,
+    patient: Patience,
+}
+
+impl Response {
+    /// The next bytes of the body, still packed; `None` at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, WebError> {
+        loop {
+            let next = driven(&mut self.connection, self.body.frame());
+            match timeout_at(self.patient.until, next).await.map_err(|_| WebError::Late)? {
+                None => return Ok(None),
+                Some(Err(err)) => return Err(self.patient.broken(err)),
+                Some(Ok(frame)) => {
+                    // Whatever is no data is a trailer.
+                    if let Ok(bytes) = frame.into_data() {
+                        return Ok(Some(bytes));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits for something while the connection moves on.
+async fn driven<T>(connection: &mut Connection, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        // How a connection ends is told to whoever waits for the exchange.
+        if connection.as_mut().is_some_and(|open| open.as_mut().poll(cx).is_ready()) {
+            *connection = None;
+        }
+        work.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// How long a host is waited for, and how its failings are told.
+struct Patience {
+    host: String,
+    silence: Duration,
+    until: Instant,
+}
+
+impl Patience {
+    fn broken(&self, source: hyper::Error) -> WebError {
+        let host = self.host.clone();
+        let mut cause = source.source();
+        while let Some(inner) = cause {
+            if inner.downcast_ref::<io::Error>().is_some_and(|err| err.kind() == io::ErrorKind::TimedOut) {
+                return WebError::Silent { host, limit: self.silence };
+            }
+            cause = inner.source();
+        }
+        WebError::Broken { host, source }
+    }
+}

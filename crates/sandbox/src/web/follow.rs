@@ -1,0 +1,108 @@
+//! The redirects of a request: each checked like a new URL, and followed only where somebody says that it may.
+
+use hyper::{Method, StatusCode, header};
+use url::Url;
+
+use super::{
+    client::{Client, Response},
+    error::WebError,
+    request::Request,
+    rules::Target,
+};
+
+/// How many redirects are followed.
+const MOST: usize = 5;
+
+/// The last answer, and how it was come to.
+pub struct Fetched {
+    /// The answer.
+    pub response: Response,
+    /// Who gave it.
+    pub url: Url,
+    /// Where redirects led, one after the other; the last is `url`.
+    pub redirects: Vec<Url>,
+    /// Where the answer points to, when it is a redirect that was not followed.
+    pub not_followed: Option<NotFollowed>,
+}
+
+/// A redirect that was not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotFollowed {
+    /// Where it points to.
+    pub to: Url,
+    /// Why it was not followed.
+    pub why: &'static str,
+}
+
+/// Why there is no answer, and how far it got.
+#[derive(Debug)]
+pub struct Failed {
+    /// Why.
+    pub error: WebError,
+    /// The redirects that were followed before.
+    pub redirects: Vec<Url>,
+}
+
+impl Client {
+    /// Sends a request, and after it what redirects ask for, as long as `may_go` says so of the next URL.
+    pub async fn fetch(&self, mut request: Request, may_go: impl Fn(&Target) -> bool) -> Result<Fetched, Failed> {
+        let mut redirects = Vec::new();
+        loop {
+            let sent = self.send(&request).await;
+            let response = match sent {
+                Ok(response) => response,
+                Err(error) => return Err(Failed { error, redirects }),
+            };
+            let url = request.target.url().clone();
+            let Some(next) = location(&response, &url) else {
+                return Ok(Fetched { response, url, redirects, not_followed: None });
+            };
+            let target = match self.rules.check(next) {
+                Ok(target) => target,
+                Err(refusal) => return Err(Failed { error: refusal.into(), redirects }),
+            };
+            if let Some(why) = why_not(&request, &target, response.status, &may_go) {
+                let not_followed = Some(NotFollowed { to: target.url().clone(), why });
+                return Ok(Fetched { response, url, redirects, not_followed });
+            }
+            if redirects.len() == MOST {
+                return Err(Failed { error: WebError::TooManyRedirects { most: MOST }, redirects });
+            }
+            redirects.push(target.url().clone());
+            request = request.redirected(target, response.status);
+        }
+    }
+}
+
+/// Where an answer sends its reader, if it does.
+fn location(response: &Response, from: &Url) -> Option<Url> {
+    let redirects = matches!(
+        response.status,
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    let location = response.headers.get(header::LOCATION).filter(|_| redirects)?;
+    from.join(std::str::from_utf8(location.as_bytes()).ok()?).ok()
+}
+
+fn why_not(
+    request: &Request,
+    target: &Target,
+    status: StatusCode,
+    may_go: impl Fn(&Target) -> bool,
+) -> Option<&'static str> {
+    let sends_again = request.method != Method::GET
+        && matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    if request.target.is_secure() && !target.is_secure() {
+        Some("it leads from a secure connection to an open one")
+    } else if sends_again && request.target.host() != target.host() {
+        Some("what was sent would be sent to another host")
+    } else if !may_go(target) {
+        Some("it leads to another host, which nobody has said yes to")
+    } else {
+        None
+    }
+}

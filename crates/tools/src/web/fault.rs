@@ -1,0 +1,56 @@
+//! What went wrong on the web, as the one error that callers see.
+
+use std::error::Error;
+
+use haft_runtime::{Category, ErrorCode, ToolError};
+use haft_sandbox::web::{Refusal, WebError};
+
+/// A URL that may not be fetched.
+pub(super) fn refused(refusal: &Refusal) -> ToolError {
+    ToolError::new(ErrorCode::UrlNotAllowed, refusal.to_string()).with("url", refusal.url.clone())
+}
+
+/// Why something could not be had. `what` completes "cannot …".
+pub(super) fn failed(what: &str, error: &WebError) -> ToolError {
+    let network =
+        |why: &str, next: &str| ToolError::new(ErrorCode::NetworkError, format!("cannot {what}: {why}; {next}"));
+    let lasting = |error: ToolError| ToolError { recoverable: false, ..error };
+    let why = told(error);
+    let error_told = match error {
+        WebError::Refused(refusal) => return refused(refusal),
+        WebError::Unresolved { .. } => network(&why, "check its spelling, and that this machine has a network"),
+        WebError::Unreachable { .. } => network(&why, "nothing answers there now; check the port, or try later"),
+        WebError::Insecure { .. } => {
+            lasting(network(&why, "its certificate or its TLS is at fault, and nothing was sent"))
+        }
+        WebError::NoRoots { .. } => lasting(network(&why, "a person has to set this up")),
+        WebError::SlowToConnect { .. } => {
+            network(&why, "`web.connect` is how long it may").in_category(Category::Timeout)
+        }
+        WebError::Silent { .. } => network(&why, "`web.silence` is how long it may be").in_category(Category::Timeout),
+        WebError::Late => {
+            let next = "allow more with `timeout`, or ask for less";
+            ToolError::new(ErrorCode::Timeout, format!("cannot {what}: {why}; {next}"))
+        }
+        WebError::Broken { .. } => network(&why, "try again, or another URL"),
+        WebError::TooManyRedirects { .. } => lasting(network(&why, "use the URL that it should lead to")),
+        WebError::Unwritable(_) => {
+            return ToolError::new(ErrorCode::InvalidArgs, format!("cannot {what}: {why}"));
+        }
+    };
+    if error.nothing_sent() { error_told.having_done_nothing() } else { error_told }
+}
+
+/// The error with everything that led to it.
+fn told(error: &WebError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let words = inner.to_string();
+        if !text.contains(&words) {
+            text = format!("{text} ({words})");
+        }
+        cause = inner.source();
+    }
+    text
+}

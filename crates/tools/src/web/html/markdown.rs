@@ -1,0 +1,359 @@
+//! An article as Markdown, or as plain text.
+
+use std::ops::Range;
+
+use haft_sandbox::web::Url;
+
+use super::{
+    article::Article,
+    lines::{Gap, Lines},
+    tree::{self, Node, What, is_inline},
+};
+use crate::aside::Stop;
+
+/// What a page is turned into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::web) enum Form {
+    Text,
+    Markdown,
+}
+
+/// The readable part of a page with its title; `None` when nobody waits for it any more. Links become whole URLs.
+pub(in crate::web) fn readable(page: &str, url: &Url, form: Form, stop: &Stop) -> Option<String> {
+    let nodes = tree::read(page, stop)?;
+    let based = nodes.iter().find(|node| node.name() == "base").and_then(|node| node.attribute("href"));
+    let base = based.and_then(|base| url.join(base).ok()).unwrap_or_else(|| url.clone());
+    let article = Article::find(&nodes);
+    let mut writer = Writer::new(&nodes, &base, form);
+    let mut range = article.start..article.end;
+    if !range.clone().any(|at| nodes[at].name() == "h1" && !article.leaves_out(at)) {
+        writer.title();
+    }
+    writer.walk(&mut range, |at| article.leaves_out(at));
+    Some(writer.finish())
+}
+
+/// What is to be done when an element ends.
+enum Closing {
+    Gap(Gap),
+    Mark(&'static str),
+    Link { here: usize, url: String },
+    List,
+    Indent(Gap),
+}
+
+pub(super) struct Writer<'a> {
+    pub(super) nodes: &'a [Node],
+    base: &'a Url,
+    pub(super) form: Form,
+    pub(super) lines: Lines,
+    open: Vec<(usize, Closing)>,
+    /// The number of the next item of each open list; `None` where they have none.
+    lists: Vec<Option<usize>>,
+    /// Whether all of it must stand on one line, as in a cell.
+    pub(super) flat: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn new(nodes: &'a [Node], base: &'a Url, form: Form) -> Self {
+        Self { nodes, base, form, lines: Lines::new(), open: Vec::new(), lists: Vec::new(), flat: false }
+    }
+
+    /// What lies in a range, on one line.
+    pub(super) fn flat(&self, mut range: Range<usize>) -> String {
+        let mut writer = Writer { flat: true, ..Writer::new(self.nodes, self.base, self.form) };
+        writer.walk(&mut range, |_| false);
+        writer.finish().replace('\n', " ")
+    }
+
+    fn finish(self) -> String {
+        self.lines.finish()
+    }
+
+    fn title(&mut self) {
+        let Some(at) = self.nodes.iter().position(|node| node.name() == "title") else { return };
+        let title = collected(self.nodes, at);
+        if !title.trim().is_empty() {
+            self.lines.whole(if self.marks() { "# " } else { "" });
+            self.text(&title);
+            self.lines.part(Gap::Block);
+        }
+    }
+
+    /// Goes through nodes in their order, each once, and ends what has ended before each.
+    fn walk(&mut self, range: &mut Range<usize>, leave_out: impl Fn(usize) -> bool) {
+        let mut at = range.start;
+        while at < range.end {
+            self.close_until(at);
+            let node = &self.nodes[at];
+            at = match &node.what {
+                What::Text(text) => {
+                    self.text(text);
+                    at + 1
+                }
+                What::Element { .. } if leave_out(at) => node.end,
+                What::Element { .. } => self.element(at),
+            };
+        }
+        self.close_until(usize::MAX);
+    }
+
+    fn close_until(&mut self, at: usize) {
+        while let Some((_, closing)) = self.open.pop_if(|(end, _)| *end <= at) {
+            match closing {
+                Closing::Gap(gap) => self.part(gap),
+                Closing::Mark(mark) => self.lines.close(mark),
+                Closing::Link { here, url } => self.end_link(here, &url),
+                Closing::List => {
+                    self.lists.pop();
+                    self.part(if self.lists.is_empty() { Gap::Block } else { Gap::Line });
+                }
+                Closing::Indent(gap) => {
+                    self.lines.outdent();
+                    self.part(gap);
+                }
+            }
+        }
+    }
+
+    /// Begins an element, and gives the node to go on with.
+    fn element(&mut self, at: usize) -> usize {
+        let node = &self.nodes[at];
+        match node.name() {
+            "br" => self.part(Gap::Line),
+            "hr" => self.line_across(),
+            "img" => self.picture(node),
+            "pre" => return self.listing(at),
+            "code" | "kbd" | "samp" | "tt" => return self.code(at),
+            "table" if !self.flat => {
+                if let Some(next) = self.table(at) {
+                    return next;
+                }
+                self.block(node.end, Gap::Block);
+            }
+            "a" => self.begin_link(node),
+            "b" | "strong" => self.mark(node.end, "**"),
+            "i" | "em" | "cite" | "dfn" => self.mark(node.end, "*"),
+            "del" | "s" | "strike" => self.mark(node.end, "~~"),
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => self.heading(node),
+            "ul" | "menu" => self.list(node, None),
+            "ol" => self.list(node, Some(node.attribute("start").and_then(|first| first.parse().ok()).unwrap_or(1))),
+            "li" => self.item(node.end),
+            "blockquote" => self.indented(node.end, "> ", None),
+            "dt" | "summary" => {
+                self.block(node.end, Gap::Block);
+                self.mark(node.end, "**");
+            }
+            "dd" => self.indented(node.end, "  ", None),
+            "td" | "th" | "tr" | "option" => self.block(node.end, Gap::Line),
+            name if is_inline(name) => {}
+            _ => self.block(node.end, Gap::Block),
+        }
+        at + 1
+    }
+
+    fn marks(&self) -> bool {
+        self.form == Form::Markdown
+    }
+
+    fn part(&mut self, gap: Gap) {
+        if self.flat { self.lines.words(" ", |_, _| {}) } else { self.lines.part(gap) }
+    }
+
+    fn block(&mut self, end: usize, gap: Gap) {
+        self.part(gap);
+        self.open.push((end, Closing::Gap(gap)));
+    }
+
+    fn mark(&mut self, end: usize, mark: &'static str) {
+        if self.marks() {
+            self.lines.open(mark);
+            self.open.push((end, Closing::Mark(mark)));
+        }
+    }
+
+    fn indented(&mut self, end: usize, prefix: &str, mark: Option<String>) {
+        if self.flat {
+            return self.block(end, Gap::Block);
+        }
+        self.part(Gap::Block);
+        self.lines.indent(prefix, mark);
+        self.open.push((end, Closing::Indent(Gap::Block)));
+    }
+
+    fn heading(&mut self, node: &Node) {
+        self.block(node.end, Gap::Block);
+        let level: usize = node.name()[1..].parse().unwrap_or(1);
+        if self.marks() && !self.flat && node.end > 0 {
+            self.lines.whole(&format!("{} ", "#".repeat(level)));
+        }
+    }
+
+    fn list(&mut self, node: &Node, first: Option<usize>) {
+        self.part(if self.lists.is_empty() { Gap::Block } else { Gap::Line });
+        self.lists.push(first);
+        self.open.push((node.end, Closing::List));
+    }
+
+    fn item(&mut self, end: usize) {
+        if self.flat {
+            return self.block(end, Gap::Line);
+        }
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                *number += 1;
+                format!("{}. ", *number - 1)
+            }
+            Some(None) | None => "- ".to_owned(),
+        };
+        self.part(Gap::Line);
+        self.lines.indent(" ".repeat(mark.len()), Some(mark));
+        self.open.push((end, Closing::Indent(Gap::Line)));
+    }
+
+    fn line_across(&mut self) {
+        self.part(Gap::Block);
+        if self.marks() && !self.flat {
+            self.lines.whole("---");
+            self.part(Gap::Block);
+        }
+    }
+
+    fn picture(&mut self, node: &Node) {
+        let alt = node.attribute("alt").unwrap_or_default().trim().to_owned();
+        let source = node.attribute("src").and_then(|source| self.link(source));
+        match source.filter(|_| self.marks() && !alt.is_empty()) {
+            Some(source) => {
+                self.lines.whole("![");
+                self.text(&alt);
+                self.lines.after_word(&format!("]({source})"));
+            }
+            None => self.text(&alt),
+        }
+    }
+
+    /// A whole URL that may be shown; `None` for scripts, embedded pictures and places on the same page.
+    fn link(&self, link: &str) -> Option<String> {
+        let link = link.trim();
+        if link.is_empty() || link.starts_with('#') {
+            return None;
+        }
+        let url = self.base.join(link).ok()?;
+        matches!(url.scheme(), "http" | "https" | "mailto")
+            .then(|| url.to_string().replace('(', "%28").replace(')', "%29"))
+    }
+
+    fn begin_link(&mut self, node: &Node) {
+        let Some(url) = node.attribute("href").and_then(|link| self.link(link)).filter(|_| self.marks()) else {
+            return;
+        };
+        let here = self.lines.here();
+        self.lines.whole("[");
+        self.open.push((node.end, Closing::Link { here, url }));
+    }
+
+    /// A link around nothing is none, and one around blocks only keeps them.
+    fn end_link(&mut self, here: usize, url: &str) {
+        let text = self.lines.since(here);
+        if text.len() <= 1 {
+            self.lines.take_back(here);
+        } else if text.contains('\n') {
+            self.lines.remove(here);
+        } else {
+            self.lines.after_word(&format!("]({url})"));
+        }
+    }
+
+    fn listing(&mut self, at: usize) -> usize {
+        let node = &self.nodes[at];
+        let text = collected(self.nodes, at);
+        let text = text.strip_prefix('\n').unwrap_or(&text).trim_end();
+        if self.flat {
+            self.lines.words(text, escaped);
+            return node.end;
+        }
+        self.part(Gap::Block);
+        if self.marks() {
+            let fence = "`".repeat(longest_run(text).max(2) + 1);
+            self.lines.verbatim(&format!("{fence}{}\n{text}\n{fence}", language(&self.nodes[at..node.end])));
+        } else {
+            self.lines.verbatim(text);
+        }
+        self.part(Gap::Block);
+        node.end
+    }
+
+    fn code(&mut self, at: usize) -> usize {
+        let text = collected(self.nodes, at);
+        let trimmed: Vec<&str> = text.split_whitespace().collect();
+        let code = trimmed.join(" ");
+        if self.marks() && !code.is_empty() {
+            let fence = "`".repeat(if code.contains('`') { longest_run(&code) + 1 } else { 1 });
+            let room = if code.starts_with('`') || code.ends_with('`') { " " } else { "" };
+            self.lines.whole(&format!("{fence}{room}{code}{room}{fence}"));
+        } else {
+            self.lines.words(&code, |text, word| text.push_str(word));
+        }
+        self.nodes[at].end
+    }
+
+    fn text(&mut self, text: &str) {
+        let first = self.lines.is_at_line_start();
+        if !self.marks() {
+            return self.lines.words(text, |text, word| text.push_str(word));
+        }
+        // What would make a heading, an item or a quote of a line that is none.
+        let begins = text.trim_start();
+        let number = begins.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        let numbered = number.len() < begins.len() && number.starts_with(". ");
+        let marked = ["# ", "## ", "### ", "- ", "+ ", "> "].iter().any(|mark| begins.starts_with(mark));
+        if first && marked {
+            self.lines.whole("\\");
+        } else if first && numbered {
+            let digits = &begins[..begins.len() - number.len()];
+            self.lines.whole(&format!("{digits}\\"));
+            return self.lines.words(number, escaped);
+        }
+        self.lines.words(if first { begins } else { text }, escaped);
+    }
+}
+
+/// Adds a word in which nothing is taken for Markdown.
+fn escaped(text: &mut String, word: &str) {
+    let mut before = ' ';
+    let mut letters = word.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let inside = before.is_alphanumeric() && letters.peek().is_some_and(|next| next.is_alphanumeric());
+        if matches!(letter, '\\' | '`' | '*' | '[' | ']' | '<') || (letter == '_' && !inside) {
+            text.push('\\');
+        }
+        text.push(letter);
+        before = letter;
+    }
+}
+
+/// All text in a node, as it is.
+fn collected(nodes: &[Node], at: usize) -> String {
+    let mut text = String::new();
+    for node in &nodes[at..nodes[at].end] {
+        match &node.what {
+            What::Text(piece) => text.push_str(piece),
+            What::Element { name, .. } if &**name == "br" => text.push('\n'),
+            What::Element { .. } => {}
+        }
+    }
+    text
+}
+
+/// The language that a listing says it is in.
+fn language(nodes: &[Node]) -> &str {
+    let classes = nodes.iter().take(3).filter_map(|node| node.attribute("class"));
+    let named = classes
+        .flat_map(str::split_whitespace)
+        .find_map(|class| class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")));
+    named.filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-#_".contains(&byte))).unwrap_or("")
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0)
+}

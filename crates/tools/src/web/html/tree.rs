@@ -1,0 +1,270 @@
+//! A page as one flat list of nodes. Nothing here recurses and everything is bounded, because pages come from strangers.
+
+use std::{
+    cell::RefCell,
+    time::{Duration, Instant},
+};
+
+use html5ever::{
+    LocalName,
+    tendril::StrTendril,
+    tokenizer::{
+        BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts, states::RawKind,
+    },
+};
+
+use crate::aside::Stop;
+
+/// Elements that lie deeper become siblings, as in browsers.
+const DEEPEST: usize = 256;
+/// How much of a page is read between two looks at the time and at whether anybody still waits.
+const PIECE: usize = 4 << 10;
+/// What is not read by then is left out: a page that takes longer was made to.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// One thing on a page; the list is in the order of the page, so that what lies inside it follows it.
+pub(super) struct Node {
+    pub(super) what: What,
+    /// The first node that does not lie inside.
+    pub(super) end: usize,
+}
+
+pub(super) enum What {
+    Text(StrTendril),
+    Element { name: LocalName, attributes: Vec<(LocalName, StrTendril)> },
+}
+
+impl Node {
+    /// The name of an element; empty for text.
+    pub(super) fn name(&self) -> &str {
+        match &self.what {
+            What::Text(_) => "",
+            What::Element { name, .. } => name,
+        }
+    }
+
+    /// The value of an attribute.
+    pub(super) fn attribute(&self, wanted: &str) -> Option<&str> {
+        match &self.what {
+            What::Text(_) => None,
+            What::Element { attributes, .. } => {
+                attributes.iter().find(|(name, _)| &**name == wanted).map(|(_, value)| &**value)
+            }
+        }
+    }
+}
+
+/// Reads a page; `None` when nobody waits for it any more.
+pub(super) fn read(page: &str, stop: &Stop) -> Option<Vec<Node>> {
+    let tokenizer = Tokenizer::new(Builder::default(), TokenizerOpts::default());
+    let input = BufferQueue::default();
+    let mut rest = page;
+    let until = Instant::now() + LONGEST;
+    while !rest.is_empty() && Instant::now() < until {
+        if stop.is_wanted() {
+            return None;
+        }
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE));
+        input.push_back(StrTendril::from_slice(piece));
+        // Whatever it comes upon, only the end of the input ends it.
+        while !input.is_empty() {
+            let _went_on = tokenizer.feed(&input);
+        }
+        rest = after;
+    }
+    tokenizer.end();
+    Some(tokenizer.sink.0.into_inner().finish())
+}
+
+#[derive(Default)]
+struct Builder(RefCell<Growing>);
+
+#[derive(Default)]
+struct Growing {
+    nodes: Vec<Node>,
+    /// The elements that are open, outermost first.
+    open: Vec<usize>,
+    /// How many more are open that lie too deep.
+    too_deep: usize,
+}
+
+impl TokenSink for Builder {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let mut growing = self.0.borrow_mut();
+        match token {
+            Token::CharacterTokens(text) => growing.add(What::Text(text)),
+            Token::TagToken(tag) if tag.kind == TagKind::StartTag => return growing.start(tag),
+            Token::TagToken(tag) => growing.end(&tag.name),
+            Token::DoctypeToken(_)
+            | Token::CommentToken(_)
+            | Token::NullCharacterToken
+            | Token::EOFToken
+            | Token::ParseError(_) => {}
+        }
+        TokenSinkResult::Continue
+    }
+}
+
+impl Growing {
+    fn add(&mut self, what: What) {
+        let end = self.nodes.len() + 1;
+        self.nodes.push(Node { what, end });
+    }
+
+    fn start(&mut self, tag: Tag) -> TokenSinkResult<()> {
+        self.close_implied(&tag.name);
+        let reads_on = raw(&tag.name);
+        let is_open = !(is_void(&tag.name) || tag.self_closing && is_foreign(&tag.name));
+        let attributes = tag.attrs.into_iter().map(|attribute| (attribute.name.local, attribute.value)).collect();
+        self.add(What::Element { name: tag.name, attributes });
+        if is_open && self.open.len() < DEEPEST {
+            self.open.push(self.nodes.len() - 1);
+        } else if is_open {
+            self.too_deep += 1;
+        }
+        reads_on.map_or(TokenSinkResult::Continue, TokenSinkResult::RawData)
+    }
+
+    fn end(&mut self, name: &str) {
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return;
+        }
+        let inline = is_inline(name);
+        for at in (0..self.open.len()).rev() {
+            let open = self.nodes[self.open[at]].name();
+            if open == name {
+                self.close_down_to(at);
+                return;
+            }
+            // A stray end of something small does not end something large.
+            if inline && !is_inline(open) {
+                return;
+            }
+        }
+    }
+
+    /// Ends what a new element leaves no room for: a paragraph in a paragraph, an item in an item, a cell in a cell.
+    fn close_implied(&mut self, name: &str) {
+        let (ended, within): (&[&str], &[&str]) = match name {
+            "li" => (&["li"], &["ul", "ol", "menu"]),
+            "dt" | "dd" => (&["dt", "dd"], &["dl"]),
+            "option" => (&["option"], &["select"]),
+            "td" | "th" => (&["td", "th"], &["tr", "table"]),
+            "tr" => (&["tr"], &["table"]),
+            "thead" | "tbody" | "tfoot" => (&["thead", "tbody", "tfoot"], &["table"]),
+            "body" => (&["head"], &[]),
+            name if !is_inline(name) => (&["p"], &["div", "td", "th", "li", "dd", "blockquote", "section", "article"]),
+            _ => return,
+        };
+        for at in (0..self.open.len()).rev() {
+            let open = self.nodes[self.open[at]].name();
+            if ended.contains(&open) {
+                return self.close_down_to(at);
+            }
+            if within.contains(&open) {
+                return;
+            }
+        }
+    }
+
+    fn close_down_to(&mut self, at: usize) {
+        let end = self.nodes.len();
+        for open in self.open.drain(at..) {
+            self.nodes[open].end = end;
+        }
+    }
+
+    fn finish(mut self) -> Vec<Node> {
+        self.close_down_to(0);
+        self.nodes
+    }
+}
+
+/// How the content of an element is read when it is no markup.
+fn raw(name: &str) -> Option<RawKind> {
+    Some(match name {
+        "script" => RawKind::ScriptData,
+        "style" | "xmp" | "iframe" | "noembed" | "noframes" => RawKind::Rawtext,
+        "title" | "textarea" => RawKind::Rcdata,
+        _ => return None,
+    })
+}
+
+/// Elements that hold nothing and have no end.
+fn is_void(name: &str) -> bool {
+    matches!(
+        name,
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
+    )
+}
+
+/// Elements of drawings and formulas, which may end where they begin.
+fn is_foreign(name: &str) -> bool {
+    matches!(
+        name,
+        "svg" | "math" | "path" | "g" | "use" | "rect" | "circle" | "line" | "polygon" | "polyline" | "ellipse"
+    )
+}
+
+/// Elements that are part of a line.
+pub(super) fn is_inline(name: &str) -> bool {
+    matches!(
+        name,
+        "" | "a"
+            | "abbr"
+            | "acronym"
+            | "b"
+            | "bdi"
+            | "bdo"
+            | "big"
+            | "br"
+            | "button"
+            | "cite"
+            | "code"
+            | "data"
+            | "del"
+            | "dfn"
+            | "em"
+            | "font"
+            | "i"
+            | "img"
+            | "input"
+            | "ins"
+            | "kbd"
+            | "label"
+            | "mark"
+            | "q"
+            | "rp"
+            | "rt"
+            | "ruby"
+            | "s"
+            | "samp"
+            | "small"
+            | "span"
+            | "strike"
+            | "strong"
+            | "sub"
+            | "sup"
+            | "time"
+            | "tt"
+            | "u"
+            | "var"
+            | "wbr"
+    )
+}

@@ -1,0 +1,360 @@
+//! `web_fetch`
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use haft_runtime::{Described, Effect, ErrorCode, Prepared, Ran, Reach, Stamp, Tool, ToolCtx, ToolError};
+use haft_sandbox::web::{Bytes, End, Failed, Fetched, HeaderMap, Method, Request, Target, Url, header, is_forbidden};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{
+    access::Web,
+    charset,
+    fault::{failed, refused},
+    fresh,
+    html::{self, Form},
+};
+use crate::aside::{Stop, aside};
+
+/// The most bytes that a call may ask for, and the most headers and bytes of them that it may send.
+const MOST_BYTES: u64 = 10 << 20;
+const MOST_HEADERS: usize = 64;
+const MOST_HEADER_BYTES: usize = 16 << 10;
+
+pub(crate) struct WebFetch(pub(crate) Arc<Web>);
+
+/// Fetches a URL from the public web and gives the answer, whatever its status. Use `format` `markdown` to read a page:
+/// it keeps the article with its links and leaves out menus and scripts; `raw` is for data and for the source of a page.
+/// A host that is not on the user's list is asked about first; `POST` is always asked about. Addresses inside private
+/// networks and on this machine are refused. To look at a file of the workspace use `read_file`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({"url": "https://example.org/", "format": "markdown"}))]
+pub(crate) struct Input {
+    /// The whole URL, beginning with `http://` or `https://`, without a name or password in it.
+    #[schemars(length(min = 1, max = 8192))]
+    url: String,
+    /// `GET` reads; `POST` sends `body`.
+    #[serde(default)]
+    method: Verb,
+    /// Headers to send, such as `Accept`. Those that carry the message, such as `Host`, cannot be set.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// What `POST` sends. Without a `Content-Type` header it goes as JSON if it is JSON, and as plain text otherwise.
+    #[schemars(length(max = 1048576))]
+    body: Option<String>,
+    /// How long the whole fetch may take, in seconds; 30 when left out.
+    #[schemars(range(min = 1, max = 600))]
+    timeout: Option<u64>,
+    /// The same in milliseconds.
+    #[schemars(range(min = 1, max = 600000))]
+    timeout_ms: Option<u64>,
+    /// How many unpacked bytes of the body to read at the most; the rest is cut off.
+    #[serde(default = "two_mebibytes")]
+    #[schemars(range(min = 1, max = 10485760))]
+    max_bytes: u64,
+    /// `raw` gives the body as it is, `text` and `markdown` the readable part of a page.
+    #[serde(default)]
+    format: Format,
+}
+
+fn two_mebibytes() -> u64 {
+    2 << 20
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+enum Verb {
+    #[default]
+    #[serde(rename = "GET")]
+    Get,
+    #[serde(rename = "POST")]
+    Post,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    #[default]
+    Raw,
+    Text,
+    Markdown,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    /// The status in HTTP's numbers; 200 means that all is well.
+    status: u16,
+    /// The headers of the answer, with names in lower case.
+    headers: BTreeMap<String, String>,
+    /// The body as text; empty for a binary one.
+    body: String,
+    /// The URL that answered, after redirects.
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    /// How many unpacked bytes of the body were read.
+    bytes: u64,
+    /// Whether the body goes on after that.
+    truncated: bool,
+    /// Whether the body is not text.
+    binary: bool,
+    #[serde(skip)]
+    way: Way,
+}
+
+/// How an answer was come to, and what is missing of it.
+#[derive(Debug, Default)]
+struct Way {
+    redirects: Vec<String>,
+    not_followed: Option<(String, &'static str)>,
+    broken: Option<String>,
+}
+
+impl Tool for WebFetch {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "web_fetch";
+    const CATEGORY: &'static str = "web";
+    const WORST: Effect = Effect::Write;
+    const TIMEOUT: Duration = Duration::from_secs(600);
+
+    fn effect(&self, input: &Input) -> Effect {
+        match input.method {
+            Verb::Get => Effect::Read,
+            Verb::Post => Effect::Write,
+        }
+    }
+
+    async fn prepare(&self, _ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let request = self.request(input)?;
+        let target = &request.target;
+        let sends = input.method == Verb::Post;
+        let reach = Reach { host: target.host().to_owned(), listed: self.0.lists(target), sends };
+        Ok(Prepared::Plain(Described { reach: Some(reach), ..Described::showing(preview(input, &request)) }))
+    }
+
+    async fn stamp(&self, _ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
+        let private = |name: &String| ["authorization", "cookie"].iter().any(|word| name.eq_ignore_ascii_case(word));
+        if input.method == Verb::Post || input.headers.keys().any(private) {
+            return None;
+        }
+        Some(self.0.fresh.stamp(&input.as_question()))
+    }
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let stopped = || ToolError::new(ErrorCode::Cancelled, "the fetch was stopped");
+        tokio::select! {
+            biased;
+            () = ctx.cancel.cancelled() => Err(stopped()),
+            fetched = self.fetch(ctx, &input) => Ok(Ran::plain(fetched?)),
+        }
+    }
+}
+
+impl Input {
+    fn as_question(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    fn limit(&self, usual: Duration) -> Duration {
+        let said = self.timeout_ms.map(Duration::from_millis).or(self.timeout.map(Duration::from_secs));
+        said.unwrap_or(usual)
+    }
+}
+
+impl WebFetch {
+    /// The request that an input asks for, checked as far as that needs no packet.
+    fn request(&self, input: &Input) -> Result<Request, ToolError> {
+        let target = self.0.client.target(&input.url).map_err(|refusal| refused(&refusal))?;
+        let mut headers = headers(&input.headers)?;
+        let body = input.body.clone().unwrap_or_default();
+        let method = match input.method {
+            Verb::Get if input.body.is_some() => {
+                return Err(invalid("only `POST` sends a `body`; leave it out for `GET`"));
+            }
+            Verb::Get => Method::GET,
+            Verb::Post => Method::POST,
+        };
+        if !body.is_empty() && !headers.contains_key(header::CONTENT_TYPE) {
+            let json = serde_json::from_str::<serde::de::IgnoredAny>(&body).is_ok();
+            let kind = if json { "application/json" } else { "text/plain; charset=utf-8" };
+            headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+        }
+        let until = Instant::now() + input.limit(self.0.timeout);
+        Ok(Request { target, method, headers, body: Bytes::from(body), until })
+    }
+
+    async fn fetch(&self, ctx: &ToolCtx, input: &Input) -> Result<Output, ToolError> {
+        let request = self.request(input)?;
+        let asked = request.target.clone();
+        let may_go = |next: &Target| is_same_site(&asked, next) || self.0.lists(next);
+        let fetched = self.0.client.fetch(request, may_go).await.map_err(|failure| told(input, &failure))?;
+        let Fetched { response, url, redirects, not_followed } = fetched;
+        let (status, headers) = (response.status.as_u16(), response.headers.clone());
+        let most = usize::try_from(input.max_bytes.min(MOST_BYTES)).unwrap_or(usize::MAX);
+        let body = response.read(most).await.map_err(|error| failed(&doing(input), &error))?;
+        let (truncated, broken) = match body.end {
+            End::Whole => (false, None),
+            End::Limit => (true, None),
+            End::Broken(why) => (true, Some(why)),
+        };
+        let lasting = if status == 200 && redirects.is_empty() && broken.is_none() {
+            fresh::lasting(&headers)
+        } else {
+            Duration::ZERO
+        };
+        self.0.fresh.answered(&input.as_question(), lasting);
+        let content_type = headers.get(header::CONTENT_TYPE).map(|kind| shown(kind.as_bytes()));
+        let bytes = body.bytes.len() as u64;
+        let text = self.text(ctx, body.bytes, content_type.clone(), (url.clone(), input.format)).await?;
+        Ok(Output {
+            status,
+            headers: shown_headers(&headers),
+            binary: text.is_none(),
+            body: text.unwrap_or_default(),
+            url: url.to_string(),
+            content_type,
+            bytes,
+            truncated,
+            way: Way {
+                redirects: redirects.iter().map(ToString::to_string).collect(),
+                not_followed: not_followed.map(|not| (not.to.to_string(), not.why)),
+                broken,
+            },
+        })
+    }
+
+    /// The body as it was asked for; `None` when it is binary. A large page takes a while to read.
+    async fn text(
+        &self,
+        ctx: &ToolCtx,
+        bytes: Vec<u8>,
+        content_type: Option<String>,
+        (url, format): (Url, Format),
+    ) -> Result<Option<String>, ToolError> {
+        aside(ctx, move |stop| Ok(as_asked(&bytes, content_type.as_deref(), &url, format, stop))).await
+    }
+}
+
+fn as_asked(bytes: &[u8], content_type: Option<&str>, url: &Url, format: Format, stop: &Stop) -> Option<String> {
+    let text = charset::text(bytes, content_type)?;
+    let form = match format {
+        Format::Raw => return Some(text),
+        Format::Text => Form::Text,
+        Format::Markdown => Form::Markdown,
+    };
+    if !charset::is_page(&text, content_type) {
+        return Some(text);
+    }
+    html::readable(&text, url, form, stop)
+}
+
+/// Whether a redirect stays with the host that was asked about; `www.` before it makes no other one.
+fn is_same_site(asked: &Target, next: &Target) -> bool {
+    let bare = |target: &Target| target.host().trim_start_matches("www.").to_owned();
+    let usual = |target: &Target| [80, 443].contains(&target.port());
+    bare(asked) == bare(next) && (asked.port() == next.port() || (usual(asked) && usual(next)))
+}
+
+fn headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, ToolError> {
+    let size: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if given.len() > MOST_HEADERS || size > MOST_HEADER_BYTES {
+        return Err(invalid(&format!("`headers` has more than {MOST_HEADERS} entries or {MOST_HEADER_BYTES} bytes")));
+    }
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let known = header::HeaderName::try_from(name.as_str());
+        let known = known.map_err(|_| invalid(&format!("`{}` is no name of a header", name.escape_debug())))?;
+        if is_forbidden(&known) {
+            return Err(invalid(&format!("the header `{known}` is set by haft alone; leave it out")));
+        }
+        let value = header::HeaderValue::from_str(value);
+        let value =
+            value.map_err(|_| invalid(&format!("the value of the header `{known}` has letters that none may have")))?;
+        headers.insert(known, value);
+    }
+    Ok(headers)
+}
+
+fn invalid(why: &str) -> ToolError {
+    ToolError::new(ErrorCode::InvalidArgs, format!("`web_fetch`: {why}"))
+}
+
+/// What the approver is shown: where it goes and how much it sends. The values of headers stand in the input.
+fn preview(input: &Input, request: &Request) -> String {
+    let mut lines = vec![format!("{} {}", request.method, request.target.url())];
+    if !input.headers.is_empty() {
+        let names: Vec<&str> = request.headers.keys().map(header::HeaderName::as_str).collect();
+        lines.push(format!("headers: {}", names.join(", ")));
+    }
+    if !request.body.is_empty() {
+        lines.push(format!("sends {} bytes", request.body.len()));
+    }
+    lines.join("\n")
+}
+
+fn doing(input: &Input) -> String {
+    format!("fetch `{}`", input.url)
+}
+
+fn told(input: &Input, failure: &Failed) -> ToolError {
+    let error = failed(&doing(input), &failure.error);
+    let Some(last) = failure.redirects.last() else { return error };
+    let redirects: Vec<String> = failure.redirects.iter().map(ToString::to_string).collect();
+    let mut error = error.with("redirects", redirects);
+    // The first request has arrived, whatever became of the next.
+    error.details.remove("nothingDone");
+    error.message = format!("{}; redirects had led to `{last}`", error.message);
+    error
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in headers {
+        let value = shown(value.as_bytes());
+        let joined = all.entry(name.as_str().to_owned()).or_default();
+        *joined = if joined.is_empty() { value } else { format!("{joined}, {value}") };
+    }
+    all
+}
+
+impl haft_runtime::Output for Output {
+    fn text(&self) -> String {
+        let kind = self.content_type.as_deref().unwrap_or("no content type");
+        let mut text = format!("HTTP {} {} ({kind}, {} bytes)\n", self.status, self.url, self.bytes);
+        if let Some((to, why)) = &self.way.not_followed {
+            text.push_str(&format!("It points to {to}, which was not followed: {why}. Fetch that URL to go on.\n"));
+        }
+        if self.binary {
+            text.push_str("The body is binary and left out.\n");
+        } else if !self.body.is_empty() {
+            text.push_str(&format!("\n{}", self.body));
+        }
+        match &self.way.broken {
+            Some(why) => text.push_str(&format!("\n(the body is not whole: {why})")),
+            None if self.truncated => text.push_str("\n(the body goes on; raise maxBytes to read more)"),
+            None => {}
+        }
+        text
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        let mut facts = Map::new();
+        facts.insert("redirects".to_owned(), json!(self.way.redirects));
+        if let Some((to, why)) = &self.way.not_followed {
+            facts.insert("not_followed".to_owned(), json!({ "to": to, "why": why }));
+        }
+        if let Some(why) = &self.way.broken {
+            facts.insert("incomplete".to_owned(), json!(why));
+        }
+        facts
+    }
+}
