@@ -17,8 +17,8 @@ use crate::{
 pub enum Breadth {
     /// This very call: the same input, changing no other paths and in no other way than today.
     Call,
-    /// The same tool within the folder that holds all that this call changes, with no other kinds of change. There is
-    /// none where that would be the whole workspace.
+    /// The same tool within the folder that holds all that this call changes; nothing is deleted, moved or made a link
+    /// there unless this call did so.
     Folder,
     /// The same tool on any path, with no more and no other kinds of change than this call has; for one that reads from
     /// a host, the same host.
@@ -113,13 +113,13 @@ fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {
     }
     let executables = changes.0.iter().any(|change| change.executable || carries(change));
     let paths = Some(changes.0.iter().flat_map(very_paths).collect());
-    let same = WrittenBounds { kinds: Some(kinds(&changes)), executables, ..WrittenBounds::default() };
+    let kinds = kinds(&changes);
+    let same = WrittenBounds { kinds: Some(kinds.clone()), executables, ..WrittenBounds::default() };
     let call = WrittenBounds { input, paths, ..same.clone() };
-    let folder = folder(&changes).map(|paths| WrittenBounds { paths: Some(paths), ..same.clone() });
+    let folder = WrittenBounds { paths: Some(folder(&changes)), kinds: Some(with_every_write(kinds)), ..same.clone() };
     let effect = WrittenBounds { max_files: Some(changes.0.len()), max_bytes: Some(changes.bytes()), ..same };
-    let folder = folder.map(|folder| (Breadth::Folder, folder));
-    let offers = [(Breadth::Call, call)].into_iter().chain(folder).chain([(Breadth::Bounds, effect)]);
-    offers.map(|(breadth, written)| bounded(breadth, written)).collect()
+    let offers = [(Breadth::Call, call), (Breadth::Folder, folder), (Breadth::Bounds, effect)];
+    offers.into_iter().map(|(breadth, written)| bounded(breadth, written)).collect()
 }
 
 /// Why a person must see each such change, if so. `told` is whether one line has said what it is.
@@ -151,11 +151,20 @@ fn very_paths(change: &Change) -> impl Iterator<Item = String> {
     touched(change).map(escaped).chain(inside)
 }
 
+/// Whoever may write new files in a folder may write there again, and the other way round.
+fn with_every_write(mut kinds: Vec<ChangeKind>) -> Vec<ChangeKind> {
+    let writes = [ChangeKind::Created, ChangeKind::Changed];
+    if writes.iter().any(|write| kinds.contains(write)) {
+        kinds.extend(writes.into_iter().filter(|write| !kinds.contains(write)).collect::<Vec<_>>());
+    }
+    kinds
+}
+
 /// The globs of the deepest folder that holds all that changes; a folder that is itself made or removed is its own.
-/// `None` where only the workspace itself holds everything: nobody means all of it by "this folder".
-fn folder(changes: &ChangeList) -> Option<Vec<String>> {
+/// Where all of it lies at the top of the workspace, that is the top alone and not everything beneath it.
+fn folder(changes: &ChangeList) -> Vec<String> {
     let paths: Vec<&str> = changes.0.iter().flat_map(touched).collect();
-    let (first, others) = paths.split_first()?;
+    let Some((first, others)) = paths.split_first() else { return Vec::new() };
     let mut common: Vec<&str> = first.split('/').collect();
     if others.is_empty() {
         common.pop();
@@ -165,11 +174,12 @@ fn folder(changes: &ChangeList) -> Option<Vec<String>> {
         common.truncate(same);
     }
     if common.is_empty() {
-        return None;
+        let is_at_the_top = paths.iter().all(|path| !path.contains('/'));
+        return vec![if is_at_the_top { "*" } else { "**" }.to_owned()];
     }
     let folder = common.join("/");
     let itself = paths.contains(&folder.as_str()).then(|| escaped(&folder));
-    Some(itself.into_iter().chain([format!("{}/**", escaped(&folder))]).collect())
+    itself.into_iter().chain([format!("{}/**", escaped(&folder))]).collect()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(crate) const LAST: u32 = 500;
 pub(crate) enum Always {
     /// This very call: the same input, the same paths
     Call,
-    /// The same tool within this folder, with no other kinds of change
+    /// The same tool within this folder; deletes only if this call did
     Folder,
     /// The same tool on any path, with no more and no other kinds of change
     Bounds,
@@ -74,15 +74,10 @@ pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease:
         Ok(offers) => offers,
         Err(why) => bail!("`always` is withheld: {why}; to say yes this once, leave `--always` out"),
     };
-    let is_seen = offers.iter().any(|offer| offer.breadth == Breadth::Bounds);
-    match offers.into_iter().find(|offer| offer.breadth == always.breadth()) {
-        Some(offer) => Ok(answer(&question, offer, lease)),
-        None if is_seen => bail!(
-            "`--always folder` would be for everything in the workspace: what {call} changes lies in no folder of its \
-             own; use `--always bounds`, or `haft grants add` with paths"
-        ),
-        None => bail!("only `--always call` can be offered: what {call} does cannot be seen before"),
-    }
+    let Some(offer) = offers.into_iter().find(|offer| offer.breadth == always.breadth()) else {
+        bail!("only `--always call` can be offered: what {call} does cannot be seen before");
+    };
+    Ok(answer(&question, offer, lease))
 }
 
 /// A grant is for whoever asked.
@@ -130,7 +125,7 @@ pub(crate) async fn choose(house: &House, question: &Question, lines: &mut Lines
 fn offer_text(house: &House, question: &Question, offer: &Offer, number: u8, past: &[Past]) -> String {
     let what = match offer.breadth {
         Breadth::Call => "this very call",
-        Breadth::Folder => "the same tool within this folder, with no other kinds of change",
+        Breadth::Folder => "the same tool within this folder",
         Breadth::Bounds => "the same tool with the same bounds of effect",
     };
     let grant = Grant::new(&question.tool, offer.bounds.clone());

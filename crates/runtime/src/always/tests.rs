@@ -44,19 +44,20 @@ fn withheld(changes: Vec<Change>) -> String {
     offers(&question(staged(changes)), Part::All).unwrap_err().to_string()
 }
 
-fn created_in(glob: &str) -> WrittenBounds {
-    let kinds = Some(vec![ChangeKind::Created]);
+fn written_in(glob: &str) -> WrittenBounds {
+    let kinds = Some(vec![ChangeKind::Created, ChangeKind::Changed]);
     WrittenBounds { paths: Some(vec![glob.to_owned()]), kinds, ..WrittenBounds::default() }
 }
 
 #[test]
-fn a_folder_covers_no_kind_that_was_not_seen_and_never_the_whole_workspace() {
-    let deleted = Change { kind: ChangeKind::Deleted, ..change("src/b") };
+fn a_folder_covers_all_writing_and_nothing_else_that_was_not_seen() {
+    use ChangeKind::{Changed, Created, Deleted};
+    let of = |kind| Change { kind, ..change("src/b") };
     let kinds = |changes| offered(changes)[1].1.kinds.clone().unwrap();
-    assert_eq!(kinds(vec![change("src/a")]), [ChangeKind::Created]);
-    assert_eq!(kinds(vec![change("src/a"), deleted]), [ChangeKind::Created, ChangeKind::Deleted]);
-    let breadths: Vec<Breadth> = offered(vec![change("Makefile")]).into_iter().map(|(breadth, _)| breadth).collect();
-    assert_eq!(breadths, [Breadth::Call, Breadth::Bounds]);
+    assert_eq!(kinds(vec![of(Created)]), [Created, Changed]);
+    assert_eq!(kinds(vec![of(Changed)]), [Changed, Created]);
+    assert_eq!(kinds(vec![of(Deleted)]), [Deleted]);
+    assert_eq!(kinds(vec![of(Created), of(Deleted)]), [Created, Deleted, Changed]);
 }
 
 #[test]
@@ -69,9 +70,8 @@ fn exactly_three_are_offered_for_what_was_staged() {
         ..none.clone()
     };
     let created = WrittenBounds { kinds: Some(vec![ChangeKind::Created]), ..none };
-    let folder = WrittenBounds { paths: Some(vec!["src/**".into()]), ..created.clone() };
     let bounds = WrittenBounds { max_files: Some(1), max_bytes: Some(10), ..created };
-    let expected = [(Breadth::Call, call), (Breadth::Folder, folder), (Breadth::Bounds, bounds)];
+    let expected = [(Breadth::Call, call), (Breadth::Folder, written_in("src/**")), (Breadth::Bounds, bounds)];
     assert_eq!(offered(vec![change("src/a")]), expected);
     let executable = Change { executable: true, ..change("src/a") };
     assert!(offered(vec![executable]).iter().all(|(_, bounds)| bounds.executables));
@@ -100,8 +100,8 @@ fn nothing_is_offered_for_what_must_be_looked_at_each_time() {
     assert!(withheld(vec![change("a"), flagged]).contains("`.envrc` is run or obeyed by other programs"));
     let unseen = Change { diff: None, binary: true, ..change("a.png") };
     assert_eq!(withheld(vec![unseen.clone()]), "the content of `a.png` cannot be shown whole");
-    assert_eq!(offered(vec![Change { kind: ChangeKind::Deleted, ..unseen.clone() }]).len(), 2);
-    assert_eq!(offered(vec![Change { size: 0, ..unseen }]).len(), 2);
+    assert_eq!(offered(vec![Change { kind: ChangeKind::Deleted, ..unseen.clone() }]).len(), 3);
+    assert_eq!(offered(vec![Change { size: 0, ..unseen }]).len(), 3);
     let many = (0..1001).map(|number| change(&format!("src/{number}"))).collect();
     assert!(withheld(many).contains("too many"));
 }
@@ -114,7 +114,7 @@ fn a_commit_is_told_in_one_line_and_others_may_follow() {
     };
     let branch = Change { summary: Some("commit 1a2b3c on main".into()), unit: 4, ..change(".git/refs/heads/main") };
     let offers = offered(vec![object("1a/2b", 4), branch.clone()]);
-    assert_eq!(offers[1].1, created_in(".git/**"));
+    assert_eq!(offers[1].1, written_in(".git/**"));
     // Only what belongs to it.
     assert!(withheld(vec![object("1a/2b", 4), branch.clone(), object("x", 5)]).contains("objects/x"));
     let hook = Change { flags: vec![Flag::GitHook], unit: 4, ..change(".git/hooks/pre-push") };
@@ -127,27 +127,28 @@ fn a_build_beside_it_makes_no_offer_broader() {
     let question = question(staged(vec![output, change("src/gen/a")]));
     assert!(offers(&question, Part::All).unwrap_err().to_string().contains("build/app"));
     let offers = offers(&question, Part::Source).unwrap();
-    assert_eq!(*offers[1].bounds.written(), created_in("src/gen/**"));
+    assert_eq!(*offers[1].bounds.written(), written_in("src/gen/**"));
     assert_eq!(offers[2].bounds.written().max_files, Some(1));
 }
 
 #[test]
 fn the_folder_is_the_deepest_that_holds_everything() {
     let table: &[(&[&str], &[&str])] = &[
-        (&["a"], &[]),
+        (&["a"], &["*"]),
+        (&["a", "b"], &["*"]),
         (&["src/a"], &["src/**"]),
         (&["src/a", "src/b"], &["src/**"]),
         (&["src/a/x", "src/b"], &["src/**"]),
-        (&["src/a", "doc/b"], &[]),
+        (&["src/a", "doc/b"], &["**"]),
+        (&["a", "doc/b"], &["**"]),
         (&["src/ab", "src/a/x"], &["src/**"]),
         (&["d", "d/a"], &["d", "d/**"]),
         (&["w*", "w*/a"], &["w\\*", "w\\*/**"]),
     ];
     for (paths, expected) in table {
         let changes = ChangeList(paths.iter().map(|path| change(path)).collect());
-        assert_eq!(folder(&changes).unwrap_or_default(), *expected, "{paths:?}");
+        assert_eq!(folder(&changes), *expected, "{paths:?}");
     }
     let moved = Change { from: Some("doc/b".into()), ..change("src/a") };
-    assert_eq!(folder(&ChangeList(vec![moved])), None);
-    assert_eq!(folder(&ChangeList::default()), None);
+    assert_eq!(folder(&ChangeList(vec![moved])), ["**"]);
 }
