@@ -21,7 +21,7 @@ use super::wire::{self, Report};
 const PIECE: usize = 64 << 10;
 /// Output that comes faster than this is let gather for as long, so that a flood is read in few large pieces.
 const GATHERING: Duration = Duration::from_micros(250);
-/// How much a pipe holds in a flood.
+/// How much must have been said before a pipe is made wider, and how much it holds then.
 const WIDE: usize = 1 << 20;
 /// How long the keeper of the fence has to end everything by itself before it is killed, which ends everything too.
 const GRACE: Duration = Duration::from_millis(500);
@@ -134,15 +134,18 @@ impl Process {
         let mut last = None;
         let mut keeper_lives = true;
         let mut piece = vec![0; PIECE];
-        let mut flood = Flood { heard: Instant::now(), is_on: false };
+        let mut flood = Flood { bytes: 0, last: Instant::now() };
         while keeper_lives || !pipes.is_empty() {
             let ready = self.ready(&pipes, keeper_lives).map_err(FenceError::Output)?;
             let mut open = Vec::with_capacity(2);
             for ((stream, pipe), readable) in pipes.into_iter().zip(ready.pipes) {
                 let length = if readable { read(&pipe, &mut piece).map_err(FenceError::Output)? } else { None };
-                hear_some(hear, stream, &piece, length);
-                if keeper_lives && length.is_some_and(|length| (1..PIECE).contains(&length)) {
-                    flood.let_gather(&pipe, self.socket());
+                if let Some(length @ 1..) = length {
+                    hear(stream, &piece[..length]);
+                    flood.widen(&pipe, length);
+                    if keeper_lives {
+                        flood.let_gather(length, self.socket());
+                    }
                 }
                 if length != Some(0) {
                     open.push((stream, pipe));
@@ -206,26 +209,30 @@ impl Drop for Process {
     }
 }
 
-/// Whether output comes so fast that it should gather before it is read.
+/// How much output there was, and how fast it comes.
 struct Flood {
-    /// When the last piece was.
-    heard: Instant,
-    is_on: bool,
+    bytes: usize,
+    /// When the last piece was heard.
+    last: Instant,
 }
 
 impl Flood {
-    /// Waits a moment before the next piece if the last ones came fast. The keeper's word cuts it short.
-    fn let_gather(&mut self, pipe: &OwnedFd, keeper: &UnixStream) {
-        if self.heard.elapsed() < GATHERING {
-            if !self.is_on {
-                // Nobody has any number of wide pipes; a narrow one does it, too.
-                let _ = rustix::pipe::fcntl_setpipe_size(pipe, WIDE);
-            }
-            self.is_on = true;
+    /// Gives whoever talks much a wide pipe. Nobody has any number of those; a narrow one does it, too.
+    fn widen(&mut self, pipe: &OwnedFd, length: usize) {
+        let before = self.bytes;
+        self.bytes = before.saturating_add(length);
+        if before < WIDE && self.bytes >= WIDE {
+            let _ = rustix::pipe::fcntl_setpipe_size(pipe, WIDE);
+        }
+    }
+
+    /// Waits a moment if the last pieces came fast and there is no more for now. The keeper's word cuts it short.
+    fn let_gather(&mut self, length: usize, keeper: &UnixStream) {
+        if length < PIECE && self.last.elapsed() < GATHERING {
             let moment = Timespec { tv_sec: 0, tv_nsec: GATHERING.subsec_nanos().into() };
             let _ = poll(&mut [PollFd::new(keeper, PollFlags::IN)], Some(&moment));
         }
-        self.heard = Instant::now();
+        self.last = Instant::now();
     }
 }
 
@@ -241,13 +248,6 @@ fn read(pipe: impl AsFd, piece: &mut [u8]) -> io::Result<Option<usize>> {
         Ok(length) => Ok(Some(length)),
         Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(None),
         Err(errno) => Err(errno.into()),
-    }
-}
-
-fn hear_some(hear: &mut dyn FnMut(Stream, &[u8]), stream: Stream, piece: &[u8], length: Option<usize>) {
-    match length {
-        Some(length) if length > 0 => hear(stream, &piece[..length]),
-        Some(_) | None => {}
     }
 }
 

@@ -199,6 +199,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test starts itself again, and tells itself so")]
     fn a_secret_that_is_mounted_over_a_remembered_folder_is_found() {
         const INSIDE: &str = "HAFT_TEST_MAY_MOUNT";
         let here = "fenced::secrets::tests::a_secret_that_is_mounted_over_a_remembered_folder_is_found";

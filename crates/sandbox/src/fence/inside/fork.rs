@@ -1,5 +1,8 @@
 //! Forking a process that has a single thread, and what else needs the system's own interface.
 
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr;
+
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
@@ -23,16 +26,26 @@ pub(super) fn fork() -> Result<Forked, Errno> {
     Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
 }
 
-/// Forks a process that has namespaces of its own from the beginning, and may do nothing but read and end.
+/// Starts a process that has namespaces of its own and does nothing but wait until the other end of the pipe closes. It
+/// shares our memory: copying that would take longer than all else that it is for.
 #[expect(unsafe_code, reason = "neither the standard library nor rustix clones")]
-pub(super) fn fork_into(namespaces: UnshareFlags) -> Result<Forked, Errno> {
-    let flags = libc::c_long::from(namespaces.bits()) | libc::c_long::from(libc::SIGCHLD);
-    // SAFETY: without a stack of its own the child goes on here with a copy of all memory, as after a fork. What the
-    // system's library knows of its processes it knows of the parent, so the child must not ask it.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
-    match i32::try_from(pid) {
-        Ok(pid) if pid >= 0 => Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent)),
-        Ok(_) | Err(_) => Err(last_errno()),
+pub(super) fn stand_in(namespaces: UnshareFlags, (stay, go): (OwnedFd, BorrowedFd<'_>)) -> Result<Pid, Errno> {
+    let ends = Box::leak(Box::new((stay.as_raw_fd(), go.as_raw_fd())));
+    let stack = Box::leak(vec![0_u128; 1024].into_boxed_slice()).as_mut_ptr_range();
+    let flags = libc::CLONE_VM | libc::SIGCHLD | namespaces.bits().cast_signed();
+    // SAFETY: the stack and what the process is given are its own and never freed, and it touches nothing else of ours.
+    let pid = unsafe { libc::clone(wait_for_end, stack.end.cast(), flags, ptr::from_mut(ends).cast()) };
+    Pid::from_raw(pid.max(0)).ok_or_else(last_errno)
+}
+
+#[expect(unsafe_code, reason = "what shares the memory of another process may use nothing but system calls")]
+extern "C" fn wait_for_end(ends: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `stand_in` hands over its two descriptors, which this process has of its own.
+    unsafe {
+        let (stay, go) = *ends.cast::<(RawFd, RawFd)>();
+        libc::close(go);
+        libc::read(stay, [0_u8].as_mut_ptr().cast(), 1);
+        libc::_exit(0)
     }
 }
 

@@ -1,16 +1,16 @@
 //! Whom fenced processes run as: never root.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Gid, Pid, Uid, getegid, geteuid, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Gid, Pid, Uid, WaitOptions, getegid, geteuid, set_dumpable_behavior, waitpid};
 use rustix::thread::UnshareFlags;
 
-use super::fork::{Forked, exit_now, fork_into};
+use super::fork::stand_in;
 
 /// Nobody's: outside of what systems give to users, services and containers.
 pub(in crate::fence) const UNUSED: u32 = 1_879_100_000;
@@ -82,23 +82,32 @@ pub fn needs_namespaces(workspace: &Path) -> bool {
 }
 
 /// A user namespace that shows root's files as nobody's, for mounts.
-pub(super) fn roots_as_nobodys() -> io::Result<OwnedFd> {
-    let (mut stay, go) = io::pipe()?;
-    match fork_into(UnshareFlags::NEWUSER)? {
-        Forked::Child => {
-            drop(go);
-            // It is only there to be looked at: the pipe ends when that is done, or when nobody is left to do it. It is
-            // reaped when the keeper has nothing else to do.
-            let _ = stay.read(&mut [0]);
-            exit_now(0)
-        }
-        Forked::Parent(pid) => map_of(pid),
+pub(super) struct RootAsNobody {
+    namespace: OwnedFd,
+    /// A namespace is made by a process that is in it. This one ends as soon as the namespace is open.
+    member: Pid,
+}
+
+impl RootAsNobody {
+    pub(super) fn new() -> io::Result<RootAsNobody> {
+        let (stay, go) = io::pipe()?;
+        let member = stand_in(UnshareFlags::NEWUSER, (stay.into(), go.as_fd()))?;
+        let file = |name: &str| format!("/proc/{}/{name}", member.as_raw_nonzero());
+        std::fs::write(file("uid_map"), format!("0 {UNUSED} 1"))?;
+        std::fs::write(file("gid_map"), format!("0 {UNUSED} 1"))?;
+        Ok(RootAsNobody { namespace: File::open(file("ns/user"))?.into(), member })
     }
 }
 
-fn map_of(pid: Pid) -> io::Result<OwnedFd> {
-    let file = |name: &str| format!("/proc/{}/{name}", pid.as_raw_nonzero());
-    std::fs::write(file("uid_map"), format!("0 {UNUSED} 1"))?;
-    std::fs::write(file("gid_map"), format!("0 {UNUSED} 1"))?;
-    Ok(File::open(file("ns/user"))?.into())
+impl AsFd for RootAsNobody {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.namespace.as_fd()
+    }
+}
+
+impl Drop for RootAsNobody {
+    /// As long as somebody shares our memory, we cannot leave for namespaces of our own.
+    fn drop(&mut self) {
+        while matches!(waitpid(Some(self.member), WaitOptions::empty()), Err(Errno::INTR)) {}
+    }
 }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, wait};
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::fork::{self, Forked, exit_now, fork};
 use super::identity::Identity;
@@ -120,13 +120,6 @@ pub(super) fn release_output() {
     }
 }
 
-/// Waits for the first process, and reaps whatever else ends before.
 fn wait_for(first: Pid) {
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((ended, _))) if ended == first => return,
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return,
-        }
-    }
+    while matches!(waitpid(Some(first), WaitOptions::empty()), Err(Errno::INTR)) {}
 }

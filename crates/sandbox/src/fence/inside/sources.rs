@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::identity::{Identity, roots_as_nobodys};
+use super::identity::{Identity, RootAsNobody};
 use super::mounts::{self, Access, Depth};
 use crate::fence::job::{Job, Layered, SYSTEM, View};
 use crate::fence::wire::{AtStep, Failure};
@@ -50,7 +50,7 @@ pub(super) struct Sources {
 struct Opener {
     identity: Identity,
     /// Set where owners have to be shown as somebody else.
-    ids: Option<OwnedFd>,
+    ids: Option<RootAsNobody>,
 }
 
 impl Sources {
@@ -58,7 +58,7 @@ impl Sources {
     pub(super) fn open(job: &Job, identity: Identity) -> Result<Sources, Failure> {
         let ids = match identity {
             Identity::Same(..) | Identity::Owner(..) => None,
-            Identity::Nobody => Some(roots_as_nobodys().at(|| "show root's files as nobody's".to_owned())?),
+            Identity::Nobody => Some(RootAsNobody::new().at(|| "show root's files as nobody's".to_owned())?),
         };
         let opener = Opener { identity, ids };
         let mut placed = Vec::new();
