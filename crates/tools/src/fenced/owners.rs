@@ -20,7 +20,8 @@ const DENIED: &str = "ermission denied";
 pub(super) fn complained_of(root: &Root, said: &str) -> Vec<(String, String)> {
     let has_no_owner = said.contains(NO_SUCH_OWNER);
     let Ok(known @ (user, group)) = fence::changes_files_of(root.path()) else { return Vec::new() };
-    if !has_no_owner && !(user == 0 && said.contains(DENIED)) {
+    let is_denied = user == 0 && said.contains(DENIED);
+    if !has_no_owner && !is_denied {
         return Vec::new();
     }
     let others = of_others(root, known);
