@@ -109,6 +109,21 @@ async fn a_command_runs_on_is_read_and_ends_as_it_is_asked_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_steers_haft_is_held_back_when_it_ends() {
+    let bench = Bench::new();
+    let ctx = ctx();
+    let command = "echo x > haft.toml; mkdir .haft; echo plain > plain; echo said";
+    let started = bench.use_in(&ctx, "shell_background", json!({"command": command})).await.unwrap();
+    let output = bench.said(&text(&started["taskId"]), "held back").await;
+    assert!(text(&output["chunk"]).contains(&format!("haft changes {}", ctx.call_id)), "{output:#}");
+    let there = |path: &str| bench.fixture.path(path).exists();
+    assert!(there("plain") && !there("haft.toml") && !there(".haft"));
+    let held = haft_sandbox::changes::Changes::open(&bench.fixture.data.join("changes").join(ctx.call_id.as_str()));
+    let held: Vec<String> = held.unwrap().list().into_iter().map(|change| change.path).collect();
+    assert_eq!(held, [".haft", "haft.toml"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whatever_does_not_listen_is_killed_with_all_that_it_started() {
     let bench = Bench::new();
     let marker = format!("63.{}", std::process::id());

@@ -401,6 +401,12 @@ fn a_deep_tree_is_committed_and_one_that_nobody_can_list_is_refused() {
     let (code, outcome) = person.shell(&deep("d"), ALL);
     assert_eq!(code, 0, "{:.500}", outcome.to_string());
     assert!(person.fixture.path("d/d/d").is_dir());
+    let deepest = "import os\nfor i in range(6000): os.chdir(\"d\")\nprint(open(\"leaf\").read())";
+    let looked = person.program("python3").args(["-c", deepest]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&looked.stdout), "x\n", "{looked:?}");
+    let undone = person.run(&["undo", &id(&outcome), "--yes"]);
+    assert_eq!(undone.code, Some(0), "{:.500}", undone.said());
+    assert!(!person.fixture.path("d").exists());
     let old = names(&person.fixture.workspace);
     let (_, outcome) = person.shell(&deep(&"d".repeat(60)), ALL);
     assert_eq!(outcome["error"]["code"], json!("RESOURCE_LIMIT"), "{:.500}", outcome.to_string());

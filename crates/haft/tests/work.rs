@@ -81,22 +81,24 @@ fn packages_are_installed_from_the_cache_and_tested() {
         );
         let lock = json!({"name": "work", "version": "1.0.0", "lockfileVersion": 3, "requires": true, "packages": {
             "": {"name": "work", "version": "1.0.0", "dependencies": {"tiny": "1.0.0"}},
-            "node_modules/tiny": {"version": "1.0.0", "integrity": integrity,
+            "node_modules/tiny": {"version": "1.0.0", "integrity": integrity, "bin": {"tiny": "index.js"},
                 "resolved": "https://packages.example/tiny/-/tiny-1.0.0.tgz"}}});
         person.put("package-lock.json", lock.to_string());
         person.put("test.js", "console.log(require('tiny') + 1)\n");
         person.put(".gitignore", "node_modules\n");
-        // Everything that it makes is ignored.
+        // Everything that it makes is ignored, and its links lead to what it makes.
         let outcome = person.shell("npm ci && npm test", &[]);
         assert!(success(&outcome)["stdout"].as_str().unwrap().ends_with("42\n"), "{:#}", outcome.1);
         person.owns("node_modules/tiny/package.json");
+        let link = fs::read_link(person.fixture.path("node_modules/.bin/tiny")).unwrap();
+        assert_eq!(link.to_str(), Some("../tiny/index.js"));
     }
 }
 
 /// Puts a package into the user's own cache, as an earlier installation would have; gives its hash.
 fn cached_package(person: &Person) -> String {
     let script = "mkdir -p package && cd package && echo 'module.exports = 41' > index.js && \
-        echo '{\"name\":\"tiny\",\"version\":\"1.0.0\"}' > package.json && cd .. && tar czf tiny.tgz package && \
+        echo '{\"name\":\"tiny\",\"version\":\"1.0.0\",\"bin\":{\"tiny\":\"index.js\"}}' > package.json && cd .. && tar czf tiny.tgz package && \
         npm cache add ./tiny.tgz >&2 && node -e \"process.stdout.write('sha512-' + \
         require('crypto').createHash('sha512').update(require('fs').readFileSync('tiny.tgz')).digest('base64'))\" && \
         rm -rf package tiny.tgz";

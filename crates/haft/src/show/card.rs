@@ -78,7 +78,7 @@ fn plain(question: &Question, described: &Described, view: &View<'_>) -> String 
     } else {
         (
             "it has not run yet: it cannot be previewed, and what it does cannot be undone",
-            format!("a yes runs it{network}, in the workspace itself"),
+            format!("a yes runs it{network}, in the workspace itself; what would steer haft or git stays staged"),
         )
     };
     let rung = format!("it would run on the rung {}", rung.word());
@@ -163,7 +163,8 @@ mod tests {
             "  $ make all; rm x --token=abc123def\ncwd: sub\n  · rm deletes x\n\
              it would run on the rung landlock\n\
              it has not run yet: it cannot be previewed, and what it does cannot be undone\n\
-             a yes runs it, in the workspace itself\nwhy asked: it acts outside\n"
+             a yes runs it, in the workspace itself; what would steer haft or git stays\n\
+             staged\nwhy asked: it acts outside\n"
         );
     }
 }

@@ -36,7 +36,7 @@ pub use draft::{Draft, Expected, Written};
 pub use error::ChangesError;
 pub use flags::{Flag, Subject, flags};
 pub use keep::{GONE, Kept, give_up, look, remove_gone};
-pub use layer::{Sort, Taken};
+pub use layer::{Sort, Steering, Taken};
 pub use plan::Sync;
 pub use progress::Progress;
 pub use recover::{Recovered, recover, remove};

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 /// What every process may read of the system, where it exists.
 pub(super) const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"];
 
+/// What steers haft and git in a workspace from within it. A command that writes into the workspace itself may only read
+/// what is there of it.
+pub(crate) const STEERING: [&str; 6] = [".git", ".git/hooks", ".git/config", ".haft", ".mcp.json", "haft.toml"];
+
 /// How strong a fence is; a stronger one is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -14,6 +14,7 @@ mod wire;
 
 pub use error::FenceError;
 pub use inside::{become_helper_if_asked, changes_files_of, needs_namespaces, runs_as};
+pub(crate) use job::STEERING;
 pub use job::{Bound, Job, Layered, Limits, Rung, View};
 pub use mounts::mounts_within;
 pub use private::{Abandoned, Private, abandoned, keep, throw_away};

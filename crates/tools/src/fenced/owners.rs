@@ -19,8 +19,11 @@ const DENIED: &str = "ermission denied";
 /// command got tells that it met another one, so what it said is the sign to look for.
 pub(super) fn complained_of(root: &Root, said: &str) -> Vec<(String, String)> {
     let has_no_owner = said.contains(NO_SUCH_OWNER);
+    if !has_no_owner && !said.contains(DENIED) {
+        return Vec::new();
+    }
     let Ok(known @ (user, group)) = fence::changes_files_of(root.path()) else { return Vec::new() };
-    if !has_no_owner && !(user == 0 && said.contains(DENIED)) {
+    if !has_no_owner && user != 0 {
         return Vec::new();
     }
     let others = of_others(root, known);

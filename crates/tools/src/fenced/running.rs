@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_runtime::{ErrorCode, Isolation, Stream, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, ErrorCode, Isolation, Stream, ToolCtx, ToolError};
 use haft_sandbox::{
     EntryKind, Place, Root,
-    changes::{self, Draft, Sort, Sync},
+    changes::{self, Draft, Sort, Steering, Sync},
     fence::{self, Ended, Exit, FenceError, Job, Process, Rung, Tick, View},
 };
 use tokio::runtime::Handle;
@@ -31,6 +31,9 @@ const LONGEST_OUTPUT: u64 = 4 << 30;
 /// The most bytes that the paths of all changes may have together: a tree of folders in folders, made in a moment, has
 /// paths that would fill the journal.
 const LONGEST_LIST: usize = 128 << 20;
+
+/// A moment that no change comes after.
+const NEVER: (i64, u32) = (i64::MAX, 0);
 
 /// Where a command works, and for which call.
 #[derive(Clone)]
@@ -118,16 +121,38 @@ impl Bench {
     }
 
     fn run_directly(&self, errand: &Errand, held: (&Leash, Duration), ctx: &ToolCtx) -> Result<Done, ToolError> {
+        let before = Steering::look(&self.root);
         let (heard, _) = self.hear(&self.direct(errand)?, held, ctx)?;
+        let changes = self.end_directly(&before)?;
+        Ok(Done { changes, ..heard })
+    }
+
+    /// Keeps what a command that wrote into the workspace itself had for its own, and holds what it made there aside
+    /// that would steer haft or git: that comes in only after a question, as if it had been made aside.
+    pub(crate) fn end_directly(&self, before: &Steering) -> Result<Option<ChangeList>, ToolError> {
         keep(&self.dir);
-        Ok(heard)
+        let come = before.come(&self.root);
+        if come.is_empty() {
+            return Ok(None);
+        }
+        // The layers that were kept have left it empty.
+        let _made_anew = std::fs::remove_dir(&self.dir);
+        let mut draft = Draft::new(&self.root, &self.dir).trying("stage changes")?.surviving(self.sync);
+        draft.layer().trying("stage changes")?;
+        for place in &come {
+            draft.withdraw(place).trying("hold back what steers haft or git")?;
+        }
+        // Nothing is left there that somebody else could have changed.
+        draft.take_layer(NEVER, &|_, _| Sort::Source).trying("look at what the command changed")?;
+        Ok(Some(shown::change_list(draft.seal().trying("stage changes")?.list())))
     }
 
     /// Starts an errand that writes into the workspace itself and goes on when its call has ended.
-    pub(crate) fn start(&self, errand: &Errand) -> Result<(Process, Isolation), ToolError> {
+    pub(crate) fn start(&self, errand: &Errand) -> Result<(Process, Isolation, Steering), ToolError> {
         let job = self.direct(errand)?;
+        let before = Steering::look(&self.root);
         let process = self.fenced.fence().start(&job).map_err(|err| self.refused(&err))?;
-        Ok((process, isolation(job.rung)))
+        Ok((process, isolation(job.rung), before))
     }
 
     fn direct(&self, errand: &Errand) -> Result<Job, ToolError> {

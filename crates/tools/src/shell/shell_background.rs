@@ -69,7 +69,7 @@ impl Tool for ShellBackground {
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let (bench, errand) = (self.0.bench(&ctx.call_id)?, self.errand(&input)?);
-        let task = self.0.tasks()?.start(&bench, &errand, input.command)?;
+        let task = self.0.tasks()?.start(&ctx.call_id, &bench, &errand, input.command)?;
         let output = Output { task_id: task.id.clone(), pid: task.pid, started_at: task.started_at.to_string() };
         Ok(Ran::Done { output, isolation: Some(task.isolation), staged: None })
     }

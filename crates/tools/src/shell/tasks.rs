@@ -2,20 +2,22 @@
 
 use std::{
     collections::BTreeMap,
-    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use haft_runtime::{ErrorCode, Isolation, ToolError};
-use haft_sandbox::fence::{Ended, Exit, FenceError, Process, Signal, Stopper};
+use haft_runtime::{CallId, ErrorCode, Isolation, ToolError};
+use haft_sandbox::{
+    changes::Steering,
+    fence::{Ended, Exit, FenceError, Process, Signal, Stopper},
+};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::{sync::watch, time::timeout};
 
 use super::ring::{More, Piece, Ring};
-use crate::fenced::{Bench, Errand, keep};
+use crate::fenced::{Bench, Errand};
 
 /// The most that are known at once; those that have ended give way to new ones.
 const MOST: usize = 32;
@@ -38,6 +40,8 @@ struct Known {
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) command: String,
+    /// The call that started it.
+    call: CallId,
     /// The process outside that keeps its fence.
     pub(super) pid: u32,
     pub(super) started_at: Timestamp,
@@ -86,15 +90,22 @@ pub(super) struct Standing {
 
 impl Tasks {
     /// Starts a command.
-    pub(super) fn start(&self, bench: &Bench, errand: &Errand, command: String) -> Result<Arc<Task>, ToolError> {
+    pub(super) fn start(
+        &self,
+        call: &CallId,
+        bench: &Bench,
+        errand: &Errand,
+        command: String,
+    ) -> Result<Arc<Task>, ToolError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.make_room()?;
-        let (process, isolation) = bench.start(errand)?;
+        let (process, isolation, before) = bench.start(errand)?;
         known.started += 1;
         let number = known.started;
         let task = Arc::new(Task {
             id: format!("bg_{number}"),
             command,
+            call: call.clone(),
             pid: process.id(),
             started_at: Timestamp::now(),
             isolation,
@@ -102,9 +113,9 @@ impl Tasks {
             heard: watch::Sender::new(Heard::default()),
         });
         known.tasks.insert(number, Arc::clone(&task));
-        let (listening, dir) = (Arc::clone(&task), bench.dir.clone());
+        let (listening, bench) = (Arc::clone(&task), bench.clone());
         // It ends with its process, which ends with us; `end_all` waits for that.
-        drop(tokio::task::spawn_blocking(move || listening.listen(process, &dir)));
+        drop(tokio::task::spawn_blocking(move || listening.listen(process, &bench, &before)));
         Ok(task)
     }
 
@@ -157,10 +168,20 @@ impl Known {
 
 impl Task {
     /// Keeps what it says until everything has ended.
-    fn listen(&self, process: Process, dir: &Path) {
+    fn listen(&self, process: Process, bench: &Bench, before: &Steering) {
         let ended = process.wait(&mut |_, bytes| self.heard.send_modify(|heard| heard.ring.push(bytes)));
-        keep(dir);
+        let held =
+            bench.end_directly(before).map_or_else(|err| Some(err.message), |held| held.map(|_| self.held_back()));
+        if let Some(told) = held {
+            self.heard.send_modify(|heard| heard.ring.push(format!("\n[{told}]\n").as_bytes()));
+        }
         self.heard.send_modify(|heard| heard.end = Some(End::of(ended)));
+    }
+
+    /// What is said of what it may not make without a question.
+    fn held_back(&self) -> String {
+        let call = &self.call;
+        format!("what it made that steers haft or git was held back; `haft changes {call}` shows it")
     }
 
     /// Where it stands.

@@ -11,8 +11,10 @@ mod ready;
 mod sift;
 mod sketch;
 mod split;
+mod steering;
 mod take;
 mod whole;
 mod within;
 
+pub use steering::Steering;
 pub use take::{Sort, Taken};

@@ -20,12 +20,7 @@ impl Draft {
     /// use yet.
     pub fn pin(&self, place: &Place, bytes: &[u8]) -> Result<(), ChangesError> {
         let pin = || -> Result<(), Errno> {
-            let mut folder = self.upper()?;
-            let mut reached = PathBuf::new();
-            for part in place.as_path().parent().unwrap_or_else(|| Path::new("")) {
-                reached.push(part);
-                folder = self.folder_like(&reached, &folder, Path::new(part))?;
-            }
+            let folder = self.parent_in_layer(place)?;
             let name = Path::new(place.name().ok_or(Errno::ISDIR)?);
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = opened_up(&folder, || rustix::fs::openat(&folder, name, flags, Mode::RUSR | Mode::WUSR))?;
@@ -60,6 +55,17 @@ impl Draft {
             Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::NXIO) => Ok(()),
             Err(errno) => Err(ChangesError::kept("take a file out of a layer", errno)),
         }
+    }
+
+    /// The folder of the layer for what lies at a place, made like those of the workspace, which it does not hide.
+    pub(super) fn parent_in_layer(&self, place: &Place) -> Result<OwnedFd, Errno> {
+        let mut folder = self.upper()?;
+        let mut reached = PathBuf::new();
+        for part in place.as_path().parent().unwrap_or_else(|| Path::new("")) {
+            reached.push(part);
+            folder = self.folder_like(&reached, &folder, Path::new(part))?;
+        }
+        Ok(folder)
     }
 
     fn upper(&self) -> Result<OwnedFd, Errno> {

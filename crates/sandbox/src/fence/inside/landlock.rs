@@ -7,8 +7,8 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-use super::masks::{SECRETS, STEERING};
-use crate::fence::job::{Job, Rung, SYSTEM, View};
+use super::masks::SECRETS;
+use crate::fence::job::{Job, Rung, STEERING, SYSTEM, View};
 use crate::fence::wire::Failure;
 
 /// The newest rights that we know; an older kernel keeps those that it knows.

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::mounts::{self, Access, Depth};
 use super::root::Root;
-use crate::fence::job::{Job, View};
+use crate::fence::job::{Job, STEERING, View};
 use crate::fence::wire::{AtStep, Failure};
 
 /// Secrets of the system. Most are closed to everybody but root anyhow; a group may open them.
@@ -40,9 +40,6 @@ const KERNEL: [&str; 14] = [
     "/proc/timer_list",
     "/proc/vmallocinfo",
 ];
-/// What steers haft, git and the editors of a workspace from within it.
-pub(super) const STEERING: [&str; 5] = [".git", ".git/hooks", ".git/config", ".haft", "haft.toml"];
-
 /// Masks what is hidden, and closes what a process that writes into the workspace may only read there.
 pub(super) fn apply(root: &Root, job: &Job) -> Result<(), Failure> {
     if job.view == View::Direct {
