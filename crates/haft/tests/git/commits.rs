@@ -65,6 +65,12 @@ fn nothing_to_commit_and_what_is_asked_for_all_the_same() {
     {
         assert_eq!(refused(&person, "git_commit", &input).0, "NO_MATCH", "{input}");
     }
+    person.put("b.txt", "b\n");
+    git(&person, &["add", "b.txt"]);
+    let unchanged = json!({"message": "x", "files": ["a.txt"], "allowEmpty": true});
+    assert_eq!(refused(&person, "git_commit", &unchanged).0, "NO_MATCH", "what else is staged stays out");
+    let made = does(&person, "git_commit", &json!({"message": "All", "files": [".", "a.txt"]}));
+    assert_eq!(made["filesChanged"], 1, "{made:#}");
     let made = does(&person, "git_commit", &json!({"message": "Empty", "allowEmpty": true}));
     assert_eq!((&made["filesChanged"], &made["insertions"]), (&json!(0), &json!(0)));
     assert_eq!(git(&person, &["log", "-1", "--format=%s"]), "Empty");

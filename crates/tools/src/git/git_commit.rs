@@ -134,7 +134,8 @@ impl GitCommit {
         }
         let changed = if wanted.is_empty() { Changed::default() } else { status(&git, ctx, &wanted, "all").await? };
         let paths = to_stage(&changed.entries)?;
-        match paths.is_empty() && !input.allow_empty {
+        // An empty commit of named files would take along what else is staged.
+        match paths.is_empty() {
             true => Err(nothing("the named `files` are as they were committed, or git ignores them")),
             false => Ok((git, paths)),
         }
@@ -143,8 +144,9 @@ impl GitCommit {
 
 async fn status(git: &Git, ctx: &ToolCtx, paths: &[PathBuf], untracked: &str) -> Result<Changed, ToolError> {
     let arguments = Arguments::of(STATUS).with(format!("--untracked-files={untracked}")).with("--");
-    let paths = paths.iter().filter(|path| !path.as_os_str().is_empty());
-    let arguments = paths.fold(arguments, |arguments, path| arguments.with(path));
+    // An empty path is the whole repository, and so is none.
+    let some = if paths.iter().any(|path| path.as_os_str().is_empty()) { &[] } else { paths };
+    let arguments = some.iter().fold(arguments, |arguments, path| arguments.with(path));
     let said: Whole = git.look_at_files(ctx, arguments).await?;
     Ok(Changed::read(&said.bytes))
 }

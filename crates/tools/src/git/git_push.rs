@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{
-    ChangeList, CutShort, Described, Effect, ErrorCode, Isolation, Lasting, Prepared, Ran, Tool, ToolCtx, ToolError,
-    Turn,
+    ChangeList, CutShort, Described, Effect, ErrorCode, Isolation, Prepared, Ran, Tool, ToolCtx, ToolError, Turn,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,8 +76,7 @@ impl Tool for GitPush {
         let (git, _) = Git::at(&self.0, ".")?;
         let plan = Plan::make(&self.0, &git, ctx, input).await?;
         plan.remember(&self.0, ctx)?;
-        let lasting = Lasting::No { why: "each push sends other commits".to_owned() };
-        Ok(Prepared::Plain(Described { lasting, ..Described::showing(plan.preview(input)) }))
+        Ok(Prepared::Plain(Described::showing(plan.preview(input))))
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {

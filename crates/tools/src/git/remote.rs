@@ -150,6 +150,9 @@ impl Address {
 }
 
 fn local(path: &str, (root, folder, writable): (&Root, &Path, &[PathBuf])) -> Result<Address, &'static str> {
+    if path.is_empty() {
+        return Err("it names no folder");
+    }
     let real = folder.join(path).canonicalize().map_err(|_| "there is no such folder")?;
     let allowed = std::iter::once(root.path()).chain(writable.iter().map(PathBuf::as_path));
     let mut allowed = allowed.filter_map(|folder| folder.canonicalize().ok());
