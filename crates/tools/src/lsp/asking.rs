@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     client::Client,
-    desk::{Desk, Was, unavailable},
+    desk::{Desk, Was, cannot_be_had},
     heard::Needs,
     servers::LanguageServer,
     talk::Talk,
@@ -134,7 +134,7 @@ async fn broke(desk: &Desk, client: &Client) -> Result<(), ToolError> {
     desk.broke(&client.server.language, words.clone());
     match client.heard.borrow().offered.is_some() {
         true => Ok(()),
-        false => Err(unavailable(&client.server, "could not be started", &words)),
+        false => Err(cannot_be_had(&client.server, "could not be started", &words)),
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     documents::{Opened, Unsettled},
     handshake::Offered,
     heard::Needs,
-    servers::LanguageServers,
+    servers::{LanguageServers, unavailable},
     text::{Position, Spot},
     trouble::Trouble,
 };
@@ -71,7 +71,7 @@ impl<'a> Talk<'a> {
             return Ok(());
         }
         let message = format!("`{}` cannot tell {what}; `grep` finds words in every file", self.offered.name);
-        Err(Trouble::Told(ToolError::new(ErrorCode::Unavailable, message)))
+        Err(Trouble::Told(unavailable(message)))
     }
 
     /// Asks about the document.
