@@ -43,8 +43,8 @@ async fn clangd() {
         defines: "sum.c",
         uses: "main.c",
         at: (3, 26),
-        broken: "#include \"sum.h\"\n\nint three(void) { return missing(1, 2); }\n",
-        complaint: "missing",
+        broken: "#include \"sum.h\"\n\nint three(void) { return add(1); }\n",
+        complaint: "oo few arguments",
     })
     .await;
 }

@@ -1,6 +1,11 @@
 //! The shape of a tool that asks a language server about a file.
 
-use std::{future::Future, marker::PhantomData, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    marker::PhantomData,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use haft_runtime::{Effect, ErrorCode, Isolation, Ran, Tool, ToolCtx, ToolError};
 use haft_sandbox::Place;
@@ -117,7 +122,7 @@ impl<A: Asks> Asking<A> {
         if let Some(complaint) = client.heard.borrow().complaint() {
             server["says"] = json!(complaint);
         }
-        if !client.documents().sees_all() {
+        if !client.sees_all.load(Ordering::Relaxed) {
             server["comparedFiles"] = json!("open documents only: the workspace has too many files of this kind");
         }
         Ok(Answer { value, ready: talk.ready, server })

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -10,7 +10,7 @@ use haft_runtime::{ToolCtx, ToolError};
 use tokio::time::sleep;
 
 use super::{
-    client::Client,
+    client::{Client, lock},
     servers::{LanguageServer, LanguageServers, unavailable},
     watched::Snapshot,
 };
@@ -149,8 +149,4 @@ pub(super) fn cannot_be_had(server: &LanguageServer, what: &str, words: &str) ->
         server.hint()
     );
     unavailable(message).with("language", language.as_str())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

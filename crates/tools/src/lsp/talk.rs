@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    client::{Again, Client},
+    client::{Again, Client, lock},
     documents::{Opened, Unsettled},
     handshake::Offered,
     heard::Needs,
@@ -102,13 +102,13 @@ impl<'a> Talk<'a> {
 
     /// Waits until nothing is under way that the answer rests on.
     async fn settle(&self, needs: Needs) -> Result<bool, Trouble> {
-        let Unsettled { project, checks } = self.client.documents().unsettled;
+        let Unsettled { project, checks } = *lock(&self.client.unsettled);
         let soon = project || (checks && needs == Needs::Checks);
         let tells_status = self.client.heard.borrow().tells_status();
         let looked = !project || tells_status || self.has_looked().await?;
         let is_calm = self.calm(needs, soon).await?;
         if is_calm {
-            let unsettled = &mut self.client.documents().unsettled;
+            let mut unsettled = lock(&self.client.unsettled);
             unsettled.project = false;
             unsettled.checks &= needs != Needs::Checks;
         }
