@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -26,6 +26,12 @@ const LAPS: usize = 200;
 const FILES: usize = 2000;
 /// A small server that answers at once, so that what is added is not lost in its own time.
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/haft/tests/lsp");
+
+/// How it is started, and the folder that it lies in.
+fn server() -> Result<(Vec<String>, PathBuf)> {
+    let folder = fs::canonicalize(SERVER)?;
+    Ok((vec!["/usr/bin/python3".to_owned(), folder.join("fake.py").display().to_string()], folder))
+}
 
 /// The same question through the bare socket and through the whole line, in turns.
 pub(crate) async fn measure() -> Result<Vec<Measured>> {
@@ -57,10 +63,11 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
 
 async fn open(folder: &Path, data: &Path) -> Result<House> {
     let mut settings = Settings { program: program()?, ..Settings::defaults(data.to_owned()) };
-    settings.sandbox.read.push(SERVER.into());
+    let (command, server) = server()?;
+    settings.sandbox.read.push(server);
     settings.lsp.servers.push(LanguageServer {
         language: "fake".to_owned(),
-        command: vec!["/usr/bin/python3".to_owned(), format!("{SERVER}/fake.py")],
+        command,
         extensions: vec!["fake".to_owned()],
         init_options: Value::Null,
         settings: Value::Null,
@@ -87,15 +94,16 @@ struct Bare {
 
 impl Bare {
     fn start(folder: &Path) -> Result<Self> {
+        let (command, server) = server()?;
         let job = Job {
-            command: vec!["/usr/bin/python3".to_owned(), format!("{SERVER}/fake.py")],
+            command,
             folder: folder.to_owned(),
             environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             stdin: Vec::new(),
             workspace: folder.to_owned(),
             view: View::ReadOnly,
             layered: Vec::new(),
-            readable: vec![SERVER.into()],
+            readable: vec![server],
             writable: Vec::new(),
             hidden: Vec::new(),
             network: false,

@@ -23,18 +23,18 @@ impl Bench {
     }
 
     /// The same, with other settings.
-    pub(crate) fn with(options: Value, settings: LanguageServers) -> Self {
-        let server = LanguageServer {
+    pub(crate) fn with(options: Value, mut settings: LanguageServers) -> Self {
+        settings.servers.push(LanguageServer {
             language: "fake".to_owned(),
             command: vec!["python3".to_owned(), script().join("fake.py").display().to_string()],
             extensions: vec!["fake".to_owned()],
             init_options: options,
             settings: json!({ "fake": { "a": 1 } }),
-        };
+        });
         let fixture = Fixture::new();
         let variables = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
         let around = around(fixture.home.clone(), variables);
-        Self::open(fixture, around, LanguageServers { servers: vec![server], ..settings })
+        Self::open(fixture, around, settings)
     }
 
     /// With the servers that `scripts/setup tests` has installed and those of whoever runs the tests.

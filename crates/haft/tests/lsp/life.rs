@@ -63,6 +63,18 @@ async fn a_server_is_kept_and_ended_with_its_haft() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_who_ask_at_once_share_one_server() {
+    let bench = Bench::fake(json!({}));
+    for number in 0..8 {
+        bench.fixture.put(&format!("{number}.fake"), "word bad");
+    }
+    let ask = |number: usize| bench.ask("diagnostics", json!({ "path": format!("{number}.fake") }));
+    let all = futures_util::future::join_all((0..8).map(ask)).await;
+    assert!(all.iter().all(|one| one["counts"]["warning"] == 1 && one["ready"] == true), "{all:#?}");
+    assert_eq!(running(&bench.fixture), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_asked_ends_and_comes_back() {
     let settings = LanguageServers { idle: Duration::from_millis(200), ..LanguageServers::default() };
     let bench = Bench::with(json!({}), settings);

@@ -31,15 +31,20 @@ async fn typescript() {
 async fn clangd() {
     all_tools_work(&Project {
         files: &[
-            ("compile_flags.txt", "-xc\n-I.\n"),
-            ("sum.h", "/* Adds 🦀. */\nstatic inline int add(int x, int y) {\n  return x + y;\n}\n"),
+            (
+                "compile_commands.json",
+                "[{ \"directory\": \"WORKSPACE\", \"file\": \"main.c\", \"command\": \"cc -c main.c\" },
+                  { \"directory\": \"WORKSPACE\", \"file\": \"sum.c\", \"command\": \"cc -c sum.c\" }]",
+            ),
+            ("sum.h", "/* Adds 🦀. */\nint add(int x, int y);\n"),
+            ("sum.c", "#include \"sum.h\"\n\nint add(int x, int y) { return x + y; }\n"),
             ("main.c", "#include \"sum.h\"\n\nint three(void) { return add(1, 2); }\n"),
         ],
-        defines: "sum.h",
+        defines: "sum.c",
         uses: "main.c",
         at: (3, 26),
-        broken: "#include \"sum.h\"\n\nint three(void) { return missing(1, 2); }\n",
-        complaint: "missing",
+        broken: "#include \"sum.h\"\n\nint three(void) { return add(1); }\n",
+        complaint: "oo few arguments",
     })
     .await;
 }

@@ -20,7 +20,7 @@ pub(crate) struct Project {
 pub(crate) async fn all_tools_work(project: &Project) {
     let bench = Bench::installed();
     for (path, text) in project.files {
-        bench.fixture.put(path, text);
+        bench.fixture.put(path, text.replace("WORKSPACE", &bench.fixture.workspace.display().to_string()));
     }
     let (line, col) = project.at;
     let here = json!({ "path": project.uses, "line": line, "col": col });

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use crate::bench::Bench;
 
 fn bench(mode: &str) -> Bench {
-    let settings = LanguageServers { timeout: Duration::from_secs(2), ..LanguageServers::default() };
+    with(mode, LanguageServers::default())
+}
+
+fn with(mode: &str, settings: LanguageServers) -> Bench {
     let bench = Bench::with(json!({ "mode": mode }), settings);
     bench.fixture.put("a.fake", "word");
     bench
@@ -49,15 +52,16 @@ async fn what_cannot_be_read_breaks_the_conversation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_not_answer_is_ended_and_the_next_call_has_a_new_one() {
-    let bench = bench("silent");
+    let settings = LanguageServers { timeout: Duration::from_secs(5), ..LanguageServers::default() };
+    let bench = with("silent", settings.clone());
     let refused = hover(&bench).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::Timeout, "{refused}");
     assert!(
-        refused.message.contains("did not answer within 2 s") && refused.message.contains("lsp.timeout"),
+        refused.message.contains("did not answer within 5 s") && refused.message.contains("lsp.timeout"),
         "{refused}"
     );
     assert_eq!(bench.ask("symbols", json!({ "path": "a.fake" })).await["symbols"][0]["name"], json!("word"));
-    let refused = hover(&self::bench("never begins")).await.unwrap_err();
+    let refused = hover(&with("never begins", settings)).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::Timeout, "{refused}");
 }
 

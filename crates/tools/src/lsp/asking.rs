@@ -1,6 +1,11 @@
 //! The shape of a tool that asks a language server about a file.
 
-use std::{future::Future, marker::PhantomData, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    marker::PhantomData,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use haft_runtime::{Effect, ErrorCode, Isolation, Ran, Tool, ToolCtx, ToolError};
 use haft_sandbox::Place;
@@ -10,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     client::Client,
-    desk::{Desk, Was, unavailable},
+    desk::{Desk, Was, cannot_be_had},
     heard::Needs,
     servers::LanguageServer,
     talk::Talk,
@@ -117,7 +122,7 @@ impl<A: Asks> Asking<A> {
         if let Some(complaint) = client.heard.borrow().complaint() {
             server["says"] = json!(complaint);
         }
-        if !client.documents().sees_all() {
+        if !client.sees_all.load(Ordering::Relaxed) {
             server["comparedFiles"] = json!("open documents only: the workspace has too many files of this kind");
         }
         Ok(Answer { value, ready: talk.ready, server })
@@ -134,7 +139,7 @@ async fn broke(desk: &Desk, client: &Client) -> Result<(), ToolError> {
     desk.broke(&client.server.language, words.clone());
     match client.heard.borrow().offered.is_some() {
         true => Ok(()),
-        false => Err(unavailable(&client.server, "could not be started", &words)),
+        false => Err(cannot_be_had(&client.server, "could not be started", &words)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -27,7 +27,7 @@ use tokio::{
 };
 
 use super::{
-    documents::{Documents, News, Opened, Surroundings, note},
+    documents::{Documents, News, Opened, Surroundings, Unsettled, note},
     frame::{framed, next},
     handshake::{Offered, greeting},
     heard::{Heard, Tail},
@@ -64,6 +64,10 @@ pub(super) struct Client {
     /// How many calls talk with it.
     users: AtomicUsize,
     documents: Mutex<Documents>,
+    /// What may have begun since the server was last waited for.
+    pub(super) unsettled: Mutex<Unsettled>,
+    /// Whether all files are compared, and not only open documents.
+    pub(super) sees_all: AtomicBool,
     stderr: Mutex<Tail>,
     stopper: Stopper,
 }
@@ -90,6 +94,8 @@ impl Client {
             asked: Mutex::default(),
             number: AtomicI64::new(GREETING + 1),
             users: AtomicUsize::new(0),
+            unsettled: Mutex::new(Unsettled { project: true, checks: true }),
+            sees_all: AtomicBool::new(seen.is_whole()),
             documents: Mutex::new(Documents::new(seen)),
             stderr: Mutex::default(),
             stopper: process.stopper(),
@@ -291,13 +297,17 @@ impl Client {
         if again == Again::IfOthersChanged {
             documents.touch(&opened, &mut news);
         }
+        self.sees_all.store(documents.sees_all(), Ordering::Relaxed);
         // Invariant: it is all said before anybody else brings the server in step.
         self.tell(news)?;
         Ok(opened)
     }
 
     fn tell(&self, news: News) -> Result<(), Trouble> {
-        let News { notes, expected, closed } = news;
+        let News { notes, expected, closed, unsettled } = news;
+        let mut known = lock(&self.unsettled);
+        (known.project, known.checks) = (known.project || unsettled.project, known.checks || unsettled.checks);
+        drop(known);
         if !expected.is_empty() || !closed.is_empty() {
             self.heard.send_modify(|heard| {
                 closed.iter().for_each(|address| heard.forget(address));
@@ -306,11 +316,6 @@ impl Client {
         }
         let mut frames = notes.iter().map(framed);
         frames.try_for_each(|frame| self.outbox.blocking_send(frame)).map_err(|_| Trouble::Broken)
-    }
-
-    /// What may begin soon, and whether all files are compared.
-    pub(super) fn documents(&self) -> MutexGuard<'_, Documents> {
-        lock(&self.documents)
     }
 
     /// Why it ended, with its last words on its standard error. Waits a moment for them.
@@ -383,6 +388,6 @@ fn request(number: i64, method: &str, params: Value) -> Value {
     request
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

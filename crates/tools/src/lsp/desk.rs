@@ -2,16 +2,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ToolCtx, ToolError};
 use tokio::time::sleep;
 
 use super::{
-    client::Client,
-    servers::{LanguageServer, LanguageServers},
+    client::{Client, lock},
+    servers::{LanguageServer, LanguageServers, unavailable},
     watched::Snapshot,
 };
 use crate::{
@@ -131,7 +131,7 @@ impl Slot {
             return Ok(pause.saturating_sub(broke_at.elapsed()));
         }
         if broke_at.elapsed() < REST {
-            return Err(unavailable(server, &format!("broke {} times", self.broke), &self.words));
+            return Err(cannot_be_had(server, &format!("broke {} times", self.broke), &self.words));
         }
         // One more chance.
         self.broke = PAUSES.len();
@@ -140,7 +140,7 @@ impl Slot {
 }
 
 /// That a server cannot be had, why, and what to do.
-pub(super) fn unavailable(server: &LanguageServer, what: &str, words: &str) -> ToolError {
+pub(super) fn cannot_be_had(server: &LanguageServer, what: &str, words: &str) -> ToolError {
     let command = server.command.join(" ");
     let language = &server.language;
     let message = format!(
@@ -148,9 +148,5 @@ pub(super) fn unavailable(server: &LanguageServer, what: &str, words: &str) -> T
          does not, {}",
         server.hint()
     );
-    ToolError::new(ErrorCode::Unavailable, message).with("language", language.as_str())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    unavailable(message).with("language", language.as_str())
 }

@@ -37,14 +37,14 @@ pub(super) struct Documents {
     changes: u64,
     /// How often something was asked.
     uses: u64,
-    /// Whether the server may have to read the project, and to check it, since it was last waited for.
-    pub(super) unsettled: Unsettled,
 }
 
 /// What may begin soon, though nothing was heard of it yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unsettled {
+    /// That the project is read.
     pub(super) project: bool,
+    /// That it is checked.
     pub(super) checks: bool,
 }
 
@@ -75,6 +75,7 @@ pub(super) struct News {
     /// Documents, and the version that the server must have seen.
     pub(super) expected: Vec<(String, i64)>,
     pub(super) closed: Vec<String>,
+    pub(super) unsettled: Unsettled,
 }
 
 /// What is around the documents of a server.
@@ -87,8 +88,7 @@ pub(super) struct Surroundings<'a> {
 impl Documents {
     /// For a server that begins with the files as they were `seen`.
     pub(super) fn new(seen: Snapshot) -> Self {
-        let unsettled = Unsettled { project: true, checks: true };
-        Self { seen, open: HashMap::new(), changes: 0, uses: 0, unsettled }
+        Self { seen, open: HashMap::new(), changes: 0, uses: 0 }
     }
 
     /// Whether all files are compared, and not only open documents.
@@ -173,8 +173,8 @@ impl Documents {
             return;
         }
         self.changes += 1;
-        self.unsettled.checks = true;
-        self.unsettled.project |= became.len() > FEW || became.iter().any(|(path, _)| is_of_project(path));
+        let project = became.len() > FEW || became.iter().any(|(path, _)| is_of_project(path));
+        news.unsettled = Unsettled { project, checks: true };
         let event = |(path, became): &(PathBuf, Became)| json!({ "uri": address::of(&root.path().join(path)), "type": *became as u8 });
         let changes: Vec<Value> = became.iter().map(event).collect();
         news.notes.push(note("workspace/didChangeWatchedFiles", json!({ "changes": changes })));

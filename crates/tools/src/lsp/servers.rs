@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, path::Path, time::Duration};
 
-use haft_runtime::{ErrorCode, ToolError};
+use haft_runtime::{Category, ErrorCode, ToolError};
 use haft_sandbox::fence::Toolchains;
 use serde_json::{Value, json};
 
@@ -189,7 +189,7 @@ impl LanguageServer {
             self.language,
             self.hint()
         );
-        ToolError::new(ErrorCode::Unavailable, message).with("language", self.language.as_str())
+        unavailable(message).with("language", self.language.as_str())
     }
 }
 
@@ -217,7 +217,7 @@ impl Shipped {
             self.language,
             self.hint()
         );
-        ToolError::new(ErrorCode::Unavailable, message).with("language", self.language).with("install", self.install)
+        unavailable(message).with("language", self.language).with("install", self.install)
     }
 }
 
@@ -229,7 +229,12 @@ fn none_for(extension: &str) -> ToolError {
         "cannot ask about this file: no language server is known for {kind}; if you have one, name it in \
          ~/.config/haft/haft.toml:\n{lines}"
     );
-    ToolError::new(ErrorCode::Unavailable, message)
+    unavailable(message)
+}
+
+/// That there is no server to ask. It does not pass by itself.
+pub(super) fn unavailable(message: String) -> ToolError {
+    ToolError { recoverable: false, ..ToolError::new(ErrorCode::Unavailable, message).in_category(Category::Execution) }
 }
 
 /// The lines of a settings file that name a server.

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    client::{Again, Client},
+    client::{Again, Client, lock},
     documents::{Opened, Unsettled},
     handshake::Offered,
     heard::Needs,
-    servers::LanguageServers,
+    servers::{LanguageServers, unavailable},
     text::{Position, Spot},
     trouble::Trouble,
 };
@@ -71,7 +71,7 @@ impl<'a> Talk<'a> {
             return Ok(());
         }
         let message = format!("`{}` cannot tell {what}; `grep` finds words in every file", self.offered.name);
-        Err(Trouble::Told(ToolError::new(ErrorCode::Unavailable, message)))
+        Err(Trouble::Told(unavailable(message)))
     }
 
     /// Asks about the document.
@@ -102,13 +102,13 @@ impl<'a> Talk<'a> {
 
     /// Waits until nothing is under way that the answer rests on.
     async fn settle(&self, needs: Needs) -> Result<bool, Trouble> {
-        let Unsettled { project, checks } = self.client.documents().unsettled;
+        let Unsettled { project, checks } = *lock(&self.client.unsettled);
         let soon = project || (checks && needs == Needs::Checks);
         let tells_status = self.client.heard.borrow().tells_status();
         let looked = !project || tells_status || self.has_looked().await?;
         let is_calm = self.calm(needs, soon).await?;
         if is_calm {
-            let unsettled = &mut self.client.documents().unsettled;
+            let mut unsettled = lock(&self.client.unsettled);
             unsettled.project = false;
             unsettled.checks &= needs != Needs::Checks;
         }
