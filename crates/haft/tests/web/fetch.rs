@@ -51,7 +51,7 @@ fn people_read_the_status_and_then_the_page() {
     let fixture = reaching(&[&server]);
     let input = json!({"url": server.url("/"), "format": "markdown"}).to_string();
     let ran = fixture.run(&["call", "web_fetch", &input]);
-    let head = format!("HTTP 200 {} (text/html, 69 bytes)", server.url("/"));
+    let head = format!("HTTP 200 {} (text/html, 68 bytes)", server.url("/"));
     assert_eq!(ran.stdout.trim_end(), format!("{head}\n\n# Hello\n\nOne **two** [three]({})", server.url("/x")));
 }
 

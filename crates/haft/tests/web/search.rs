@@ -137,7 +137,7 @@ fn turned_down(provider: &str, status: u16, headers: &'static str, body: &'stati
         let _gone = write!(stream, "HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\n\r\n{body}", body.len());
     });
     let fixture = asking(provider, &server);
-    let (code, outcome) = fixture.call("web_search", &json!({"query": "x"}), &["--timeout", "2s"]);
+    let (code, outcome) = fixture.call("web_search", &json!({"query": "x"}), &["--timeout", "2000"]);
     assert_eq!(code, 1, "{outcome}");
     nowhere(&fixture);
     (outcome["error"].clone(), server.others())
