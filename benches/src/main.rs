@@ -10,6 +10,7 @@ mod policy;
 mod program;
 mod rows;
 mod search;
+mod web;
 
 use std::time::Duration;
 
@@ -58,6 +59,9 @@ async fn main() -> Result<()> {
     }
     if wanted("fence") {
         table.extend(fence::measure().await?);
+    }
+    if wanted("web") {
+        table.extend(web::measure().await?);
     }
     if wanted("day") {
         table.extend(day::measure()?);

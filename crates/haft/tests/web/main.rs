@@ -6,6 +6,7 @@ mod support;
 
 mod asking;
 mod fetch;
+mod living;
 mod search;
 mod secure;
 mod server;
