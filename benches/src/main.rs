@@ -12,6 +12,7 @@ mod policy;
 mod program;
 mod rows;
 mod search;
+mod web;
 
 use std::time::Duration;
 
@@ -66,6 +67,9 @@ async fn main() -> Result<()> {
     }
     if wanted("lsp") {
         table.extend(lsp::measure().await?);
+    }
+    if wanted("web") {
+        table.extend(web::measure().await?);
     }
     if wanted("day") {
         table.extend(day::measure()?);

@@ -16,11 +16,23 @@ struct Room {
 
 const ROOMS: &[Room] = &[
     Room { name: "runtime", may_use: &[], owns: &["jsonschema"] },
-    Room { name: "sandbox", may_use: &[], owns: &["landlock", "seccompiler", "similar"] },
+    Room {
+        name: "sandbox",
+        may_use: &[],
+        owns: &["brotli-decompressor", "hyper", "landlock", "rustls", "seccompiler", "similar", "url"],
+    },
     Room {
         name: "tools",
         may_use: &["haft-runtime", "haft-sandbox"],
-        owns: &["ignore", "grep-matcher", "grep-regex", "grep-searcher", "tree-sitter", "tree-sitter-bash"],
+        owns: &[
+            "ignore",
+            "grep-matcher",
+            "grep-regex",
+            "grep-searcher",
+            "html5ever",
+            "tree-sitter",
+            "tree-sitter-bash",
+        ],
     },
     Room { name: "store", may_use: &["haft-runtime"], owns: &["sqlx", "libsqlite3-sys"] },
     Room {

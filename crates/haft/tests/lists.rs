@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 async fn registry() -> (Arc<Registry>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings::defaults(folder.path().join("data"));
+    let mut settings = Settings::defaults(folder.path().join("data"));
+    // Only where somebody was chosen who searches the web is every tool listed.
+    settings.web.provider = Some(haft_tools::Provider::Searxng);
+    settings.web.search_url = "http://127.0.0.1:8888".to_owned();
     let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
     let house = house::solo(settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
     (house.registry, folder)

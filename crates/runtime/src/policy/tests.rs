@@ -1,5 +1,7 @@
 //! The decision, case by case: one row for each line of the house's order, and for the ties between them.
 
+mod hosts;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 

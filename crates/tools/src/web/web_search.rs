@@ -14,7 +14,7 @@ use super::{
 /// How long the answer to a search holds.
 const LASTING: Duration = Duration::from_secs(60);
 /// What to put into the settings so that there is somebody to ask.
-const LINES: &str = "add to your own haft.toml (`haft doctor` says where it is):\n\
+const LINES: &str = "add to ~/.config/haft/haft.toml:\n\
                      [web.search]\n\
                      provider = \"exa\"        # or \"brave\", or \"searxng\" with url = \"http://127.0.0.1:8888\"\n\
                      key = \"secret:EXA_KEY\"  # a variable, or a file of that name in the folder `secrets` of haft's data";

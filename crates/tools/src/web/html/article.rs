@@ -196,6 +196,7 @@ fn is_never_shown(node: &Node) -> bool {
             | "noembed"
             | "noframes"
             | "datalist"
+            | "title"
     );
     let styled = |style: &str| {
         let style: String = style.split_whitespace().collect();

@@ -13,6 +13,8 @@ pub(super) struct Lines {
     text: String,
     gap: Gap,
     space: bool,
+    /// How many of the prefixes the empty line in a gap has: those that hold before and after it.
+    quiet: usize,
     /// What each line begins with: quotes and the indents of lists, outermost first.
     prefixes: Vec<String>,
     /// What the next line begins with in the place of one of them, such as the mark of an item.
@@ -27,6 +29,7 @@ impl Lines {
             text: String::new(),
             gap: Gap::None,
             space: false,
+            quiet: 0,
             prefixes: Vec::new(),
             mark: None,
             waiting: Vec::new(),
@@ -35,6 +38,8 @@ impl Lines {
 
     /// Ends the line or the block.
     pub(super) fn part(&mut self, gap: Gap) {
+        let depth = self.prefixes.len();
+        self.quiet = if self.gap == Gap::None { depth } else { self.quiet.min(depth) };
         self.gap = self.gap.max(gap);
         self.space = false;
     }
@@ -49,6 +54,7 @@ impl Lines {
     pub(super) fn outdent(&mut self) {
         self.prefixes.pop();
         let left = self.prefixes.len();
+        self.quiet = self.quiet.min(left);
         self.mark.take_if(|(place, _)| *place >= left);
     }
 
@@ -144,8 +150,7 @@ impl Lines {
             Gap::Block => {
                 if !self.text.is_empty() {
                     self.text.push('\n');
-                    let last = self.mark.as_ref().map_or(self.prefixes.len(), |(place, _)| *place);
-                    self.text.push_str(self.prefixes[..last].concat().trim_end());
+                    self.text.push_str(self.prefixes[..self.quiet].concat().trim_end());
                 }
                 self.new_line();
             }

@@ -20,7 +20,7 @@ const DEEPEST: usize = 256;
 /// How much of a page is read between two looks at the time and at whether anybody still waits.
 const PIECE: usize = 4 << 10;
 /// What is not read by then is left out: a page that takes longer was made to.
-const LONGEST: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// One thing on a page; the list is in the order of the page, so that what lies inside it follows it.
 pub(super) struct Node {
