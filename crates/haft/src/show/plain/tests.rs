@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Plain, folded, plain, plain_command};
+use super::{Plain, folded, is_plain, plain, plain_command};
 
 fn marked(text: &str, marked: usize) -> Plain {
     Plain { text: text.to_owned(), marked }
@@ -161,6 +161,19 @@ proptest! {
             prop_assert!(!shown.text.chars().any(|letter| letter.is_control() && letter != '\n' && letter != '\t'));
             prop_assert_eq!(shown.marked == 0, shown.text == text);
             prop_assert_eq!(plain(&shown.text).marked, 0);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_trusted_is_seen_anywhere_in_a_long_text() {
+    let long = "plain text\tand\n".repeat(100);
+    assert!(is_plain(&long) && is_plain(""));
+    for at in [0, 1, 254, 255, 256, 257, 511, 512, 1023, long.len() - 1] {
+        for odd in ["\u{1b}", "\r", "\u{7f}", "\0"] {
+            let mut text = long.clone();
+            text.replace_range(at..=at, odd);
+            assert!(!is_plain(&text), "{odd:?} at {at}");
         }
     }
 }
