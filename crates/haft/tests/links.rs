@@ -71,6 +71,14 @@ fn a_link_that_may_lead_to_anything_else_is_asked_for() {
         let call = person.stages(hostile, &[]);
         assert_eq!(person.run(&["reject", &call]).code, Some(0));
     }
+    // What leads to the build output from one place does not from another.
+    let (code, outcome) = person.shell(
+        "mkdir -p node_modules/deep/er && echo x > node_modules/deep/er/file && ln -s ../../ts node_modules/deep/er/link",
+        &[],
+    );
+    assert_eq!((code, &outcome["approved_by"]), (0, &json!("config")), "{outcome:#}");
+    let call = person.stages("mv node_modules/deep/er node_modules/moved", &[]);
+    assert_eq!(person.run(&["reject", &call]).code, Some(0));
     // One that a person said yes to opens no way for others.
     let call = person.stages("ln -s ../src node_modules/src", &[]);
     assert_eq!(person.run(&["approve", &call]).code, Some(0));

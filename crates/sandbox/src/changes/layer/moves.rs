@@ -130,7 +130,9 @@ fn may_be_moved(place: &Place, item: &Item) -> bool {
     let is_empty = is_folder && !item.tree.iter().chain(&item.brings).any(is_file);
     // What comes is called overtaken when it could not be told where from; here it is.
     let is_overtaken = item.overtaken && item.before.is_some();
-    let is_plain = !is_overtaken && item.mode.is_none() && !item.is_end_of_a_move();
+    // Links in build output are judged where they come to, and a move lists none.
+    let brings_links = item.derived && item.brings.iter().any(|entry| entry.stamp.kind() == EntryKind::Link);
+    let is_plain = !is_overtaken && !brings_links && item.mode.is_none() && !item.is_end_of_a_move();
     is_plain && !is_empty && !place.as_path().iter().any(is_git)
 }
 
