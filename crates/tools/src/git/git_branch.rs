@@ -69,10 +69,10 @@ impl Tool for GitBranch {
     }
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
-        let (git, _) = Git::at(&self.0, ".")?;
         if self.effect(input) == Effect::Read {
             return Ok(Prepared::Plain(Described::default()));
         }
+        let (git, _) = Git::at(&self.0, ".")?;
         let steps = steps(&git, input)?;
         let preview = || format!("{}\nin a repository outside the workspace, where it cannot be undone", steps.typed);
         let read = |said: &str| Ok(Output::of(&git, said.as_bytes(), input));
