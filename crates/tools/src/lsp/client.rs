@@ -1,5 +1,8 @@
 //! A language server that runs, and the conversation with it.
 
+mod hear;
+mod speak;
+
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -13,26 +16,21 @@ use std::{
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     Place, Root,
-    fence::{Process, Stopper},
+    fence::{Bound, Ended, Exit, Process, Stopper},
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncWriteExt, BufReader},
-    net::{
-        UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    net::UnixStream,
     sync::{mpsc, oneshot, watch},
     time::{sleep, timeout},
 };
 
 use super::{
     documents::{Documents, News, Opened, Surroundings, Unsettled, note},
-    frame::{framed, next},
+    frame::framed,
     handshake::{Offered, greeting},
     heard::{Heard, Tail},
     launch::launch,
-    replies::reply,
     servers::{LanguageServer, LanguageServers},
     trouble::Trouble,
     watched::Snapshot,
@@ -44,8 +42,6 @@ use crate::{
 
 /// How many messages wait for a server that is slow to listen.
 const WAITING: usize = 256;
-/// How long a server may take to listen to one message.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a server has to end by itself when it is told to.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The number of our first request.
@@ -120,103 +116,13 @@ impl Client {
     /// Waits for the end of the process, and keeps the end of what it says meanwhile.
     fn watch(&self, process: Process) {
         let ended = process.wait(&mut |_, bytes| lock(&self.stderr).push(bytes));
-        let why = match ended {
-            Ok(ended) => match ended.bound {
-                Some(bound) => format!("it ran into the limit of {bound:?}").to_lowercase(),
-                None => format!("it ended ({:?})", ended.exit).to_lowercase(),
-            },
+        self.break_off(match ended {
+            Ok(Ended { bound: Some(bound), .. }) => format!("it took more than it may ({})", limit(bound)),
+            Ok(Ended { exit: Exit::Code(code), .. }) => format!("it ended with exit code {code}"),
+            Ok(Ended { exit: Exit::Signal(signal), .. }) => format!("it was ended by signal {signal}"),
+            Ok(Ended { exit: Exit::Stopped, .. }) => "it was ended".to_owned(),
             Err(err) => err.to_string(),
-        };
-        self.break_off(why);
-    }
-
-    /// Hears everything that the server says.
-    async fn listen(self: Arc<Self>, from: OwnedReadHalf) {
-        let mut from = BufReader::new(from);
-        let why = loop {
-            match next(&mut from).await {
-                Ok(Some(bytes)) => {
-                    if let Err(why) = self.take(&bytes) {
-                        break why;
-                    }
-                }
-                Ok(None) => break "it closed its output".to_owned(),
-                Err(err) => break err.to_string(),
-            }
-        };
-        self.break_off(why);
-        self.is_gone_within(FAREWELL).await;
-        self.stopper.stop();
-    }
-
-    fn take(&self, bytes: &[u8]) -> Result<(), String> {
-        let message: Value = serde_json::from_slice(bytes).map_err(|err| format!("it sent what is no JSON: {err}"))?;
-        match (message["method"].as_str(), message.get("id")) {
-            (Some(_), Some(_)) => {
-                let reply = framed(&reply(&self.server, &self.workspace, &message));
-                self.outbox.try_send(reply).map_err(|_| "it asks more than it listens to".to_owned())
-            }
-            (Some(method), None) => {
-                self.heard.send_modify(|heard| heard.take(method, &message["params"]));
-                Ok(())
-            }
-            (None, Some(id)) => {
-                self.take_answer(id.as_i64().unwrap_or(-1), message);
-                Ok(())
-            }
-            (None, None) => Err("it sent what is neither a question nor an answer".to_owned()),
-        }
-    }
-
-    fn take_answer(&self, number: i64, mut message: Value) {
-        let answer = match message.get("error") {
-            Some(error) => Err(Trouble::Refused {
-                code: error["code"].as_i64().unwrap_or(0),
-                message: error["message"].as_str().unwrap_or("it does not say why").to_owned(),
-            }),
-            None => Ok(message["result"].take()),
-        };
-        match (number, answer) {
-            (GREETING, Ok(answer)) => {
-                let offered = Offered::read(&answer, self.server.command.first().map_or("", String::as_str));
-                let _ = self.outbox.try_send(framed(&note("initialized", json!({}))));
-                self.heard.send_modify(|heard| heard.offered = Some(Arc::new(offered)));
-            }
-            (GREETING, Err(_)) => self.break_off("it refused to begin".to_owned()),
-            (_, answer) => {
-                if let Some(asker) = lock(&self.asked).remove(&number) {
-                    // Whoever asked may have gone.
-                    let _ = asker.send(answer);
-                }
-            }
-        }
-    }
-
-    /// Tells the server everything that waits, until it ends, is told to, or was asked nothing for long.
-    async fn speak(self: Arc<Self>, mut waiting: mpsc::Receiver<Vec<u8>>, mut to: OwnedWriteHalf, idle: Duration) {
-        let mut heard = self.heard.subscribe();
-        loop {
-            let message = tokio::select! {
-                message = waiting.recv() => message,
-                _ = heard.wait_for(|heard| heard.leaves || heard.ended.is_some()) => None,
-                () = sleep(idle) => match self.users.load(Ordering::Relaxed) {
-                    0 => None,
-                    _ => continue,
-                },
-            };
-            let Some(message) = message else { break };
-            match timeout(PATIENCE, to.write_all(&message)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(err)) => return self.give_up(format!("it does not listen: {err}")),
-                Err(_) => return self.give_up("it does not listen".to_owned()),
-            }
-        }
-        self.heard.send_modify(|heard| heard.leaves = heard.ended.is_none());
-        let farewell = [framed(&request(-1, "shutdown", Value::Null)), framed(&note("exit", Value::Null))].concat();
-        let _ = timeout(FAREWELL, to.write_all(&farewell)).await;
-        drop(to);
-        self.is_gone_within(FAREWELL).await;
-        self.stopper.stop();
+        });
     }
 
     fn give_up(&self, why: String) {
@@ -386,6 +292,16 @@ fn request(number: i64, method: &str, params: Value) -> Value {
     let mut request = note(method, params);
     request["id"] = json!(number);
     request
+}
+
+/// What may be raised in the settings.
+fn limit(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Memory => "memory; `lsp.memory` in the settings says how much",
+        Bound::Cpu => "processor time",
+        Bound::Processes => "processes; `sandbox.processes` in the settings says how many",
+        Bound::Disk => "room on the disk; `sandbox.disk` in the settings says how much",
+    }
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
