@@ -14,13 +14,13 @@ use std::{
 use crate::support::Fixture;
 
 /// A server; each connection is one request.
-pub struct Server {
-    pub address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     requests: Receiver<String>,
 }
 
 impl Server {
-    pub fn new(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, requests) = channel();
@@ -42,7 +42,7 @@ impl Server {
     }
 
     /// One that always gives the same page.
-    pub fn page(kind: &str, body: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn page(kind: &str, body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
         let mut answer =
             format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
@@ -52,17 +52,17 @@ impl Server {
         })
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// The next request that came.
-    pub fn request(&self) -> String {
+    pub(crate) fn request(&self) -> String {
         self.requests.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 
     /// How many more requests came.
-    pub fn others(&self) -> usize {
+    pub(crate) fn others(&self) -> usize {
         self.requests.try_iter().count()
     }
 }
@@ -90,14 +90,14 @@ fn read_request(stream: &TcpStream) -> String {
 }
 
 /// Writes the user's own settings.
-pub fn settings(fixture: &Fixture, text: &str) {
+pub(crate) fn settings(fixture: &Fixture, text: &str) {
     let folder = fixture.home.join(".config/haft");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("haft.toml"), text).unwrap();
 }
 
 /// A haft that may reach these servers, and reads from them unasked.
-pub fn reaching(servers: &[&Server]) -> Fixture {
+pub(crate) fn reaching(servers: &[&Server]) -> Fixture {
     let fixture = Fixture::new();
     let all: Vec<String> = servers.iter().map(|server| server.address.to_string()).collect();
     settings(

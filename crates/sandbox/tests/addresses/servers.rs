@@ -12,14 +12,14 @@ use std::{
 };
 
 /// A server; each connection is one request, answered by a function of the test.
-pub struct Server {
-    pub address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     hits: Arc<AtomicUsize>,
     requests: Receiver<String>,
 }
 
 impl Server {
-    pub fn new(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let hits = Arc::new(AtomicUsize::new(0));
@@ -43,7 +43,7 @@ impl Server {
     }
 
     /// One that always says the same.
-    pub fn saying(answer: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::new(move |_, stream| {
             let _gone = stream.write_all(&answer);
@@ -51,21 +51,21 @@ impl Server {
     }
 
     /// One that redirects to a place.
-    pub fn redirecting(status: u16, to: impl Into<String>) -> Self {
+    pub(crate) fn redirecting(status: u16, to: impl Into<String>) -> Self {
         let to = to.into();
         Self::saying(format!("HTTP/1.1 {status} X\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"))
     }
 
-    pub fn hits(&self) -> usize {
+    pub(crate) fn hits(&self) -> usize {
         self.hits.load(Ordering::SeqCst)
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// The next request that came.
-    pub fn request(&self) -> String {
+    pub(crate) fn request(&self) -> String {
         self.requests.recv_timeout(Duration::from_secs(20)).unwrap()
     }
 }
