@@ -21,6 +21,8 @@ test: setup-tests check ## Everything: formatting, lints, tidy, units, cases, st
 # Beside programs that take long to install, or are not everywhere; one line each.
 test-peers: setup-peers ## What `make test` leaves out: peers that are slower to get.
 	cargo test --locked -p haft --features peers --test lsp_peers
+	cargo build --locked -p haft
+	scripts/peers/search $(CARGO_TARGET_DIR)/debug/haft
 
 check: setup ## What is quick: formatting, lints, the rules of the house.
 	cargo fmt --all --check
