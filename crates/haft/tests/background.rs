@@ -136,6 +136,8 @@ async fn whatever_does_not_listen_is_killed_with_all_that_it_started() {
     assert_eq!(alive(&marker), 0);
     let task = bench.start(&format!("echo ready; sleep {marker}")).await;
     bench.said(&task, "ready").await;
+    // A shell that has only just begun to start it would wait for it to its end.
+    until("a sleeper", || (alive(&marker) == 1).then_some(()));
     let killed = bench.try_to("shell_kill", json!({"taskId": task, "signal": "INT"})).await.unwrap();
     assert_eq!((&killed["status"], &killed["exitCode"]), (&json!("killed"), &json!(130)), "{killed:#}");
 }
