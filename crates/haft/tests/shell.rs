@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fs};
 
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
-use support::{ALL, Fixture, Running, id, text, until};
+use support::{ALL, Fixture, HAFT, Running, id, text, until};
 
 fn shell(command: &str) -> Value {
     json!({ "command": command })
@@ -52,6 +52,17 @@ fn a_command_is_seen_before_it_is_committed_in_part_and_undone() {
     assert!(fixture.picture() == old);
     assert_eq!(fixture.run(&["redo", &call, "--yes"]).code, Some(0));
     assert_eq!((fixture.text("a").unwrap().as_str(), fixture.text("new").unwrap().as_str()), ("a\nA\n", "n\n"));
+}
+
+#[test]
+fn a_command_heeds_signals_that_its_haft_ignores() {
+    let fixture = Fixture::new();
+    let mut ignoring = fixture.program("sh");
+    ignoring.args(["-c", "trap '' INT QUIT HUP; exec \"$0\" \"$@\"", HAFT, "call", "shell_exec"]);
+    ignoring.args(["--command", "kill -INT $$; echo survived", "--json"]);
+    let outcome = Running::start(ignoring).finish().json();
+    let result = &outcome["result"]["structured"];
+    assert_eq!((&result["exitCode"], &result["stdout"]), (&json!(130), &json!("")), "{outcome:#}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
-use super::fork::exit_now;
+use super::fork::{exit_now, heed_signals};
 use super::{landlock, seccomp, watch};
 use crate::fence::job::{Job, Rung};
 use crate::fence::wire::{self, AtStep, Failure, Report};
@@ -82,7 +82,8 @@ fn drop_capabilities(rung: Rung) -> Result<(), Errno> {
 /// Becomes the command; returns only if that failed.
 fn execute(job: &Job) -> io::Error {
     let Some((program, arguments)) = job.command.split_first() else { return io::ErrorKind::NotFound.into() };
-    // The standard library looks a name up in the PATH that the command gets, and gives it the signals of a new process.
+    heed_signals();
+    // The standard library looks a name up in the PATH that the command gets, and blocks no signal.
     #[expect(clippy::disallowed_methods, reason = "this is the place where a process becomes the command")]
     Command::new(program)
         .args(arguments)

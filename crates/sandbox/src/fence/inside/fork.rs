@@ -56,6 +56,16 @@ pub(super) fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Makes every signal do what it does to a new process. Whoever runs in the background of a script ignores some, and
+/// so would all that it starts.
+#[expect(unsafe_code, reason = "neither the standard library nor rustix sets what a signal does")]
+pub(super) fn heed_signals() {
+    for signal in 1..32 {
+        // SAFETY: nothing in this process handles a signal, and the two that nobody may set stay as they are.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// Leaves namespaces for new ones.
 #[expect(unsafe_code, reason = "rustix cannot know that no thread of the process relies on what is left")]
 pub(super) fn unshare(what: UnshareFlags) -> Result<(), Errno> {

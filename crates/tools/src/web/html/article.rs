@@ -154,8 +154,9 @@ impl<'a> Weighed<'a> {
         }
         let weight =
             |at: usize| scores[at] * (1.0 - self.links(at)) * if is_around(&self.nodes[at]) { 0.2 } else { 1.0 };
-        let best = (0..self.nodes.len()).max_by(|a, b| weight(*a).total_cmp(&weight(*b)))?;
-        (weight(best) > 0.0).then_some(best)
+        // Most nodes hold nothing that counts, and a closer look at each would take longer than reading the page.
+        let holders = (0..self.nodes.len()).filter(|at| scores[*at] > 0.0).map(|at| (at, weight(at)));
+        holders.max_by(|(_, a), (_, b)| a.total_cmp(b)).filter(|(_, weight)| *weight > 0.0).map(|(at, _)| at)
     }
 
     /// Marks navigation, forms and the like inside the article, unless that would be most of it.
@@ -169,7 +170,7 @@ impl<'a> Weighed<'a> {
                 node.attribute("role"),
                 Some("navigation" | "banner" | "contentinfo" | "complementary" | "search" | "menu" | "dialog")
             );
-            let by_word = !is_inline(node.name()) && is_around(node) && self.links(at) > 0.3;
+            let by_word = !is_inline(node.name()) && self.links(at) > 0.3 && is_around(node);
             if (by_name || by_role || by_word) && self.text(&inside) <= most {
                 self.left_out[at] = true;
             }
@@ -209,8 +210,8 @@ fn is_never_shown(node: &Node) -> bool {
 }
 
 fn is_around(node: &Node) -> bool {
-    let words = format!("{} {}", node.attribute("class").unwrap_or_default(), node.attribute("id").unwrap_or_default());
-    let words = words.to_ascii_lowercase();
-    let has = |list: &[&str]| list.iter().any(|word| words.contains(word));
-    words.len() > 1 && has(AROUND) && !has(HOLDS)
+    let words = [node.attribute("class"), node.attribute("id")];
+    let words: Vec<String> = words.into_iter().flatten().map(str::to_ascii_lowercase).collect();
+    let has = |list: &[&str]| words.iter().any(|words| list.iter().any(|word| words.contains(word)));
+    has(AROUND) && !has(HOLDS)
 }
