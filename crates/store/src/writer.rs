@@ -9,7 +9,7 @@ use sqlx::{Connection, SqliteConnection};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
-    time::{Instant, sleep_until, timeout_at},
+    time::{Instant, sleep_until},
 };
 
 use crate::{
@@ -23,8 +23,6 @@ use crate::{
 const QUEUE: usize = 4096;
 /// How much is committed at once.
 const BATCH: usize = 512;
-/// How long what nobody waits for may wait for something that somebody does wait for: one trip then writes both.
-const LINGER: Duration = Duration::from_millis(5);
 /// How often to look for commits of other processes while somebody waits.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -40,12 +38,6 @@ enum Job {
     Write(Write, Option<oneshot::Sender<Result<bool, StoreError>>>),
     /// Nothing more comes.
     End(End),
-}
-
-impl Job {
-    fn is_urgent(&self) -> bool {
-        !matches!(self, Self::Write(_, None))
-    }
 }
 
 /// What becomes of the connection at the end.
@@ -140,7 +132,6 @@ impl Task {
                     if taken == 0 {
                         break;
                     }
-                    self.gather(&mut batch).await;
                     self.commit(&mut batch).await;
                 }
                 () = self.watch.arrival(), if !somebody_waits => next_poll = Instant::now() + POLL,
@@ -153,18 +144,6 @@ impl Task {
         match self.end {
             End::Close => drop(self.conn.close().await),
             End::Leave => std::mem::forget(self.conn),
-        }
-    }
-
-    /// Waits a little with what nobody waits for.
-    async fn gather(&mut self, batch: &mut Vec<Job>) {
-        let until = Instant::now() + LINGER;
-        let mut looked_at = 0;
-        while batch.len() < BATCH && !batch[looked_at..].iter().any(Job::is_urgent) {
-            looked_at = batch.len();
-            if timeout_at(until, self.jobs.recv_many(batch, BATCH - looked_at)).await.unwrap_or(0) == 0 {
-                break;
-            }
         }
     }
 
