@@ -202,7 +202,7 @@ fn what_must_not_be_shown_is_left_out_and_said() {
 #[test]
 fn settings_are_shown_unless_they_may_hold_a_secret() {
     let home = Home::new();
-    home.file(".npmrc", "fund=false\n").file(".config/pip/pip.conf", "[global]\nindex-url = https://me:word@host/\n");
+    home.file(".npmrc", "fund=false\n").file(".config/pip/pip.conf", "[global]\nproxy = https://me:word@host/\n");
     home.file(".cargo/config.toml", "[registry]\ntoken = 'x'\n").folder(".cargo/bin").file(".netrc", "machine x");
     let tools = home.tools();
     assert_eq!(home.told(&tools.readable), [".cargo/bin", ".npmrc"]);

@@ -20,7 +20,8 @@ const HEAD: &str = "select coalesce(max(seq), 0) from events";
 /// The events in which a call asks or ends, each with its call.
 const NEWS: &str = "select events.seq, events.at, events.data, calls.id, calls.workspace, calls.tool, calls.caller, \
     calls.source, calls.state, calls.status, calls.code, calls.started_at, calls.finished_at, calls.duration_ms, \
-    calls.asked, calls.outcome ->> '$.isolation' as isolation from events not indexed join calls on calls.tenant = events.tenant and calls.id = events.call \
+    calls.asked, calls.outcome ->> '$.isolation' as isolation \
+    from events not indexed join calls on calls.tenant = events.tenant and calls.id = events.call \
     where events.seq > $1 and events.seq <= $2 and events.tenant = $3 and events.kind in ('tool.needs_approval', \
     'tool.pending', 'tool.completed', 'tool.failed', 'tool.rejected', 'tool.cancelled', 'tool.interrupted') \
     order by events.seq limit $4";

@@ -45,5 +45,6 @@ fn document(story: &Story) -> Value {
         "callId": record.call, "tool": record.opening.tool, "input": record.opening.input,
         "caller": record.opening.caller, "source": record.opening.source, "parent": record.opening.parent,
         "workspace": record.workspace, "status": status(record), "startedAt": record.opening.at, "turn": record.turn,
-        "isolation": record.outcome.as_ref().map(|outcome| outcome.isolation), "question": question, "answer": answer, "outcome": record.outcome, "children": relatives, "events": events})
+        "isolation": record.outcome.as_ref().map(|outcome| outcome.isolation),
+        "question": question, "answer": answer, "outcome": record.outcome, "children": relatives, "events": events})
 }

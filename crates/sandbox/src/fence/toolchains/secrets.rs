@@ -50,16 +50,16 @@ mod tests {
     #[test]
     fn tells_secrets_from_settings() {
         let secret = [
-            "//packages.example/:_authToken=abc",
+            "//host.example/:_authToken=abc",
             "[registries.mine]\nTOKEN = \"x\"",
-            "index-url = https://me:word@host.example/simple",
+            "proxy = https://me:word@host.example/",
             "<server><password>x</password></server>",
             "signing.secretKeyRingFile=x",
         ];
         let plain = [
-            "fund=false\nregistry=https://packages.example/@scope/",
+            "fund=false\nhome=https://host.example/@scope/",
             "[build]\nrustflags = [\"-C\", \"link-arg=-fuse-ld=mold\"]",
-            "[global]\nindex-url = https://host.example/simple\ncert = /etc/ssl/x.pem",
+            "[global]\nproxy = https://host.example/\ncert = x.pem",
             "",
         ];
         for text in secret {
