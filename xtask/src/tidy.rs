@@ -34,10 +34,11 @@ const ROOMS: &[Room] = &[
             "tree-sitter-bash",
         ],
     },
+    Room { name: "mcp", may_use: &["haft-runtime", "haft-sandbox"], owns: &["rmcp"] },
     Room { name: "store", may_use: &["haft-runtime"], owns: &["sqlx", "libsqlite3-sys"] },
     Room {
         name: "haft",
-        may_use: &["haft-runtime", "haft-sandbox", "haft-tools", "haft-store"],
+        may_use: &["haft-runtime", "haft-sandbox", "haft-tools", "haft-mcp", "haft-store"],
         owns: &["clap", "clap_complete", "anstream", "toml", "tracing-subscriber"],
     },
 ];
