@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Gc(commands::gc::Args),
     /// What works here, what does not, and what to do about it
     Doctor,
+    /// Serve the tools of this workspace to an MCP client, over standard input and output
+    Mcp(commands::mcp::Args),
     /// A completion script for your shell
     Completions(commands::completions::Args),
     /// A topic or a command explained; `haft help` lists both
@@ -123,6 +125,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
         Some(Command::Gc(args)) => commands::gc::run(&cli.everywhere, &out, &args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
+        Some(Command::Mcp(args)) => commands::mcp::run(&cli.everywhere, args).await,
         Some(Command::Completions(args)) => commands::completions::run(&out, &args),
         Some(Command::Help(args)) => commands::help::run(&out, &args),
     };

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    CallId, Caller, Doors, ErrorCode, Guard, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer, Questions,
-    Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
+    CallId, Caller, Delivery, Doors, ErrorCode, Guard, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer,
+    Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
@@ -72,16 +72,32 @@ impl House {
 /// One owner, one folder, embedded SQLite; it lives for one command.
 pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<House> {
     let workspace = workspace(&settings, folder)?;
-    build(settings, store, Arc::new(workspace), folder).await
+    build(settings, store, Arc::new(workspace), folder, Vec::new()).await
 }
 
 /// The same house in a process that goes on living between calls.
 pub async fn living(settings: Settings, store: Store, folder: &Path) -> Result<House> {
-    let workspace = workspace(&settings, folder)?.outliving_calls();
-    build(settings, store, Arc::new(workspace), folder).await
+    living_and_telling(settings, store, folder, Vec::new()).await
 }
 
-async fn build(settings: Settings, store: Store, workspace: Arc<Workspace>, folder: &Path) -> Result<House> {
+/// The same, where others hear of its calls too.
+pub(crate) async fn living_and_telling(
+    settings: Settings,
+    store: Store,
+    folder: &Path,
+    others: Vec<Arc<dyn Delivery>>,
+) -> Result<House> {
+    let workspace = workspace(&settings, folder)?.outliving_calls();
+    build(settings, store, Arc::new(workspace), folder, others).await
+}
+
+async fn build(
+    settings: Settings,
+    store: Store,
+    workspace: Arc<Workspace>,
+    folder: &Path,
+    others: Vec<Arc<dyn Delivery>>,
+) -> Result<House> {
     let journal: Arc<dyn Journal> = Arc::new(store.clone());
     let questions: Arc<dyn Questions> = Arc::new(store.clone());
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(&settings.data));
@@ -97,7 +113,7 @@ async fn build(settings: Settings, store: Store, workspace: Arc<Workspace>, fold
         workbench: workbench.clone(),
         questions,
         journal,
-        deliveries: vec![notifier.clone()],
+        deliveries: std::iter::once(notifier.clone() as Arc<dyn Delivery>).chain(others).collect(),
         policy: Policy {
             rules: rules::in_force(&settings.rules, settings.shipped(), &registry),
             tightening: rules::named(settings.workspace_rules.clone(), &registry),

@@ -1,1 +1,7 @@
 //! Our tools as an MCP server, in every era of the protocol. The only crate that knows `rmcp`.
+
+mod frame;
+mod server;
+pub mod stdio;
+
+pub use server::{Asked, Ground, MayApprove, Server};

@@ -34,6 +34,8 @@ impl Scope {
 pub enum Source {
     /// The command line.
     Cli,
+    /// An MCP client.
+    Mcp,
     /// An approver, who gave another input than was asked for.
     Edit,
     /// haft itself.

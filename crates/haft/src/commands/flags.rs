@@ -54,7 +54,7 @@ impl Manner {
     }
 }
 
-fn parse_mode(text: &str) -> Result<AutoApprove, String> {
+pub(crate) fn parse_mode(text: &str) -> Result<AutoApprove, String> {
     settings::mode(text).map_err(|err| err.to_string())
 }
 

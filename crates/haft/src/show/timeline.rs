@@ -179,6 +179,7 @@ fn moment(at: Timestamp) -> String {
 fn door(source: Source) -> &'static str {
     match source {
         Source::Cli => "command line",
+        Source::Mcp => "an MCP client",
         Source::Edit => "an edited input",
         Source::House => "haft itself",
     }
@@ -188,7 +189,7 @@ fn door(source: Source) -> &'static str {
 fn relation(call: &CallRow) -> String {
     match call.source {
         Source::Edit => "the edited input:".to_owned(),
-        Source::Cli | Source::House => format!("{}:", safe(&call.tool)),
+        Source::Cli | Source::Mcp | Source::House => format!("{}:", safe(&call.tool)),
     }
 }
 

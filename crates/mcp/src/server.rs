@@ -1,0 +1,154 @@
+//! Our tools as an MCP server: every request of the protocol, and what answers it.
+
+mod answer;
+mod asking;
+mod calling;
+mod listing;
+mod progress;
+mod results;
+mod tasks;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use haft_runtime::{AutoApprove, CallId, Caller, Catalog, Journal, Pipeline, Question, Questions};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler, ServiceExt,
+    model::{
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, GetTaskParams, GetTaskResult, Implementation,
+        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec,
+        ServerCapabilities, ServerConfig, UpdateTaskParams,
+    },
+    service::RequestContext,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::TaskTracker;
+
+pub use asking::{Asked, MayApprove};
+
+use crate::frame::Frames;
+
+/// What a model is told of the server before it sees a tool.
+const INSTRUCTIONS: &str = "Tools for the files, commands, history and code of one workspace. Every call is recorded. \
+    What changes something may be asked about first: a call that answers `pending` goes on by itself once a person has \
+    said yes; follow it with `wait_call` and do not repeat it. `undo_call` takes back what a call changed.";
+/// How long a question is waited for.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// The same for a client that hears of progress meanwhile.
+const LONG_PATIENCE: Duration = Duration::from_secs(240);
+
+/// What a server stands on.
+pub struct Ground {
+    /// The line.
+    pub pipeline: Pipeline,
+    /// Which tools.
+    pub catalog: Arc<dyn Catalog>,
+    /// What is asked.
+    pub questions: Arc<dyn Questions>,
+    /// What is recorded.
+    pub journal: Arc<dyn Journal>,
+    /// Hears of the questions that calls of this server put.
+    pub asked: Arc<Asked>,
+    /// Who the calls are from; the client's own name is added.
+    pub caller: Caller,
+    /// What may happen without asking.
+    pub auto_approve: AutoApprove,
+    /// What a yes that was given in the client counts for.
+    pub may_approve: MayApprove,
+    /// Whether a tool is offered, by name.
+    pub offers: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    /// What a person is shown of a question.
+    pub card: Box<dyn Fn(&Question) -> String + Send + Sync>,
+    /// Asks for a call under way to be stopped, wherever it runs.
+    pub stop: Box<dyn Fn(CallId) -> BoxFuture<'static, ()> + Send + Sync>,
+    /// What seals the state that clients carry for us; the same after a restart.
+    pub key: [u8; 32],
+}
+
+/// The server. Cheap to clone; every connection gets one.
+#[derive(Clone)]
+pub struct Server {
+    ground: Arc<Ground>,
+    codec: RequestStateCodec,
+    /// Answers that are being seen through.
+    under_way: TaskTracker,
+}
+
+impl Server {
+    /// A server on this ground.
+    pub fn new(ground: Ground) -> Self {
+        // The key is as long as its type says.
+        let codec = RequestStateCodec::new_unchecked(ground.key);
+        Self { ground: Arc::new(ground), codec, under_way: TaskTracker::new() }
+    }
+
+    /// Speaks with one client until it is gone. What is under way then is ended and recorded.
+    pub async fn speak<R, W>(&self, reader: R, writer: W)
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        // A client that says nothing, or goes away, has nothing to be told.
+        if let Ok(running) = self.clone().serve(Frames::new(reader, writer)).await {
+            let _gone = running.waiting().await;
+        }
+        self.under_way.close();
+        self.under_way.wait().await;
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_tasks().build();
+        let name = Implementation::new("haft", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities).with_server_info(name).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        listing::page(&self.ground, request.and_then(|request| request.cursor)).await
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        calling::call(self, request, context).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        results::read(&self.ground, &request.uri).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        tasks::look(self, &request.task_id).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::answer(self, &request.task_id, &request.input_responses, &context).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::cancel(self, &request.task_id, &context).await
+    }
+}

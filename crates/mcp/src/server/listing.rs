@@ -1,0 +1,28 @@
+//! The tools as the protocol lists them.
+
+use haft_runtime::{ToolSpec, to_mcp};
+use rmcp::{
+    ErrorData,
+    model::{ListToolsResult, Tool},
+};
+
+use super::Ground;
+
+/// How many tools are listed at once.
+const PAGE: usize = 250;
+
+/// The tools behind a cursor, which is the last name of the page before.
+pub(super) async fn page(ground: &Ground, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
+    let mut specs = ground.catalog.list(&ground.caller.scope).await;
+    specs.retain(|spec| (ground.offers)(&spec.name) && cursor.as_ref().is_none_or(|last| spec.name > *last));
+    let more = specs.len() > PAGE;
+    specs.truncate(PAGE);
+    let mut result = ListToolsResult::with_all_items(tools(&specs)?);
+    result.next_cursor = specs.last().filter(|_| more).map(|last| last.name.clone());
+    Ok(result)
+}
+
+fn tools(specs: &[ToolSpec]) -> Result<Vec<Tool>, ErrorData> {
+    serde_json::from_value(to_mcp(specs))
+        .map_err(|err| ErrorData::internal_error(format!("the tools cannot be listed: {err}"), None))
+}

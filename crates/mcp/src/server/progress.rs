@@ -1,0 +1,105 @@
+//! What happens during a call, told as progress to a client that wants to hear it.
+
+use std::{sync::Arc, time::Duration};
+
+use haft_runtime::{CallEvent, CallId, Listener};
+use rmcp::{
+    Peer, RoleServer,
+    model::{ProgressNotificationParam, ProgressToken},
+    service::RequestContext,
+};
+use tokio::{
+    sync::mpsc::{self, Receiver},
+    task::JoinHandle,
+    time::{Instant, interval_at},
+};
+
+/// How much may wait to be told; a client that is slower misses some of it, and gets all in the result.
+const QUEUE: usize = 256;
+/// How often a client hears that a call still goes on, so that it does not give up.
+const ALIVE: Duration = Duration::from_secs(10);
+
+/// Tells a client of one call.
+pub(super) struct Progress {
+    told: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// The listener of a call, and the end to wait for. A client that gave no token hears nothing.
+    pub(super) fn of(context: &RequestContext<RoleServer>, call: &CallId) -> (Option<Listener>, Self) {
+        let Some(token) = context.meta.get_progress_token() else { return (None, Self { told: None }) };
+        let (sender, events) = mpsc::channel(QUEUE);
+        let id = call.clone();
+        let listener: Listener = Arc::new(move |event| {
+            if let Some(words) = words(event, &id) {
+                // What does not fit is in the result.
+                let _full = sender.try_send(words);
+            }
+        });
+        let teller = Teller { peer: context.peer.clone(), token, step: 0.0 };
+        (Some(listener), Self { told: Some(tokio::spawn(teller.tell(events))) })
+    }
+
+    /// Everything has been told before the result is.
+    pub(super) async fn finish(self) {
+        if let Some(told) = self.told {
+            let _panicked = told.await;
+        }
+    }
+}
+
+struct Teller {
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+    /// Progress must grow; how far a call is can seldom be told, so this counts what was said.
+    step: f64,
+}
+
+impl Teller {
+    async fn tell(mut self, mut events: Receiver<String>) {
+        let mut alive = interval_at(Instant::now() + ALIVE, ALIVE);
+        let mut last = "under way".to_owned();
+        loop {
+            let words = tokio::select! {
+                words = events.recv() => match words {
+                    Some(words) => words,
+                    None => return,
+                },
+                _ = alive.tick() => format!("still: {last}"),
+            };
+            self.step += 1.0;
+            let said = ProgressNotificationParam::new(self.token.clone(), self.step).with_message(words.clone());
+            if self.peer.notify_progress(said).await.is_err() {
+                return;
+            }
+            if !words.starts_with("still: ") {
+                last = words.lines().next().unwrap_or_default().to_owned();
+            }
+        }
+    }
+}
+
+/// What of a call a client hears while it goes on.
+fn words(event: &CallEvent, call: &CallId) -> Option<String> {
+    match event {
+        CallEvent::Progress { progress, message } => {
+            Some(progress.map_or_else(|| message.clone(), |percent| format!("{message} ({percent} %)")))
+        }
+        CallEvent::OutputAppended { chunk, .. } => Some(chunk.clone()),
+        CallEvent::NeedsApproval { reason, .. } => {
+            Some(format!("waits for a person's yes ({reason}): `haft approve {call}` or `haft approvals`"))
+        }
+        CallEvent::Called { .. }
+        | CallEvent::Staged { .. }
+        | CallEvent::Approved { .. }
+        | CallEvent::Rejected { .. }
+        | CallEvent::Started { .. }
+        | CallEvent::Pending { .. }
+        | CallEvent::Committed { .. }
+        | CallEvent::Undone { .. }
+        | CallEvent::Completed { .. }
+        | CallEvent::Failed { .. }
+        | CallEvent::Cancelled { .. }
+        | CallEvent::Interrupted { .. } => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! Calls that wait, as tasks: the journal is what a task is kept in, so that it outlives this process.
+
+use haft_runtime::{Answer, CallId, CallState, ToolError};
+use jiff::Timestamp;
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{DetailedTask, GetTaskResult, InputResponses, Task, TaskPayload, TaskStatus},
+    service::RequestContext,
+};
+use serde_json::Value;
+
+use super::{
+    Server, answer,
+    asking::{self, APPROVAL},
+};
+
+/// How long an unanswered question stays open; after that a task is only a part of the history.
+const LASTS_MS: u64 = 24 * 3600 * 1000;
+/// How often a client should look again.
+const LOOK_AGAIN_MS: u64 = 1000;
+
+/// A call that has just put a question.
+pub(super) fn waiting(call: &CallId, since: Timestamp) -> Task {
+    task(call, since)
+        .with_status_message(format!("waits for a person's yes: `haft approve {call}` or `haft approvals`"))
+}
+
+fn task(call: &CallId, since: Timestamp) -> Task {
+    let now = Timestamp::now().to_string();
+    let task = Task::new(call.as_str(), TaskStatus::Working, since.to_string(), now);
+    task.with_ttl_ms(LASTS_MS).with_poll_interval_ms(LOOK_AGAIN_MS)
+}
+
+/// How the call of a task stands.
+pub(super) async fn look(server: &Server, id: &str) -> Result<GetTaskResult, ErrorData> {
+    let ground = &server.ground;
+    let scope = &ground.caller.scope;
+    let call = known(id)?;
+    let record = ground.journal.find(scope, &call).await.map_err(internal)?.ok_or_else(|| unknown(id))?;
+    let task = task(&call, record.opening.at);
+    if record.state == CallState::Ended {
+        let outcome = record.outcome.ok_or_else(|| unknown(id))?;
+        let result = match serde_json::to_value(answer::result(outcome)) {
+            Ok(Value::Object(result)) => result,
+            Ok(_) | Err(_) => return Err(ErrorData::internal_error(format!("{id} cannot be told"), None)),
+        };
+        return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Completed { result })));
+    }
+    let open = ground.questions.find(scope, &call).await.map_err(internal)?.filter(|(_, answered)| answered.is_none());
+    let asked = open.as_ref().filter(|(question, _)| ground.may_approve.covers(question));
+    let payload = match asked.and_then(|(question, _)| asking::inputs(ground, question)) {
+        Some(input_requests) => TaskPayload::InputRequired { input_requests },
+        None => TaskPayload::Working,
+    };
+    let task = if open.is_some() { waiting(&call, record.opening.at) } else { task };
+    Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
+}
+
+/// Takes what the person said; the call goes on behind the answer.
+pub(super) async fn answer(
+    server: &Server,
+    id: &str,
+    inputs: &InputResponses,
+    context: &RequestContext<RoleServer>,
+) -> Result<(), ErrorData> {
+    let call = known(id)?;
+    match inputs.get(APPROVAL).and_then(asking::said) {
+        Some(answer) => carry_on(server, call, answer, context).await,
+        None => Ok(()),
+    }
+}
+
+/// Withdraws the question of a task, or stops what it does.
+pub(super) async fn cancel(server: &Server, id: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    let call = known(id)?;
+    (server.ground.stop)(call.clone()).await;
+    carry_on(server, call, Answer::Cancel, context).await
+}
+
+async fn carry_on(
+    server: &Server,
+    call: CallId,
+    answer: Answer,
+    context: &RequestContext<RoleServer>,
+) -> Result<(), ErrorData> {
+    let (behind, context) = (server.clone(), context.clone());
+    // How it ends is in the journal, where the client looks for it.
+    server.under_way.spawn(async move { drop(behind.settle(&call, answer, &context).await) });
+    Ok(())
+}
+
+fn known(id: &str) -> Result<CallId, ErrorData> {
+    CallId::parse(id).ok_or_else(|| unknown(id))
+}
+
+fn unknown(id: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("there is no task `{id}`"), None)
+}
+
+fn internal(error: ToolError) -> ErrorData {
+    ErrorData::internal_error(error.message, None)
+}
