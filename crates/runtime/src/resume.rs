@@ -45,7 +45,7 @@ impl Pipeline {
     }
 
     /// Sees an answered call to its end. The owner may die at any moment, so this keeps trying, bounded.
-    async fn carry(&self, scope: &Scope, call: &CallId) -> Result<Outcome, ToolError> {
+    pub async fn carry(&self, scope: &Scope, call: &CallId) -> Result<Outcome, ToolError> {
         let patience = tokio::time::Instant::now() + self.doors.limits.longest_work + ONE_LOOK;
         while tokio::time::Instant::now() < patience {
             if self.doors.questions.claim(scope, call).await? {

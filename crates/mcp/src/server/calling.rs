@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_runtime::{Answer, CallId, CallRequest, Caller, End, ErrorCode, Outcome, Reply, Source, ToolError};
+use haft_runtime::{Answer, AnswerReceipt, CallId, CallRequest, Caller, End, ErrorCode, Outcome, Source, ToolError};
 use rmcp::{
     ErrorData, RoleServer,
     model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult, SealOptions},
@@ -10,7 +10,7 @@ use rmcp::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::pin;
+use tokio::{pin, task::JoinHandle};
 
 use super::{
     LONG_PATIENCE, PATIENCE, Server, answer,
@@ -202,27 +202,40 @@ impl Server {
         answer: Answer,
         context: &RequestContext<RoleServer>,
     ) -> Result<Outcome, ToolError> {
-        let ground = self.ground.clone();
-        let scope = ground.caller.scope.clone();
-        if let Some((question, None)) = ground.questions.find(&scope, call).await?
-            && !ground.may_approve.covers(&question)
-        {
-            return self.stands(call, Duration::ZERO).await;
-        }
-        let (id, answered) = (call.clone(), asking::through(&ground, context, answer));
-        let mut seen = self.under_way.spawn(async move { ground.pipeline.answer(&scope, &id, &answered).await });
-        let replied = tokio::select! {
-            replied = &mut seen => replied,
+        let Some(mut carried) = self.answer(call, answer, context).await? else {
+            return self.stands(call, patience(context)).await;
+        };
+        let ended = tokio::select! {
+            ended = &mut carried => ended,
             () = context.ct.cancelled() => {
                 (self.ground.stop)(call.clone()).await;
-                seen.await
+                carried.await
             }
         };
-        match replied
-            .map_err(|err| ToolError::new(ErrorCode::Internal, format!("{call} could not be carried on: {err}")))??
-        {
-            Reply::Counted(outcome) => Ok(*outcome),
-            Reply::TooLate(_) | Reply::NoQuestion => self.stands(call, patience(context)).await,
+        let broken = |err| ToolError::new(ErrorCode::Internal, format!("{call} could not be carried on: {err}"));
+        ended.map_err(broken)?
+    }
+
+    /// Gives the person's answer; the call goes on behind it. `None` when it does not count: the client may not give it,
+    /// or somebody was earlier.
+    pub(super) async fn answer(
+        &self,
+        call: &CallId,
+        answer: Answer,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Option<JoinHandle<Result<Outcome, ToolError>>>, ToolError> {
+        let (ground, scope) = (self.ground.clone(), self.ground.caller.scope.clone());
+        let Some((question, None)) = ground.questions.find(&scope, call).await? else { return Ok(None) };
+        if matches!(answer, Answer::Approve { .. }) && !ground.may_approve.covers(&question) {
+            return Ok(None);
+        }
+        let answered = asking::through(&ground, context, answer);
+        match ground.questions.answer(&scope, call, &answered).await? {
+            AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion => Ok(None),
+            AnswerReceipt::Taken => {
+                let call = call.clone();
+                Ok(Some(self.under_way.spawn(async move { ground.pipeline.carry(&scope, &call).await })))
+            }
         }
     }
 

@@ -56,7 +56,7 @@ pub(super) async fn look(server: &Server, id: &str) -> Result<GetTaskResult, Err
     Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
 }
 
-/// Takes what the person said; the call goes on behind the answer.
+/// Takes what the person said; how the call goes on is in the journal, where the client looks for it.
 pub(super) async fn answer(
     server: &Server,
     id: &str,
@@ -64,28 +64,17 @@ pub(super) async fn answer(
     context: &RequestContext<RoleServer>,
 ) -> Result<(), ErrorData> {
     let call = known(id)?;
-    match inputs.get(APPROVAL).and_then(asking::said) {
-        Some(answer) => carry_on(server, call, answer, context).await,
-        None => Ok(()),
+    if let Some(answer) = inputs.get(APPROVAL).and_then(asking::said) {
+        server.answer(&call, answer, context).await.map_err(internal)?;
     }
+    Ok(())
 }
 
 /// Withdraws the question of a task, or stops what it does.
 pub(super) async fn cancel(server: &Server, id: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     let call = known(id)?;
     (server.ground.stop)(call.clone()).await;
-    carry_on(server, call, Answer::Cancel, context).await
-}
-
-async fn carry_on(
-    server: &Server,
-    call: CallId,
-    answer: Answer,
-    context: &RequestContext<RoleServer>,
-) -> Result<(), ErrorData> {
-    let (behind, context) = (server.clone(), context.clone());
-    // How it ends is in the journal, where the client looks for it.
-    server.under_way.spawn(async move { drop(behind.settle(&call, answer, &context).await) });
+    server.answer(&call, Answer::Cancel, context).await.map_err(internal)?;
     Ok(())
 }
 
