@@ -36,9 +36,10 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "mcp", may_use: &["haft-runtime", "haft-sandbox"], owns: &["rmcp"] },
     Room { name: "store", may_use: &["haft-runtime"], owns: &["sqlx", "libsqlite3-sys"] },
+    Room { name: "server", may_use: &["haft-runtime", "haft-mcp"], owns: &["axum"] },
     Room {
         name: "haft",
-        may_use: &["haft-runtime", "haft-sandbox", "haft-tools", "haft-mcp", "haft-store"],
+        may_use: &["haft-runtime", "haft-sandbox", "haft-tools", "haft-mcp", "haft-server", "haft-store"],
         owns: &["clap", "clap_complete", "anstream", "toml", "tracing-subscriber"],
     },
 ];

@@ -252,8 +252,14 @@ pub const KEYS: &[Key] = &[
 ];
 
 /// Variables that begin like a setting and are none.
-const OTHER_VARIABLES: &[&str] =
-    &["HAFT_DATA_DIR", "HAFT_CALL", "HAFT_TOOL", "HAFT_WORKSPACE", crate::complete::VARIABLE];
+const OTHER_VARIABLES: &[&str] = &[
+    "HAFT_DATA_DIR",
+    "HAFT_CALL",
+    "HAFT_TOOL",
+    "HAFT_WORKSPACE",
+    crate::commands::mcp::TOKEN,
+    crate::complete::VARIABLE,
+];
 
 /// One setting.
 pub struct Key {

@@ -3,16 +3,22 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
+    net::SocketAddr,
     os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use haft_mcp::{Asked, Ground, MayApprove, Server, stdio};
 use haft_runtime::{AutoApprove, CallId, Caller, Question, Redactor, Source, ToolError};
+use haft_server::Token;
 use haft_store::Store;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Everywhere,
@@ -26,6 +32,10 @@ use crate::{
 
 /// The file with the key that seals what clients carry for us.
 const KEY: &str = "mcp.key";
+/// The variable with the token of HTTP clients.
+pub(crate) const TOKEN: &str = "HAFT_MCP_TOKEN";
+/// How long open connections may take to end.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -35,6 +45,10 @@ pub(crate) struct Args {
     /// Offer only these tools: names or patterns such as git_*, several with commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     tools: Vec<String>,
+    /// Serve over HTTP at this address, such as 127.0.0.1:8080, instead; the token is HAFT_MCP_TOKEN, or one is made and
+    /// kept
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, args: Args) -> Result<Exit> {
@@ -48,12 +62,47 @@ pub(crate) async fn run(everywhere: &Everywhere, args: Args) -> Result<Exit> {
     let asked = Arc::new(Asked::default());
     let house = house::living_and_telling(settings, store, &folder, vec![asked.clone()]).await?;
     let server = Server::new(ground(&house, asked, args.auto_approve, wanted)?);
-    tokio::select! {
-        () = server.speak(stdio::input()?, stdio::output()?) => {}
-        () = interrupt() => {}
+    match args.http {
+        Some(address) => listen(address, &server, &house.settings).await?,
+        None => tokio::select! {
+            () = server.speak(stdio::input()?, stdio::output()?) => {}
+            () = interrupt() => {}
+        },
     }
     house.leave().await?;
     Ok(Exit::Success)
+}
+
+async fn listen(address: SocketAddr, server: &Server, settings: &Settings) -> Result<()> {
+    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
+    let (token, made) = token(settings)?;
+    anstream::eprintln!("haft: serving MCP at http://{}/mcp", listener.local_addr()?);
+    if made {
+        anstream::eprintln!("haft: the token, shown this once and kept in the data folder: {token}");
+    }
+    let stop = CancellationToken::new();
+    let serving = haft_server::serve(listener, server, Token::new(token), stop.clone());
+    tokio::pin!(serving);
+    tokio::select! {
+        served = &mut serving => served?,
+        () = interrupt() => {
+            stop.cancel();
+            // A connection that does not end by itself ends with the process.
+            let _late = tokio::time::timeout(GOODBYE, serving).await;
+        }
+    }
+    Ok(())
+}
+
+/// The token of HTTP clients, and whether it was made just now.
+fn token(settings: &Settings) -> Result<(String, bool)> {
+    if let Some(given) = settings.variables.get(TOKEN).filter(|given| !given.trim().is_empty()) {
+        return Ok((given.trim().to_owned(), false));
+    }
+    let path = settings.data.join("mcp.token");
+    let made = !path.exists();
+    let token = BASE64_URL_SAFE_NO_PAD.encode(kept_secret(&path)?);
+    Ok((token, made))
 }
 
 fn ground(
@@ -79,7 +128,7 @@ fn ground(
             // A call that cannot be stopped any more has ended.
             Box::pin(async move { drop(store.want_stop(&scope, &call).await) })
         }),
-        key: key(&house.settings.data)?,
+        key: kept_secret(&house.settings.data.join(KEY))?,
     })
 }
 
@@ -99,24 +148,23 @@ fn patterns(wanted: &[String]) -> Result<Option<GlobSet>> {
     Ok(Some(set.build()?))
 }
 
-/// Made once and kept, so that what clients carry is understood after a restart.
-fn key(data: &Path) -> Result<[u8; 32]> {
-    let path = data.join(KEY);
-    make_key(&path).with_context(|| format!("cannot make {}", path.display()))?;
-    let mut key = [0; 32];
-    let read = File::open(&path).and_then(|mut file| file.read_exact(&mut key));
+/// Random bytes that are made once and kept, so that what depends on them is understood after a restart.
+fn kept_secret(path: &Path) -> Result<[u8; 32]> {
+    make_secret(path).with_context(|| format!("cannot make {}", path.display()))?;
+    let mut secret = [0; 32];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut secret));
     read.with_context(|| format!("cannot read {}; remove it to have a new one made", path.display()))?;
-    Ok(key)
+    Ok(secret)
 }
 
-fn make_key(path: &Path) -> io::Result<()> {
+fn make_secret(path: &Path) -> io::Result<()> {
     if path.try_exists()? {
         return Ok(());
     }
-    let mut key = [0; 32];
-    File::open("/dev/urandom")?.read_exact(&mut key)?;
-    let unfinished = path.with_extension(format!("key-{}", std::process::id()));
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?.write_all(&key)?;
+    let mut secret = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut secret)?;
+    let unfinished = path.with_added_extension(std::process::id().to_string());
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?.write_all(&secret)?;
     // The first one to make it wins.
     let made = fs::hard_link(&unfinished, path);
     fs::remove_file(&unfinished)?;

@@ -1,0 +1,31 @@
+//! The server over HTTP, as a service that the HTTP door nests.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::Server;
+
+/// The longest message that is read.
+const LONGEST: usize = 16 << 20;
+
+/// Answers requests of both eras.
+pub type HttpService = StreamableHttpService<Server, LocalSessionManager>;
+
+impl Server {
+    /// The service behind an address. Pages of other origins, and names that lead here by a trick of the DNS, are turned
+    /// away.
+    pub fn over_http(&self, address: SocketAddr, stop: CancellationToken) -> HttpService {
+        let mut config =
+            StreamableHttpServerConfig::default().with_cancellation_token(stop).enforce_origin_validation();
+        config.max_request_body_bytes = LONGEST;
+        if !address.ip().is_unspecified() {
+            config.allowed_hosts.push(address.ip().to_string());
+        }
+        let server = self.clone();
+        StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
+    }
+}

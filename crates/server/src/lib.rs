@@ -1,0 +1,42 @@
+//! The HTTP door: one route, `/mcp`, for whoever has the token.
+
+mod token;
+
+use std::{io, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+};
+use haft_mcp::Server;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use token::Token;
+
+/// Serves until it is told to stop; what is under way then is ended.
+pub async fn serve(listener: TcpListener, server: &Server, token: Token, stop: CancellationToken) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    let app = Router::new()
+        .nest_service("/mcp", server.over_http(address, stop.clone()))
+        .layer(from_fn_with_state(Arc::new(token), admit));
+    axum::serve(listener, app).with_graceful_shutdown(stop.cancelled_owned()).await
+}
+
+/// Nobody gets past without the token, not even to a page that does not exist.
+async fn admit(State(token): State<Arc<Token>>, headers: HeaderMap, request: Request, next: Next) -> Response {
+    let given = headers.get(header::AUTHORIZATION).and_then(|given| given.to_str().ok());
+    let given = given.and_then(|given| given.split_once(' ')).filter(|(way, _)| way.eq_ignore_ascii_case("bearer"));
+    match given {
+        Some((_, given)) if token.is(given.trim()) => next.run(request).await,
+        Some(_) => refused("the token is not the one of this server"),
+        None => refused("send `Authorization: Bearer TOKEN`; haft printed the token when it was made"),
+    }
+}
+
+fn refused(why: &'static str) -> Response {
+    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer realm=\"haft\"")], why).into_response()
+}
