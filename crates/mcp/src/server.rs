@@ -3,6 +3,7 @@
 mod answer;
 mod asking;
 mod calling;
+mod changes;
 mod listing;
 mod progress;
 mod results;
@@ -17,9 +18,9 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CancelTaskParams, GetTaskParams, GetTaskResult, Implementation,
         ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec,
-        ServerCapabilities, ServerConfig, UpdateTaskParams,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskParams,
     },
-    service::RequestContext,
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
@@ -99,9 +100,28 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_tasks().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_tasks()
+            .build();
         let name = Implementation::new("haft", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities).with_server_info(name).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let ground = self.ground.clone();
+        // It ends when the client is gone.
+        drop(tokio::spawn(async move { changes::tell_peer(&ground, &context.peer).await }));
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.supported_by(&self.get_info().capabilities))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        changes::tell(&self.ground, &context).await
     }
 
     async fn list_tools(

@@ -1,0 +1,61 @@
+//! Telling clients that the tools are no longer those that they have listed.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
+use haft_runtime::to_mcp;
+use rmcp::{ErrorData, Peer, RoleServer, service::SubscriptionContext};
+use tokio::time::sleep;
+
+use super::Ground;
+
+/// How often the tools are looked at: they change when a person edits a file or accepts a definition.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Tells a client of the later era, until it wants to hear no more.
+pub(super) async fn tell(ground: &Ground, listening: &SubscriptionContext) -> Result<(), ErrorData> {
+    let mut known = look(ground).await;
+    // It may have listed them before it began to listen, so it is told once in any case.
+    loop {
+        if listening.sink().notify_tool_list_changed().await.is_err() {
+            return Ok(());
+        }
+        tokio::select! {
+            () = listening.cancelled() => return Ok(()),
+            now = change(ground, known) => known = now,
+        }
+    }
+}
+
+/// Tells a client of the earlier era, as long as it is there.
+pub(super) async fn tell_peer(ground: &Ground, peer: &Peer<RoleServer>) {
+    let mut known = look(ground).await;
+    while !peer.is_transport_closed() {
+        let Ok(now) = tokio::time::timeout(LOOK * 2, change(ground, known)).await else { continue };
+        known = now;
+        if peer.notify_tool_list_changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns when the tools are others than the known ones.
+async fn change(ground: &Ground, known: u64) -> u64 {
+    loop {
+        sleep(LOOK).await;
+        let now = look(ground).await;
+        if now != known {
+            return now;
+        }
+    }
+}
+
+/// The tools as one number.
+async fn look(ground: &Ground) -> u64 {
+    let specs = ground.catalog.list(&ground.caller.scope).await;
+    let mut hasher = DefaultHasher::new();
+    to_mcp(&specs).to_string().hash(&mut hasher);
+    hasher.finish()
+}
