@@ -8,6 +8,7 @@ mod git;
 mod journal;
 mod line;
 mod lsp;
+mod mcp;
 mod policy;
 mod program;
 mod rows;
@@ -36,6 +37,9 @@ impl Measured {
 async fn main() -> Result<()> {
     // One part alone when it is named, as `cargo xtask bench files`.
     let only = std::env::args().nth(1);
+    if only.as_deref() == Some("echo") {
+        return mcp::echo();
+    }
     let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let mut table = Vec::new();
     if wanted("line") {
@@ -67,6 +71,9 @@ async fn main() -> Result<()> {
     }
     if wanted("lsp") {
         table.extend(lsp::measure().await?);
+    }
+    if wanted("mcp") {
+        table.extend(mcp::measure()?);
     }
     if wanted("web") {
         table.extend(web::measure().await?);
