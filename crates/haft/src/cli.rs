@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::{commands, exit::Exit, show::Out};
 
 const TOPICS: &str =
-    "Topics: calls, approvals, changes, commands, policy, trust, settings; `haft help TOPIC` explains one";
+    "Topics: calls, approvals, changes, commands, mcp, policy, trust, settings; `haft help TOPIC` explains one";
 
 /// One tool system for AI agents and the people who work beside them.
 ///
@@ -84,7 +84,10 @@ pub(crate) enum Command {
     Gc(commands::gc::Args),
     /// What works here, what does not, and what to do about it
     Doctor,
-    /// Serve the tools of this workspace to an MCP client, over standard input and output
+    /// Serve the tools of this workspace to an MCP client
+    ///
+    /// The client starts this and speaks with it over standard input and output, in whichever era of the protocol it
+    /// speaks. Calls take the same line as `haft call`; `haft help mcp` says how questions are answered.
     Mcp(commands::mcp::Args),
     /// A completion script for your shell
     Completions(commands::completions::Args),

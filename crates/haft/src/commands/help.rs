@@ -17,6 +17,7 @@ pub(crate) const TOPICS: &[(&str, &str)] = &[
     ("approvals", include_str!("../help/approvals.md")),
     ("changes", include_str!("../help/changes.md")),
     ("commands", include_str!("../help/commands.md")),
+    ("mcp", include_str!("../help/mcp.md")),
     ("policy", include_str!("../help/policy.md")),
     ("trust", include_str!("../help/trust.md")),
     ("settings", include_str!("../help/settings.md")),
@@ -24,7 +25,7 @@ pub(crate) const TOPICS: &[(&str, &str)] = &[
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A topic (calls, approvals, changes, commands, policy, trust, settings) or a command
+    /// A topic (calls, approvals, changes, commands, mcp, policy, trust, settings) or a command
     #[arg(value_name = "TOPIC | COMMAND")]
     about: Vec<String>,
 }
