@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    CallId, Caller, Doors, ErrorCode, Guard, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer, Questions,
-    Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
+    CallId, Caller, Catalog, Doors, ErrorCode, Guard, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer,
+    Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
@@ -87,7 +87,11 @@ async fn build(settings: Settings, store: Store, workspace: Arc<Workspace>, fold
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(&settings.data));
     let mut tools = haft_tools::all(&workspace);
     tools.extend(haft_runtime::tools::all(&journal, &questions, &workbench));
-    let registry = Arc::new(Registry::with(tools)?);
+    let registry = Arc::new(Registry::with(tools)?.pinning(settings.client.pins.clone()));
+    let catalog: Arc<dyn Catalog> = registry.clone();
+    for tool in haft_runtime::tools::about(&catalog) {
+        registry.register(tool)?;
+    }
     let project = Arc::new(ProjectTools::beside(&registry, &workspace, &settings.data));
     let scope = Scope::local(folder.to_string_lossy());
     let notifier = Arc::new(Notifier::new(&settings));
