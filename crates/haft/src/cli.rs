@@ -74,6 +74,8 @@ pub(crate) enum Command {
     Grants(commands::grants::Args),
     /// The rules in force, what they would have decided, and why
     Policy(commands::policy::Args),
+    /// haft as an MCP server, and the clients that use it
+    Mcp(commands::mcp::Args),
     /// How often each tool was used, how that ended and how long it took
     Stats(commands::stats::Args),
     /// Look at what this workspace brings, and have it obeyed
@@ -118,6 +120,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Wait(args)) => commands::wait::run(&cli.everywhere, &out, &args).await,
         Some(Command::Grants(args)) => commands::grants::run(&cli.everywhere, &out, args).await,
         Some(Command::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Mcp(args)) => commands::mcp::run(&cli.everywhere, &out, &args).await,
         Some(Command::Stats(args)) => commands::stats::run(&cli.everywhere, &out, &args).await,
         Some(Command::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
         Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,

@@ -19,6 +19,7 @@ pub(crate) mod grants;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod prompt;
 pub(crate) mod stats;
