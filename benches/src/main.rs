@@ -1,6 +1,7 @@
 //! Measures haft beside its peers, side by side in one run, and prints one table. Run by `make bench`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its numbers")]
 
+mod catalogue;
 mod day;
 mod fence;
 mod files;
@@ -44,6 +45,9 @@ async fn main() -> Result<()> {
     let mut table = Vec::new();
     if wanted("line") {
         table.extend(line::measure().await?);
+    }
+    if wanted("catalogue") {
+        table.extend(catalogue::measure().await?);
     }
     if wanted("files") {
         table.extend(files::measure().await?);

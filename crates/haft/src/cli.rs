@@ -123,12 +123,12 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Wait(args)) => commands::wait::run(&cli.everywhere, &out, &args).await,
         Some(Command::Grants(args)) => commands::grants::run(&cli.everywhere, &out, args).await,
         Some(Command::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Mcp(args)) => commands::mcp::run(&cli.everywhere, &out, &args).await,
         Some(Command::Stats(args)) => commands::stats::run(&cli.everywhere, &out, &args).await,
         Some(Command::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
         Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
         Some(Command::Gc(args)) => commands::gc::run(&cli.everywhere, &out, &args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
-        Some(Command::Mcp(args)) => commands::mcp::run(&cli.everywhere, args).await,
         Some(Command::Completions(args)) => commands::completions::run(&out, &args),
         Some(Command::Help(args)) => commands::help::run(&out, &args),
     };

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    CallId, Caller, Delivery, Doors, ErrorCode, Guard, Journal, Limits, Pipeline, Policy, Question, QuestionAndAnswer,
-    Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
+    CallId, Caller, Catalog, Delivery, Doors, ErrorCode, Guard, Journal, Limits, Pipeline, Policy, Question,
+    QuestionAndAnswer, Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Wanted, Workbench,
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
@@ -72,23 +72,27 @@ impl House {
 /// One owner, one folder, embedded SQLite; it lives for one command.
 pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<House> {
     let workspace = workspace(&settings, folder)?;
-    build(settings, store, Arc::new(workspace), folder, Vec::new()).await
+    build(settings, store, Arc::new(workspace), folder, Served::default()).await
 }
 
 /// The same house in a process that goes on living between calls.
 pub async fn living(settings: Settings, store: Store, folder: &Path) -> Result<House> {
-    living_and_telling(settings, store, folder, Vec::new()).await
+    serving(settings, store, folder, Served::default()).await
 }
 
-/// The same, where others hear of its calls too.
-pub(crate) async fn living_and_telling(
-    settings: Settings,
-    store: Store,
-    folder: &Path,
-    others: Vec<Arc<dyn Delivery>>,
-) -> Result<House> {
+/// What somebody who is served wants of a house.
+#[derive(Default)]
+pub(crate) struct Served {
+    /// Who else hears of its calls.
+    pub(crate) others: Vec<Arc<dyn Delivery>>,
+    /// The only tools that there are.
+    pub(crate) only: Option<Wanted>,
+}
+
+/// A living house that serves somebody.
+pub(crate) async fn serving(settings: Settings, store: Store, folder: &Path, served: Served) -> Result<House> {
     let workspace = workspace(&settings, folder)?.outliving_calls();
-    build(settings, store, Arc::new(workspace), folder, others).await
+    build(settings, store, Arc::new(workspace), folder, served).await
 }
 
 async fn build(
@@ -96,14 +100,18 @@ async fn build(
     store: Store,
     workspace: Arc<Workspace>,
     folder: &Path,
-    others: Vec<Arc<dyn Delivery>>,
+    served: Served,
 ) -> Result<House> {
     let journal: Arc<dyn Journal> = Arc::new(store.clone());
     let questions: Arc<dyn Questions> = Arc::new(store.clone());
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(&settings.data));
     let mut tools = haft_tools::all(&workspace);
     tools.extend(haft_runtime::tools::all(&journal, &questions, &workbench));
-    let registry = Arc::new(Registry::with(tools)?);
+    let registry = Arc::new(Registry::with(tools)?.pinning(settings.client.pins.clone()).only(served.only));
+    let catalog: Arc<dyn Catalog> = registry.clone();
+    for tool in haft_runtime::tools::about(&catalog) {
+        registry.register(tool)?;
+    }
     let project = Arc::new(ProjectTools::beside(&registry, &workspace, &settings.data));
     let scope = Scope::local(folder.to_string_lossy());
     let notifier = Arc::new(Notifier::new(&settings));
@@ -113,7 +121,7 @@ async fn build(
         workbench: workbench.clone(),
         questions,
         journal,
-        deliveries: std::iter::once(notifier.clone() as Arc<dyn Delivery>).chain(others).collect(),
+        deliveries: std::iter::once(notifier.clone() as Arc<dyn Delivery>).chain(served.others).collect(),
         policy: Policy {
             rules: rules::in_force(&settings.rules, settings.shipped(), &registry),
             tightening: rules::named(settings.workspace_rules.clone(), &registry),

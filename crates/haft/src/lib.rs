@@ -3,6 +3,7 @@
 pub mod cli;
 mod commands;
 pub mod complete;
+mod edits;
 pub mod exit;
 pub mod house;
 mod notify;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{Catalog, ErrorCode, RegisteredTool, Registry, Scope, ToolError, ToolSpec};
+use haft_runtime::{Catalog, ErrorCode, Listing, RegisteredTool, Registry, Scope, ToolError};
 use haft_tools::{Manifest, Workspace, project_tool};
 
 use crate::trust::{self, Brought, ManifestFile, Stamp};
@@ -47,11 +47,7 @@ struct Taken {
 impl ProjectTools {
     /// Beside the tools that are in the registry, none of which they can ever take the place of.
     pub(crate) fn beside(registry: &Arc<Registry>, workspace: &Arc<Workspace>, data: &Path) -> Self {
-        let names = |spec: ToolSpec| {
-            let old = spec.deprecated_aliases.into_iter().map(|alias| alias.name);
-            [spec.name].into_iter().chain(spec.aliases).chain(old).collect::<Vec<_>>()
-        };
-        let built_in = registry.specs().into_iter().flat_map(names).collect();
+        let built_in = registry.names();
         let (registry, workspace) = (Arc::clone(registry), Arc::clone(workspace));
         let tools = Self { registry, workspace, data: data.to_owned(), built_in, taken: Mutex::default() };
         tools.refresh();
@@ -145,7 +141,7 @@ impl Catalog for ProjectTools {
         }
     }
 
-    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Vec<ToolSpec>> {
+    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>> {
         self.refresh();
         self.registry.list(scope)
     }

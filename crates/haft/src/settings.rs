@@ -13,6 +13,7 @@ use haft_runtime::{AutoApprove, Rule, nearest};
 use haft_store::Sync;
 use haft_tools::LanguageServers;
 
+mod client;
 mod lsp;
 mod page;
 mod sandbox;
@@ -20,6 +21,7 @@ mod values;
 mod web;
 mod workspace;
 
+pub use client::ClientSettings;
 pub(crate) use page::{commented, listed};
 pub use sandbox::SandboxSettings;
 pub use values::{duration, mode};
@@ -101,6 +103,19 @@ pub const KEYS: &[Key] = &[
         "your own language servers: `[lsp.servers.LANGUAGE]` with `command`, `extensions`, and where needed \
          `init_options` and `settings`; those for Rust, Python, TypeScript, C, C++ and Go are found without it",
         SetBy::UserFile,
+    ),
+    key(
+        "mcp.client_may_approve",
+        "\"safe\"",
+        "what you may approve in an MCP client: `none`, `safe` (all but what destroys and what is flagged) or `all`",
+        SetBy::Workspace(|new, old| new.client.may_approve <= old.client.may_approve),
+    ),
+    key(
+        "mcp.pins",
+        "[]",
+        "tools of upstream MCP servers that models are always shown, such as `mcp__github__*`; when their \
+         definitions cost more than 10,000 tokens, the others are only found by `find_tools`",
+        SetBy::User,
     ),
     key(
         "notify.command",
@@ -328,6 +343,8 @@ pub struct Settings {
     pub idle: Option<Duration>,
     /// Which language servers are asked, and how much they may use.
     pub lsp: LanguageServers,
+    /// What MCP clients get.
+    pub client: ClientSettings,
     /// The program that is started when a question opens, with its arguments; empty for none.
     pub notify: Vec<String>,
     /// How long what is past is kept.
@@ -405,6 +422,7 @@ impl Settings {
             longest_work: Duration::from_secs(600),
             idle: None,
             lsp: LanguageServers::default(),
+            client: ClientSettings::default(),
             notify: Vec::new(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
@@ -474,6 +492,7 @@ impl Settings {
             other => {
                 let taken = self.sandbox.take(other, value)?
                     || self.web.take(other, value)?
+                    || self.client.take(other, value)?
                     || lsp::take(&mut self.lsp, other, value)?;
                 if !taken {
                     bail!("there is no setting `{other}`{}", hint(other, names()));

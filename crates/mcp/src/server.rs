@@ -56,8 +56,6 @@ pub struct Ground {
     pub auto_approve: AutoApprove,
     /// What a yes that was given in the client counts for.
     pub may_approve: MayApprove,
-    /// Whether a tool is offered, by name.
-    pub offers: Box<dyn Fn(&str) -> bool + Send + Sync>,
     /// What a person is shown of a question.
     pub card: Box<dyn Fn(&Question) -> String + Send + Sync>,
     /// Asks for a call under way to be stopped, wherever it runs.

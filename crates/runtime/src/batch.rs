@@ -8,7 +8,10 @@ use futures_util::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::{CallRequest, Effect, ErrorCode, Outcome, Pipeline, ToolError, stage::resolve::translate};
+use crate::{
+    CallRequest, Effect, ErrorCode, Meant, Outcome, Pipeline, ToolError,
+    stage::resolve::{find, translate},
+};
 
 /// How many calls of a batch are under way, or have ended and wait for an earlier one, at the most.
 const AT_ONCE: usize = 8;
@@ -63,14 +66,14 @@ impl Pipeline {
     /// Whether a later call could see what this one does.
     async fn may_change_something(&self, wish: &Wish) -> bool {
         let Wish::Call(request) = wish else { return false };
-        let found = self.doors.catalog.find(&request.caller.scope, &request.tool).await;
+        let CallRequest { caller, tool, input, .. } = &**request;
         // What will be refused changes nothing.
-        let Ok(tool) = found else { return false };
-        if tool.spec().effect == Effect::Read {
+        let Ok((found, meant)) = find(&*self.doors.catalog, &caller.scope, tool, input).await else { return false };
+        if found.spec().effect == Effect::Read {
             return false;
         }
-        let mut input = request.input.clone();
-        translate(&mut input, tool.spec(), &request.tool).is_ok() && tool.tool().effect(&input) > Effect::Read
+        let Meant { tool, mut input } = meant.unwrap_or_else(|| Meant { tool: tool.clone(), input: input.clone() });
+        translate(&mut input, found.spec(), &tool).is_ok() && found.tool().effect(&input) > Effect::Read
     }
 
     /// Begins at once, whether or not anybody looks; whoever drops it cancels the call.

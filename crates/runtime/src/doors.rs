@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Described, Direction, Effect, Grant, GrantId,
-    Isolation, Outcome, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
+    Isolation, Listing, Outcome, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
 };
 
 /// Which tools exist, and for whom.
@@ -17,8 +17,8 @@ pub trait Catalog: Send + Sync {
     /// The tool that a name or an alias stands for.
     fn find<'a>(&'a self, scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>>;
 
-    /// Every tool, sorted by name, without aliases.
-    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Vec<ToolSpec>>;
+    /// Every tool, what a model is shown of them, and how it finds the rest.
+    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>>;
 }
 
 /// Whether this caller may use this tool. A guard that errors, refuses.

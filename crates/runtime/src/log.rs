@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::{
     ApprovedBy, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Entry, Listener, Opening, Scope,
@@ -76,6 +77,13 @@ impl CallLog {
         tool.clone_into(&mut self.tool);
         if let Some(opening) = &mut self.opening {
             tool.clone_into(&mut opening.tool);
+        }
+    }
+
+    /// The call is another one than was asked for, and is recorded as that one.
+    pub(crate) fn handed_on(&mut self, input: &Value) {
+        if let Some(opening) = &mut self.opening {
+            opening.input.clone_from(input);
         }
     }
 

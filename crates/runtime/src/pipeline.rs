@@ -121,6 +121,8 @@ impl Pipeline {
     async fn go_on_with(&self, input: Value, by: String, parent: CallRequest, log: &mut CallLog) -> Outcome {
         let mut child = CallRequest {
             id: CallId::new(),
+            // What was edited is the tool's own input, whatever name it was asked for by.
+            tool: log.tool.clone(),
             input,
             parent: Some(parent.id.clone()),
             edited_by: Some(by.clone()),

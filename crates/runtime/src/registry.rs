@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use arc_swap::ArcSwap;
@@ -10,13 +10,20 @@ use futures_util::future::BoxFuture;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
-use crate::{AnyTool, Catalog, ErrorCode, Scope, ToolError, ToolSpec, nearest::nearest, schema};
+use crate::{
+    AnyTool, Catalog, ErrorCode, Listing, Pins, Scope, Shown, ToolError, ToolSpec, nearest::nearest, schema, to_mcp,
+};
+
+/// Says by its name whether there shall be a tool.
+pub type Wanted = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// A tool with its schemas compiled once.
 pub struct RegisteredTool {
     tool: Arc<dyn AnyTool>,
     input: Validator,
     output: Validator,
+    shown: Shown,
+    tokens: OnceLock<usize>,
 }
 
 impl RegisteredTool {
@@ -38,12 +45,23 @@ impl RegisteredTool {
         }
         let input = compile(&spec.input_schema).map_err(&unusable)?;
         let output = compile(&spec.output_schema).map_err(&unusable)?;
-        Ok(Self { tool, input, output })
+        let shown = tool.shown();
+        Ok(Self { tool, input, output, shown, tokens: OnceLock::new() })
     }
 
     /// What the tool is.
     pub fn spec(&self) -> &ToolSpec {
         self.tool.spec()
+    }
+
+    /// Whether models are shown it.
+    pub fn shown(&self) -> Shown {
+        self.shown
+    }
+
+    /// What its definition costs a model: four bytes are about one token.
+    pub fn tokens(&self) -> usize {
+        *self.tokens.get_or_init(|| to_mcp(std::slice::from_ref(self.spec())).to_string().len() / 4)
     }
 
     pub(crate) fn tool(&self) -> &dyn AnyTool {
@@ -117,14 +135,32 @@ impl std::fmt::Display for RegistryError {
 
 impl std::error::Error for RegistryError {}
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Snapshot {
     tools: BTreeMap<String, Arc<RegisteredTool>>,
     aliases: BTreeMap<String, String>,
+    pins: Arc<Pins>,
+    only: Option<Wanted>,
+    /// Made when somebody asks first.
+    listing: OnceLock<Arc<Listing>>,
 }
 
 impl Snapshot {
+    /// The same, to be changed.
+    fn next(&self) -> Self {
+        let (tools, aliases, pins) = (self.tools.clone(), self.aliases.clone(), self.pins.clone());
+        Self { tools, aliases, pins, only: self.only.clone(), listing: OnceLock::new() }
+    }
+
+    /// Whether there shall be such a tool. Those that lead to others always may: they lead only to what is there.
+    fn wants(&self, tool: &RegisteredTool) -> bool {
+        tool.shown() == Shown::ForOthers || self.only.as_ref().is_none_or(|only| only(&tool.spec().name))
+    }
+
     fn insert(&mut self, tool: Arc<RegisteredTool>) -> Result<(), RegistryError> {
+        if !self.wants(&tool) {
+            return Ok(());
+        }
         let spec = tool.spec();
         let aliases: Vec<&String> =
             spec.aliases.iter().chain(spec.deprecated_aliases.iter().map(|alias| &alias.name)).collect();
@@ -161,6 +197,25 @@ impl Registry {
         Ok(Self(ArcSwap::from_pointee(snapshot)))
     }
 
+    /// The same, where these are always shown to models.
+    #[must_use]
+    pub fn pinning(self, pins: Pins) -> Self {
+        let pinned = Snapshot { pins: Arc::new(pins), ..self.0.load().next() };
+        Self(ArcSwap::from_pointee(pinned))
+    }
+
+    /// The same with no other tools than these, now and later.
+    #[must_use]
+    pub fn only(self, only: Option<Wanted>) -> Self {
+        let mut left = Snapshot { only, ..self.0.load().next() };
+        let unwanted: Vec<String> =
+            left.tools.values().filter(|tool| !left.wants(tool)).map(|tool| tool.spec().name.clone()).collect();
+        for name in unwanted {
+            left.remove(&name);
+        }
+        Self(ArcSwap::from_pointee(left))
+    }
+
     /// Adds a tool; a name or alias that is taken is an error.
     pub fn register(&self, tool: Arc<dyn AnyTool>) -> Result<(), RegistryError> {
         let tool = Arc::new(RegisteredTool::new(tool)?);
@@ -180,11 +235,34 @@ impl Registry {
     pub fn unregister(&self, name: &str) -> bool {
         let mut found = false;
         self.0.rcu(|old| {
-            let mut next = Snapshot::clone(old);
+            let mut next = old.next();
             found = next.remove(name);
             next
         });
         found
+    }
+
+    /// Puts many tools in the place of others in one step. Those that cannot be taken in are left out and said.
+    pub fn exchange(&self, gone: &[String], new: Vec<Arc<dyn AnyTool>>) -> Vec<RegistryError> {
+        let mut unusable = Vec::new();
+        let mut usable = Vec::new();
+        for tool in new {
+            match RegisteredTool::new(tool) {
+                Ok(tool) => usable.push(Arc::new(tool)),
+                Err(error) => unusable.push(error),
+            }
+        }
+        let mut taken = Vec::new();
+        self.0.rcu(|old| {
+            let mut next = old.next();
+            for name in gone {
+                next.remove(name);
+            }
+            taken = usable.iter().filter_map(|tool| next.insert(Arc::clone(tool)).err()).collect();
+            next
+        });
+        unusable.extend(taken);
+        unusable
     }
 
     /// The tool that a name or an alias stands for.
@@ -194,18 +272,28 @@ impl Registry {
         snapshot.tools.get(canonical).cloned()
     }
 
+    /// Every tool that is listed, what a model is shown of them, and how it finds the rest. The same until a change.
+    pub fn listing(&self) -> Arc<Listing> {
+        let snapshot = self.0.load();
+        snapshot.listing.get_or_init(|| Arc::new(Listing::of(snapshot.tools.values(), &snapshot.pins))).clone()
+    }
+
     /// The description of every tool that is listed, sorted by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
+        self.listing().tools().into_iter().map(|tool| tool.spec().clone()).collect()
+    }
+
+    /// Every name that means a tool, listed or not.
+    pub fn names(&self) -> BTreeSet<String> {
         let snapshot = self.0.load();
-        let listed = snapshot.tools.values().filter(|tool| tool.tool.is_listed());
-        listed.map(|tool| tool.spec().clone()).collect()
+        snapshot.tools.keys().chain(snapshot.aliases.keys()).cloned().collect()
     }
 
     /// Readers go on with the old state until the new one is complete; a failed change leaves the old one.
     fn change(&self, apply: impl Fn(&mut Snapshot) -> Result<(), RegistryError>) -> Result<(), RegistryError> {
         let mut failed = None;
         self.0.rcu(|old| {
-            let mut next = Snapshot::clone(old);
+            let mut next = old.next();
             failed = apply(&mut next).err();
             if failed.is_some() { Arc::clone(old) } else { Arc::new(next) }
         });
@@ -231,7 +319,7 @@ impl Catalog for Registry {
         Box::pin(std::future::ready(self.get(name).ok_or_else(|| self.not_found(name))))
     }
 
-    fn list<'a>(&'a self, _scope: &'a Scope) -> BoxFuture<'a, Vec<ToolSpec>> {
-        Box::pin(std::future::ready(self.specs()))
+    fn list<'a>(&'a self, _scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>> {
+        Box::pin(std::future::ready(self.listing()))
     }
 }

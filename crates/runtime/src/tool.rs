@@ -87,6 +87,28 @@ pub enum Asks {
     NeverForReads,
 }
 
+/// Where a tool stands in what models are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Always.
+    Always,
+    /// Never: nobody has set it up yet, but it says so when it is called by its name.
+    Never,
+    /// As long as all definitions together cost little; otherwise a search finds it.
+    WhileThereIsRoom,
+    /// While others are not shown: it leads to them.
+    ForOthers,
+}
+
+/// The call that another one only hands on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meant {
+    /// The tool's name or one of its aliases.
+    pub tool: String,
+    /// What it is given.
+    pub input: Value,
+}
+
 /// What a tool learned and set aside without leaving a trace, so that the decision is made on evidence.
 #[derive(Clone, Debug)]
 pub enum Prepared<O> {
@@ -141,9 +163,14 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether it is listed. One that nobody has set up yet is not, but says so when it is called by its name.
-    fn is_listed(&self) -> bool {
-        true
+    /// Whether models are shown it.
+    fn shown(&self) -> Shown {
+        Shown::Always
+    }
+
+    /// The call that this input means, where the tool hands calls on to others. Such a call is theirs in every respect.
+    fn meant(&self, _input: &Value) -> Option<Meant> {
+        None
     }
 
     /// How far this input reaches; never further than `WORST`. Cheap, touches nothing.
@@ -197,9 +224,14 @@ pub trait AnyTool: Send + Sync {
     /// What the tool is.
     fn spec(&self) -> &ToolSpec;
 
-    /// Whether it is listed.
-    fn is_listed(&self) -> bool {
-        true
+    /// Whether models are shown it. It is asked for once, when the tool is taken into a registry.
+    fn shown(&self) -> Shown {
+        Shown::Always
+    }
+
+    /// The call that this input means, where the tool hands calls on to others.
+    fn meant(&self, _input: &Value) -> Option<Meant> {
+        None
     }
 
     /// How far this input reaches. An input whose effect cannot be told has the worst one.
@@ -278,8 +310,12 @@ impl<T: Tool> AnyTool for Typed<T> {
         &self.spec
     }
 
-    fn is_listed(&self) -> bool {
-        self.tool.is_listed()
+    fn shown(&self) -> Shown {
+        self.tool.shown()
+    }
+
+    fn meant(&self, input: &Value) -> Option<Meant> {
+        self.tool.meant(input)
     }
 
     fn effect(&self, input: &Value) -> Effect {

@@ -111,7 +111,7 @@ async fn ignore_line(house: &House, folder: &Path) -> Result<Option<String>> {
 }
 
 /// Writes by a call like any other, which is recorded and can be undone. The typed command is its yes.
-async fn write(house: &House, path: &str, input: Value) -> Result<Option<String>> {
+pub(super) async fn write(house: &House, path: &str, input: Value) -> Result<Option<String>> {
     let mut request = CallRequest::new(house.caller.clone(), "write_file", input);
     request.wait = house.settings.expire;
     let outcome = see_through(house, request, &Person::SaysYes).await?;

@@ -1,5 +1,7 @@
 //! `haft mcp`
 
+pub(crate) mod install;
+
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
@@ -12,9 +14,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use globset::{Glob, GlobSet, GlobSetBuilder};
-use haft_mcp::{Asked, Ground, MayApprove, Server, stdio};
-use haft_runtime::{AutoApprove, CallId, Caller, Question, Redactor, Source, ToolError};
+use globset::{Glob, GlobSetBuilder};
+use haft_mcp::{Asked, Ground, Server, stdio};
+use haft_runtime::{AutoApprove, CallId, Caller, Question, Redactor, Source, ToolError, Wanted};
 use haft_server::Token;
 use haft_store::Store;
 use tokio::net::TcpListener;
@@ -24,9 +26,9 @@ use crate::{
     cli::Everywhere,
     commands::{flags::parse_mode, prompt::interrupt},
     exit::Exit,
-    house::{self, House},
+    house::{self, House, Served},
     settings::Settings,
-    show::{card::card, changes::Depth, safe::safe, style::WARN},
+    show::{Out, card::card, changes::Depth, safe::safe, style::WARN},
     workspace,
 };
 
@@ -38,7 +40,22 @@ pub(crate) const TOKEN: &str = "HAFT_MCP_TOKEN";
 const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serving: Serving,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Write haft into the settings of a client that speaks MCP
+    Install(install::Args),
+}
+
+#[derive(clap::Args)]
+struct Serving {
     /// What may happen without asking: none, safe (what only reads) or all
     #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     auto_approve: Option<AutoApprove>,
@@ -51,8 +68,15 @@ pub(crate) struct Args {
     http: Option<SocketAddr>,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, args: Args) -> Result<Exit> {
-    let wanted = patterns(&args.tools)?;
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+    match &args.command {
+        Some(Command::Install(args)) => install::run(everywhere, out, args).await,
+        None => serve(everywhere, &args.serving).await,
+    }
+}
+
+async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<Exit> {
+    let only = patterns(&args.tools)?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::read(&folder)?;
     for note in settings.not_trusted.iter().chain(&settings.not_obeyed) {
@@ -60,8 +84,9 @@ pub(crate) async fn run(everywhere: &Everywhere, args: Args) -> Result<Exit> {
     }
     let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
     let asked = Arc::new(Asked::default());
-    let house = house::living_and_telling(settings, store, &folder, vec![asked.clone()]).await?;
-    let server = Server::new(ground(&house, asked, args.auto_approve, wanted)?);
+    let served = Served { others: vec![asked.clone()], only };
+    let house = house::serving(settings, store, &folder, served).await?;
+    let server = Server::new(ground(&house, asked, args.auto_approve)?);
     match args.http {
         Some(address) => listen(address, &server, &house.settings).await?,
         None => tokio::select! {
@@ -105,12 +130,7 @@ fn token(settings: &Settings) -> Result<(String, bool)> {
     Ok((token, made))
 }
 
-fn ground(
-    house: &House,
-    asked: Arc<Asked>,
-    auto_approve: Option<AutoApprove>,
-    wanted: Option<GlobSet>,
-) -> Result<Ground> {
+fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -> Result<Ground> {
     let (store, scope) = (house.store.clone(), house.scope.clone());
     Ok(Ground {
         pipeline: house.pipeline.clone(),
@@ -120,8 +140,7 @@ fn ground(
         asked,
         caller: Caller { source: Source::Mcp, ..house.caller.clone() },
         auto_approve: auto_approve.unwrap_or(house.settings.mode),
-        may_approve: MayApprove::default(),
-        offers: Box::new(move |name| wanted.as_ref().is_none_or(|wanted| wanted.is_match(name))),
+        may_approve: house.settings.client.may_approve,
         card: Box::new(plain_card),
         stop: Box::new(move |call: CallId| {
             let (store, scope) = (store.clone(), scope.clone());
@@ -137,7 +156,7 @@ fn plain_card(question: &Question) -> String {
     anstream::adapter::strip_str(&card(question, Depth::Short, &Redactor::default())).to_string()
 }
 
-fn patterns(wanted: &[String]) -> Result<Option<GlobSet>> {
+fn patterns(wanted: &[String]) -> Result<Option<Wanted>> {
     if wanted.is_empty() {
         return Ok(None);
     }
@@ -145,7 +164,8 @@ fn patterns(wanted: &[String]) -> Result<Option<GlobSet>> {
     for pattern in wanted {
         set.add(Glob::new(pattern).with_context(|| format!("`--tools {pattern}` is no name and no pattern"))?);
     }
-    Ok(Some(set.build()?))
+    let set = set.build()?;
+    Ok(Some(Arc::new(move |name: &str| set.is_match(name))))
 }
 
 /// Random bytes that are made once and kept, so that what depends on them is understood after a restart.

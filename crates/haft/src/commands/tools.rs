@@ -1,8 +1,12 @@
 //! `haft tools`
 
+mod tokens;
+
+use std::sync::Arc;
+
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use haft_runtime::{DeprecatedAlias, ToolSpec, nearest, to_anthropic, to_mcp, to_openai};
+use haft_runtime::{DeprecatedAlias, RegisteredTool, ToolSpec, nearest, to_anthropic, to_mcp, to_openai};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -16,6 +20,7 @@ use crate::{
         table::{table, width, wrapped},
     },
 };
+use tokens::Costs;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -24,7 +29,7 @@ pub(crate) struct Args {
     /// Only tools whose name or description has this text
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// What each definition costs a model, in tokens
+    /// What each definition costs a model, in tokens, and whether models are shown it
     #[arg(long)]
     tokens: bool,
     /// The definitions as a model interface wants them
@@ -41,8 +46,9 @@ enum Form {
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
     let house = open(everywhere).await?;
-    let mut specs = house.registry.specs();
-    let named = args.name.as_ref().map(|name| house.registry.get(name).map(|tool| tool.spec().clone()).ok_or(name));
+    let costs = Costs { listing: house.registry.listing(), pins: house.settings.client.pins.clone() };
+    let mut tools: Vec<Arc<RegisteredTool>> = costs.listing.tools().into_iter().cloned().collect();
+    let named = args.name.as_ref().map(|name| house.registry.get(name).ok_or(name));
     let faults = house.project.faults();
     house.leave().await?;
     for fault in &faults {
@@ -50,65 +56,62 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     }
     match named {
         Some(Err(name)) => {
-            let near = nearest(name, specs.iter().map(|spec| spec.name.as_str()));
+            let near = nearest(name, tools.iter().map(|tool| tool.spec().name.as_str()));
             let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             bail!("there is no tool `{name}`{hint}");
         }
-        Some(Ok(spec)) if args.export.is_none() => {
-            one(out, &spec, args.name.as_deref().unwrap_or_default());
+        Some(Ok(tool)) if args.export.is_none() => {
+            one(out, &tool, args.name.as_deref().unwrap_or_default());
             return Ok(Exit::Success);
         }
-        Some(Ok(spec)) => specs = vec![spec],
+        Some(Ok(tool)) => tools = vec![tool],
         None => {}
     }
     if let Some(text) = &args.search {
         let text = text.to_lowercase();
-        specs.retain(|spec| spec.name.contains(&text) || spec.description.to_lowercase().contains(&text));
+        let has = |spec: &ToolSpec| spec.name.contains(&text) || spec.description.to_lowercase().contains(&text);
+        tools.retain(|tool| has(tool.spec()));
     }
+    let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
     match args.export {
         Some(Form::Openai) => out.document(&to_openai(&specs)),
         Some(Form::Anthropic) => out.document(&to_anthropic(&specs)),
         Some(Form::Mcp) => out.document(&to_mcp(&specs)),
-        None if out.json => out.document(&specs.iter().map(|spec| entry(spec, args.tokens)).collect::<Vec<_>>()),
-        None => list(out, &specs, args.tokens),
+        None if out.json && args.tokens => {
+            out.document(&tools.iter().map(|tool| cost(tool, &costs)).collect::<Vec<_>>())
+        }
+        None if out.json => out.document(&specs),
+        None if tools.is_empty() => out.line("no tool fits; `haft tools` lists them all"),
+        None if args.tokens => costs.list(out, &tools),
+        None => list(out, &specs),
     }
     Ok(Exit::Success)
 }
 
-/// What a definition costs: four bytes are about one token.
-fn tokens(spec: &ToolSpec) -> usize {
-    to_mcp(std::slice::from_ref(spec)).to_string().len() / 4
+fn cost(tool: &RegisteredTool, costs: &Costs) -> Value {
+    let mut value = entry(tool);
+    value["shown"] = json!(costs.standing(tool));
+    value
 }
 
-fn entry(spec: &ToolSpec, with_tokens: bool) -> Value {
-    let mut value = serde_json::to_value(spec).unwrap_or_default();
-    if with_tokens {
-        value["tokens"] = json!(tokens(spec));
-    }
+fn entry(tool: &RegisteredTool) -> Value {
+    let mut value = serde_json::to_value(tool.spec()).unwrap_or_default();
+    value["tokens"] = json!(tool.tokens());
     value
+}
+
+/// The first sentence about it.
+fn first(spec: &ToolSpec) -> String {
+    spec.description.split(". ").next().unwrap_or_default().to_owned()
 }
 
 fn effect(spec: &ToolSpec) -> String {
     json!(spec.effect).as_str().unwrap_or_default().to_owned()
 }
 
-fn list(out: &Out, specs: &[ToolSpec], with_tokens: bool) {
-    if specs.is_empty() {
-        out.line("no tool fits; `haft tools` lists them all");
-        return;
-    }
-    let first = |spec: &ToolSpec| spec.description.split(". ").next().unwrap_or_default().to_owned();
-    let (head, rows): (&[&str], Vec<Vec<String>>) = if with_tokens {
-        let row = |spec: &ToolSpec| vec![spec.name.clone(), effect(spec), tokens(spec).to_string(), first(spec)];
-        (&["TOOL", "EFFECT", "TOKENS", "WHAT IT DOES"], specs.iter().map(row).collect())
-    } else {
-        let row = |spec: &ToolSpec| vec![spec.name.clone(), effect(spec), first(spec)];
-        (&["TOOL", "EFFECT", "WHAT IT DOES"], specs.iter().map(row).collect())
-    };
-    out.text(&table(head, &rows));
-    if with_tokens {
-        out.line(&format!("{DIM}{} tokens in all{DIM:#}", specs.iter().map(tokens).sum::<usize>()));
-    }
+fn list(out: &Out, specs: &[ToolSpec]) {
+    let rows: Vec<Vec<String>> = specs.iter().map(|spec| vec![spec.name.clone(), effect(spec), first(spec)]).collect();
+    out.text(&table(&["TOOL", "EFFECT", "WHAT IT DOES"], &rows));
     out.hint("one in full: haft tools NAME    its flags: haft call NAME --help");
 }
 
@@ -119,10 +122,11 @@ fn old_name(alias: &DeprecatedAlias) -> String {
     format!("{}, understood until {}{renamed}", alias.name, alias.remove_by)
 }
 
-fn one(out: &Out, spec: &ToolSpec, asked_for: &str) {
+fn one(out: &Out, tool: &RegisteredTool, asked_for: &str) {
+    let spec = tool.spec();
     let example = spec.example.clone().unwrap_or_else(|| example(&spec.input_schema));
     if out.json {
-        let mut value = entry(spec, true);
+        let mut value = entry(tool);
         value["example"] = example;
         if asked_for != spec.name {
             value["calledAs"] = json!(asked_for);

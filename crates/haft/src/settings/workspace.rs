@@ -194,6 +194,9 @@ mod tests {
             ("lsp.timeout = '1m'", Obeyed::WouldWiden),
             ("lsp.idle = '1h'", Obeyed::WouldWiden),
             ("lsp.servers.rust = { command = ['x'], extensions = ['rs'] }", Obeyed::OnlyTheUser),
+            ("mcp.client_may_approve = 'none'", Obeyed::Tightens),
+            ("mcp.client_may_approve = 'all'", Obeyed::WouldWiden),
+            ("mcp.pins = ['*']", Obeyed::OnlyTheUser),
             ("mcp.servers.x.command = 'x'", Obeyed::NotYet),
         ];
         for (line, obeyed) in rows {

@@ -6,6 +6,7 @@ mod answers;
 mod aside;
 mod batch;
 mod cache;
+mod catalogue;
 mod grants;
 mod limits;
 mod recovery;

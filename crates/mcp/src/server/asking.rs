@@ -21,8 +21,8 @@ use super::Ground;
 /// What the one question of a call is called among the inputs that a client is asked for.
 pub(super) const APPROVAL: &str = "approval";
 
-/// What a yes that was given in a client counts for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a yes that was given in a client counts for. Ordered: a later one lets more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MayApprove {
     /// Nothing: people answer elsewhere.
     Nothing,
@@ -34,6 +34,15 @@ pub enum MayApprove {
 }
 
 impl MayApprove {
+    /// As a file of settings says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Nothing => "none",
+            Self::Harmless => "safe",
+            Self::Everything => "all",
+        }
+    }
+
     /// Whether a client may be asked this.
     pub(super) fn covers(self, question: &Question) -> bool {
         match self {

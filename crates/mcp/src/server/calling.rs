@@ -64,9 +64,6 @@ pub(super) async fn call(
         return go_on(server, &params, state, &context).await;
     }
     let way = Way::of(&context);
-    if !(server.ground.offers)(&params.name) {
-        return Err(ErrorData::invalid_params(format!("there is no tool `{}` here", params.name), None));
-    }
     let mut request = request(server, &params, &context);
     request.wait = match way {
         Way::Task | Way::InputRequired => Duration::ZERO,

@@ -54,8 +54,10 @@ async fn change(ground: &Ground, known: u64) -> u64 {
 
 /// The tools as one number.
 async fn look(ground: &Ground) -> u64 {
-    let specs = ground.catalog.list(&ground.caller.scope).await;
+    let listing = ground.catalog.list(&ground.caller.scope).await;
     let mut hasher = DefaultHasher::new();
-    to_mcp(&specs).to_string().hash(&mut hasher);
+    for tool in listing.offered() {
+        to_mcp(std::slice::from_ref(tool.spec())).to_string().hash(&mut hasher);
+    }
     hasher.finish()
 }

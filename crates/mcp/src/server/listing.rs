@@ -13,10 +13,11 @@ const PAGE: usize = 250;
 
 /// The tools behind a cursor, which is the last name of the page before.
 pub(super) async fn page(ground: &Ground, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
-    let mut specs = ground.catalog.list(&ground.caller.scope).await;
-    specs.retain(|spec| (ground.offers)(&spec.name) && cursor.as_ref().is_none_or(|last| spec.name > *last));
-    let more = specs.len() > PAGE;
-    specs.truncate(PAGE);
+    let listing = ground.catalog.list(&ground.caller.scope).await;
+    let offered = listing.offered();
+    let first = cursor.map_or(0, |last| offered.partition_point(|tool| tool.spec().name <= last));
+    let specs: Vec<ToolSpec> = offered[first..].iter().take(PAGE).map(|tool| tool.spec().clone()).collect();
+    let more = offered.len() > first + PAGE;
     let mut result = ListToolsResult::with_all_items(tools(&specs)?);
     result.next_cursor = specs.last().filter(|_| more).map(|last| last.name.clone());
     Ok(result)

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use jiff::{civil::Date, tz::TimeZone};
 use serde_json::Value;
 
-use crate::{CallEvent, CallRequest, CalledAs, Catalog, ErrorCode, RegisteredTool, ToolError, ToolSpec, log::CallLog};
+use crate::{
+    CallEvent, CallRequest, CalledAs, Catalog, ErrorCode, Meant, RegisteredTool, Scope, Shown, ToolError, ToolSpec,
+    log::CallLog,
+};
 
 /// The tool is known, and the input speaks its language. Every later station holds one of these.
 pub(crate) struct ResolvedCall {
@@ -19,17 +22,45 @@ pub(crate) async fn resolve(
     log: &mut CallLog,
 ) -> Result<ResolvedCall, ToolError> {
     let today = log.started_at.to_zoned(TimeZone::UTC).date();
-    let found = catalog.find(&request.caller.scope, &request.tool).await;
-    let found = found.and_then(|tool| unless_removed(tool, &request.tool, today));
+    let mut found = find(catalog, &request.caller.scope, &request.tool, &request.input).await;
+    let mut handed_on_by = None;
+    if let Ok((_, meant)) = &mut found
+        && let Some(Meant { tool, input }) = meant.take()
+    {
+        handed_on_by = Some(std::mem::replace(&mut request.tool, tool));
+        request.input = input;
+        log.handed_on(&request.input);
+    }
+    let found = found.and_then(|(tool, _)| unless_removed(tool, &request.tool, today));
     let name = found.as_ref().map_or(&request.tool, |tool| &tool.spec().name);
     log.resolved(name);
-    log.called_as = found.as_ref().ok().and_then(|tool| CalledAs::of(tool.spec(), &request.tool));
+    log.called_as = found.as_ref().ok().and_then(|tool| {
+        let by = |name: &String| CalledAs::of(tool.spec(), name);
+        by(&request.tool).or_else(|| by(handed_on_by.as_ref()?))
+    });
     let (called_as, remove_by) =
         log.called_as.as_ref().map_or((None, None), |alias| (Some(alias.name.clone()), alias.remove_by));
     log.note(CallEvent::Called { tool: name.clone(), called_as, remove_by, args: request.input.clone() });
     let tool = found?;
     translate(&mut request.input, tool.spec(), &request.tool)?;
     Ok(ResolvedCall { request, tool })
+}
+
+/// The tool that was named, or the one that it hands this call on to, with the call that is meant then.
+pub(crate) async fn find(
+    catalog: &dyn Catalog,
+    scope: &Scope,
+    name: &str,
+    input: &Value,
+) -> Result<(Arc<RegisteredTool>, Option<Meant>), ToolError> {
+    let named = catalog.find(scope, name).await?;
+    let Some(meant) = named.tool().meant(input) else { return Ok((named, None)) };
+    let tool = catalog.find(scope, &meant.tool).await?;
+    if tool.shown() == Shown::ForOthers {
+        let message = format!("`{}` is not called through `{name}`; call it directly", tool.spec().name);
+        return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+    }
+    Ok((tool, Some(meant)))
 }
 
 /// After its last day an old name is no name any more.

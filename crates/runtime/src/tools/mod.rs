@@ -1,7 +1,9 @@
-//! Tools about calls themselves, on the doors.
+//! Tools about calls and tools themselves, on the doors.
 
+mod call_tool;
 mod commit_call;
 mod discard_call;
+mod find_tools;
 mod result_query;
 mod undo_call;
 mod wait_call;
@@ -11,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{
-    AnyTool, CallId, CallRecord, CallState, ErrorCode, Journal, Questions, Scope, ToolError, Workbench, typed,
+    AnyTool, CallId, CallRecord, CallState, Catalog, ErrorCode, Journal, Questions, Scope, ToolError, Workbench, typed,
 };
 
 /// A commit is told before its end is written, so that another process may see that end a little later.
@@ -19,7 +21,7 @@ const A_MOMENT: Duration = Duration::from_millis(200);
 /// How many paths a text names; the structured result has all.
 const NAMED: usize = 50;
 
-/// Every tool of this kind.
+/// The tools about calls.
 pub fn all(
     journal: &Arc<dyn Journal>,
     questions: &Arc<dyn Questions>,
@@ -33,6 +35,11 @@ pub fn all(
         typed(undo_call::UndoCall(calls())),
         typed(wait_call::WaitCall(calls())),
     ]
+}
+
+/// The tools about the tools of a catalogue, which may be the one that they are put into.
+pub fn about(catalog: &Arc<dyn Catalog>) -> Vec<Arc<dyn AnyTool>> {
+    vec![typed(call_tool::CallTool), typed(find_tools::FindTools(Arc::downgrade(catalog)))]
 }
 
 /// The doors that these tools look through.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{Described, Effect, ErrorCode, Prepared, Ran, Reach, Stamp, Tool, ToolCtx, ToolError};
+use haft_runtime::{Described, Effect, ErrorCode, Prepared, Ran, Reach, Shown, Stamp, Tool, ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,8 +60,8 @@ impl Tool for WebSearch {
     const WORST: Effect = Effect::Read;
     const ALIASES: &'static [&'static str] = &["webSearch"];
 
-    fn is_listed(&self) -> bool {
-        matches!(self.0.search, Some(Ok(_)))
+    fn shown(&self) -> Shown {
+        if matches!(self.0.search, Some(Ok(_))) { Shown::Always } else { Shown::Never }
     }
 
     async fn prepare(&self, _ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {

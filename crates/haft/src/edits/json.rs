@@ -1,0 +1,169 @@
+//! One entry of a JSON file, which may have comments and trailing commas.
+
+mod scan;
+
+use std::ops::Range;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Map, Value};
+
+use scan::{Scan, plain};
+
+/// How far a file is indented that does not show it.
+const INDENT: &str = "  ";
+
+/// The text with this entry at this path, in the place of one that was there; all else stays as it is written.
+pub(crate) fn put(text: &str, path: &[&str], entry: &Value) -> Result<String> {
+    if text.trim().is_empty() {
+        return Ok(pretty(&nested(path, entry), "", INDENT) + "\n");
+    }
+    let before = parse(text)?;
+    if at(&before, path) == Some(entry) {
+        return Ok(text.to_owned());
+    }
+    let edited = edit(text, path, entry)?;
+    let mut wanted = before;
+    set(&mut wanted, path, entry)?;
+    ensure!(
+        parse(&edited).ok().as_ref() == Some(&wanted),
+        "it is written in a way that haft does not change by itself"
+    );
+    Ok(edited)
+}
+
+/// What stands at a path.
+pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, key| value.get(key))
+}
+
+/// The value, without comments and trailing commas.
+pub(crate) fn parse(text: &str) -> Result<Value> {
+    let value: Value = serde_json::from_str(&plain(text)).context("it is not JSON")?;
+    ensure!(value.is_object(), "it is not a JSON object");
+    Ok(value)
+}
+
+fn set(value: &mut Value, path: &[&str], entry: &Value) -> Result<()> {
+    let Some((key, rest)) = path.split_first() else {
+        *value = entry.clone();
+        return Ok(());
+    };
+    let fields = value.as_object_mut().with_context(|| format!("what should hold `{key}` is not an object"))?;
+    set(fields.entry(*key).or_insert_with(|| Value::Object(Map::new())), rest, entry)
+}
+
+fn nested(path: &[&str], entry: &Value) -> Value {
+    path.iter().rev().fold(entry.clone(), |inner, key| Value::Object(Map::from_iter([((*key).to_owned(), inner)])))
+}
+
+fn edit(text: &str, path: &[&str], entry: &Value) -> Result<String> {
+    let root = Scan { text, at: 0 }.next_token().context("it is empty")?;
+    let unit = indent_of_first_member(text, root).unwrap_or(INDENT);
+    let mut object = root;
+    for (depth, key) in path.iter().enumerate() {
+        let members = members(text, object).with_context(|| format!("what should hold `{key}` is not an object"))?;
+        match members.list.iter().find(|member| member.key == *key) {
+            Some(member) if depth + 1 == path.len() => {
+                let written = pretty(entry, indent(text, member.start), unit);
+                return Ok(replaced(text, member.value.clone(), &written));
+            }
+            Some(member) => object = member.value.start,
+            None => return Ok(members.with(key, &nested(&path[depth + 1..], entry), unit)),
+        }
+    }
+    bail!("there is nothing to set")
+}
+
+/// The members of one object, and where it begins and ends.
+struct Members<'a> {
+    text: &'a str,
+    open: usize,
+    list: Vec<Member>,
+    /// After the last comma, when nothing but the end follows it.
+    trailing: Option<usize>,
+    close: usize,
+}
+
+struct Member {
+    key: String,
+    start: usize,
+    value: Range<usize>,
+}
+
+impl Members<'_> {
+    /// The whole text with one more member.
+    fn with(&self, key: &str, value: &Value, unit: &str) -> String {
+        let Self { text, open, .. } = *self;
+        let named = |value: String| format!("{}: {value}", Value::from(key));
+        let Some(last) = self.list.last() else {
+            let outer = indent(text, open);
+            let inner = format!("{outer}{unit}");
+            let member = named(pretty(value, &inner, unit));
+            let only_space = text[open + 1..self.close].trim().is_empty();
+            let end = if only_space { self.close } else { open + 1 };
+            let after = if only_space { format!("\n{outer}") } else { String::new() };
+            return replaced(text, open + 1..end, &format!("\n{inner}{member}{after}"));
+        };
+        let place = self.trailing.unwrap_or(last.value.end);
+        let comma = if self.trailing.is_some() { "" } else { "," };
+        if !begins_its_line(text, last.start) {
+            return replaced(text, place..place, &format!("{comma} {}", named(value.to_string())));
+        }
+        let indent = indent(text, last.start);
+        replaced(text, place..place, &format!("{comma}\n{indent}{}", named(pretty(value, indent, unit))))
+    }
+}
+
+fn members(text: &str, open: usize) -> Option<Members<'_>> {
+    let mut scan = Scan { text, at: open };
+    scan.take(b'{')?;
+    let mut found = Members { text, open, list: Vec::new(), trailing: None, close: 0 };
+    loop {
+        let start = scan.next_token()?;
+        if scan.take(b'}').is_some() {
+            found.close = start;
+            return Some(found);
+        }
+        let key = scan.skip_value()?;
+        let key = serde_json::from_str(&text[key]).ok()?;
+        scan.next_token()?;
+        scan.take(b':')?;
+        scan.next_token()?;
+        let value = scan.skip_value()?;
+        found.list.push(Member { key, start, value });
+        scan.next_token()?;
+        found.trailing = scan.take(b',').map(|()| scan.at);
+    }
+}
+
+fn pretty(value: &Value, indent: &str, unit: &str) -> String {
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(unit.as_bytes());
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    // A value that was made from JSON can be written as JSON.
+    let _ = serde::Serialize::serialize(value, &mut serializer);
+    String::from_utf8_lossy(&bytes).replace('\n', &format!("\n{indent}"))
+}
+
+fn replaced(text: &str, range: Range<usize>, with: &str) -> String {
+    format!("{}{with}{}", &text[..range.start], &text[range.end..])
+}
+
+fn indent_of_first_member(text: &str, root: usize) -> Option<&str> {
+    let first = members(text, root)?.list.first()?.start;
+    begins_its_line(text, first).then(|| indent(text, first)).filter(|indent| !indent.is_empty())
+}
+
+/// The white space that the line of this place begins with.
+fn indent(text: &str, at: usize) -> &str {
+    let line = &text[text[..at].rfind('\n').map_or(0, |end| end + 1)..];
+    &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
+}
+
+fn begins_its_line(text: &str, at: usize) -> bool {
+    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    line > 0 && text[line..at].trim().is_empty()
+}
+
+#[cfg(test)]
+mod tests;

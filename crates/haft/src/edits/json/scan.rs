@@ -1,0 +1,114 @@
+//! Finding one's way through JSON that people have written comments into.
+
+use std::ops::Range;
+
+/// Walks over JSON with comments. Whoever uses it has seen that the text is JSON without them.
+pub(super) struct Scan<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+}
+
+impl Scan<'_> {
+    /// Over white space and comments, to where the next token begins.
+    pub(super) fn next_token(&mut self) -> Option<usize> {
+        loop {
+            let rest = &self.text[self.at..];
+            let skipped = rest.len()
+                - rest.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}').len();
+            self.at += skipped;
+            match comment(&self.text[self.at..]) {
+                0 => return (self.at < self.text.len()).then_some(self.at),
+                length => self.at += length,
+            }
+        }
+    }
+
+    /// Over this byte, if it is the next one.
+    pub(super) fn take(&mut self, byte: u8) -> Option<()> {
+        (self.text.as_bytes().get(self.at) == Some(&byte)).then(|| self.at += 1)
+    }
+
+    /// Over one value, whatever is inside it.
+    pub(super) fn skip_value(&mut self) -> Option<Range<usize>> {
+        let start = self.at;
+        let mut depth = 0_usize;
+        loop {
+            self.next_token()?;
+            match self.text.as_bytes()[self.at] {
+                b'"' => self.at += string(&self.text[self.at..]),
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.checked_sub(1)?;
+                    self.at += 1;
+                }
+                b',' | b':' => self.at += 1,
+                _ => {
+                    let rest = &self.text[self.at..];
+                    let ends = |letter: char| letter.is_whitespace() || ",:{}[]\"/".contains(letter);
+                    self.at += rest.find(ends).unwrap_or(rest.len()).max(1);
+                }
+            }
+            if depth == 0 {
+                return Some(start..self.at);
+            }
+        }
+    }
+}
+
+/// How long the comment is that begins here; 0 when none does.
+fn comment(text: &str) -> usize {
+    if text.starts_with("//") {
+        text.find('\n').unwrap_or(text.len())
+    } else if text.starts_with("/*") {
+        text.find("*/").map_or(text.len(), |end| end + 2)
+    } else {
+        0
+    }
+}
+
+/// How long the string is that begins here.
+fn string(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            b'"' if !escaped => return at + 1,
+            _ => escaped = byte == b'\\' && !escaped,
+        }
+    }
+    text.len()
+}
+
+/// The same JSON without comments and trailing commas.
+pub(super) fn plain(text: &str) -> String {
+    let mut scan = Scan { text, at: 0 };
+    let mut plain = String::new();
+    let mut comma = false;
+    while let Some(start) = scan.next_token() {
+        let byte = text.as_bytes()[start];
+        if comma && byte != b'}' && byte != b']' {
+            plain.push(',');
+        }
+        comma = byte == b',';
+        if comma {
+            scan.at += 1;
+            continue;
+        }
+        let length = match byte {
+            b'"' => string(&text[start..]),
+            _ => text[start..].chars().next().map_or(1, char::len_utf8),
+        };
+        scan.at += length;
+        plain.push_str(&text[start..scan.at]);
+        // What was apart stays apart: `1 2` is no `12`.
+        if text[scan.at..].starts_with(|letter: char| letter.is_whitespace() || letter == '/') {
+            plain.push(' ');
+        }
+    }
+    if comma {
+        plain.push(',');
+    }
+    plain
+}

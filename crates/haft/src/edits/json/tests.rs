@@ -1,0 +1,112 @@
+//! What is put in, and what stays.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{at, parse, put};
+
+fn haft() -> Value {
+    json!({"command": "/bin/haft", "args": ["mcp"]})
+}
+
+fn with(text: &str) -> String {
+    let once = put(text, &["servers", "haft"], &haft()).unwrap();
+    assert_eq!(put(&once, &["servers", "haft"], &haft()).unwrap(), once, "twice is once");
+    assert_eq!(at(&parse(&once).unwrap(), &["servers", "haft"]), Some(&haft()));
+    once
+}
+
+const ENTRY: &str = r#""haft": {
+      "command": "/bin/haft",
+      "args": [
+        "mcp"
+      ]
+    }"#;
+
+#[test]
+fn a_new_file_holds_the_entry_alone() {
+    for empty in ["", " \n", "{}", "{\n}\n"] {
+        let written = with(empty);
+        assert_eq!(written.trim_end(), format!("{{\n  \"servers\": {{\n    {ENTRY}\n  }}\n}}"), "{empty:?}");
+    }
+}
+
+#[test]
+fn comments_order_and_layout_stay() {
+    let old = "// mine\n{\n  \"z\": [1,2], // why\n  \"servers\": {\n    \"x\": {\"command\": \"a,b}\"} /* x */\n  },\n  \"a\": 1\n}\n";
+    let new = with(old);
+    assert_eq!(new, old.replace("\"a,b}\"}", &format!("\"a,b}}\"}},\n    {ENTRY}")));
+    let trailing = "{\n  \"servers\": {\n    \"x\": 1, // last\n  },\n}\n";
+    assert_eq!(with(trailing), trailing.replace("1,", &format!("1,\n    {ENTRY}")));
+}
+
+#[test]
+fn an_old_entry_is_replaced_where_it_stands() {
+    let old = "{\n  \"servers\": {\n    \"haft\": {\"old\": true},\n    \"x\": 1\n  }\n}";
+    assert_eq!(with(old), format!("{{\n  \"servers\": {{\n    {ENTRY},\n    \"x\": 1\n  }}\n}}"));
+}
+
+#[test]
+fn a_file_on_one_line_stays_on_one_line() {
+    assert_eq!(with(r#"{"a":1}"#), r#"{"a":1, "servers": {"haft":{"command":"/bin/haft","args":["mcp"]}}}"#);
+    let inside = r#"{"servers":{"x":{}}}"#;
+    assert_eq!(with(inside), r#"{"servers":{"x":{}, "haft": {"command":"/bin/haft","args":["mcp"]}}}"#);
+}
+
+#[test]
+fn tabs_stay_tabs_and_a_comment_in_an_empty_object_stays() {
+    let tabs = with("{\n\t\"a\": 1\n}\n");
+    assert!(tabs.contains("\n\t\"servers\": {\n\t\t\"haft\": {\n\t\t\t\"command\"") && !tabs.contains("  "), "{tabs}");
+    assert!(with("{\n  // nothing yet\n}\n").contains("// nothing yet"));
+    assert!(with("{\n  \"servers\": { /* none */ }\n}\n").contains("/* none */"));
+}
+
+#[test]
+fn what_is_no_json_object_is_left_alone() {
+    for odd in [
+        "[]",
+        "{",
+        "{]",
+        "nonsense",
+        "{\"servers\": 1}",
+        "{\"a\": 1 2}",
+        "{,}",
+        "{\"servers\": {}, \"servers\": {}, x}",
+    ] {
+        assert!(put(odd, &["servers", "haft"], &haft()).is_err(), "{odd}");
+    }
+    let twice = "{\"servers\": {\"a\": 1}, \"servers\": {\"b\": 1}}";
+    assert!(put(twice, &["servers", "haft"], &haft()).is_err(), "it is not clear which one counts");
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[ -~\n\"\\\\/*,ü]{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 20, 4, |inner| {
+        let keys = prop_oneof![Just("servers".to_owned()), Just("haft".to_owned()), "[a-z\"/]{0,3}"];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(keys, inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_there_stays(value in any_json(), on_one_line in any::<bool>()) {
+        let text = if on_one_line { value.to_string() } else { serde_json::to_string_pretty(&value).unwrap() };
+        let fits = value.is_object() && value.get("servers").is_none_or(Value::is_object);
+        match put(&text, &["servers", "haft"], &haft()) {
+            Ok(new) => {
+                let mut wanted = value;
+                wanted["servers"]["haft"] = haft();
+                prop_assert_eq!(serde_json::from_str::<Value>(&new).unwrap(), wanted);
+            }
+            Err(err) => prop_assert!(!fits, "{err:#}: {text}"),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `haft mcp install`: the lines that each client reads, and files that keep everything else.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+};
+
+use serde_json::{Value, json};
+use support::{Fixture, HAFT, Terminal, text};
+
+/// The text with this program and this workspace in their places.
+fn golden(fixture: &Fixture, text: &str) -> String {
+    text.replace("HAFT", HAFT).replace("FOLDER", fixture.workspace.to_str().unwrap())
+}
+
+fn install(fixture: &Fixture, args: &[&str]) -> Value {
+    fixture.json(&[&["mcp", "install"], args].concat())
+}
+
+fn home(fixture: &Fixture, path: &str) -> Option<String> {
+    fs::read_to_string(fixture.home.join(path)).ok()
+}
+
+const CLAUDE: &str = r#"{
+  "mcpServers": {
+    "haft": {
+      "type": "stdio",
+      "command": "HAFT",
+      "args": [
+        "mcp"
+      ]
+    }
+  }
+}
+"#;
+const CODEX: &str = "[mcp_servers.haft]\ncommand = \"HAFT\"\nargs = [\"mcp\"]\nrequired = true\n";
+const OPENCODE: &str = r#"{
+  "$schema": "https://opencode.ai/config.json",
+  "mcp": {
+    "haft": {
+      "type": "local",
+      "command": [
+        "HAFT",
+        "mcp"
+      ],
+      "enabled": true
+    }
+  }
+}
+"#;
+const VSCODE: &str = r#"{
+  "servers": {
+    "haft": {
+      "type": "stdio",
+      "command": "HAFT",
+      "args": [
+        "mcp",
+        "--workspace",
+        "${workspaceFolder}"
+      ]
+    }
+  }
+}
+"#;
+const ZED: &str = r#"{
+  "context_servers": {
+    "haft": {
+      "command": "HAFT",
+      "args": [
+        "mcp",
+        "--workspace",
+        "FOLDER"
+      ],
+      "env": {}
+    }
+  }
+}
+"#;
+/// Each client with its file and what it must say; a `~` stands for the home folder.
+const CLIENTS: [(&str, &str, &str); 5] = [
+    ("claude", ".mcp.json", CLAUDE),
+    ("codex", "~/.codex/config.toml", CODEX),
+    ("opencode", "opencode.json", OPENCODE),
+    ("vscode", ".vscode/mcp.json", VSCODE),
+    ("zed", ".zed/settings.json", ZED),
+];
+
+#[test]
+fn every_client_gets_its_lines_and_a_second_time_changes_nothing() {
+    let fixture = Fixture::new();
+    for (client, file, lines) in CLIENTS {
+        let path = match file.strip_prefix("~/") {
+            Some(file) => fixture.home.join(file),
+            None => fixture.path(file),
+        };
+        let lines = golden(&fixture, lines);
+        let printed = fixture.run(&["mcp", "install", client, "--print"]);
+        assert_eq!((printed.code, &printed.stdout), (Some(0), &lines), "{printed:?}");
+        assert!(!path.exists(), "nothing is written by it");
+        let first = install(&fixture, &[client]);
+        assert_eq!((text(&first["became"]), text(&first["file"])), ("added".into(), path.display().to_string()));
+        assert_eq!(fs::read_to_string(&path).unwrap(), lines, "{client}");
+        let second = install(&fixture, &[client]);
+        assert_eq!((&second["became"], &second["call"]), (&json!("unchanged"), &Value::Null));
+        assert_eq!(fs::read_to_string(&path).unwrap(), lines, "{client}");
+    }
+    assert_eq!(home(&fixture, ".config/haft/haft.toml").as_deref(), Some("mcp.client_may_approve = \"safe\"\n"));
+}
+
+#[test]
+fn a_file_of_the_workspace_is_written_by_a_call_that_can_be_undone() {
+    let fixture = Fixture::new();
+    let call = text(&install(&fixture, &["vscode"])["call"]);
+    assert_eq!(fixture.story(&call)["tool"], "write_file");
+    assert_eq!(fixture.run(&["undo", &call, "--yes"]).code, Some(0));
+    assert!(!fixture.path(".vscode/mcp.json").exists());
+}
+
+#[test]
+fn what_else_is_in_a_file_stays_and_an_old_entry_is_replaced() {
+    let fixture = Fixture::new();
+    let zed = "// my settings\n{\n  \"theme\": \"One\", // dark\n  \"context_servers\": {\n    \"haft\": {\"command\": \"/old/haft\"},\n    \"x\": {}\n  },\n}\n";
+    fixture.put(".zed/settings.json", zed);
+    assert_eq!(install(&fixture, &["zed"])["became"], "replaced");
+    let now = fixture.text(".zed/settings.json").unwrap();
+    for kept in ["// my settings", "\"theme\": \"One\", // dark", "\"x\": {}\n  },\n}\n", HAFT] {
+        assert!(now.contains(kept), "{kept}: {now}");
+    }
+    assert!(!now.contains("/old/haft"));
+
+    let codex = fixture.home.join(".codex/config.toml");
+    fs::create_dir(codex.parent().unwrap()).unwrap();
+    let old = "model = \"x\" # mine\n\n[mcp_servers.haft]\ncommand = \"/old/haft\"\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n";
+    fs::write(&codex, old).unwrap();
+    fs::set_permissions(&codex, fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(install(&fixture, &["codex"])["became"], "replaced");
+    let lines = golden(&fixture, CODEX);
+    let expected = format!("model = \"x\" # mine\n\n{lines}\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n");
+    assert_eq!(fs::read_to_string(&codex).unwrap(), expected);
+    assert_eq!(codex.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    let left: Vec<_> = fs::read_dir(codex.parent().unwrap()).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing lies beside it");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_left_and_the_lines_are_said() {
+    let fixture = Fixture::new();
+    fixture.put(".mcp.json", "{ not json");
+    let ran = fixture.run(&["mcp", "install", "claude"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("put these lines into it yourself") && ran.stderr.contains(&golden(&fixture, CLAUDE)));
+    assert_eq!(fixture.text(".mcp.json").as_deref(), Some("{ not json"));
+    assert!(home(&fixture, ".config/haft/haft.toml").is_none(), "half an installation is none");
+}
+
+#[test]
+fn a_user_may_have_it_everywhere_or_for_one_workspace() {
+    let fixture = Fixture::new();
+    let real = fixture.home.join("dotfiles.json");
+    fs::write(&real, "{\n  \"projects\": {}\n}\n").unwrap();
+    symlink(&real, fixture.home.join(".claude.json")).unwrap();
+    assert_eq!(install(&fixture, &["claude", "--user"])["became"], "added");
+    let entry = json!({"type": "stdio", "command": HAFT, "args": ["mcp"]});
+    let now: Value = serde_json::from_str(&fs::read_to_string(&real).unwrap()).unwrap();
+    assert_eq!(now, json!({"projects": {}, "mcpServers": {"haft": entry}}));
+    assert!(fixture.home.join(".claude.json").is_symlink(), "a link stays a link");
+
+    let folder = fixture.workspace.to_str().unwrap();
+    install(&fixture, &["codex", "--workspace", folder]);
+    let codex = home(&fixture, ".codex/config.toml").unwrap();
+    assert!(codex.contains(&format!("args = [\"mcp\", \"--workspace\", \"{folder}\"]")), "{codex}");
+}
+
+#[test]
+fn what_a_client_may_approve_is_recorded_and_never_widened_in_silence() {
+    let fixture = Fixture::new();
+    let haft_toml = ".config/haft/haft.toml";
+    assert_eq!(install(&fixture, &["claude", "--client-may-approve", "no"])["clientMayApprove"], "none");
+    assert_eq!(home(&fixture, haft_toml).as_deref(), Some("mcp.client_may_approve = \"none\"\n"));
+    assert_eq!(install(&fixture, &["claude"])["clientMayApprove"], "none", "nobody said anything else");
+    assert_eq!(install(&fixture, &["claude", "--client-may-approve", "yes"])["clientMayApprove"], "safe");
+    fs::write(fixture.home.join(haft_toml), "# mine\n[mcp]\nclient_may_approve = \"all\" # brave\n").unwrap();
+    assert_eq!(install(&fixture, &["claude", "--client-may-approve", "yes"])["clientMayApprove"], "all");
+    assert_eq!(home(&fixture, haft_toml).unwrap(), "# mine\n[mcp]\nclient_may_approve = \"all\" # brave\n");
+    assert_eq!(fixture.run(&["mcp", "install", "claude", "--client-may-approve", "maybe"]).code, Some(2));
+}
+
+#[test]
+fn somebody_at_the_terminal_is_asked() {
+    let fixture = Fixture::new();
+    let mut terminal = Terminal::start(fixture.haft(&["mcp", "install", "opencode"]));
+    terminal.read_until("[Y]es [n]o ");
+    terminal.type_in("what\n");
+    let again = terminal.read_until("[Y]es [n]o ");
+    assert!(again.contains("neither y nor n"), "{again}");
+    terminal.type_in("n\n");
+    terminal.read_until("client_may_approve = \"none\"");
+    assert_eq!(terminal.exit_code(), Some(0));
+    assert!(fixture.text("opencode.json").is_some());
+}

@@ -1,0 +1,51 @@
+//! `call_tool`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{Effect, Meant, Output, Shown, Tool};
+
+/// Never runs: resolving a call of it gives a call of the tool that it names.
+pub(super) struct CallTool;
+
+/// Calls a tool that `find_tools` has found, with an input that fits the schema given there. It is the same as calling
+/// that tool by itself: what it does is asked for, recorded and answered under that tool's name. Tools that you were
+/// shown are called directly.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "only the schema is used: the call is handed on before it would be read")]
+pub(super) struct Input {
+    /// The tool's name, as `find_tools` gives it.
+    tool: String,
+    /// The tool's own input; `{}` where it takes none.
+    input: Map<String, Value>,
+}
+
+/// Whatever the tool that was called gives.
+impl Output for Map<String, Value> {
+    fn text(&self) -> String {
+        String::new()
+    }
+}
+
+impl Tool for CallTool {
+    type Input = Input;
+    type Output = Map<String, Value>;
+    const NAME: &'static str = "call_tool";
+    const CATEGORY: &'static str = "tools";
+    const WORST: Effect = Effect::Destroy;
+
+    fn shown(&self) -> Shown {
+        Shown::ForOthers
+    }
+
+    /// `None` for every input that the schema refuses too.
+    fn meant(&self, input: &Value) -> Option<Meant> {
+        let fields = input.as_object()?;
+        let is_known = |(name, value): (&String, &Value)| matches!(name.as_str(), "tool" | "input") || value.is_null();
+        let tool = fields.get("tool")?.as_str()?.to_owned();
+        let input = fields.get("input").filter(|input| input.is_object())?.clone();
+        fields.iter().all(is_known).then_some(Meant { tool, input })
+    }
+}

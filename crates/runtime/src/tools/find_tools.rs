@@ -1,0 +1,96 @@
+//! `find_tools`
+
+use std::sync::Weak;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Asks, Catalog, Effect, ErrorCode, Found, Output, Ran, Shown, Tool, ToolCtx, ToolError};
+
+/// The catalogue holds this tool, so this tool must not hold the catalogue.
+pub(super) struct FindTools(pub(super) Weak<dyn Catalog>);
+
+/// Finds tools beyond those that you were shown, by name or by words that say what you need, best first, each with its
+/// input schema. Look here before you decide that something cannot be done. Use what it finds with `call_tool`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The exact name of a tool, or a few words such as `create issue`.
+    #[schemars(length(min = 1, max = 1000))]
+    query: String,
+    /// How many tools to give at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    10
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// What fits, best first.
+    tools: Vec<Fitting>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Fitting {
+    /// The name to call it by.
+    name: String,
+    /// When to use it.
+    description: String,
+    /// What `input` must look like.
+    input_schema: Map<String, Value>,
+    /// How well it fits: 1 for its very name, less for words.
+    score: f64,
+}
+
+impl Fitting {
+    fn of(found: &Found) -> Self {
+        let spec = found.tool.spec();
+        Self {
+            name: spec.name.clone(),
+            description: spec.description.clone(),
+            input_schema: spec.input_schema.as_object().cloned().unwrap_or_default(),
+            score: (f64::from(found.score) * 1000.0).round() / 1000.0,
+        }
+    }
+}
+
+impl Output for Answer {
+    fn text(&self) -> String {
+        if self.tools.is_empty() {
+            return "No tool fits. Try other words, or fewer.".to_owned();
+        }
+        let shown = |tool: &Fitting| {
+            let schema = serde_json::to_string(&tool.input_schema).unwrap_or_default();
+            format!("{}: {}\ninput: {schema}", tool.name, tool.description)
+        };
+        self.tools.iter().map(shown).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+impl Tool for FindTools {
+    type Input = Input;
+    type Output = Answer;
+    const NAME: &'static str = "find_tools";
+    const CATEGORY: &'static str = "tools";
+    const WORST: Effect = Effect::Read;
+    const ASKS: Asks = Asks::NeverForReads;
+
+    fn shown(&self) -> Shown {
+        Shown::ForOthers
+    }
+
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
+        let Some(catalog) = self.0.upgrade() else {
+            return Err(ToolError::new(ErrorCode::Unavailable, "there is no catalogue to search: haft is ending"));
+        };
+        let listing = catalog.list(&ctx.caller.scope).await;
+        let tools = listing.find(&input.query, input.limit).iter().map(Fitting::of).collect();
+        Ok(Ran::plain(Answer { tools }))
+    }
+}
