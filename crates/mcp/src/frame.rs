@@ -4,11 +4,15 @@ use std::{
     collections::HashSet,
     io,
     sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use rmcp::{
     RoleServer,
-    model::{ErrorCode, ErrorData, JsonRpcError, JsonRpcMessage, RequestId},
+    model::{
+        ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcError, JsonRpcMessage, JsonRpcRequest, ProtocolVersion,
+        RequestId,
+    },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -17,12 +21,16 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::Mutex,
+    time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 
 /// The longest message that is read.
 const LONGEST: usize = 16 << 20;
 /// What is read at once.
 const PIECE: usize = 64 << 10;
+/// How long the last answer may take to be read.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Lines in, lines out.
 pub(crate) struct Frames<R, W> {
@@ -33,6 +41,10 @@ pub(crate) struct Frames<R, W> {
     searched: usize,
     /// The line that is being read is too long; the rest of it is passed over.
     skipping: bool,
+    /// The client has chosen its era; what is no request means nothing before.
+    begun: bool,
+    /// Cancelled at the end of the input.
+    gone: CancellationToken,
     lines: Lines<W>,
 }
 
@@ -52,9 +64,9 @@ struct Refused {
 }
 
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames<R, W> {
-    pub(crate) fn new(reader: R, writer: W) -> Self {
+    pub(crate) fn new(reader: R, writer: W, gone: CancellationToken) -> Self {
         let lines = Lines { writer: Arc::new(Mutex::new(writer)), open: Arc::default() };
-        Self { reader, read: Vec::new(), searched: 0, skipping: false, lines }
+        Self { reader, read: Vec::new(), searched: 0, skipping: false, begun: false, gone, lines }
     }
 
     /// The next line, or why it is none; `None` at the end.
@@ -79,14 +91,17 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames
             }
             self.read.reserve(PIECE);
             match self.reader.read_buf(&mut self.read).await {
-                Ok(0) | Err(_) => return None,
+                Ok(0) | Err(_) => {
+                    self.gone.cancel();
+                    return None;
+                }
                 Ok(_) => {}
             }
         }
     }
 
     /// What a line says.
-    fn message(&self, line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refused> {
+    fn message(&mut self, line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refused> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
@@ -97,7 +112,10 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames
             let message = format!("the request `{}` has no answer yet; every request has an id of its own", request.id);
             return Err(Refused::invalid(Some(request.id.clone()), message));
         }
-        Ok(Some(message))
+        self.begun |= begins(&message);
+        // The service behind gives up on a client that begins with anything but a request.
+        let heard = self.begun || matches!(message, JsonRpcMessage::Request(_));
+        Ok(Some(message).filter(|_| heard))
     }
 }
 
@@ -138,7 +156,9 @@ where
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.lines.writer.lock().await.shutdown().await
+        let shut = async { self.lines.writer.lock().await.shutdown().await };
+        // A client that reads no answers may hold up the last one for ever.
+        timeout(GOODBYE, shut).await.unwrap_or(Ok(()))
     }
 }
 
@@ -160,6 +180,21 @@ async fn write<W: AsyncWrite + Unpin>(writer: &Mutex<W>, message: &impl Serializ
     let mut writer = writer.lock().await;
     writer.write_all(&line).await?;
     writer.flush().await
+}
+
+/// Whether a message chooses the era: the greeting of the older one, or a request of the newer one that says so. Looking
+/// what a server can do chooses nothing yet.
+fn begins(message: &RxJsonRpcMessage<RoleServer>) -> bool {
+    let JsonRpcMessage::Request(JsonRpcRequest { request, .. }) = message else { return false };
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
+        request => {
+            let meta = request.get_meta();
+            let known = |version: ProtocolVersion| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+            meta.protocol_version().is_some_and(known) && meta.client_capabilities().is_some()
+        }
+    }
 }
 
 /// What is wrong with a line that is no message.
