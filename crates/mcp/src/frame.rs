@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use rmcp::{
     RoleServer,
     model::{
@@ -45,6 +46,8 @@ pub(crate) struct Frames<R, W> {
     begun: bool,
     /// Cancelled at the end of the input.
     gone: CancellationToken,
+    /// The refusal that is being said. It is kept here because whoever receives may turn to something else meanwhile.
+    saying: Option<BoxFuture<'static, io::Result<()>>>,
     lines: Lines<W>,
 }
 
@@ -66,7 +69,7 @@ struct Refused {
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames<R, W> {
     pub(crate) fn new(reader: R, writer: W, gone: CancellationToken) -> Self {
         let lines = Lines { writer: Arc::new(Mutex::new(writer)), open: Arc::default() };
-        Self { reader, read: Vec::new(), searched: 0, skipping: false, begun: false, gone, lines }
+        Self { reader, read: Vec::new(), searched: 0, skipping: false, begun: false, gone, saying: None, lines }
     }
 
     /// The next line, or why it is none; `None` at the end.
@@ -141,6 +144,12 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            if let Some(saying) = &mut self.saying {
+                let said = saying.await;
+                self.saying = None;
+                // Who does not read answers is heard no longer.
+                said.ok()?;
+            }
             let refused = match self.line().await? {
                 Ok(line) => match self.message(&line) {
                     Ok(Some(message)) => return Some(message),
@@ -150,8 +159,8 @@ where
                 Err(refused) => refused,
             };
             let error = JsonRpcError::new(refused.id, ErrorData::new(refused.code, refused.message, None));
-            // Who does not read answers is heard no longer.
-            write(&self.lines.writer, &error).await.ok()?;
+            let writer = Arc::clone(&self.lines.writer);
+            self.saying = Some(Box::pin(async move { write(&writer, &error).await }));
         }
     }
 
@@ -204,12 +213,17 @@ fn refused(line: &[u8], err: &serde_json::Error) -> Refused {
         Err(err) => return Refused { id: None, code: ErrorCode::PARSE_ERROR, message: format!("not JSON: {err}") },
     };
     let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    let message = if value.is_array() {
-        "several messages in one line are no part of this protocol; send one a line".to_owned()
-    } else {
-        format!("no message of this protocol: {err}")
-    };
-    // A known method whose parameters cannot be read.
+    if value.is_array() {
+        return Refused::invalid(
+            None,
+            "several messages in one line are no part of this protocol; send one a line".to_owned(),
+        );
+    }
+    if value["jsonrpc"] != "2.0" {
+        return Refused::invalid(id, "no message of this protocol: its `jsonrpc` is not \"2.0\"".to_owned());
+    }
+    let message = format!("no message of this protocol: {err}");
+    // A request whose parameters cannot be read.
     if value.get("method").is_some_and(Value::is_string) && id.is_some() {
         return Refused { id, code: ErrorCode::INVALID_PARAMS, message };
     }
