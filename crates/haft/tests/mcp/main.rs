@@ -4,5 +4,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod approvals;
 mod client;
+mod frames;
 mod serving;
+mod streaming;
