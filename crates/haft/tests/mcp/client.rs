@@ -6,7 +6,6 @@ use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
 };
 
-use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use crate::support::{Fixture, LIMIT, text, until};
@@ -90,10 +89,6 @@ impl Client {
             }
             Era::Stateless => self.ask("server/discover", json!({})),
         }
-    }
-
-    pub(crate) fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
     }
 
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {

@@ -9,3 +9,4 @@ mod client;
 mod frames;
 mod serving;
 mod streaming;
+mod tasks;
