@@ -4,11 +4,16 @@ use std::{
     collections::HashSet,
     io,
     sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use rmcp::{
     RoleServer,
-    model::{ErrorCode, ErrorData, JsonRpcError, JsonRpcMessage, RequestId},
+    model::{
+        ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcError, JsonRpcMessage, JsonRpcRequest, ProtocolVersion,
+        RequestId,
+    },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -17,12 +22,16 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::Mutex,
+    time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 
 /// The longest message that is read.
 const LONGEST: usize = 16 << 20;
 /// What is read at once.
 const PIECE: usize = 64 << 10;
+/// How long the last answer may take to be read.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Lines in, lines out.
 pub(crate) struct Frames<R, W> {
@@ -33,6 +42,12 @@ pub(crate) struct Frames<R, W> {
     searched: usize,
     /// The line that is being read is too long; the rest of it is passed over.
     skipping: bool,
+    /// The client has chosen its era; what is no request means nothing before.
+    begun: bool,
+    /// Cancelled at the end of the input.
+    gone: CancellationToken,
+    /// The refusal that is being said. It is kept here because whoever receives may turn to something else meanwhile.
+    saying: Option<BoxFuture<'static, io::Result<()>>>,
     lines: Lines<W>,
 }
 
@@ -52,9 +67,9 @@ struct Refused {
 }
 
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames<R, W> {
-    pub(crate) fn new(reader: R, writer: W) -> Self {
+    pub(crate) fn new(reader: R, writer: W, gone: CancellationToken) -> Self {
         let lines = Lines { writer: Arc::new(Mutex::new(writer)), open: Arc::default() };
-        Self { reader, read: Vec::new(), searched: 0, skipping: false, lines }
+        Self { reader, read: Vec::new(), searched: 0, skipping: false, begun: false, gone, saying: None, lines }
     }
 
     /// The next line, or why it is none; `None` at the end.
@@ -79,14 +94,17 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames
             }
             self.read.reserve(PIECE);
             match self.reader.read_buf(&mut self.read).await {
-                Ok(0) | Err(_) => return None,
+                Ok(0) | Err(_) => {
+                    self.gone.cancel();
+                    return None;
+                }
                 Ok(_) => {}
             }
         }
     }
 
     /// What a line says.
-    fn message(&self, line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refused> {
+    fn message(&mut self, line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refused> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
@@ -97,7 +115,10 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames
             let message = format!("the request `{}` has no answer yet; every request has an id of its own", request.id);
             return Err(Refused::invalid(Some(request.id.clone()), message));
         }
-        Ok(Some(message))
+        self.begun |= begins(&message);
+        // The service behind gives up on a client that begins with anything but a request.
+        let heard = self.begun || matches!(message, JsonRpcMessage::Request(_));
+        Ok(Some(message).filter(|_| heard))
     }
 }
 
@@ -123,6 +144,12 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            if let Some(saying) = &mut self.saying {
+                let said = saying.await;
+                self.saying = None;
+                // Who does not read answers is heard no longer.
+                said.ok()?;
+            }
             let refused = match self.line().await? {
                 Ok(line) => match self.message(&line) {
                     Ok(Some(message)) => return Some(message),
@@ -132,13 +159,15 @@ where
                 Err(refused) => refused,
             };
             let error = JsonRpcError::new(refused.id, ErrorData::new(refused.code, refused.message, None));
-            // Who does not read answers is heard no longer.
-            write(&self.lines.writer, &error).await.ok()?;
+            let writer = Arc::clone(&self.lines.writer);
+            self.saying = Some(Box::pin(async move { write(&writer, &error).await }));
         }
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.lines.writer.lock().await.shutdown().await
+        let shut = async { self.lines.writer.lock().await.shutdown().await };
+        // A client that reads no answers may hold up the last one for ever.
+        timeout(GOODBYE, shut).await.unwrap_or(Ok(()))
     }
 }
 
@@ -162,6 +191,21 @@ async fn write<W: AsyncWrite + Unpin>(writer: &Mutex<W>, message: &impl Serializ
     writer.flush().await
 }
 
+/// Whether a message chooses the era: the greeting of the older one, or a request of the newer one that says so. Looking
+/// what a server can do chooses nothing yet.
+fn begins(message: &RxJsonRpcMessage<RoleServer>) -> bool {
+    let JsonRpcMessage::Request(JsonRpcRequest { request, .. }) = message else { return false };
+    if matches!(request, ClientRequest::InitializeRequest(_)) {
+        return true;
+    }
+    if matches!(request, ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_)) {
+        return false;
+    }
+    let meta = request.get_meta();
+    let known = |version: ProtocolVersion| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+    meta.protocol_version().is_some_and(known) && meta.client_capabilities().is_some()
+}
+
 /// What is wrong with a line that is no message.
 fn refused(line: &[u8], err: &serde_json::Error) -> Refused {
     let value: Value = match serde_json::from_slice(line) {
@@ -169,12 +213,17 @@ fn refused(line: &[u8], err: &serde_json::Error) -> Refused {
         Err(err) => return Refused { id: None, code: ErrorCode::PARSE_ERROR, message: format!("not JSON: {err}") },
     };
     let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    let message = if value.is_array() {
-        "several messages in one line are no part of this protocol; send one a line".to_owned()
-    } else {
-        format!("no message of this protocol: {err}")
-    };
-    // A known method whose parameters cannot be read.
+    if value.is_array() {
+        return Refused::invalid(
+            None,
+            "several messages in one line are no part of this protocol; send one a line".to_owned(),
+        );
+    }
+    if value["jsonrpc"] != "2.0" {
+        return Refused::invalid(id, "no message of this protocol: its `jsonrpc` is not \"2.0\"".to_owned());
+    }
+    let message = format!("no message of this protocol: {err}");
+    // A request whose parameters cannot be read.
     if value.get("method").is_some_and(Value::is_string) && id.is_some() {
         return Refused { id, code: ErrorCode::INVALID_PARAMS, message };
     }

@@ -5,6 +5,7 @@ mod asking;
 mod calling;
 mod changes;
 mod listing;
+mod misread;
 mod progress;
 mod results;
 mod tasks;
@@ -16,14 +17,19 @@ use haft_runtime::{AutoApprove, CallId, Caller, Catalog, Journal, Pipeline, Ques
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{
-        CallToolRequestParams, CallToolResponse, CancelTaskParams, GetTaskParams, GetTaskResult, Implementation,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec,
-        ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, GetTaskParams,
+        GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, RequestStateCodec, ServerCapabilities, ServerConfig, SubscriptionFilter,
+        UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::task::TaskTracker;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    pin,
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use asking::{Asked, MayApprove};
 
@@ -37,6 +43,9 @@ const INSTRUCTIONS: &str = "Tools for the files, commands, history and code of o
 const PATIENCE: Duration = Duration::from_secs(45);
 /// The same for a client that hears of progress meanwhile.
 const LONG_PATIENCE: Duration = Duration::from_secs(240);
+
+/// How long calls under way may take to end by themselves once their client has closed its end.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// What a server stands on.
 pub struct Ground {
@@ -69,7 +78,7 @@ pub struct Ground {
 pub struct Server {
     ground: Arc<Ground>,
     codec: RequestStateCodec,
-    /// Answers that are being seen through.
+    /// Calls and answers that are being seen through.
     under_way: TaskTracker,
 }
 
@@ -87,9 +96,21 @@ impl Server {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
+        let (end, gone) = (CancellationToken::new(), CancellationToken::new());
+        let frames = Frames::new(reader, writer, gone.clone());
         // A client that says nothing, or goes away, has nothing to be told.
-        if let Ok(running) = self.clone().serve(Frames::new(reader, writer)).await {
-            let _gone = running.waiting().await;
+        if let Ok(running) = self.clone().serve_with_ct(frames, end.clone()).await {
+            let served = running.waiting();
+            pin!(served);
+            tokio::select! {
+                _ = &mut served => {}
+                () = gone.cancelled() => {
+                    if timeout(GRACE, &mut served).await.is_err() {
+                        end.cancel();
+                        let _ended = served.await;
+                    }
+                }
+            }
         }
         self.under_way.close();
         self.under_way.wait().await;
@@ -135,6 +156,8 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        // Whoever waits for the end of this server waits for the record of this call.
+        let _under_way = self.under_way.token();
         calling::call(self, request, context).await
     }
 
@@ -144,6 +167,14 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         results::read(&self.ground, &request.uri).await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(misread::misread(&request))
     }
 
     async fn get_task(

@@ -75,7 +75,7 @@ pub(super) async fn call(
         Way::Elicitation => ask_meanwhile(server, request, &context).await,
         Way::Task | Way::InputRequired | Way::Wait => server.ground.pipeline.call(request).await,
     };
-    progress.finish().await;
+    progress.finish(&context.ct).await;
     respond(server, way, &params, &context, outcome).await
 }
 

@@ -13,6 +13,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, interval_at},
 };
+use tokio_util::sync::CancellationToken;
 
 /// How much may wait to be told; a client that is slower misses some of it, and gets all in the result.
 const QUEUE: usize = 256;
@@ -40,10 +41,12 @@ impl Progress {
         (Some(listener), Self { told: Some(tokio::spawn(teller.tell(events))) })
     }
 
-    /// Everything has been told before the result is.
-    pub(super) async fn finish(self) {
-        if let Some(told) = self.told {
-            let _panicked = told.await;
+    /// Everything has been told before the result is. Who has cancelled the call, or is gone, is told nothing more.
+    pub(super) async fn finish(self, cancelled: &CancellationToken) {
+        let Some(mut told) = self.told else { return };
+        tokio::select! {
+            _panicked = &mut told => {}
+            () = cancelled.cancelled() => told.abort(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Calls that wait, as tasks: the journal is what a task is kept in, so that it outlives this process.
 
-use haft_runtime::{Answer, CallId, CallState, ToolError};
+use haft_runtime::{Answer, CallId, CallRecord, CallState, End, ToolError};
 use jiff::Timestamp;
 use rmcp::{
     ErrorData, RoleServer,
@@ -35,11 +35,13 @@ fn task(call: &CallId, since: Timestamp) -> Task {
 pub(super) async fn look(server: &Server, id: &str) -> Result<GetTaskResult, ErrorData> {
     let ground = &server.ground;
     let scope = &ground.caller.scope;
-    let call = known(id)?;
-    let record = ground.journal.find(scope, &call).await.map_err(internal)?.ok_or_else(|| unknown(id))?;
+    let (call, record) = known(server, id).await?;
     let task = task(&call, record.opening.at);
     if record.state == CallState::Ended {
         let outcome = record.outcome.ok_or_else(|| unknown(id))?;
+        if matches!(outcome.end, End::Cancelled { .. }) {
+            return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Cancelled)));
+        }
         let result = match serde_json::to_value(answer::result(outcome)) {
             Ok(Value::Object(result)) => result,
             Ok(_) | Err(_) => return Err(ErrorData::internal_error(format!("{id} cannot be told"), None)),
@@ -63,7 +65,7 @@ pub(super) async fn answer(
     inputs: &InputResponses,
     context: &RequestContext<RoleServer>,
 ) -> Result<(), ErrorData> {
-    let call = known(id)?;
+    let (call, _) = known(server, id).await?;
     if let Some(answer) = inputs.get(APPROVAL).and_then(asking::said) {
         server.answer(&call, answer, context).await.map_err(internal)?;
     }
@@ -72,14 +74,17 @@ pub(super) async fn answer(
 
 /// Withdraws the question of a task, or stops what it does.
 pub(super) async fn cancel(server: &Server, id: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
-    let call = known(id)?;
+    let (call, _) = known(server, id).await?;
     (server.ground.stop)(call.clone()).await;
     server.answer(&call, Answer::Cancel, context).await.map_err(internal)?;
     Ok(())
 }
 
-fn known(id: &str) -> Result<CallId, ErrorData> {
-    CallId::parse(id).ok_or_else(|| unknown(id))
+/// The call of a task, and what is known of it.
+async fn known(server: &Server, id: &str) -> Result<(CallId, CallRecord), ErrorData> {
+    let call = CallId::parse(id).ok_or_else(|| unknown(id))?;
+    let found = server.ground.journal.find(&server.ground.caller.scope, &call).await.map_err(internal)?;
+    Ok((call, found.ok_or_else(|| unknown(id))?))
 }
 
 fn unknown(id: &str) -> ErrorData {

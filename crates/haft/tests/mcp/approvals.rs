@@ -1,0 +1,265 @@
+//! Questions in every client's language: asked where a form can be shown, open elsewhere meanwhile, answered once.
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{ASKS, Client, Era, MUTE, NAME, call_id, failed, said, succeeded},
+    support::{Fixture, text},
+};
+
+/// A call that must be asked for.
+fn writing() -> Value {
+    json!({"path": "made.txt", "content": "made\n"})
+}
+
+/// What a client sends back for a form that a person filled in.
+fn filled_in(approve: bool, words: &str) -> Value {
+    json!({"action": "accept", "content": {"approve": approve, "message": words}})
+}
+
+/// The calls whose question is open.
+fn open(fixture: &Fixture) -> Vec<String> {
+    fixture.json(&["approvals"]).as_array().unwrap().iter().map(|question| text(&question["call"])).collect()
+}
+
+/// Who has answered a call's question, and through what.
+fn answered(fixture: &Fixture, call: &str) -> (String, String) {
+    let answer = &fixture.story(call)["answer"];
+    (text(&answer["by"]), text(&answer["source"]))
+}
+
+fn asked_again(client: &Client) -> bool {
+    client.heard().iter().any(|message| message["method"] == "elicitation/create")
+}
+
+/// Tries the call again with what was asked for.
+fn again(client: &mut Client, input: &Value, state: &Value, given: Value) -> Value {
+    let params = json!({
+        "name": "write_file",
+        "arguments": input,
+        "requestState": state,
+        "inputResponses": {"approval": given},
+    });
+    client.ask("tools/call", params)
+}
+
+/// Begins the call in the newer era; gives the question and the state.
+fn required(client: &mut Client, input: &Value) -> (Value, Value) {
+    let result = client.call("write_file", input);
+    assert_eq!(result["resultType"], json!("input_required"), "{result:#}");
+    let question = &result["inputRequests"]["approval"];
+    assert_eq!(question["method"], json!("elicitation/create"), "{result:#}");
+    (question["params"].clone(), result["requestState"].clone())
+}
+
+/// Calls and gives this answer in the client, in whichever way it is asked.
+fn call_and_answer(client: &mut Client, era: Era, given: Value) -> Value {
+    if era == Era::Stateless {
+        let (_, state) = required(client, &writing());
+        return again(client, &writing(), &state, given)["result"].clone();
+    }
+    let call = client.begin("write_file", &writing());
+    let (form, _) = client.form();
+    client.send(&json!({"jsonrpc": "2.0", "id": form, "result": given}));
+    client.result_of(&call)
+}
+
+#[test]
+fn a_yes_in_the_client_is_the_persons_through_that_client() {
+    for era in Era::BOTH {
+        let fixture = Fixture::new();
+        let mut client = Client::new(&fixture, era, ASKS);
+        let result = call_and_answer(&mut client, era, filled_in(true, ""));
+        succeeded(&result);
+        assert_eq!(fixture.text("made.txt").as_deref(), Some("made\n"));
+        let (by, source) = answered(&fixture, &call_id(&result));
+        assert!(by.ends_with(&format!(" through {NAME}")) && source == "mcp", "{by} {source}");
+        let told = fixture.run(&["log", "show", &call_id(&result)]);
+        assert!(told.stdout.contains(&by), "{told:?}");
+        assert_eq!(fixture.run(&["undo", &call_id(&result), "--yes"]).code, Some(0));
+        assert_eq!(fixture.text("made.txt"), None);
+    }
+}
+
+#[test]
+fn the_form_shows_what_a_yes_covers() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Initialize, ASKS);
+    client.begin("write_file", &writing());
+    let (_, older) = client.form();
+    let (newer, _) = required(&mut Client::new(&fixture, Era::Stateless, ASKS), &writing());
+    for form in [older, newer] {
+        let shown = text(&form["message"]);
+        assert!(shown.contains("write_file") && shown.contains("made.txt") && shown.contains("+made"), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+        assert_eq!(form["requestedSchema"]["properties"]["approve"]["type"], json!("boolean"), "{form:#}");
+        assert_eq!(form["requestedSchema"]["required"], json!(["approve"]), "{form:#}");
+    }
+}
+
+#[test]
+fn a_no_in_the_client_rejects_with_the_persons_words() {
+    for era in Era::BOTH {
+        let fixture = Fixture::new();
+        let mut client = Client::new(&fixture, era, ASKS);
+        let result = call_and_answer(&mut client, era, filled_in(false, "not in this folder"));
+        failed(&result, "rejected", "REJECTED");
+        assert!(said(&result).contains("not in this folder"), "{result:#}");
+        assert_eq!((fixture.text("made.txt"), open(&fixture)), (None, vec![]));
+    }
+}
+
+#[test]
+fn a_client_that_declines_by_itself_leaves_the_question_open() {
+    let unable = json!({"error": {"code": -32601, "message": "Method not found"}});
+    let silly = json!({"result": {"action": "accept", "content": {"approve": "perhaps"}}});
+    let declined = [json!({"result": {"action": "decline"}}), json!({"result": {"action": "cancel"}}), unable, silly];
+    for mut given in declined {
+        let fixture = Fixture::new();
+        let mut client = Client::new(&fixture, Era::Initialize, ASKS);
+        let waiting = client.begin("write_file", &writing());
+        let (form, _) = client.form();
+        (given["jsonrpc"], given["id"]) = (json!("2.0"), form);
+        client.send(&given);
+        client.ask("tools/list", json!({}));
+        let call = fixture.asked(&[]);
+        assert_eq!(fixture.run(&["approve", &call]).code, Some(0), "{given}");
+        let result = client.result_of(&waiting);
+        succeeded(&result);
+        assert_eq!((call_id(&result), fixture.text("made.txt").as_deref()), (call.clone(), Some("made\n")));
+        assert!(!asked_again(&client), "{given}");
+        assert!(!answered(&fixture, &call).0.contains(NAME), "{given}");
+    }
+}
+
+#[test]
+fn somebody_elsewhere_may_be_quicker_than_the_client() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Initialize, ASKS);
+    let waiting = client.begin("write_file", &writing());
+    let (form, _) = client.form();
+    let call = fixture.asked(&[]);
+    assert_eq!(fixture.run(&["reject", &call]).code, Some(0));
+    failed(&client.result_of(&waiting), "rejected", "REJECTED");
+    // Too late.
+    client.send(&json!({"jsonrpc": "2.0", "id": form, "result": filled_in(true, "")}));
+    client.ask("tools/list", json!({}));
+    assert_eq!(fixture.text("made.txt"), None);
+    assert!(!answered(&fixture, &call).0.contains(NAME));
+}
+
+#[test]
+fn what_destroys_or_is_flagged_is_never_asked_in_the_client() {
+    let flagged = json!({"path": ".envrc", "content": "use flake\n"});
+    for era in Era::BOTH {
+        for (tool, input) in [("delete_file", json!({"path": "old.txt"})), ("write_file", flagged.clone())] {
+            let fixture = Fixture::new();
+            fixture.put("old.txt", "old\n");
+            let mut client = Client::new(&fixture, era, ASKS);
+            let waiting = client.begin(tool, &input);
+            let call = fixture.asked(&[]);
+            client.ask("tools/list", json!({}));
+            assert!(!asked_again(&client), "{tool}");
+            assert!(fixture.text("old.txt").is_some());
+            assert_eq!(fixture.run(&["approve", &call]).code, Some(0));
+            let result = client.result_of(&waiting);
+            succeeded(&result);
+            assert_eq!((call_id(&result), asked_again(&client)), (call, false), "{tool}");
+        }
+    }
+}
+
+#[test]
+fn a_client_without_a_form_hears_of_the_answer_that_is_given_elsewhere() {
+    for era in Era::BOTH {
+        let fixture = Fixture::new();
+        let mut client = Client::new(&fixture, era, MUTE);
+        let waiting = client.begin("write_file", &writing());
+        let call = fixture.asked(&[]);
+        assert_eq!(fixture.run(&["reject", &call, "--message", "use another name"]).code, Some(0));
+        let result = client.result_of(&waiting);
+        failed(&result, "rejected", "REJECTED");
+        assert!(said(&result).contains("use another name") && !asked_again(&client), "{result:#}");
+    }
+}
+
+#[test]
+fn a_state_counts_for_its_own_call_only() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Stateless, ASKS);
+    let (_, state) = required(&mut client, &writing());
+    let given = filled_in(true, "");
+    let other = json!({"path": "other.txt", "content": "other\n"});
+    let (_, others) = required(&mut client, &other);
+    let mut tampered = text(&state).into_bytes();
+    let middle = tampered.len() / 2;
+    tampered[middle] = if tampered[middle] == b'A' { b'B' } else { b'A' };
+    let tampered = json!(String::from_utf8(tampered).unwrap());
+    let attempts = [
+        (writing(), tampered),
+        (writing(), others),
+        (other, state.clone()),
+        (writing(), json!("")),
+        (writing(), json!("rs1...")),
+    ];
+    for (input, state) in attempts {
+        let refused = again(&mut client, &input, &state, given.clone());
+        assert_eq!(refused["error"]["code"], json!(-32602), "{refused:#}");
+        assert!(text(&refused["error"]["message"]).contains("requestState"), "{refused:#}");
+    }
+    assert_eq!((fixture.text("made.txt"), fixture.text("other.txt"), open(&fixture).len()), (None, None, 2));
+    succeeded(&again(&mut client, &writing(), &state, given.clone())["result"]);
+    // The same once more answers what has become of it, and does nothing.
+    std::fs::remove_file(fixture.path("made.txt")).unwrap();
+    succeeded(&again(&mut client, &writing(), &state, given)["result"]);
+    assert_eq!(fixture.text("made.txt"), None);
+}
+
+#[test]
+fn a_client_that_cancels_what_is_required_gets_pending_and_no_second_question() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Stateless, ASKS);
+    let (_, state) = required(&mut client, &writing());
+    let call = fixture.asked(&[]);
+    for given in [json!({"action": "cancel"}), json!({"action": "decline"}), json!({}), json!({"action": "cancel"})] {
+        let result = again(&mut client, &writing(), &state, given)["result"].clone();
+        failed(&result, "pending", "PENDING");
+        assert!(said(&result).contains("wait_call") && said(&result).contains(&call), "{result:#}");
+        assert_eq!((call_id(&result), open(&fixture)), (call.clone(), vec![call.clone()]));
+    }
+    let waiting = client.begin("wait_call", &json!({"callId": call}));
+    assert_eq!(fixture.run(&["approve", &call]).code, Some(0));
+    let result = client.result_of(&waiting);
+    succeeded(&result);
+    assert_eq!(result["structuredContent"]["status"], json!("success"), "{result:#}");
+    assert_eq!(fixture.text("made.txt").as_deref(), Some("made\n"));
+}
+
+#[test]
+fn a_call_that_is_cancelled_while_it_waits_takes_its_question_along() {
+    for (era, able) in [(Era::Initialize, ASKS), (Era::Initialize, MUTE), (Era::Stateless, MUTE)] {
+        let fixture = Fixture::new();
+        let mut client = Client::new(&fixture, era, able);
+        let waiting = client.begin("write_file", &writing());
+        let call = fixture.asked(&[]);
+        client.notify("notifications/cancelled", json!({"requestId": waiting}));
+        crate::support::until("its end", || open(&fixture).is_empty().then_some(()));
+        assert_eq!(fixture.story(&call)["outcome"]["status"], json!("cancelled"));
+        assert_eq!(fixture.text("made.txt"), None);
+        client.ask("tools/list", json!({}));
+        assert!(client.heard().iter().all(|message| message["id"] != waiting || message.get("method").is_some()));
+    }
+}
+
+#[test]
+fn an_answered_request_that_is_cancelled_withdraws_nothing() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Stateless, ASKS);
+    let (_, state) = required(&mut client, &writing());
+    for id in 1..10 {
+        client.notify("notifications/cancelled", json!({"requestId": id}));
+    }
+    client.ask("tools/list", json!({}));
+    assert_eq!(open(&fixture).len(), 1);
+    succeeded(&again(&mut client, &writing(), &state, filled_in(true, ""))["result"]);
+}

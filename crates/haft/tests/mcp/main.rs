@@ -1,0 +1,12 @@
+//! `haft mcp` as clients meet it, in both eras of the protocol: raw lines first, then the clients that people use.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod approvals;
+mod client;
+mod frames;
+mod serving;
+mod streaming;
+mod tasks;
