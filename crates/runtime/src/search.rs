@@ -41,6 +41,8 @@ pub struct Found {
 pub(crate) struct Index {
     /// Sorted by name, so that what fits equally well comes in that order.
     tools: Vec<Arc<RegisteredTool>>,
+    /// Every name and alias in lower case.
+    names: HashMap<String, usize>,
     words: BTreeMap<String, Vec<Posting>>,
 }
 
@@ -67,7 +69,11 @@ impl Index {
             postings.iter_mut().for_each(|posting| posting.weight *= rarity);
             postings.shrink_to_fit();
         }
-        Self { tools, words }
+        let names = (0..).zip(&tools).flat_map(|(at, tool)| {
+            let spec = tool.spec();
+            spec.aliases.iter().chain([&spec.name]).map(move |name| (name.to_lowercase(), at))
+        });
+        Self { names: names.collect(), tools, words }
     }
 
     /// What fits best, best first: the tool of that very name, then by words.
@@ -84,7 +90,7 @@ impl Index {
             .filter(|(_, score)| **score > 0.0)
             .map(|(at, score)| (at, by_words(*score)))
             .collect();
-        if let Some(named) = self.named(query.trim()) {
+        if let Some(&named) = self.names.get(&query.trim().to_lowercase()) {
             fitting.retain(|(at, _)| *at != named);
             fitting.push((named, EXACT));
         }
@@ -117,14 +123,6 @@ impl Index {
             }
         }
         rarest
-    }
-
-    fn named(&self, name: &str) -> Option<usize> {
-        let is_called = |tool: &Arc<RegisteredTool>| {
-            let spec = tool.spec();
-            spec.name.eq_ignore_ascii_case(name) || spec.aliases.iter().any(|alias| alias == name)
-        };
-        self.tools.iter().position(is_called)
     }
 }
 
