@@ -59,6 +59,21 @@ impl RegisteredTool {
     }
 }
 
+/// A schema that values are compared with, compiled once.
+pub struct Shape(Validator);
+
+impl Shape {
+    /// Compiles a schema; an error says what is broken.
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        compile(schema).map(Self)
+    }
+
+    /// The first thing about a value that does not fit.
+    pub fn fault(&self, value: &Value) -> Option<String> {
+        self.0.iter_errors(value).next().map(|err| err.to_string())
+    }
+}
+
 /// Linear-time patterns only, and no `$ref` that leaves the schema: both could come from a stranger.
 fn compile(schema: &Value) -> Result<Validator, String> {
     jsonschema::options()
@@ -174,6 +189,33 @@ impl Registry {
             snapshot.remove(&tool.spec().name);
             snapshot.insert(tool.clone())
         })
+    }
+
+    /// Takes some tools out and many in at once, each in the place of the one that has its name; says what was not taken.
+    pub fn exchange(&self, gone: &[String], tools: Vec<Arc<dyn AnyTool>>) -> Vec<RegistryError> {
+        let mut faults = Vec::new();
+        let mut fitting = Vec::new();
+        for tool in tools {
+            match RegisteredTool::new(tool) {
+                Ok(tool) => fitting.push(Arc::new(tool)),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        let mut refused = Vec::new();
+        self.0.rcu(|old| {
+            let mut next = Snapshot::clone(old);
+            for name in gone {
+                next.remove(name);
+            }
+            let taken = fitting.iter().map(|tool| {
+                next.remove(&tool.spec().name);
+                next.insert(Arc::clone(tool))
+            });
+            refused = taken.filter_map(Result::err).collect();
+            next
+        });
+        faults.append(&mut refused);
+        faults
     }
 
     /// Takes a tool out; `false` when there was none.
