@@ -5,7 +5,8 @@ mod launch;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
 };
 
 use futures_util::future::{BoxFuture, join_all};
@@ -22,6 +23,9 @@ use kept::{Kept, Stamp};
 
 /// What every name of an upstream tool begins with.
 pub(crate) const PREFIX: &str = "mcp__";
+
+/// How long a server that could not be met is left alone.
+const REST: Duration = Duration::from_secs(5);
 
 /// The catalogue of a house: what the workspace has, and the tools of its servers.
 pub(crate) struct Upstreams {
@@ -48,6 +52,8 @@ struct Taken {
     names: BTreeSet<String>,
     faults: Vec<String>,
     restarts: u64,
+    /// When it could not be met, and why.
+    failed: Option<(Instant, ToolError)>,
 }
 
 impl Upstreams {
@@ -88,7 +94,7 @@ impl Upstreams {
     /// Starts the servers that were never met, side by side, and says what went wrong.
     pub(crate) async fn meet_new(&self) -> Vec<ToolError> {
         let new = self.servers.values().filter(|server| server.kept.read().accepted.is_none());
-        let met = join_all(new.map(|server| server.upstream.meet())).await;
+        let met = join_all(new.map(Server::meet)).await;
         met.into_iter().filter_map(Result::err).collect()
     }
 
@@ -104,16 +110,14 @@ impl Upstreams {
 
     /// Starts the server that a name seems to belong to, if it was never met.
     pub(crate) async fn meet_for(&self, tool: &str) -> Result<(), ToolError> {
-        match self.server_of(tool).filter(|server| server.kept.read().accepted.is_none()) {
-            Some(server) => server.upstream.meet().await,
-            None => Ok(()),
-        }
+        let Some(server) = self.server_of(tool) else { return Ok(()) };
+        let was_met = !server.taken().names.is_empty() || server.kept.read().accepted.is_some();
+        if was_met { Ok(()) } else { server.meet().await }
     }
 
     /// What is wrong with tools that servers list.
     pub(crate) fn faults(&self) -> Vec<String> {
-        let faults = |server: &Server| server.taken.lock().unwrap_or_else(PoisonError::into_inner).faults.clone();
-        self.servers.values().flat_map(faults).collect()
+        self.servers.values().flat_map(|server| server.taken().faults.clone()).collect()
     }
 
     /// Ends every server, and waits for that.
@@ -174,9 +178,24 @@ impl Server {
         Self { wanted, upstream, kept, taken: Mutex::default() }
     }
 
+    /// Meets it for the first time. Whoever asks again right after a failure hears of that one.
+    async fn meet(&self) -> Result<(), ToolError> {
+        let failed = self.taken().failed.clone();
+        if let Some((_, error)) = failed.filter(|(at, _)| at.elapsed() < REST) {
+            return Err(error);
+        }
+        let met = self.upstream.meet().await;
+        self.taken().failed = met.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        met
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// `true` when the list has changed.
     fn refresh(&self, registry: &Registry) -> bool {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken();
         let stamp = self.kept.stamp();
         if taken.stamp.as_ref() == Some(&stamp) {
             return false;
@@ -190,7 +209,7 @@ impl Server {
         if taken.stamp.is_some() && taken.restarts != pins.restarts {
             self.upstream.end_soon();
         }
-        *taken = Taken { stamp: Some(stamp), names, faults, restarts: pins.restarts };
+        (taken.stamp, taken.names, taken.faults, taken.restarts) = (Some(stamp), names, faults, pins.restarts);
         true
     }
 

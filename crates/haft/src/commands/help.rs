@@ -18,13 +18,14 @@ pub(crate) const TOPICS: &[(&str, &str)] = &[
     ("changes", include_str!("../help/changes.md")),
     ("commands", include_str!("../help/commands.md")),
     ("policy", include_str!("../help/policy.md")),
+    ("servers", include_str!("../help/servers.md")),
     ("trust", include_str!("../help/trust.md")),
     ("settings", include_str!("../help/settings.md")),
 ];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A topic (calls, approvals, changes, commands, policy, trust, settings) or a command
+    /// A topic (calls, approvals, changes, commands, policy, servers, trust, settings) or a command
     #[arg(value_name = "TOPIC | COMMAND")]
     about: Vec<String>,
 }

@@ -4,9 +4,15 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use haft_mcp::{Launch, UpstreamSpec};
 use haft_runtime::{ErrorCode, ToolError};
-use haft_tools::{Companion, Workspace};
+use haft_tools::{Companion, Script, Workspace};
 
-use crate::settings::{McpServer, Settings, mcp::Reached};
+use crate::{
+    settings::{
+        McpServer, Settings,
+        mcp::{Reached, Wanted},
+    },
+    trust,
+};
 
 /// What `haft-mcp` needs to know of a server.
 pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> UpstreamSpec {
@@ -38,6 +44,7 @@ fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -
             name: format!("mcp-{}", server.name),
             command: command.clone(),
             folder: cwd.clone(),
+            scripts: scripts(&server, command, cwd, (&workspace, &settings))?,
             environment: revealed(env, &server.name, &settings)?,
             network: server.network,
             writes: server.writes,
@@ -46,6 +53,24 @@ fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -
             open_files: server.open_files,
         })
     })
+}
+
+/// The files that the command of a workspace's server names, as they were trusted. What the user names is the user's.
+fn scripts(
+    server: &McpServer,
+    command: &[String],
+    cwd: &str,
+    (workspace, settings): (&Workspace, &Settings),
+) -> Result<Vec<Script>, ToolError> {
+    match server.from {
+        Wanted::ByTheUser => Ok(Vec::new()),
+        Wanted::ByTheWorkspace => {
+            let record = trust::recorded(&settings.data, workspace.path()).ok().flatten();
+            let message = "this workspace is no longer trusted, so its MCP servers are not started; see `haft trust`";
+            let record = record.ok_or_else(|| ToolError::new(ErrorCode::NotTrusted, message))?;
+            Ok(record.brought.scripts_of_command(command, cwd, workspace.path()))
+        }
+    }
 }
 
 /// The variables with secrets in the place of their names.

@@ -80,10 +80,11 @@ impl Connection {
         let ear = Arc::new(Ear::default());
         let wire = Wire::new(socket, tail, Arc::clone(&broke));
         let greeting = timeout(FIRST_ANSWER, Arc::clone(&ear).serve_with_lifecycle(wire, lifecycle(known))).await;
-        let why = |said: String| broke.get().cloned().unwrap_or(said);
         let service: RunningService<RoleClient, Arc<Ear>> = match greeting {
             Ok(Ok(service)) => service,
-            Ok(Err(err)) => return Err(ended(&child, why(format!("it did not begin as MCP wants it: {err}"))).await),
+            Ok(Err(err)) => {
+                return Err(ended(&child, broke.get(), &format!("it did not begin as MCP wants it: {err}")).await);
+            }
             Err(_) => return Err(format!("it did not answer within {} s{}", FIRST_ANSWER.as_secs(), child.said())),
         };
         let version = service.peer_info().map(|info| info.protocol_version.to_string()).unwrap_or_default();
@@ -149,8 +150,7 @@ impl Connection {
     async fn page(&self, cursor: Option<String>) -> Result<Value, Trouble> {
         let mut params = PaginatedRequestParams::default();
         params.cursor = cursor;
-        let mut request = ListToolsRequest::default();
-        request.params = Some(params);
+        let request = ListToolsRequest { params: Some(params), ..ListToolsRequest::default() };
         let asked = self.peer.send_request(ClientRequest::ListToolsRequest(request));
         let Ok(answer) = timeout(LIST, asked).await else {
             return Err(Trouble::Broke(format!(
@@ -218,14 +218,16 @@ impl Connection {
         if matches!(err, ServiceError::UnexpectedResponse) {
             return no_answer(&err);
         }
-        let why = self.broke.get().cloned().unwrap_or_else(|| "it closed its output".to_owned());
-        Trouble::Broke(ended(&self.child, why).await)
+        Trouble::Broke(ended(&self.child, self.broke.get(), "it closed its output").await)
     }
 }
 
-/// Why the conversation ended: most often the process has, which says more.
-async fn ended(child: &Child, otherwise: String) -> String {
-    let why = child.end().await.unwrap_or(otherwise);
+/// Why the conversation ended. Where we did not break it off, the process has most often ended, which says more.
+async fn ended(child: &Child, broke: Option<&String>, otherwise: &str) -> String {
+    let why = match broke {
+        Some(why) => why.clone(),
+        None => child.end().await.unwrap_or_else(|| otherwise.to_owned()),
+    };
     format!("{why}{}", child.said())
 }
 

@@ -49,10 +49,8 @@ impl Wire {
     /// The next line; `None` at the end. Nothing is lost when it is dropped half-way.
     async fn next_line(&mut self) -> Result<Option<Vec<u8>>, String> {
         loop {
-            let piece = self.from.fill_buf().await.map_err(|err| format!("it cannot be heard: {err}"))?;
-            if piece.is_empty() {
-                return Ok(None);
-            }
+            // A conversation that is cut off has ended; how the process ended says more.
+            let Ok(piece @ [_, ..]) = self.from.fill_buf().await else { return Ok(None) };
             let end = piece.iter().position(|byte| *byte == b'\n');
             let taken = end.unwrap_or(piece.len());
             if self.line.len() + taken > LONGEST {

@@ -6,7 +6,7 @@ use haft_runtime::{ErrorCode, ToolError};
 use haft_sandbox::fence::{Process, Rung, View};
 
 use super::errand::Errand;
-use crate::workspace::Workspace;
+use crate::{project::Script, workspace::Workspace};
 
 /// What is started, and what it may see and take.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct Companion {
     pub command: Vec<String>,
     /// The folder of the workspace that it starts in.
     pub folder: String,
+    /// Files of the workspace that its command names, which must be as they were trusted.
+    pub scripts: Vec<Script>,
     /// What is added to its variables.
     pub environment: BTreeMap<String, String>,
     /// Whether it reaches the network, which is then all of it.
@@ -39,6 +41,9 @@ impl Workspace {
         if fenced.rung()? != Rung::Namespaces {
             let message = "MCP servers run only behind the fence `namespaces`; `haft doctor` says what is missing";
             return Err(ToolError::new(ErrorCode::SandboxUnavailable, message));
+        }
+        for script in &companion.scripts {
+            script.checked(self.root(), &companion.name)?;
         }
         let errand = Errand {
             command: companion.command.clone(),
