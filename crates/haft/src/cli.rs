@@ -6,8 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{commands, exit::Exit, show::Out};
 
-const TOPICS: &str =
-    "Topics: calls, approvals, changes, commands, mcp, policy, trust, settings; `haft help TOPIC` explains one";
+const TOPICS: &str = "Topics: calls, approvals, changes, commands, mcp, policy, servers, trust, settings; `haft help TOPIC` explains one";
 
 /// One tool system for AI agents and the people who work beside them.
 ///
@@ -74,6 +73,8 @@ pub(crate) enum Command {
     Grants(commands::grants::Args),
     /// The rules in force, what they would have decided, and why
     Policy(commands::policy::Args),
+    /// The upstream MCP servers whose tools you use: where each stands, what has changed
+    McpServers(commands::mcp_servers::Args),
     /// How often each tool was used, how that ended and how long it took
     Stats(commands::stats::Args),
     /// Look at what this workspace brings, and have it obeyed
@@ -124,6 +125,7 @@ pub async fn run(typed: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Grants(args)) => commands::grants::run(&cli.everywhere, &out, args).await,
         Some(Command::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
         Some(Command::Mcp(args)) => commands::mcp::run(&cli.everywhere, &out, &args).await,
+        Some(Command::McpServers(args)) => commands::mcp_servers::run(&cli.everywhere, &out, args).await,
         Some(Command::Stats(args)) => commands::stats::run(&cli.everywhere, &out, &args).await,
         Some(Command::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
         Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,

@@ -5,14 +5,15 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    CallId, Caller, Catalog, Delivery, Doors, ErrorCode, Guard, Journal, Limits, Pipeline, Policy, Question,
-    QuestionAndAnswer, Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Wanted, Workbench,
+    CallId, Caller, Catalog, Delivery, Doors, ErrorCode, Guard, Journal, Limits, Only, Pipeline, Policy, Question,
+    QuestionAndAnswer, Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
 use haft_tools::{Around, SandboxWorkbench, Workspace};
+use tokio::sync::watch;
 
-use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings};
+use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings, upstreams::Upstreams};
 
 /// A line with everything behind its doors, for one workspace.
 pub struct House {
@@ -34,6 +35,8 @@ pub struct House {
     pub redactor: Redactor,
     /// The tools that the workspace brings, in the registry as far as they were trusted.
     pub(crate) project: Arc<ProjectTools>,
+    /// The upstream MCP servers, whose accepted tools are in the registry.
+    pub(crate) upstreams: Arc<Upstreams>,
     workspace: Arc<Workspace>,
     notifier: Arc<Notifier>,
 }
@@ -55,7 +58,13 @@ impl House {
     async fn finish(&self) {
         self.pipeline.finish().await;
         self.workspace.end_background().await;
+        self.upstreams.end().await;
         self.notifier.finish().await;
+    }
+
+    /// Counts up whenever the list of tools has changed, as when an upstream server was met.
+    pub fn tool_changes(&self) -> watch::Receiver<u64> {
+        self.upstreams.changes()
     }
 
     /// The question of a call, and its answer once there is one.
@@ -86,13 +95,15 @@ pub(crate) struct Served {
     /// Who else hears of its calls.
     pub(crate) others: Vec<Arc<dyn Delivery>>,
     /// The only tools that there are.
-    pub(crate) only: Option<Wanted>,
+    pub(crate) only: Option<Only>,
 }
 
 /// A living house that serves somebody.
 pub(crate) async fn serving(settings: Settings, store: Store, folder: &Path, served: Served) -> Result<House> {
     let workspace = workspace(&settings, folder)?.outliving_calls();
-    build(settings, store, Arc::new(workspace), folder, served).await
+    let house = build(settings, store, Arc::new(workspace), folder, served).await?;
+    house.upstreams.meet_in_background();
+    Ok(house)
 }
 
 async fn build(
@@ -113,10 +124,11 @@ async fn build(
         registry.register(tool)?;
     }
     let project = Arc::new(ProjectTools::beside(&registry, &workspace, &settings.data));
+    let upstreams = Upstreams::beside(&project, &workspace, (&registry, &settings));
     let scope = Scope::local(folder.to_string_lossy());
     let notifier = Arc::new(Notifier::new(&settings));
     let pipeline = Pipeline::new(Doors {
-        catalog: project.clone(),
+        catalog: upstreams.clone(),
         guard: Arc::new(OwnerGuard { scope: scope.clone() }),
         workbench: workbench.clone(),
         questions,
@@ -136,8 +148,20 @@ async fn build(
     });
     let caller = Caller { name: settings.user.clone(), scope: scope.clone(), source: Source::Cli };
     let redactor = Redactor::default();
-    let house =
-        House { workspace, pipeline, registry, store, workbench, settings, scope, caller, redactor, project, notifier };
+    let house = House {
+        workspace,
+        pipeline,
+        registry,
+        store,
+        workbench,
+        settings,
+        scope,
+        caller,
+        redactor,
+        project,
+        upstreams,
+        notifier,
+    };
     house.pipeline.recover(&house.scope).await?;
     house.pipeline.expire(&house.scope).await?;
     Ok(house)

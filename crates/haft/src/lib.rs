@@ -13,4 +13,5 @@ pub mod rules;
 pub mod settings;
 mod show;
 mod trust;
+mod upstreams;
 mod workspace;

@@ -10,7 +10,10 @@ use futures_util::future::BoxFuture;
 use haft_runtime::{Catalog, ErrorCode, Listing, RegisteredTool, Registry, Scope, ToolError};
 use haft_tools::{Manifest, Workspace, project_tool};
 
-use crate::trust::{self, Brought, ManifestFile, Stamp};
+use crate::{
+    trust::{self, Brought, ManifestFile, Stamp},
+    upstreams,
+};
 
 /// A manifest that no tool can be made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,9 +83,9 @@ impl ProjectTools {
         Ok(manifest)
     }
 
-    /// Whether haft itself has a tool or an alias of this name.
+    /// Whether haft itself has a tool or an alias of this name, or keeps it for the tools of servers.
     pub(crate) fn is_built_in(&self, name: &str) -> bool {
-        self.built_in.contains(name)
+        self.built_in.contains(name) || name.starts_with(upstreams::PREFIX)
     }
 
     /// What is wrong with the manifests that were trusted.

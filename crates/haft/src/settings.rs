@@ -14,7 +14,9 @@ use haft_store::Sync;
 use haft_tools::LanguageServers;
 
 mod client;
+mod key;
 mod lsp;
+pub(crate) mod mcp;
 mod page;
 mod sandbox;
 mod values;
@@ -22,6 +24,9 @@ mod web;
 mod workspace;
 
 pub use client::ClientSettings;
+use key::key;
+pub use key::{Key, SetBy};
+pub use mcp::{McpServer, McpSettings};
 pub(crate) use page::{commented, listed};
 pub use sandbox::SandboxSettings;
 pub use values::{duration, mode};
@@ -116,6 +121,13 @@ pub const KEYS: &[Key] = &[
         "tools of upstream MCP servers that models are always shown, such as `mcp__github__*`; when their \
          definitions cost more than 10,000 tokens, the others are only found by `find_tools`",
         SetBy::User,
+    ),
+    key(
+        "mcp.servers",
+        "{}",
+        "upstream MCP servers, whose tools become yours: `[mcp.servers.NAME]` with `command` and `args`, or `url`; \
+         `haft help servers` lists the rest",
+        SetBy::UserFile,
     ),
     key(
         "notify.command",
@@ -276,42 +288,6 @@ const OTHER_VARIABLES: &[&str] = &[
     crate::complete::VARIABLE,
 ];
 
-/// One setting.
-pub struct Key {
-    /// What it is called in a file.
-    pub name: &'static str,
-    /// What holds when nobody sets it, as a file would say it.
-    pub default: &'static str,
-    /// What it does, in a line of Markdown.
-    pub does: &'static str,
-    /// Who may set it.
-    pub set_by: SetBy,
-}
-
-/// Who may set a setting.
-pub enum SetBy {
-    /// The user, and a trusted workspace where the new settings are as tight as the old ones by this comparison.
-    Workspace(fn(&Settings, &Settings) -> bool),
-    /// The user, in a file or a variable.
-    User,
-    /// The user's file alone.
-    UserFile,
-}
-
-const fn key(name: &'static str, default: &'static str, does: &'static str, set_by: SetBy) -> Key {
-    Key { name, default, does, set_by }
-}
-
-impl Key {
-    /// `approvals.mode` → `HAFT_APPROVALS_MODE`, for settings that a variable may set.
-    pub fn variable(&self) -> Option<String> {
-        match self.set_by {
-            SetBy::Workspace(_) | SetBy::User => Some(format!("HAFT_{}", self.name.to_uppercase().replace('.', "_"))),
-            SetBy::UserFile => None,
-        }
-    }
-}
-
 /// What the program goes by.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -345,6 +321,10 @@ pub struct Settings {
     pub lsp: LanguageServers,
     /// What MCP clients get.
     pub client: ClientSettings,
+    /// Upstream MCP servers.
+    pub mcp: McpSettings,
+    /// The folder of the user's own settings, where it is known.
+    pub config: Option<PathBuf>,
     /// The program that is started when a question opens, with its arguments; empty for none.
     pub notify: Vec<String>,
     /// How long what is past is kept.
@@ -375,6 +355,11 @@ impl Settings {
             let lines = settings.take_workspace(bytes).context("the haft.toml that you trusted; run `haft trust`")?;
             settings.not_obeyed = lines.iter().filter_map(Line::refusal).collect();
         }
+        if let Some(bytes) = looked.in_force(mcp::WORKSPACE_LIST)
+            && let Err(err) = settings.mcp.take_workspace_list(bytes)
+        {
+            settings.not_obeyed.push(format!("the workspace's .mcp.json is not obeyed: {err:#}"));
+        }
         settings.with_environment()
     }
 
@@ -399,8 +384,10 @@ impl Settings {
         if let Some(user) = std::env::var("USER").ok().filter(|user| !user.is_empty()) {
             settings.user = user;
         }
-        if let Some(file) = folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("haft/haft.toml")) {
-            settings.take_file(&file)?;
+        settings.config = folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("haft"));
+        if let Some(config) = settings.config.clone() {
+            settings.take_file(&config.join("haft.toml"))?;
+            settings.mcp.take_user_list(&config.join(mcp::USER_LIST))?;
         }
         Ok(settings)
     }
@@ -423,6 +410,8 @@ impl Settings {
             idle: None,
             lsp: LanguageServers::default(),
             client: ClientSettings::default(),
+            mcp: McpSettings::default(),
+            config: None,
             notify: Vec::new(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
@@ -493,6 +482,7 @@ impl Settings {
                 let taken = self.sandbox.take(other, value)?
                     || self.web.take(other, value)?
                     || self.client.take(other, value)?
+                    || self.mcp.take(other, value)?
                     || lsp::take(&mut self.lsp, other, value)?;
                 if !taken {
                     bail!("there is no setting `{other}`{}", hint(other, names()));

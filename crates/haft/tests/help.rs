@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 use support::{ALL, Fixture, HAFT, Running, id, text};
 
-const TOPICS: &[&str] = &["calls", "approvals", "changes", "commands", "policy", "trust", "settings"];
+const TOPICS: &[&str] = &["calls", "approvals", "changes", "commands", "policy", "servers", "trust", "settings"];
 
 /// What stands in the examples of a topic.
 fn examples(topic: &str) -> Vec<String> {

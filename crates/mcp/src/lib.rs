@@ -1,9 +1,14 @@
-//! Our tools as an MCP server, in every era of the protocol. The only crate that knows `rmcp`.
+//! Our tools as an MCP server, and the tools of upstream servers, in every era of the protocol. The only crate that
+//! knows `rmcp`.
 
 mod frame;
 mod http;
 mod server;
 pub mod stdio;
+mod upstream;
 
 pub use http::HttpService;
 pub use server::{Asked, Ground, MayApprove, Server};
+pub use upstream::{
+    Contact, Definition, Difference, Dropped, Launch, Listener, Pins, Upstream, UpstreamSpec, held, tool_name, tools_of,
+};

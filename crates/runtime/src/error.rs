@@ -29,6 +29,8 @@ pub enum ErrorCode {
     CommandBlocked,
     /// The workspace brings it, and nobody has trusted it as it is now.
     NotTrusted,
+    /// The tool of an upstream server is no longer what was accepted.
+    ToolHeld,
     /// The rules about addresses refuse the URL, in every mode.
     UrlNotAllowed,
     /// Something lies where something new was to be made.
@@ -112,6 +114,7 @@ impl ErrorCode {
         Self::Forbidden,
         Self::CommandBlocked,
         Self::NotTrusted,
+        Self::ToolHeld,
         Self::UrlNotAllowed,
         Self::AlreadyExists,
         Self::IsADirectory,
@@ -156,6 +159,7 @@ impl ErrorCode {
             | Self::Forbidden
             | Self::CommandBlocked
             | Self::NotTrusted
+            | Self::ToolHeld
             | Self::UrlNotAllowed
             | Self::Rejected
             | Self::ApprovalExpired => Category::Permission,

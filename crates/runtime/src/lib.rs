@@ -60,7 +60,7 @@ pub use pipeline::{Doors, Pipeline};
 pub use policy::{Case, Decision, Policy, Rule, Step, Verdict, decide, explain};
 pub use ran::{CutShort, Described, Lasting, Ran, Reach};
 pub use redact::Redactor;
-pub use registry::{RegisteredTool, Registry, RegistryError, Wanted};
+pub use registry::{Only, RegisteredTool, Registry, RegistryError, Shape};
 pub use replay::{Past, Replay, Unjudged, Was};
 pub use resume::Reply;
 pub use schema::faults_of_input;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Says by its name whether there shall be a tool.
-pub type Wanted = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+pub type Only = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// A tool with its schemas compiled once.
 pub struct RegisteredTool {
@@ -74,6 +74,21 @@ impl RegisteredTool {
 
     pub(crate) fn output(&self) -> &Validator {
         &self.output
+    }
+}
+
+/// A schema that values are compared with, compiled once.
+pub struct Shape(Validator);
+
+impl Shape {
+    /// Compiles a schema; an error says what is broken.
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        compile(schema).map(Self)
+    }
+
+    /// The first thing about a value that does not fit.
+    pub fn fault(&self, value: &Value) -> Option<String> {
+        self.0.iter_errors(value).next().map(|err| err.to_string())
     }
 }
 
@@ -140,7 +155,7 @@ struct Snapshot {
     tools: BTreeMap<String, Arc<RegisteredTool>>,
     aliases: BTreeMap<String, String>,
     pins: Arc<Pins>,
-    only: Option<Wanted>,
+    only: Option<Only>,
     /// Made when somebody asks first.
     listing: OnceLock<Arc<Listing>>,
 }
@@ -206,7 +221,7 @@ impl Registry {
 
     /// The same with no other tools than these, now and later.
     #[must_use]
-    pub fn only(self, only: Option<Wanted>) -> Self {
+    pub fn only(self, only: Option<Only>) -> Self {
         let mut left = Snapshot { only, ..self.0.load().next() };
         let unwanted: Vec<String> =
             left.tools.values().filter(|tool| !left.wants(tool)).map(|tool| tool.spec().name.clone()).collect();

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use haft_runtime::{AnyTool, typed};
 
 pub use command::worries;
-pub use fenced::Around;
+pub use fenced::{Around, Companion};
 pub use kept::{GivenUp, Kept, KeptChanges};
 pub use lsp::{LanguageServer, LanguageServers};
 pub use project::{Manifest, Script, Trusted, project_tool, scripts};

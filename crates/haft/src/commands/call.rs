@@ -46,6 +46,8 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<E
         everywhere.workspace = workspace_in(&args.rest);
     }
     let house = open(&everywhere).await?;
+    // The call itself says why a server cannot be had.
+    let _ = house.upstreams.meet_for(tool).await;
     let spec = house.registry.get(tool).map(|found| found.spec().clone());
     let (flags, matches) = match parse(tool, spec.as_ref(), args) {
         Ok(parsed) => parsed,

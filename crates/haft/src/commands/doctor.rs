@@ -23,6 +23,7 @@ use crate::{
         trust::{SHORT, diff},
     },
     trust::{self, Standing},
+    upstreams::Server,
     workspace,
 };
 
@@ -162,9 +163,23 @@ async fn tools_found(settings: Settings, folder: &Path) -> Vec<Finding> {
     // What keeps a house from opening has been found before.
     let Ok(house) = open_in(settings, folder).await else { return Vec::new() };
     let faults = house.project.faults();
-    let _ = house.close().await;
     let bad = |fault: &Fault| Finding::bad("tools", safe(&fault.to_string()), "correct it, then `haft trust`");
-    faults.iter().map(bad).collect()
+    let mut findings: Vec<Finding> = faults.iter().map(bad).collect();
+    findings.extend(house.upstreams.servers().map(server_found));
+    let _ = house.close().await;
+    findings
+}
+
+/// What is known of an upstream server; it is not started for that.
+fn server_found(server: &Server) -> Finding {
+    let (name, pins) = (&server.wanted.name, server.kept.read());
+    if let Some(why) = &pins.last_error {
+        return Finding::bad("server", safe(why), format!("correct it, then `haft mcp-servers restart {name}`"));
+    }
+    let held = pins.differences().len();
+    let found = format!("{name}: {} tools, {held} held", pins.tools().count());
+    let fix = (held > 0).then(|| format!("`haft mcp-servers diff {name}` shows what has changed"));
+    Finding { fix, ..Finding::good("server", found) }
 }
 
 async fn store(settings: &Settings) -> Finding {

@@ -19,13 +19,14 @@ pub(crate) const TOPICS: &[(&str, &str)] = &[
     ("commands", include_str!("../help/commands.md")),
     ("mcp", include_str!("../help/mcp.md")),
     ("policy", include_str!("../help/policy.md")),
+    ("servers", include_str!("../help/servers.md")),
     ("trust", include_str!("../help/trust.md")),
     ("settings", include_str!("../help/settings.md")),
 ];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A topic (calls, approvals, changes, commands, mcp, policy, trust, settings) or a command
+    /// A topic (calls, approvals, changes, commands, mcp, policy, servers, trust, settings) or a command
     #[arg(value_name = "TOPIC | COMMAND")]
     about: Vec<String>,
 }

@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use globset::{Glob, GlobSetBuilder};
 use haft_mcp::{Asked, Ground, Server, stdio};
-use haft_runtime::{AutoApprove, CallId, Caller, Question, Redactor, Source, ToolError, Wanted};
+use haft_runtime::{AutoApprove, CallId, Caller, Only, Question, Redactor, Source, ToolError};
 use haft_server::Token;
 use haft_store::Store;
 use tokio::net::TcpListener;
@@ -134,7 +134,7 @@ fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -
     let (store, scope) = (house.store.clone(), house.scope.clone());
     Ok(Ground {
         pipeline: house.pipeline.clone(),
-        catalog: house.project.clone(),
+        catalog: house.upstreams.clone(),
         questions: Arc::new(house.store.clone()),
         journal: Arc::new(house.store.clone()),
         asked,
@@ -156,7 +156,7 @@ fn plain_card(question: &Question) -> String {
     anstream::adapter::strip_str(&card(question, Depth::Short, &Redactor::default())).to_string()
 }
 
-fn patterns(wanted: &[String]) -> Result<Option<Wanted>> {
+fn patterns(wanted: &[String]) -> Result<Option<Only>> {
     if wanted.is_empty() {
         return Ok(None);
     }

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod add_server;
 mod alike;
 pub(crate) mod always;
 pub(crate) mod answer;
@@ -20,6 +21,7 @@ pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod mcp;
+pub(crate) mod mcp_servers;
 pub(crate) mod policy;
 pub(crate) mod prompt;
 pub(crate) mod stats;

@@ -46,13 +46,17 @@ enum Form {
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
     let house = open(everywhere).await?;
+    for error in house.upstreams.meet_new().await {
+        anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(&error.message));
+    }
     let costs = Costs { listing: house.registry.listing(), pins: house.settings.client.pins.clone() };
     let mut tools: Vec<Arc<RegisteredTool>> = costs.listing.tools().into_iter().cloned().collect();
     let named = args.name.as_ref().map(|name| house.registry.get(name).ok_or(name));
-    let faults = house.project.faults();
+    let faults =
+        house.project.faults().iter().map(ToString::to_string).chain(house.upstreams.faults()).collect::<Vec<_>>();
     house.leave().await?;
     for fault in &faults {
-        anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(&fault.to_string()));
+        anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(fault));
     }
     match named {
         Some(Err(name)) => {

@@ -134,8 +134,8 @@ pub(super) fn written(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The table whose keys are names that the user chooses.
-const NAMED: &str = "lsp.servers";
+/// The tables whose keys are names that the user chooses.
+const NAMED: &[&str] = &["lsp.servers", "mcp.servers"];
 
 /// Every value with its dotted key.
 pub(super) fn flattened(table: &toml::Table, prefix: &str) -> Vec<(String, toml::Value)> {
@@ -144,7 +144,7 @@ pub(super) fn flattened(table: &toml::Table, prefix: &str) -> Vec<(String, toml:
         let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
         match value.as_table() {
             // An empty section may be a misspelled one, so it counts as a key.
-            Some(inner) if !inner.is_empty() && key != NAMED => flat.extend(flattened(inner, &key)),
+            Some(inner) if !inner.is_empty() && !NAMED.contains(&key.as_str()) => flat.extend(flattened(inner, &key)),
             Some(_) | None => flat.push((key, value.clone())),
         }
     }

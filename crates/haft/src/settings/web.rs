@@ -9,7 +9,7 @@ use haft_tools::{Listed, Provider, SearchAccess, Secret, WebAccess};
 use super::values::{duration, texts};
 
 /// What a name of a secret begins with.
-const SECRET: &str = "secret:";
+pub(super) const SECRET: &str = "secret:";
 /// No key is longer.
 const LONGEST_KEY: u64 = 8 << 10;
 
@@ -140,7 +140,7 @@ fn checked_url(text: &str) -> Result<String> {
 }
 
 /// Settings are shown and written down, so they hold the name of a secret and never the secret.
-fn secret_name(text: &str) -> Result<String> {
+pub(super) fn secret_name(text: &str) -> Result<String> {
     if text.is_empty() {
         return Ok(String::new());
     }
@@ -159,6 +159,11 @@ fn secret_file(data: &Path, name: &str) -> String {
 
 /// The secret of a name: the file of haft's own, which nobody else may read, or else the variable.
 fn secret(name: &str, data: &Path, variables: &BTreeMap<String, String>) -> Result<Secret> {
+    found_secret(name, data, variables).map(Secret::new)
+}
+
+/// The same as plain text, for what is started with it.
+pub(super) fn found_secret(name: &str, data: &Path, variables: &BTreeMap<String, String>) -> Result<String> {
     use std::os::unix::fs::PermissionsExt;
     let file = secret_file(data, name);
     let found = match fs::metadata(&file) {
@@ -170,9 +175,9 @@ fn secret(name: &str, data: &Path, variables: &BTreeMap<String, String>) -> Resu
         Err(_) => variables.get(name).cloned(),
     };
     let key = found.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
-    Ok(Secret::new(key.with_context(|| {
+    key.with_context(|| {
         format!("there is no secret `{name}`; put it into the variable {name} or, with mode 600, the file {file}")
-    })?))
+    })
 }
 
 #[cfg(test)]

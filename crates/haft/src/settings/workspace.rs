@@ -11,8 +11,6 @@ use crate::rules;
 
 /// The word that the origin of a workspace's value is named by.
 const ORIGIN: &str = "the workspace's haft.toml";
-/// Sections that belong to later steps; nothing obeys them yet.
-const NOT_YET: &str = "mcp.servers.";
 
 /// What became of one line of a workspace's file.
 pub(crate) struct Line {
@@ -32,8 +30,6 @@ pub(crate) enum Obeyed {
     WouldWiden,
     /// No: only the user may set it.
     OnlyTheUser,
-    /// No: this version has nothing that reads it.
-    NotYet,
 }
 
 impl Obeyed {
@@ -41,7 +37,7 @@ impl Obeyed {
     pub(crate) fn is_yes(self) -> bool {
         match self {
             Self::Tightens | Self::ChangesNothing => true,
-            Self::WouldWiden | Self::OnlyTheUser | Self::NotYet => false,
+            Self::WouldWiden | Self::OnlyTheUser => false,
         }
     }
 
@@ -52,7 +48,6 @@ impl Obeyed {
             Self::ChangesNothing => "as you have it",
             Self::WouldWiden => "not obeyed: it would widen what you allow",
             Self::OnlyTheUser => "not obeyed: only your own file may set it",
-            Self::NotYet => "not obeyed: this version starts no servers",
         }
     }
 }
@@ -69,7 +64,7 @@ impl Line {
                 };
                 Some(format!("{named} is {}", self.obeyed.words()))
             }
-            Obeyed::Tightens | Obeyed::ChangesNothing | Obeyed::NotYet => None,
+            Obeyed::Tightens | Obeyed::ChangesNothing => None,
         }
     }
 }
@@ -108,9 +103,6 @@ impl Settings {
     }
 
     fn take_line(&mut self, key: &str, value: &str) -> Result<Obeyed> {
-        if key.starts_with(NOT_YET) {
-            return Ok(Obeyed::NotYet);
-        }
         let mut tried = self.clone();
         tried.take(key, value, ORIGIN)?;
         let Some(Key { set_by: SetBy::Workspace(as_tight), .. }) = KEYS.iter().find(|known| known.name == key) else {
@@ -197,7 +189,7 @@ mod tests {
             ("mcp.client_may_approve = 'none'", Obeyed::Tightens),
             ("mcp.client_may_approve = 'all'", Obeyed::WouldWiden),
             ("mcp.pins = ['*']", Obeyed::OnlyTheUser),
-            ("mcp.servers.x.command = 'x'", Obeyed::NotYet),
+            ("mcp.servers.x.command = 'x'", Obeyed::OnlyTheUser),
         ];
         for (line, obeyed) in rows {
             assert_eq!(became(line), obeyed, "{line}");

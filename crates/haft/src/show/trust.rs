@@ -39,7 +39,7 @@ fn meaning(path: &str, has_a_fault: bool) -> String {
     let is_tool = path.starts_with(TOOLS) && (path.ends_with(".toml") || path.ends_with(".json"));
     match path {
         "haft.toml" => "settings".to_owned(),
-        ".mcp.json" => "servers; this version starts none".to_owned(),
+        ".mcp.json" => "MCP servers".to_owned(),
         _ if has_a_fault => format!("{WARN}a tool, never used{WARN:#}"),
         _ if is_tool => "a tool".to_owned(),
         path if path.starts_with(".haft/") => "a file beside them".to_owned(),
@@ -60,7 +60,7 @@ pub(crate) fn settings(lines: &[Line]) -> String {
     for line in lines {
         let style = match line.obeyed {
             Obeyed::Tightens => ADDED,
-            Obeyed::ChangesNothing | Obeyed::NotYet => DIM,
+            Obeyed::ChangesNothing => DIM,
             Obeyed::WouldWiden | Obeyed::OnlyTheUser => WARN,
         };
         let setting = cut(&safe(&format!("{} = {}", line.key, line.value)), width() - 2);

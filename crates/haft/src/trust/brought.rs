@@ -16,10 +16,12 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::settings::mcp::WORKSPACE_LIST;
+
 /// The settings of a workspace.
 pub(crate) const SETTINGS: &str = "haft.toml";
 /// Files that count when they lie in the workspace's own folder.
-const FILES: &[&str] = &[SETTINGS, ".mcp.json"];
+const FILES: &[&str] = &[SETTINGS, WORKSPACE_LIST];
 /// The folder in which everything counts.
 const FOLDER: &str = ".haft";
 const LARGEST_FILE: u64 = 1 << 20;

@@ -6,6 +6,7 @@ use haft_tools::{Manifest, Script, Trusted, scripts};
 use serde_json::Value;
 
 use super::brought::{Brought, Content};
+use crate::settings::mcp::WORKSPACE_LIST;
 
 /// Where manifests lie.
 pub(crate) const TOOLS: &str = ".haft/tools/";
@@ -58,11 +59,16 @@ impl Brought {
         self.0.iter().filter_map(|(path, content)| ManifestFile::at(path, content))
     }
 
-    /// The files of the workspace that the commands of manifests name, also of those that have a fault.
+    /// The files of the workspace that the commands of manifests and servers name, also of those that have a fault.
     pub(super) fn scripts(&self, workspace: &Path) -> Vec<String> {
-        let values = self.manifests().filter_map(|file| file.value().ok());
-        let named = values.flat_map(|value| {
-            let words = value["command"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let mut values: Vec<Value> = self.manifests().filter_map(|file| file.value().ok()).collect();
+        let list = self.0.get(WORKSPACE_LIST).and_then(Content::bytes);
+        let list: Value = list.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        values.extend(list["mcpServers"].as_object().into_iter().flat_map(|servers| servers.values().cloned()));
+        let named = values.iter().flat_map(|value| {
+            // A manifest has one array, the list of other programs a program and its arguments.
+            let texts = |key: &str| value[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let words = value["command"].as_str().into_iter().chain(texts("command")).chain(texts("args"));
             scripts(&words.collect::<Vec<_>>(), value["cwd"].as_str().unwrap_or("."), workspace)
         });
         named.collect()
@@ -70,13 +76,22 @@ impl Brought {
 
     /// What was brought of the files that a manifest's command names.
     pub(crate) fn scripts_of(&self, manifest: &Manifest, workspace: &Path) -> Vec<Script> {
+        self.as_trusted(manifest.scripts(workspace))
+    }
+
+    /// What was brought of the files that any command names.
+    pub(crate) fn scripts_of_command(&self, command: &[String], folder: &str, workspace: &Path) -> Vec<Script> {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        self.as_trusted(scripts(&words, folder, workspace))
+    }
+
+    fn as_trusted(&self, paths: Vec<String>) -> Vec<Script> {
         let trusted = |path: &String| match self.0.get(path) {
             None => Trusted::Absent,
             Some(Content::Text(text)) => Trusted::Bytes(text.clone().into_bytes()),
             Some(Content::Bytes(bytes)) => Trusted::Bytes(bytes.clone()),
             Some(Content::LeftOut(why)) => Trusted::LeftOut(why.clone()),
         };
-        let paths = manifest.scripts(workspace).into_iter();
-        paths.map(|path| Script { trusted: trusted(&path), path }).collect()
+        paths.into_iter().map(|path| Script { trusted: trusted(&path), path }).collect()
     }
 }

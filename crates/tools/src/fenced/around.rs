@@ -10,7 +10,9 @@ use std::{
 use haft_runtime::{ErrorCode, Isolation, ToolError};
 use haft_sandbox::{
     Root,
-    fence::{self, Fence, Job, Layered, Limits, Missing, Private, Probe, Rung, Surroundings, Toolchains, View},
+    fence::{
+        self, Fence, FenceError, Job, Layered, Limits, Missing, Private, Probe, Rung, Surroundings, Toolchains, View,
+    },
 };
 
 use super::{errand::Errand, secrets::Secrets};
@@ -108,17 +110,22 @@ impl Fenced {
 
     /// The job for an errand. `dir` is the folder of the call's changes, where its own layers go.
     pub(crate) fn job(&self, root: &Root, dir: &Path, errand: &Errand, run: (Rung, View)) -> Result<Job, ToolError> {
-        let (rung, view) = run;
-        let toolchains = self.toolchains();
-        let layered = match rung {
+        let layered = match run.0 {
             Rung::Namespaces => self.layers(dir)?,
             // Only namespaces have layers.
             Rung::Landlock => Vec::new(),
         };
+        Ok(self.job_over(root, errand, run, layered))
+    }
+
+    /// The same with these folders of its own.
+    pub(crate) fn job_over(&self, root: &Root, errand: &Errand, run: (Rung, View), layered: Vec<Layered>) -> Job {
+        let (rung, view) = run;
+        let toolchains = self.toolchains();
         let mut hidden = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root, &self.around.hidden);
         hidden.push(self.data.clone());
         hidden.extend(toolchains.hidden.iter().cloned());
-        Ok(Job {
+        Job {
             command: errand.command.clone(),
             folder: root.path().join(errand.folder.as_path()),
             environment: environment(toolchains, errand),
@@ -132,7 +139,23 @@ impl Fenced {
             network: errand.network,
             limits: self.around.limits.clone(),
             rung,
-        })
+        }
+    }
+
+    /// What a call is told when the fence could not be had.
+    pub(crate) fn refused(&self, err: &FenceError) -> ToolError {
+        let code = match err {
+            FenceError::Unavailable { .. } | FenceError::Helper { .. } => {
+                self.doubt_probe();
+                ErrorCode::SandboxUnavailable
+            }
+            FenceError::NotFound { .. }
+            | FenceError::NotRun { .. }
+            | FenceError::Order(_)
+            | FenceError::Lost
+            | FenceError::Output(_) => ErrorCode::ExecutionError,
+        };
+        ToolError::new(code, format!("cannot run the command: {err}"))
     }
 
     /// What fenced processes of this workspace have to themselves.

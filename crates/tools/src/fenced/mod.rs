@@ -2,6 +2,7 @@
 
 mod around;
 mod commands;
+mod companion;
 mod derived;
 mod errand;
 mod index;
@@ -13,5 +14,6 @@ mod secrets;
 
 pub use around::Around;
 pub(crate) use around::Fenced;
+pub use companion::Companion;
 pub(crate) use errand::{Done, Errand, Pinned};
 pub(crate) use running::{Bench, Writes, keep, throw_away};

@@ -11,7 +11,7 @@ use haft_runtime::{ChangeList, ErrorCode, Isolation, Stream, ToolCtx, ToolError}
 use haft_sandbox::{
     EntryKind, Place, Root,
     changes::{self, Draft, Sort, Steering, Sync},
-    fence::{self, Ended, Exit, FenceError, Job, Process, Rung, Tick, View},
+    fence::{self, Ended, Exit, Job, Process, Rung, Tick, View},
 };
 use tokio::runtime::Handle;
 
@@ -151,7 +151,7 @@ impl Bench {
     pub(crate) fn start(&self, errand: &Errand) -> Result<(Process, Isolation, Steering), ToolError> {
         let job = self.direct(errand)?;
         let before = Steering::look(&self.root);
-        let process = self.fenced.fence().start(&job).map_err(|err| self.refused(&err))?;
+        let process = self.fenced.fence().start(&job).map_err(|err| self.fenced.refused(&err))?;
         Ok((process, isolation(job.rung), before))
     }
 
@@ -162,7 +162,7 @@ impl Bench {
     /// Starts the job, hands its words on, and says how it ended.
     fn hear(&self, job: &Job, (leash, limit): (&Leash, Duration), ctx: &ToolCtx) -> Result<(Done, Ended), ToolError> {
         let begun = Instant::now();
-        let process = self.fenced.fence().start(job).map_err(|err| self.refused(&err))?;
+        let process = self.fenced.fence().start(job).map_err(|err| self.fenced.refused(&err))?;
         leash.hold(process.stopper());
         let mut said = Said::default();
         let mut length = 0;
@@ -180,7 +180,7 @@ impl Bench {
                 }
                 here.block_on(ctx.output(stream, text));
             })
-            .map_err(|err| self.refused(&err))?;
+            .map_err(|err| self.fenced.refused(&err))?;
         said.finish();
         let cut = match (leash.pulled(), ended.bound) {
             // What came to its own end in the same moment did come to its end.
@@ -203,22 +203,6 @@ impl Bench {
         let message = "the command made paths that are too long, all together, to be shown and committed; nothing of it \
                        was kept: make fewer folders in folders";
         ToolError::new(ErrorCode::ResourceLimit, message).with("limitHit", "disk")
-    }
-
-    /// What a call is told when the fence could not be had.
-    pub(crate) fn refused(&self, err: &FenceError) -> ToolError {
-        let code = match err {
-            FenceError::Unavailable { .. } | FenceError::Helper { .. } => {
-                self.fenced.doubt_probe();
-                ErrorCode::SandboxUnavailable
-            }
-            FenceError::NotFound { .. }
-            | FenceError::NotRun { .. }
-            | FenceError::Order(_)
-            | FenceError::Lost
-            | FenceError::Output(_) => ErrorCode::ExecutionError,
-        };
-        ToolError::new(code, format!("cannot run the command: {err}"))
     }
 }
 

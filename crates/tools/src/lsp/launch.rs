@@ -46,7 +46,7 @@ pub(super) fn launch(
     // A program that the user names by its path may lie anywhere.
     let program = server.command.first().map(Path::new).filter(|program| program.is_absolute());
     job.readable.extend(program.and_then(Path::parent).map(Path::to_owned));
-    bench.fenced.fence().converse(&job).map_err(|err| bench.refused(&err))
+    bench.fenced.fence().converse(&job).map_err(|err| bench.fenced.refused(&err))
 }
 
 /// What it is called in the workspace's private folders.

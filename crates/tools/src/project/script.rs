@@ -57,7 +57,7 @@ fn within(path: &Path, workspace: &Path) -> Option<String> {
 
 impl Script {
     /// The bytes that it may be run with; refused when the workspace has something else there.
-    pub(super) fn checked(&self, root: &Root, tool: &str) -> Result<Option<&[u8]>, ToolError> {
+    pub(crate) fn checked(&self, root: &Root, tool: &str) -> Result<Option<&[u8]>, ToolError> {
         let refused = |why: &str| {
             let message = format!(
                 "`{tool}` was not run: `{}`, which its command names, {why}; look at it with `haft trust`",

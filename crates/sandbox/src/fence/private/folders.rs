@@ -3,13 +3,13 @@
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::process::geteuid;
 
-use super::record::{CACHES, FOLDER, Layer, Record, SEEDS, boot, gathered};
+use super::record::{CACHES, FOLDER, Layer, Record, SEEDS, WORKSPACE, boot, gathered};
 use super::seed::Seed;
 use crate::fence::inside::runs_as;
 use crate::fence::job::Layered;
@@ -73,6 +73,35 @@ impl Private {
         }
         record.write(dir)?;
         Ok(layered)
+    }
+
+    /// The same folders for a process that lives long, under a name of its own: whatever is written there is kept at
+    /// once, by all processes that have the name.
+    pub fn lasting_layers(&self, name: &str, tools: &Toolchains) -> io::Result<Vec<Layered>> {
+        let failed = |error: io::Error| io::Error::new(error.kind(), format!("make the private folders: {error}"));
+        self.make_lasting(name, tools).map_err(failed)
+    }
+
+    fn make_lasting(&self, name: &str, tools: &Toolchains) -> io::Result<Vec<Layered>> {
+        let mut layered = Vec::new();
+        for (folder, at, mode) in self.session_folders(&tools.home) {
+            let mut made = self.lasting(&format!("{name}/{folder}"), &at)?;
+            fs::set_permissions(made.layer.join("upper"), fs::Permissions::from_mode(mode))?;
+            if let Some(seed) = Seed::of(&at, tools, &self.workspace, self.owner) {
+                made.beneath.push(self.planted(&seed, &made.layer)?);
+            }
+            layered.push(made);
+        }
+        for cache in tools.caches.iter().filter(|cache| cache.at != self.workspace) {
+            let mut made = self.lasting(&format!("{name}/{}", cache.name), &cache.at)?;
+            made.beneath.push(cache.at.clone());
+            layered.push(made);
+        }
+        // The folder says whose it is, so that it goes when the workspace is gone.
+        match symlink(&self.workspace, self.home.join(WORKSPACE)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            Ok(()) | Err(_) => Ok(layered),
+        }
     }
 
     /// A folder that lasts, seen at `at`: whatever is written there is kept at once, by all processes that have it.

@@ -1,0 +1,267 @@
+//! `haft mcp-servers`
+
+use anyhow::{Result, bail};
+use clap::Subcommand;
+use haft_mcp::{Definition, Difference, tool_name};
+use haft_runtime::nearest;
+use haft_sandbox::changes;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Everywhere,
+    commands::{
+        add_server::{self, NewServer},
+        open,
+    },
+    exit::Exit,
+    house::House,
+    settings::{McpServer, mcp::Wanted},
+    show::{
+        Out,
+        diff::coloured,
+        safe::safe,
+        style::{DIM, STRONG, WARN},
+        table::{table, width, wrapped},
+    },
+    upstreams::Server,
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Add a server to your own list, start it and accept the tools that it has now
+    Add(NewServer),
+    /// What a server says of its tools now, beside what was accepted
+    Diff {
+        /// The server; all of them without it
+        name: Option<String>,
+    },
+    /// Accept what `diff` shows
+    Accept {
+        /// The server; all of them without it
+        name: Option<String>,
+    },
+    /// Start a server anew, here and in every haft that uses it
+    Restart {
+        /// The server
+        name: String,
+    },
+}
+
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<Exit> {
+    let (name, also_starts) = match &args.action {
+        Some(Action::Add(new)) => {
+            add_server::add(new).await?;
+            (Some(new.name.clone()), true)
+        }
+        Some(Action::Restart { name }) => (Some(name.clone()), true),
+        Some(Action::Diff { name } | Action::Accept { name }) => (name.clone(), false),
+        None => (None, false),
+    };
+    let house = open(everywhere).await?;
+    let ended = match chosen(&house, name.as_deref()) {
+        Err(err) => Err(err),
+        Ok(servers) if also_starts => start(out, servers[0]).await,
+        Ok(servers) => Ok(match args.action {
+            Some(Action::Diff { .. }) => diff(out, &servers),
+            Some(Action::Accept { .. }) => accept(out, &servers),
+            Some(Action::Add(_) | Action::Restart { .. }) | None => list(out, &house),
+        }),
+    };
+    house.leave().await?;
+    ended
+}
+
+/// The server of a name, or all that are used.
+fn chosen<'a>(house: &'a House, name: Option<&str>) -> Result<Vec<&'a Server>> {
+    let Some(name) = name else { return Ok(house.upstreams.servers().collect()) };
+    if let Some(server) = house.upstreams.server(name) {
+        return Ok(vec![server]);
+    }
+    let all = house.settings.mcp.servers();
+    if all.iter().any(|server| server.name == name) {
+        bail!("the server `{name}` is disabled; take `disabled` out of its entry");
+    }
+    let near = nearest(name, all.iter().map(|server| server.name.as_str()));
+    let hint = near
+        .first()
+        .map_or_else(|| "`haft mcp-servers` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
+    bail!("there is no server `{name}`; {hint}")
+}
+
+/// Starts a server anew; every haft that uses it does the same with its own before the next call.
+async fn start(out: &Out, server: &Server) -> Result<Exit> {
+    server.kept.change(|pins| pins.restarts += 1);
+    server.upstream.end_soon();
+    let met = server.upstream.meet().await;
+    let state = State::of(&server.wanted, Some(server));
+    if out.json {
+        out.document(&state.document());
+    } else if met.is_ok() {
+        out.line(&format!("`{}` runs: {}", server.wanted.name, state.tools()));
+        if !state.held.is_empty() {
+            out.line(&format!(
+                "{WARN}held:{WARN:#} {}; see `haft mcp-servers diff {}`",
+                state.held.join(", "),
+                server.wanted.name
+            ));
+        }
+        state.dropped.iter().for_each(|one| out.line(&format!("{WARN}left out:{WARN:#} {}", safe(one))));
+    }
+    met.map(|()| Exit::Success).or_else(|err| if out.json { Ok(Exit::Failure) } else { Err(err.into()) })
+}
+
+fn list(out: &Out, house: &House) -> Exit {
+    let all = house.settings.mcp.servers();
+    let states: Vec<State> = all.iter().map(|wanted| State::of(wanted, house.upstreams.server(&wanted.name))).collect();
+    if out.json {
+        out.document(&states.iter().map(State::document).collect::<Vec<_>>());
+        return Exit::Success;
+    }
+    if states.is_empty() {
+        out.line("no MCP servers; add one: haft mcp-servers add NAME -- COMMAND …");
+        return Exit::Success;
+    }
+    let row = |state: &State| {
+        let what = state.last_error.clone().unwrap_or_else(|| state.wanted.reached.shown());
+        vec![
+            state.wanted.name.clone(),
+            state.word().to_owned(),
+            state.tools.len().to_string(),
+            state.version.clone(),
+            what,
+        ]
+    };
+    out.text(&table(&["SERVER", "STATE", "TOOLS", "MCP", "WHAT"], &states.iter().map(row).collect::<Vec<_>>()));
+    for state in states.iter().filter(|state| state.last_error.is_some()) {
+        let why = state.last_error.as_deref().unwrap_or_default();
+        out.line(&format!("\n{STRONG}{}{STRONG:#}\n{}", state.wanted.name, wrapped(&safe(why), width())));
+    }
+    out.hint("what has changed: haft mcp-servers diff    start one anew: haft mcp-servers restart NAME");
+    Exit::Success
+}
+
+fn diff(out: &Out, servers: &[&Server]) -> Exit {
+    let mut documents = Vec::new();
+    let mut text = String::new();
+    for server in servers {
+        let pins = server.kept.read();
+        for one in pins.differences() {
+            documents.push(json!({"server": server.wanted.name, "tool": one.tool, "kind": kind(&one),
+                "accepted": one.accepted, "now": one.seen}));
+            text.push_str(&shown(&server.wanted.name, &one));
+        }
+    }
+    if out.json {
+        out.document(&documents);
+    } else if documents.is_empty() {
+        out.line("every tool is what was accepted");
+    } else {
+        out.text(&text);
+        out.hint("accept it: haft mcp-servers accept [NAME]");
+    }
+    Exit::Success
+}
+
+fn kind(difference: &Difference<'_>) -> &'static str {
+    match (difference.accepted, difference.seen) {
+        (None, _) => "new",
+        (Some(_), None) => "gone",
+        (Some(_), Some(_)) => "changed",
+    }
+}
+
+fn shown(server: &str, difference: &Difference<'_>) -> String {
+    let pretty =
+        |one: Option<&Definition>| one.and_then(|one| serde_json::to_string_pretty(one).ok()).map(|text| text + "\n");
+    let (old, new) = (pretty(difference.accepted), pretty(difference.seen));
+    let path = safe(&format!("{server}/{}", difference.tool)).replace('\n', " ");
+    let diff = changes::diff(&path, old.as_deref().map(str::as_bytes), new.as_deref().map(str::as_bytes));
+    let diff = diff.map(|diff| coloured(&safe(&diff), usize::MAX)).unwrap_or_default();
+    format!("{STRONG}{path}{STRONG:#}  {DIM}{}{DIM:#}\n{diff}\n", kind(difference))
+}
+
+fn accept(out: &Out, servers: &[&Server]) -> Exit {
+    let mut accepted = Vec::new();
+    for server in servers {
+        let held = |tool: &str| json!({"server": server.wanted.name, "tool": tool});
+        server.kept.change(|pins| {
+            accepted.extend(pins.differences().iter().map(|one| held(one.tool)));
+            pins.accept();
+        });
+    }
+    if out.json {
+        out.document(&accepted);
+    } else if accepted.is_empty() {
+        out.line("there was nothing to accept: every tool is what was accepted");
+    } else {
+        let one = |value: &Value| safe(&format!("{}/{}", text(&value["server"]), text(&value["tool"])));
+        out.line(&format!("accepted: {}", accepted.iter().map(one).collect::<Vec<_>>().join(", ")));
+    }
+    Exit::Success
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Where a server stands.
+struct State<'a> {
+    wanted: &'a McpServer,
+    tools: Vec<String>,
+    held: Vec<String>,
+    dropped: Vec<String>,
+    version: String,
+    last_error: Option<String>,
+    was_met: bool,
+}
+
+impl<'a> State<'a> {
+    fn of(wanted: &'a McpServer, server: Option<&Server>) -> Self {
+        let pins = server.map(|server| server.kept.read()).unwrap_or_default();
+        let used = |tool: &str| server.is_some_and(|server| server.upstream.spec().uses(tool));
+        let names = pins.tools().filter(|tool| used(&tool.name)).map(|tool| tool_name(&wanted.name, &tool.name));
+        Self {
+            wanted,
+            tools: names.collect(),
+            held: pins.differences().iter().map(|one| one.tool.to_owned()).filter(|tool| used(tool)).collect(),
+            dropped: pins.dropped.iter().map(|one| format!("{}: {}", one.name, one.why)).collect(),
+            version: pins.version.clone().unwrap_or_default(),
+            was_met: pins.accepted.is_some(),
+            last_error: pins.last_error,
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self { wanted: McpServer { enabled: false, .. }, .. } => "disabled",
+            Self { last_error: Some(_), .. } => "failed",
+            Self { was_met: false, .. } => "not met",
+            Self { held, .. } if !held.is_empty() => "held",
+            Self { .. } => "ready",
+        }
+    }
+
+    fn tools(&self) -> String {
+        match self.tools.as_slice() {
+            [] => "it has no tools".to_owned(),
+            tools => format!("{} tools: {}", tools.len(), tools.join(", ")),
+        }
+    }
+
+    fn document(&self) -> Value {
+        let from = match self.wanted.from {
+            Wanted::ByTheUser => "user",
+            Wanted::ByTheWorkspace => "workspace",
+        };
+        json!({"name": self.wanted.name, "state": self.word(), "command": self.wanted.reached.shown(), "from": from,
+            "version": self.version, "tools": self.tools, "held": self.held, "dropped": self.dropped,
+            "lastError": self.last_error, "network": self.wanted.network, "writes": self.wanted.writes,
+            "trusted": self.wanted.trusted})
+    }
+}

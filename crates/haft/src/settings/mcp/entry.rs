@@ -1,0 +1,222 @@
+//! One entry of a list of servers, as far as it says something.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use haft_runtime::{Effect, nearest};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{McpServer, Reached, Wanted};
+use crate::settings::{
+    values::{argv, duration, number, size},
+    web::SECRET,
+};
+
+const KEYS: &[&str] = &[
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "disabled",
+    "allowed_tools",
+    "denied_tools",
+    "effects",
+    "timeout",
+    "trusted",
+    "network",
+    "workspace",
+    "cpu",
+    "memory",
+    "open_files",
+];
+/// What the lists of other programs say, too, and mean the same by.
+const COMMON: usize = 7;
+/// The longest name of a server, so that its tools have room for theirs.
+const LONGEST_NAME: usize = 32;
+
+/// Which keys are obeyed, and whether others are a mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// Those of `haft.toml`; any other is a mistake.
+    OfHaft,
+    /// The common ones and `network`, which `haft mcp-servers add` writes; others are for other programs.
+    OfTheUser,
+    /// The common ones, and no secrets.
+    Common,
+}
+
+impl Keys {
+    fn obeys(self, key: &str) -> bool {
+        match self {
+            Self::OfHaft => KEYS.contains(&key),
+            Self::OfTheUser => KEYS[..COMMON].contains(&key) || key == "network",
+            Self::Common => KEYS[..COMMON].contains(&key),
+        }
+    }
+}
+
+/// Why something is no name for a server.
+pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let fits = plain && !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains("__");
+    (!fits).then_some("it has 1 to 32 letters, digits, `-` and single `_`")
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Entry {
+    reached: Option<Reached>,
+    disabled: Option<bool>,
+    allowed_tools: Option<BTreeSet<String>>,
+    denied_tools: Option<BTreeSet<String>>,
+    effects: Option<BTreeMap<String, Effect>>,
+    timeout: Option<Duration>,
+    trusted: Option<bool>,
+    network: Option<bool>,
+    writes: Option<bool>,
+    cpu: Option<Duration>,
+    memory: Option<u64>,
+    open_files: Option<u64>,
+}
+
+impl Entry {
+    pub(super) fn read(value: &Value, keys: Keys) -> Result<Self> {
+        let all = value.as_object().context("a server is a table with `command` or `url`")?;
+        if let Some(other) = all.keys().find(|key| keys == Keys::OfHaft && !keys.obeys(key)) {
+            let near = nearest(other, KEYS.iter().copied());
+            let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            bail!("a server has no `{other}`{hint}");
+        }
+        let part = |key: &str| all.get(key).filter(|_| keys.obeys(key));
+        Ok(Self {
+            reached: reached(&part, keys)?,
+            disabled: read(part("disabled"), "disabled", switch)?,
+            allowed_tools: read(part("allowed_tools"), "allowed_tools", texts)?,
+            denied_tools: read(part("denied_tools"), "denied_tools", texts)?,
+            effects: read(part("effects"), "effects", effects)?,
+            timeout: read(part("timeout"), "timeout", |value| duration(&written(value)))?,
+            trusted: read(part("trusted"), "trusted", switch)?,
+            network: read(part("network"), "network", switch)?,
+            writes: read(part("workspace"), "workspace", writes)?,
+            cpu: read(part("cpu"), "cpu", |value| duration(&written(value)))?,
+            memory: read(part("memory"), "memory", |value| size(&written(value)))?,
+            open_files: read(part("open_files"), "open_files", |value| number(&written(value)))?,
+        })
+    }
+
+    /// Whether it says how the server is reached.
+    pub(super) fn is_whole(&self) -> bool {
+        self.reached.is_some()
+    }
+
+    /// What this says, and where it says nothing, what the other does.
+    pub(super) fn over(self, other: &Self) -> Self {
+        let under = other.clone();
+        Self {
+            reached: self.reached.or(under.reached),
+            disabled: self.disabled.or(under.disabled),
+            allowed_tools: self.allowed_tools.or(under.allowed_tools),
+            denied_tools: self.denied_tools.or(under.denied_tools),
+            effects: self.effects.or(under.effects),
+            timeout: self.timeout.or(under.timeout),
+            trusted: self.trusted.or(under.trusted),
+            network: self.network.or(under.network),
+            writes: self.writes.or(under.writes),
+            cpu: self.cpu.or(under.cpu),
+            memory: self.memory.or(under.memory),
+            open_files: self.open_files.or(under.open_files),
+        }
+    }
+
+    /// The same with what holds where nothing is said; `None` when nobody said how it is reached.
+    pub(super) fn meant(self, name: &str, from: Wanted) -> Option<McpServer> {
+        Some(McpServer {
+            name: name.to_owned(),
+            from,
+            reached: self.reached?,
+            enabled: !self.disabled.unwrap_or(false),
+            allowed_tools: self.allowed_tools,
+            denied_tools: self.denied_tools.unwrap_or_default(),
+            effects: self.effects.unwrap_or_default(),
+            timeout: self.timeout.unwrap_or(Duration::from_secs(30)),
+            trusted: self.trusted.unwrap_or(false),
+            network: self.network.unwrap_or(false),
+            writes: self.writes.unwrap_or(false),
+            cpu: self.cpu.unwrap_or(Duration::from_secs(3600)),
+            memory: self.memory.unwrap_or(1_000_000_000),
+            open_files: self.open_files.unwrap_or(256),
+        })
+    }
+}
+
+fn reached<'a>(part: &impl Fn(&str) -> Option<&'a Value>, keys: Keys) -> Result<Option<Reached>> {
+    let pairs = |key: &str| -> Result<BTreeMap<String, String>> {
+        let pairs: BTreeMap<String, String> = read(part(key), key, pairs)?.unwrap_or_default();
+        if keys == Keys::Common && pairs.values().any(|value| value.starts_with(SECRET)) {
+            bail!("`{key}` names a secret, which only your own files may");
+        }
+        Ok(pairs)
+    };
+    match (part("command"), part("url")) {
+        (Some(_), Some(_)) => bail!("it has both `command` and `url`; say one"),
+        (None, None) => Ok(None),
+        (None, Some(url)) => {
+            let url = url.as_str().context("`url` is not text")?.to_owned();
+            Ok(Some(Reached::Url { url, headers: pairs("headers")? }))
+        }
+        (Some(program), None) => {
+            let args =
+                part("args").map(Vec::<String>::deserialize).transpose().context("`args` is not an array of text")?;
+            let program =
+                program.as_str().context("`command` is not text: the program alone, with its `args` beside it")?;
+            if program.trim().is_empty() {
+                bail!("`command` is empty: name the program");
+            }
+            let command: Vec<String> = [program.to_owned()].into_iter().chain(args.unwrap_or_default()).collect();
+            if keys != Keys::Common {
+                argv(&toml::Value::from(command.clone()).to_string())?;
+            }
+            let cwd = part("cwd").map(|cwd| cwd.as_str().context("`cwd` is not text")).transpose()?;
+            Ok(Some(Reached::Command { command, env: pairs("env")?, cwd: cwd.unwrap_or(".").to_owned() }))
+        }
+    }
+}
+
+fn read<T>(value: Option<&Value>, key: &str, read: impl Fn(&Value) -> Result<T>) -> Result<Option<T>> {
+    value.map(|value| read(value).with_context(|| format!("`{key}`"))).transpose()
+}
+
+fn switch(value: &Value) -> Result<bool> {
+    value.as_bool().with_context(|| format!("`{value}` is not a switch: true or false"))
+}
+
+fn texts(value: &Value) -> Result<BTreeSet<String>> {
+    BTreeSet::deserialize(value).context("it is not an array of text")
+}
+
+fn pairs(value: &Value) -> Result<BTreeMap<String, String>> {
+    BTreeMap::deserialize(value).context("it is not a table of text")
+}
+
+fn effects(value: &Value) -> Result<BTreeMap<String, Effect>> {
+    BTreeMap::deserialize(value).context("name each tool with read, write, execute or destructive")
+}
+
+fn writes(value: &Value) -> Result<bool> {
+    match value.as_str() {
+        Some("write") => Ok(true),
+        Some("read") => Ok(false),
+        Some(_) | None => bail!("it is `read` or `write`"),
+    }
+}
+
+/// A value as the readers of other settings take it.
+fn written(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

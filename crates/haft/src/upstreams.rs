@@ -1,0 +1,247 @@
+//! The upstream MCP servers of a house: their tools in the registry, and what was accepted of them in the data folder.
+
+mod kept;
+mod launch;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use futures_util::future::{BoxFuture, join_all};
+use haft_mcp::{Contact, Pins, Upstream, held, tool_name, tools_of};
+use haft_runtime::{Catalog, Listing, RegisteredTool, Registry, Scope, ToolError};
+use haft_tools::Workspace;
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::{
+    project::ProjectTools,
+    settings::{McpServer, Settings},
+};
+use kept::{Kept, Stamp};
+
+/// What every name of an upstream tool begins with.
+pub(crate) const PREFIX: &str = "mcp__";
+
+/// How long a server that could not be met is left alone.
+const REST: Duration = Duration::from_secs(5);
+
+/// The catalogue of a house: what the workspace has, and the tools of its servers.
+pub(crate) struct Upstreams {
+    project: Arc<ProjectTools>,
+    registry: Arc<Registry>,
+    servers: BTreeMap<String, Server>,
+    /// Counts the changes of the list.
+    changes: watch::Sender<u64>,
+    meeting: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// One server, and what is known of it.
+pub(crate) struct Server {
+    pub(crate) wanted: McpServer,
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) kept: Kept,
+    taken: Mutex<Taken>,
+}
+
+/// What was taken into the registry.
+#[derive(Default)]
+struct Taken {
+    stamp: Option<Stamp>,
+    names: BTreeSet<String>,
+    faults: Vec<String>,
+    restarts: u64,
+    /// When it could not be met, and why.
+    failed: Option<(Instant, ToolError)>,
+}
+
+impl Upstreams {
+    /// Beside the tools that are there. Nothing is started: what was accepted of each server is listed from the record.
+    pub(crate) fn beside(
+        project: &Arc<ProjectTools>,
+        workspace: &Arc<Workspace>,
+        house: (&Arc<Registry>, &Settings),
+    ) -> Arc<Self> {
+        let (registry, settings) = house;
+        let used = settings.mcp.servers().into_iter().filter(|server| server.enabled);
+        let upstreams = Arc::new_cyclic(|me: &Weak<Self>| Self {
+            project: Arc::clone(project),
+            registry: Arc::clone(registry),
+            servers: used.map(|wanted| (wanted.name.clone(), Server::new(wanted, workspace, settings, me))).collect(),
+            changes: watch::Sender::new(0),
+            meeting: Mutex::default(),
+        });
+        upstreams.refresh();
+        upstreams
+    }
+
+    /// The servers that are used.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
+        self.servers.values()
+    }
+
+    /// One of them.
+    pub(crate) fn server(&self, name: &str) -> Option<&Server> {
+        self.servers.get(name)
+    }
+
+    /// Counts up whenever the list of tools has changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Starts the servers that were never met, side by side, and says what went wrong.
+    pub(crate) async fn meet_new(&self) -> Vec<ToolError> {
+        let new = self.servers.values().filter(|server| server.kept.read().accepted.is_none());
+        let met = join_all(new.map(Server::meet)).await;
+        met.into_iter().filter_map(Result::err).collect()
+    }
+
+    /// The same while others work; [`end`](Self::end) waits for it.
+    pub(crate) fn meet_in_background(self: &Arc<Self>) {
+        if self.servers.is_empty() {
+            return;
+        }
+        let us = Arc::clone(self);
+        let task = tokio::spawn(async move { drop(us.meet_new().await) });
+        *self.meeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    }
+
+    /// Starts the server that a name seems to belong to, if it was never met.
+    pub(crate) async fn meet_for(&self, tool: &str) -> Result<(), ToolError> {
+        let Some(server) = self.server_of(tool) else { return Ok(()) };
+        let was_met = !server.taken().names.is_empty() || server.kept.read().accepted.is_some();
+        if was_met { Ok(()) } else { server.meet().await }
+    }
+
+    /// What is wrong with tools that servers list.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        self.servers.values().flat_map(|server| server.taken().faults.clone()).collect()
+    }
+
+    /// Ends every server, and waits for that.
+    pub(crate) async fn end(&self) {
+        let meeting = self.meeting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(meeting) = meeting {
+            meeting.abort();
+            let _ = meeting.await;
+        }
+        join_all(self.servers.values().map(|server| server.upstream.end())).await;
+    }
+
+    fn server_of(&self, tool: &str) -> Option<&Server> {
+        let (server, _) = tool.strip_prefix(PREFIX)?.split_once("__")?;
+        self.servers.get(server)
+    }
+
+    /// Takes in what was accepted since the last look, here or by another process.
+    fn refresh(&self) {
+        let changed = self.servers.values().filter(|server| server.refresh(&self.registry)).count();
+        if changed > 0 {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// A server said something, or could not be had.
+    fn heard(&self, name: &str, report: Result<Contact, String>) {
+        let Some(server) = self.servers.get(name) else { return };
+        let started = server.wanted.reached.shown();
+        server.kept.change(|pins| match report {
+            Ok(contact) => pins.met(&started, contact),
+            Err(why) => pins.last_error = Some(why),
+        });
+        self.refresh();
+    }
+
+    /// Why there is no tool of this name although it seems to be a server's.
+    fn why_missing(&self, name: &str) -> Option<ToolError> {
+        let server = self.server_of(name)?;
+        let pins = server.kept.read();
+        let wanted = |tool: &&String| tool_name(&server.wanted.name, tool) == name && server.upstream.spec().uses(tool);
+        let tool = pins.seen.keys().filter(|tool| pins.is_held(tool)).find(wanted)?;
+        Some(held(&server.wanted.name, tool))
+    }
+}
+
+impl Server {
+    fn new(wanted: McpServer, workspace: &Arc<Workspace>, settings: &Settings, house: &Weak<Upstreams>) -> Self {
+        let kept = Kept::of(&wanted, workspace.path(), &settings.data);
+        let (house, name) = (Weak::clone(house), wanted.name.clone());
+        let listener = move |report| {
+            if let Some(house) = house.upgrade() {
+                house.heard(&name, report);
+            }
+        };
+        let version = kept.read().version_of(&wanted.reached.shown());
+        let upstream = Upstream::new(launch::spec(&wanted, workspace, settings), version, Arc::new(listener));
+        Self { wanted, upstream, kept, taken: Mutex::default() }
+    }
+
+    /// Meets it for the first time. Whoever asks again right after a failure hears of that one.
+    async fn meet(&self) -> Result<(), ToolError> {
+        let failed = self.taken().failed.clone();
+        if let Some((_, error)) = failed.filter(|(at, _)| at.elapsed() < REST) {
+            return Err(error);
+        }
+        let met = self.upstream.meet().await;
+        self.taken().failed = met.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        met
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `true` when the list has changed.
+    fn refresh(&self, registry: &Registry) -> bool {
+        let mut taken = self.taken();
+        let stamp = self.kept.stamp();
+        if taken.stamp.as_ref() == Some(&stamp) {
+            return false;
+        }
+        let pins = self.kept.read();
+        let tools = tools_of(&self.upstream, &pins);
+        let names: BTreeSet<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
+        let gone: Vec<String> = taken.names.iter().cloned().collect();
+        let mut faults: Vec<String> = self.dropped(&pins);
+        faults.extend(registry.exchange(&gone, tools).iter().map(ToString::to_string));
+        if taken.stamp.is_some() && taken.restarts != pins.restarts {
+            self.upstream.end_soon();
+        }
+        (taken.stamp, taken.names, taken.faults, taken.restarts) = (Some(stamp), names, faults, pins.restarts);
+        true
+    }
+
+    fn dropped(&self, pins: &Pins) -> Vec<String> {
+        let name = &self.wanted.name;
+        pins.dropped
+            .iter()
+            .map(|one| format!("`{}` of the MCP server `{name}` gives no tool: {}", one.name, one.why))
+            .collect()
+    }
+}
+
+impl Catalog for Upstreams {
+    fn find<'a>(&'a self, scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>> {
+        if self.servers.is_empty() || !name.starts_with(PREFIX) {
+            return self.project.find(scope, name);
+        }
+        Box::pin(async move {
+            self.refresh();
+            self.meet_for(name).await?;
+            if let Some(tool) = self.registry.get(name) {
+                return Ok(tool);
+            }
+            match self.why_missing(name) {
+                Some(error) => Err(error),
+                None => self.project.find(scope, name).await,
+            }
+        })
+    }
+
+    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>> {
+        self.refresh();
+        self.project.list(scope)
+    }
+}

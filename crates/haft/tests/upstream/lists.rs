@@ -1,0 +1,82 @@
+//! Where servers are written down, and who obeys that.
+
+use serde_json::{Value, json};
+
+use crate::{
+    bench::{Bench, server},
+    fenced::Person,
+    support::{Terminal, text},
+};
+
+#[test]
+fn a_server_is_added_to_a_list_that_stays_intact() {
+    let bench = Bench::new();
+    bench.0.put_home(".config/haft/mcp.json", r#"{"other": 1, "mcpServers": {"x": {"command": "x", "foo": true}}}"#);
+    let ran = bench.servers(&["add", "fake", "--env", "X_A=b", "--", "python3", "fake.py"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("6 tools: mcp__fake__act"), "{ran:?}");
+    let file = bench.0.fixture.home.join(".config/haft/mcp.json");
+    let list: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!((&list["other"], &list["mcpServers"]["x"]["foo"]), (&json!(1), &json!(true)));
+    assert_eq!(list["mcpServers"]["fake"], json!({ "command": "python3", "args": ["fake.py"], "env": { "X_A": "b" } }));
+    for (words, expected) in [
+        (&["add", "fake", "--", "x"][..], "a server `fake` already"),
+        (&["add", "a b", "--", "x"], "no name for a server"),
+        (&["restart", "fak"], "did you mean `fake`"),
+    ] {
+        let ran = bench.servers(words);
+        assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{ran:?}");
+    }
+    let ran = bench.servers(&["add", "broken", "--", "sh", "-c", "echo no luck >&2; exit 3"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("no luck"), "{ran:?}");
+    let states = bench.0.json(&["mcp-servers"]);
+    let state = |name: &str| states.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
+    assert_eq!((&state("broken")["state"], &state("fake")["state"]), (&json!("failed"), &json!("ready")));
+    assert!(text(&state("broken")["lastError"]).contains("no luck"));
+}
+
+#[test]
+fn at_a_terminal_the_network_is_asked_about() {
+    let bench = Bench::new();
+    let mut terminal = Terminal::start(bench.0.haft(&["mcp-servers", "add", "fake", "--", "python3", "fake.py"]));
+    terminal.read_until("reach the network?");
+    terminal.type_in("y\n");
+    terminal.read_until("runs: 6 tools");
+    assert_eq!(terminal.exit_code(), Some(0));
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["network"], true);
+}
+
+#[test]
+fn a_workspaces_list_counts_once_it_is_trusted_and_only_as_it_was() {
+    let bench = Bench::new();
+    let list = |options: &Value| json!({ "mcpServers": { "fake": server(options) } }).to_string();
+    bench.0.put(".mcp.json", list(&json!({})));
+    assert_eq!(bench.fails("echo", &json!({ "text": "a" })).0, "TOOL_NOT_FOUND");
+    let shown = bench.0.run(&["trust", "--show"]);
+    assert!(shown.stdout.contains(".mcp.json") && shown.stdout.contains("MCP servers"), "{shown:?}");
+    assert_eq!(bench.0.run(&["trust", "--yes"]).code, Some(0));
+    assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a");
+    bench.0.put(".mcp.json", list(&json!({ "ends": true })));
+    assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a", "what was trusted stays in force");
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["from"], "workspace");
+    bench.0.put("fake.py", "import os\nos.system('touch /tmp/evil')\n");
+    let (code, message) = bench.fails("echo", &json!({ "text": "a" }));
+    assert!(code == "NOT_TRUSTED" && message.contains("`fake.py`, which its command names"), "{code}: {message}");
+    bench.0.put("fake.py", include_str!("fake.py"));
+    assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a");
+    bench.0.put("haft.toml", "[mcp.servers.more]\ncommand = 'x'\n");
+    assert_eq!(bench.0.run(&["trust", "--yes"]).code, Some(0));
+    assert_eq!(bench.0.json(&["mcp-servers"]).as_array().unwrap().len(), 1, "its settings add no servers");
+}
+
+#[test]
+fn an_entry_of_a_disabled_server_is_shown_and_not_used() {
+    let bench = Bench::of(Person::us());
+    let mut fake = server(&json!({}));
+    fake["disabled"] = json!(true);
+    bench.list(&json!({ "fake": fake }));
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["state"], "disabled");
+    assert_eq!(bench.fails("echo", &json!({ "text": "a" })).0, "TOOL_NOT_FOUND");
+    bench.list(&json!({ "fake": { "url": "https://mcp.example.org/" } }));
+    let (_, message) = bench.fails("echo", &json!({ "text": "a" }));
+    assert!(message.contains("over HTTP"), "{message}");
+}

@@ -1,0 +1,14 @@
+//! Upstream MCP servers: their tools, what is accepted of them, and that none of them can do harm by going wrong.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[path = "../fenced/mod.rs"]
+mod fenced;
+
+mod bench;
+mod holds;
+mod lists;
+mod works;
+mod wrong;

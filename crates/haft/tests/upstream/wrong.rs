@@ -1,0 +1,100 @@
+//! Servers that go wrong: a clear error, no hang, nothing left.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+/// What a call comes to, and that it comes to it soon.
+fn comes_to(options: &Value, tool: &str, input: &Value) -> (String, String) {
+    let begun = Instant::now();
+    let failed = Bench::with(options).fails(tool, input);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{options}: {:?}", begun.elapsed());
+    failed
+}
+
+#[test]
+fn whatever_breaks_a_server_is_told() {
+    let echo = json!({ "text": "a" });
+    for (options, tool, input, code, words) in [
+        (json!({ "ends": true }), "echo", &echo, "UNAVAILABLE", "cannot find the database"),
+        (json!({ "dies": "act" }), "act", &json!({}), "OUTCOME_UNKNOWN", "exit code 7"),
+        (json!({ "garbage": "act" }), "act", &json!({}), "OUTCOME_UNKNOWN", "no message of the protocol"),
+        (json!({ "huge": "echo" }), "echo", &echo, "OUTCOME_UNKNOWN", "more than 16 MiB"),
+        (json!({ "lies": "echo" }), "echo", &echo, "OUTPUT_INVALID", "7 is not of type \"string\""),
+    ] {
+        let (is, said) = comes_to(&options, tool, input);
+        assert!(is == code && said.contains(words), "{options}: {is}: {said}");
+    }
+}
+
+#[test]
+fn what_only_reads_is_tried_again_and_what_acts_is_not() {
+    let bench = Bench::with(&json!({ "dies_once": "echo" }));
+    bench.settings("[mcp.servers.fake]\ntrusted = true\n");
+    assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a");
+    assert_eq!(bench.counted("starts"), 2);
+    let bench = Bench::with(&json!({ "dies_once": "act" }));
+    assert_eq!(bench.fails("act", &json!({})).0, "OUTCOME_UNKNOWN");
+    assert_eq!(bench.counted("calls"), 1);
+}
+
+#[test]
+fn one_that_always_breaks_is_started_again_three_times() {
+    let bench = Bench::with(&json!({ "dies": "echo" }));
+    bench.settings("[mcp.servers.fake]\ntrusted = true\n");
+    bench.does("act", &json!({}));
+    let before = bench.counted("starts");
+    let (code, message) = bench.fails("echo", &json!({ "text": "a" }));
+    assert!(code == "UNAVAILABLE" && message.contains("exit code 7"), "{code}: {message}");
+    assert_eq!(bench.counted("starts") - before, 4);
+    let lines = "{\"tool\": \"mcp__fake__echo\", \"input\": {\"text\": \"a\"}}\n".repeat(3);
+    bench.0.put("calls.jsonl", lines);
+    let before = bench.counted("starts");
+    let ran = bench.0.run(&["batch", "calls.jsonl", "--json", "--auto-approve", "all"]);
+    assert!(ran.stdout.contains("haft mcp-servers restart fake"), "{ran:?}");
+    assert!(bench.counted("starts") - before <= 5, "it is left alone after that");
+}
+
+#[test]
+fn one_that_never_answers_is_given_up() {
+    let bench = Bench::with(&json!({ "silent": "echo" }));
+    bench.settings("[mcp.servers.fake]\ntrusted = true\ntimeout = '500ms'\n");
+    let (code, message) = bench.fails("echo", &json!({ "text": "a" }));
+    assert!(code == "TIMEOUT" && message.contains("500"), "{code}: {message}");
+    let bench = Bench::with(&json!({ "silent": "act" }));
+    bench.settings("[mcp.servers.fake]\ntimeout = '500ms'\n");
+    assert_eq!(bench.fails("act", &json!({})).0, "OUTCOME_UNKNOWN");
+}
+
+#[test]
+fn noise_is_no_harm() {
+    for options in [json!({ "flood": true }), json!({ "chatter": true, "twice": true }), json!({ "leaks": true })] {
+        let bench = Bench::with(&options);
+        assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a", "{options}");
+    }
+}
+
+#[test]
+fn a_broken_definition_costs_only_itself() {
+    let bench = Bench::with(&json!({ "broken_tool": true }));
+    let ran = bench.0.run(&["tools"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for words in ["`no_schema` of the MCP server `fake` gives no tool", "listed twice", "mcp__fake__bad_schema"] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+    assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a");
+    assert_eq!(bench.fails("no_schema", &json!({})).0, "TOOL_NOT_FOUND");
+}
+
+#[test]
+fn one_that_cannot_fetch_says_which_line_to_add() {
+    let bench = Bench::new();
+    bench.list(&json!({ "fake": { "command": "sh", "args": ["-c", "echo getaddrinfo ENOTFOUND registry.example >&2; exit 1"] } }));
+    let (code, message) = bench.fails("echo", &json!({}));
+    assert!(code == "UNAVAILABLE" && message.contains("[mcp.servers.fake]\nnetwork = true"), "{message}");
+    bench.list(&json!({ "fake": { "command": "no-such-program" } }));
+    let (_, message) = bench.fails("echo", &json!({}));
+    assert!(message.contains("cannot find the program `no-such-program`"), "{message}");
+}

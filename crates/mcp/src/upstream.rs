@@ -1,0 +1,16 @@
+//! Upstream MCP servers become tools: started when they are first needed, held to what was accepted of them.
+
+mod answer;
+mod child;
+mod connection;
+mod definition;
+mod ear;
+mod pins;
+mod server;
+mod tool;
+mod wire;
+
+pub use definition::{Definition, Dropped, tool_name};
+pub use pins::{Difference, Pins};
+pub use server::{Contact, Launch, Listener, Upstream, UpstreamSpec};
+pub use tool::{held, tools_of};

@@ -1,0 +1,251 @@
+//! A server that runs, and the conversation with it.
+
+use std::{
+    collections::BTreeMap,
+    os::unix::net::UnixStream as StdStream,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+
+use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use haft_sandbox::fence::Process;
+use rmcp::{
+    RoleClient,
+    model::{
+        CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, ListToolsRequest,
+        PaginatedRequestParams, ProtocolVersion, Request, ServerResult,
+    },
+    service::{
+        ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
+        RunningServiceCancellationToken, ServiceError,
+    },
+};
+use serde_json::Value;
+use tokio::{net::UnixStream, time::timeout};
+
+use super::{
+    child::{Child, Tail},
+    definition::{Definition, Dropped},
+    ear::Ear,
+    server::Contact,
+    wire::Wire,
+};
+
+/// How long a server may take to answer the first question, and to list its tools.
+const FIRST_ANSWER: Duration = Duration::from_secs(60);
+const LIST: Duration = Duration::from_secs(30);
+/// How old a list may be that a call is compared with, where the server does not say that it has changed.
+const FRESH: Duration = Duration::from_secs(60);
+/// How many pages and tools a server may list.
+const MOST_PAGES: usize = 1000;
+const MOST_TOOLS: usize = 20_000;
+
+/// A server that runs.
+pub(super) struct Connection {
+    peer: Peer<RoleClient>,
+    /// Taken when it ends.
+    farewell: Mutex<Option<RunningServiceCancellationToken>>,
+    ear: Arc<Ear>,
+    child: Child,
+    /// Why the conversation was broken off.
+    broke: Arc<OnceLock<String>>,
+    version: String,
+    listed: Mutex<Listed>,
+}
+
+struct Listed {
+    tools: BTreeMap<String, Definition>,
+    at: Instant,
+}
+
+/// Why a server did not answer.
+pub(super) enum Trouble {
+    /// It broke, and why.
+    Broke(String),
+    /// It answered, with a no or with what is no answer.
+    Refused(ToolError),
+}
+
+impl Connection {
+    /// Begins a conversation with a process that was just started, and asks for its tools.
+    pub(super) async fn begin(
+        (process, socket): (Process, StdStream),
+        known: Option<&str>,
+    ) -> Result<(Self, Contact), String> {
+        let (tail, broke) = (Tail::default(), Arc::new(OnceLock::new()));
+        let child = Child::watch(process, &tail);
+        let failed = |err: std::io::Error| format!("it cannot be talked with: {err}");
+        socket.set_nonblocking(true).map_err(failed)?;
+        let socket = UnixStream::from_std(socket).map_err(failed)?;
+        let ear = Arc::new(Ear::default());
+        let wire = Wire::new(socket, tail, Arc::clone(&broke));
+        let greeting = timeout(FIRST_ANSWER, Arc::clone(&ear).serve_with_lifecycle(wire, lifecycle(known))).await;
+        let service: RunningService<RoleClient, Arc<Ear>> = match greeting {
+            Ok(Ok(service)) => service,
+            Ok(Err(err)) => {
+                return Err(ended(&child, broke.get(), &format!("it did not begin as MCP wants it: {err}")).await);
+            }
+            Err(_) => return Err(format!("it did not answer within {} s{}", FIRST_ANSWER.as_secs(), child.said())),
+        };
+        let version = service.peer_info().map(|info| info.protocol_version.to_string()).unwrap_or_default();
+        let connection = Self {
+            peer: service.peer().clone(),
+            farewell: Mutex::new(Some(service.cancellation_token())),
+            ear,
+            child,
+            broke,
+            version,
+            listed: Mutex::new(Listed { tools: BTreeMap::new(), at: Instant::now() }),
+        };
+        // It ends with the conversation, which ends with the process.
+        drop(tokio::spawn(service.waiting()));
+        match connection.list().await {
+            Ok(contact) => Ok((connection, contact)),
+            Err(Trouble::Broke(why)) => Err(why),
+            Err(Trouble::Refused(error)) => Err(format!("it does not list its tools: {}", error.message)),
+        }
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.child.is_alive() && !self.peer.is_transport_closed() && self.broke.get().is_none()
+    }
+
+    /// What the server now says of a tool, asked for anew when that may have changed; with the whole list if so.
+    pub(super) async fn definition(&self, tool: &str) -> Result<(Option<Definition>, Option<Contact>), Trouble> {
+        let is_old = self.listed.lock().unwrap_or_else(PoisonError::into_inner).at.elapsed() > FRESH;
+        let news = if self.ear.take_changed() || is_old { Some(self.list().await?) } else { None };
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok((listed.tools.get(tool).cloned(), news))
+    }
+
+    /// All tools, page by page. One that is broken costs only itself.
+    async fn list(&self) -> Result<Contact, Trouble> {
+        let (mut tools, mut dropped): (BTreeMap<String, Definition>, Vec<Dropped>) = Default::default();
+        let mut cursor = None;
+        for _ in 0..MOST_PAGES {
+            let page = self.page(cursor.take()).await?;
+            for value in page["tools"].as_array().into_iter().flatten() {
+                match Definition::read(value) {
+                    Ok(tool) if tools.contains_key(&tool.name) => {
+                        dropped.push(Dropped { name: tool.name, why: "it is listed twice".to_owned() });
+                    }
+                    Ok(tool) => drop(tools.insert(tool.name.clone(), tool)),
+                    Err(broken) => dropped.push(broken),
+                }
+            }
+            cursor = page["nextCursor"].as_str().map(str::to_owned);
+            if cursor.is_none() || tools.len() > MOST_TOOLS {
+                break;
+            }
+        }
+        if cursor.is_some() {
+            let why = format!("it lists more than {MOST_TOOLS} tools, or more than {MOST_PAGES} pages of them");
+            return Err(Trouble::Refused(ToolError::new(ErrorCode::TooLarge, why)));
+        }
+        let listed = Listed { tools: tools.clone(), at: Instant::now() };
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = listed;
+        Ok(Contact { version: self.version.clone(), tools: tools.into_values().collect(), dropped })
+    }
+
+    async fn page(&self, cursor: Option<String>) -> Result<Value, Trouble> {
+        let mut params = PaginatedRequestParams::default();
+        params.cursor = cursor;
+        let request = ListToolsRequest { params: Some(params), ..ListToolsRequest::default() };
+        let asked = self.peer.send_request(ClientRequest::ListToolsRequest(request));
+        let Ok(answer) = timeout(LIST, asked).await else {
+            return Err(Trouble::Broke(format!(
+                "it did not list its tools within {} s{}",
+                LIST.as_secs(),
+                self.child.said()
+            )));
+        };
+        match answer {
+            Ok(ServerResult::ListToolsResult(page)) => serde_json::to_value(page).map_err(|err| no_answer(&err)),
+            // A page with a definition that is broken.
+            Ok(ServerResult::CustomResult(page)) if page.0["tools"].is_array() => Ok(page.0),
+            Ok(_) => Err(no_answer(&"a list of tools was asked for")),
+            Err(err) => Err(self.trouble(err).await),
+        }
+    }
+
+    /// Uses a tool. Dropping it does not reach the server, so whoever stops waiting does it by `ctx.cancel`.
+    pub(super) async fn call(&self, ctx: &ToolCtx, tool: &str, input: &Value) -> Result<CallToolResult, Trouble> {
+        let arguments = input.as_object().cloned().unwrap_or_default();
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(Request::new(params));
+        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let handle = match sent {
+            Ok(handle) => handle,
+            Err(err) => return Err(self.trouble(err).await),
+        };
+        let (id, token) = (handle.id.clone(), handle.progress_token.clone());
+        self.ear.listen_for(token.clone(), ctx);
+        let answer = tokio::select! {
+            answer = handle.await_response() => Some(answer),
+            () = ctx.cancel.cancelled() => None,
+        };
+        self.ear.forget(&token);
+        match answer {
+            Some(Ok(ServerResult::CallToolResult(result))) => Ok(result),
+            Some(Ok(ServerResult::InputRequiredResult(_))) => Err(Trouble::Refused(ToolError::new(
+                ErrorCode::ExecutionError,
+                format!("`{tool}` asked a question in the middle of its work, which haft does not pass on"),
+            ))),
+            Some(Ok(_)) => Err(no_answer(&"the result of a tool was asked for")),
+            Some(Err(err)) => Err(self.trouble(err).await),
+            None => {
+                let stop = CancelledNotificationParam::new(Some(id), Some("the call was stopped".to_owned()));
+                let _ = timeout(Duration::from_millis(200), self.peer.notify_cancelled(stop)).await;
+                Err(Trouble::Refused(ToolError::new(ErrorCode::Cancelled, "the call was cancelled")))
+            }
+        }
+    }
+
+    /// Says goodbye, and waits until everything of it is dead.
+    pub(super) async fn end(&self) {
+        let farewell = self.farewell.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(farewell) = farewell {
+            farewell.cancel();
+        }
+        self.child.dismiss().await;
+    }
+
+    async fn trouble(&self, err: ServiceError) -> Trouble {
+        if let ServiceError::McpError(data) = &err {
+            let error = ToolError::new(ErrorCode::ExecutionError, data.message.to_string());
+            return Trouble::Refused(error.with("mcpCode", data.code.0));
+        }
+        if matches!(err, ServiceError::UnexpectedResponse) {
+            return no_answer(&err);
+        }
+        Trouble::Broke(ended(&self.child, self.broke.get(), "it closed its output").await)
+    }
+}
+
+/// Why the conversation ended. Where we did not break it off, the process has most often ended, which says more.
+async fn ended(child: &Child, broke: Option<&String>, otherwise: &str) -> String {
+    let why = match broke {
+        Some(why) => why.clone(),
+        None => child.end().await.unwrap_or_else(|| otherwise.to_owned()),
+    };
+    format!("{why}{}", child.said())
+}
+
+fn no_answer(why: &dyn std::fmt::Display) -> Trouble {
+    Trouble::Refused(ToolError::new(ErrorCode::OutputInvalid, format!("its answer is none of the protocol's: {why}")))
+}
+
+/// How to begin: as the same command began before, or by trying.
+fn lifecycle(known: Option<&str>) -> ClientLifecycleMode {
+    let latest = || vec![ProtocolVersion::LATEST];
+    let spoke =
+        known.and_then(|known| ProtocolVersion::KNOWN_VERSIONS.iter().find(|version| version.as_str() == known));
+    match spoke {
+        Some(version) if version.has_initialize() => ClientLifecycleMode::Initialize,
+        Some(_) => ClientLifecycleMode::Discover { preferred_versions: latest() },
+        None => ClientLifecycleMode::Auto {
+            preferred_versions: latest(),
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        },
+    }
+}

@@ -1,0 +1,160 @@
+//! What an upstream server says of one of its tools, and what of it fits our own list.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+/// More than any tool needs to describe itself.
+const LARGEST: usize = 64 << 10;
+/// The longest name that a server may give.
+const LONGEST_NAME: usize = 256;
+/// The longest name that clients take.
+const LONGEST_OWN_NAME: usize = 64;
+/// How much of a hash tells two names apart.
+const HASH_DIGITS: usize = 6;
+
+/// A tool as its server describes it: everything that a model reads or that the call is judged by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Definition {
+    /// What the server calls it.
+    pub name: String,
+    /// The name people read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// When to use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What goes in.
+    pub input_schema: Value,
+    /// What comes out, where the server says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// What the server says of its effects; believed only where the user trusts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
+}
+
+/// A definition that no tool could be made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// What the server calls it, as far as it says.
+    pub name: String,
+    /// Why not.
+    pub why: String,
+}
+
+impl Definition {
+    pub(super) fn read(value: &Value) -> Result<Self, Dropped> {
+        let name = value["name"].as_str().unwrap_or("a tool without a name").to_owned();
+        let dropped = |why: String| Dropped { name: name.chars().take(LONGEST_NAME).collect(), why };
+        let definition = Self::deserialize(value).map_err(|err| dropped(format!("its definition is broken: {err}")))?;
+        if name.is_empty() || name.len() > LONGEST_NAME {
+            return Err(dropped(format!("its name has {} bytes, and may have 1 to {LONGEST_NAME}", name.len())));
+        }
+        if value.to_string().len() > LARGEST {
+            return Err(dropped(format!("its definition is larger than {} KiB", LARGEST >> 10)));
+        }
+        if !definition.input_schema.is_object() {
+            return Err(dropped("its input schema is no object".to_owned()));
+        }
+        Ok(definition)
+    }
+
+    /// Whether an annotation is set to `true`.
+    pub(super) fn hints(&self, annotation: &str) -> bool {
+        self.annotations.as_ref().is_some_and(|all| all[annotation] == Value::Bool(true))
+    }
+
+    /// Its input schema in the form that every client takes. Where that says less, the server still has the last word.
+    pub(super) fn fitting_input(&self) -> Value {
+        let mut schema = self.input_schema.clone();
+        close_open_objects(&mut schema);
+        if let Value::Object(root) = &mut schema {
+            for word in ["$schema", "oneOf", "anyOf", "allOf"] {
+                root.remove(word);
+            }
+            root.insert("type".to_owned(), json!("object"));
+            if !root.get("properties").is_some_and(Value::is_object) {
+                root.insert("properties".to_owned(), json!({}));
+            }
+        }
+        schema
+    }
+
+    /// Its output schema; without one, its text.
+    pub(super) fn fitting_output(&self) -> Value {
+        self.output_schema.clone().unwrap_or_else(|| json!({"type": "object", "properties": {}}))
+    }
+}
+
+/// Some clients refuse `additionalProperties: {}`; `true` says the same.
+fn close_open_objects(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("additionalProperties").is_some_and(|more| more.as_object().is_some_and(Map::is_empty)) {
+                map.insert("additionalProperties".to_owned(), json!(true));
+            }
+            map.values_mut().for_each(close_open_objects);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close_open_objects),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// What a tool of a server is called here. Whatever had to be changed or cut gets a few digits of a hash, so that two
+/// names never become one.
+pub fn tool_name(server: &str, tool: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let plain: String = tool.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    let name = format!("mcp__{server}__{plain}");
+    if plain == tool && name.len() <= LONGEST_OWN_NAME {
+        return name;
+    }
+    let hash = Sha256::digest(format!("{server}\n{tool}"));
+    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let kept: String = name.chars().take(LONGEST_OWN_NAME - 1 - HASH_DIGITS).collect();
+    format!("{kept}_{}", &digits[..HASH_DIGITS])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Definition, tool_name};
+
+    #[test]
+    fn names_fit_every_client_and_stay_apart() {
+        assert_eq!(tool_name("git", "git_status"), "mcp__git__git_status");
+        let long = tool_name("git", &"x".repeat(80));
+        assert_eq!(long.len(), 64);
+        assert_ne!(long, tool_name("git", &"x".repeat(81)));
+        assert_ne!(tool_name("a", "b.c"), tool_name("a", "b/c"));
+        assert!(tool_name("a", "b.c").starts_with("mcp__a__b_c_"));
+    }
+
+    #[test]
+    fn a_schema_is_made_to_fit() {
+        let value = json!({"name": "x", "inputSchema": {"$schema": "http://json-schema.org/draft-07/schema#",
+            "anyOf": [{"required": ["a"]}], "properties": {"a": {"type": "object", "additionalProperties": {}}}}});
+        let fitting = Definition::read(&value).unwrap().fitting_input();
+        assert_eq!(fitting["properties"]["a"]["additionalProperties"], json!(true));
+        assert!(haft_runtime::faults_of_input(&fitting).is_empty(), "{fitting}");
+        let empty = Definition::read(&json!({"name": "x", "inputSchema": {}})).unwrap().fitting_input();
+        assert!(haft_runtime::faults_of_input(&empty).is_empty(), "{empty}");
+    }
+
+    #[test]
+    fn what_is_no_definition_says_why() {
+        for (value, why) in [
+            (json!({"inputSchema": {}}), "missing field `name`"),
+            (json!({"name": "x"}), "missing field `inputSchema`"),
+            (json!({"name": "", "inputSchema": {}}), "0 bytes"),
+            (json!({"name": "x", "inputSchema": []}), "no object"),
+            (json!({"name": "x", "inputSchema": {}, "description": "x".repeat(70_000)}), "larger than 64 KiB"),
+        ] {
+            let dropped = Definition::read(&value).unwrap_err();
+            assert!(dropped.why.contains(why), "{}", dropped.why);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What was accepted of a server, beside what it said last. Plain data: whoever builds the house keeps it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{definition::Definition, definition::Dropped, server::Contact};
+
+/// What is known of one server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pins {
+    /// What was started when the version was heard.
+    pub started: String,
+    /// The version of the protocol that it spoke.
+    pub version: Option<String>,
+    /// What its tools may be; `None` before it was first met.
+    pub accepted: Option<BTreeMap<String, Definition>>,
+    /// What it said last.
+    pub seen: BTreeMap<String, Definition>,
+    /// What it said last and no tool could be made of.
+    pub dropped: Vec<Dropped>,
+    /// Why it could not be had, if that was the last that happened.
+    pub last_error: Option<String>,
+    /// How often somebody wanted it started anew.
+    pub restarts: u64,
+}
+
+/// One tool that is not what was accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference<'a> {
+    /// What the server calls it.
+    pub tool: &'a str,
+    /// What was accepted; `None` for a new one.
+    pub accepted: Option<&'a Definition>,
+    /// What the server says now; `None` for one that is gone.
+    pub seen: Option<&'a Definition>,
+}
+
+impl Pins {
+    /// Takes in what a server said. What it says first is accepted: somebody has just added or trusted it.
+    pub fn met(&mut self, started: &str, contact: Contact) {
+        self.started = started.to_owned();
+        self.version = Some(contact.version);
+        self.seen = contact.tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
+        self.dropped = contact.dropped;
+        self.last_error = None;
+        self.accepted.get_or_insert_with(|| self.seen.clone());
+    }
+
+    /// The version that this very command spoke.
+    pub fn version_of(&self, started: &str) -> Option<String> {
+        self.version.clone().filter(|_| self.started == started)
+    }
+
+    /// Accepts what the server said last, if it ever said anything.
+    pub fn accept(&mut self) {
+        if let Some(accepted) = &mut self.accepted {
+            accepted.clone_from(&self.seen);
+        }
+    }
+
+    /// The accepted tools.
+    pub fn tools(&self) -> impl Iterator<Item = &Definition> {
+        self.accepted.iter().flat_map(BTreeMap::values)
+    }
+
+    /// Whether a tool is not, or is no longer, what was accepted.
+    pub fn is_held(&self, tool: &str) -> bool {
+        self.accepted.as_ref().and_then(|accepted| accepted.get(tool)) != self.seen.get(tool)
+    }
+
+    /// Every tool that is not what was accepted.
+    pub fn differences(&self) -> Vec<Difference<'_>> {
+        let Some(accepted) = &self.accepted else { return Vec::new() };
+        let names: BTreeSet<&String> = accepted.keys().chain(self.seen.keys()).collect();
+        let held = names.into_iter().filter(|name| self.is_held(name));
+        held.map(|tool| Difference { tool, accepted: accepted.get(tool), seen: self.seen.get(tool) }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Contact, Definition, Pins};
+
+    fn contact(tools: &[(&str, &str)]) -> Contact {
+        let one = |(name, does): &(&str, &str)| {
+            Definition::read(&json!({"name": name, "description": does, "inputSchema": {}})).unwrap()
+        };
+        Contact { version: "2025-11-25".to_owned(), tools: tools.iter().map(one).collect(), dropped: Vec::new() }
+    }
+
+    #[test]
+    fn the_first_word_is_accepted_and_every_later_one_compared() {
+        let mut pins = Pins::default();
+        pins.met("x", contact(&[("a", "1"), ("b", "1")]));
+        assert!(pins.differences().is_empty());
+        pins.met("x", contact(&[("a", "2"), ("c", "1")]));
+        let held: Vec<_> = pins.differences().iter().map(|one| one.tool.to_owned()).collect();
+        assert_eq!(held, ["a", "b", "c"]);
+        assert!(pins.is_held("a") && pins.is_held("b") && pins.is_held("c"));
+        pins.accept();
+        assert!(pins.differences().is_empty());
+        assert_eq!(pins.tools().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+    }
+
+    #[test]
+    fn the_version_belongs_to_the_command() {
+        let mut pins = Pins::default();
+        pins.met("x", contact(&[]));
+        assert_eq!(pins.version_of("x").as_deref(), Some("2025-11-25"));
+        assert_eq!(pins.version_of("y"), None);
+    }
+}

@@ -1,0 +1,228 @@
+//! One upstream server: started when it is first needed, started again when it broke, left alone when it breaks often.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::unix::net::UnixStream,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use haft_runtime::{Category, Effect, ErrorCode, ToolError};
+use haft_sandbox::fence::Process;
+use tokio::sync::Mutex as Turns;
+
+use super::{
+    connection::Connection,
+    definition::{Definition, Dropped},
+};
+
+/// How often a server is started again in a row, and how long it is left alone after that.
+const MOST_RESTARTS: u32 = 3;
+const REST: Duration = Duration::from_secs(60);
+
+/// Starts the server in the fence; what is written into the socket is its standard input. It may block.
+pub type Launch = Arc<dyn Fn() -> Result<(Process, UnixStream), ToolError> + Send + Sync>;
+
+/// Hears what a server says of its tools, or why it could not be had.
+pub type Listener = Arc<dyn Fn(Result<Contact, String>) + Send + Sync>;
+
+/// What a server said of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contact {
+    /// The version of the protocol that it speaks.
+    pub version: String,
+    /// Its tools.
+    pub tools: Vec<Definition>,
+    /// What it listed and no tool could be made of.
+    pub dropped: Vec<Dropped>,
+}
+
+/// A server as the user wants it.
+#[derive(Clone)]
+pub struct UpstreamSpec {
+    /// What it is called in names of tools.
+    pub name: String,
+    /// What is started, in words for people.
+    pub command: String,
+    /// Starts it.
+    pub launch: Launch,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// The only tools that are used; `None` for all.
+    pub allowed_tools: Option<BTreeSet<String>>,
+    /// Tools that are not used.
+    pub denied_tools: BTreeSet<String>,
+    /// How far tools reach, where the user says so.
+    pub effects: BTreeMap<String, Effect>,
+    /// Whether what the server says of the effects of its tools is believed.
+    pub trusted: bool,
+    /// Whether it reaches the network.
+    pub network: bool,
+}
+
+impl UpstreamSpec {
+    /// Whether a tool of the server is used.
+    pub fn uses(&self, tool: &str) -> bool {
+        self.allowed_tools.as_ref().is_none_or(|allowed| allowed.contains(tool)) && !self.denied_tools.contains(tool)
+    }
+}
+
+/// One upstream server.
+pub struct Upstream {
+    pub(super) spec: UpstreamSpec,
+    listener: Listener,
+    /// The version that the same command spoke before.
+    version: Mutex<Option<String>>,
+    slot: Turns<Slot>,
+    /// Whether somebody wants it started anew.
+    is_stale: AtomicBool,
+}
+
+#[derive(Default)]
+struct Slot {
+    connection: Option<Arc<Connection>>,
+    /// How often it broke since it last answered, when, and why.
+    broke: u32,
+    broke_at: Option<Instant>,
+    why: String,
+}
+
+impl Upstream {
+    /// A server that nobody has started yet. `version` is the one that the same command spoke before.
+    pub fn new(spec: UpstreamSpec, version: Option<String>, listener: Listener) -> Arc<Self> {
+        Arc::new(Self {
+            spec,
+            listener,
+            version: Mutex::new(version),
+            slot: Turns::default(),
+            is_stale: AtomicBool::new(false),
+        })
+    }
+
+    /// What it is.
+    pub fn spec(&self) -> &UpstreamSpec {
+        &self.spec
+    }
+
+    /// Starts it if it does not run, so that the listener hears of its tools.
+    pub async fn meet(&self) -> Result<(), ToolError> {
+        self.connection().await.map(drop)
+    }
+
+    /// Ends it, and forgets how often it broke.
+    pub async fn end(&self) {
+        let before = std::mem::take(&mut *self.slot.lock().await);
+        if let Some(connection) = before.connection {
+            connection.end().await;
+        }
+    }
+
+    /// Lets the next call start it anew; what is under way then breaks off.
+    pub fn end_soon(&self) {
+        self.is_stale.store(true, Ordering::SeqCst);
+    }
+
+    /// The server that runs, or a new one. Whoever comes while it starts waits for that very start.
+    pub(super) async fn connection(&self) -> Result<Arc<Connection>, ToolError> {
+        let mut slot = self.slot.lock().await;
+        if self.is_stale.swap(false, Ordering::SeqCst) {
+            slot.broke = 0;
+            if let Some(old) = slot.connection.take() {
+                old.end().await;
+            }
+        }
+        if let Some(running) = slot.connection.as_ref().filter(|running| running.is_alive()) {
+            return Ok(Arc::clone(running));
+        }
+        if let Some(gone) = slot.connection.take() {
+            gone.end().await;
+        }
+        self.refuse_if_it_breaks_often(&mut slot)?;
+        let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let launch = Arc::clone(&self.spec.launch);
+        let begun = match tokio::task::spawn_blocking(move || launch()).await {
+            Ok(Ok(started)) => Connection::begin(started, version.as_deref()).await,
+            Ok(Err(error)) => {
+                (self.listener)(Err(error.message.clone()));
+                return Err(error.having_done_nothing());
+            }
+            Err(_) => Err("starting it failed".to_owned()),
+        };
+        match begun {
+            Ok((connection, contact)) => {
+                let connection = Arc::new(connection);
+                slot.connection = Some(Arc::clone(&connection));
+                *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact.version.clone());
+                (self.listener)(Ok(contact));
+                Ok(connection)
+            }
+            Err(why) => {
+                slot.note(why.clone());
+                let error = self.unavailable(&format!("did not start: {why}"), &why);
+                (self.listener)(Err(error.message.clone()));
+                Err(error.having_done_nothing())
+            }
+        }
+    }
+
+    fn refuse_if_it_breaks_often(&self, slot: &mut Slot) -> Result<(), ToolError> {
+        let Some(broke_at) = slot.broke_at.filter(|_| slot.broke > MOST_RESTARTS) else { return Ok(()) };
+        if broke_at.elapsed() > REST {
+            // One more chance.
+            slot.broke = MOST_RESTARTS;
+            return Ok(());
+        }
+        let name = &self.spec.name;
+        let what = format!(
+            "broke {} times and is left alone for a while: {}\nwhen that is corrected, `haft mcp-servers restart {name}`",
+            slot.broke, slot.why
+        );
+        let mut error = self.unavailable(&what, &slot.why).in_category(Category::Execution);
+        error.recoverable = false;
+        Err(error.having_done_nothing())
+    }
+
+    /// Its tools were listed anew.
+    pub(super) fn heard(&self, contact: Contact) {
+        (self.listener)(Ok(contact));
+    }
+
+    /// A call was answered.
+    pub(super) async fn worked(&self) {
+        self.slot.lock().await.broke = 0;
+    }
+
+    /// It broke in the middle of a call.
+    pub(super) async fn broke(&self, why: &str) -> ToolError {
+        self.slot.lock().await.note(why.to_owned());
+        self.unavailable(&format!("broke: {why}"), why)
+    }
+
+    fn unavailable(&self, what: &str, why: &str) -> ToolError {
+        let (name, command) = (&self.spec.name, &self.spec.command);
+        let mut message = format!("the MCP server `{name}` (`{command}`) {what}");
+        if !self.spec.network && wants_a_network(command, why) {
+            message.push_str(&format!(
+                "\nit has no network; if that is what it wants, add to your haft.toml:\n[mcp.servers.{name}]\nnetwork = true"
+            ));
+        }
+        ToolError::new(ErrorCode::Unavailable, message).with("server", name.as_str())
+    }
+}
+
+impl Slot {
+    fn note(&mut self, why: String) {
+        (self.broke, self.broke_at, self.why) = (self.broke + 1, Some(Instant::now()), why);
+    }
+}
+
+/// Programs that fetch what they run, and words that tell of a missing network.
+fn wants_a_network(command: &str, why: &str) -> bool {
+    const FETCHING: &[&str] = &["npx", "uvx", "bunx", "pipx", "pnpm", "deno", "docker"];
+    const WORDS: &[&str] = &["ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "ENOTCACHED", "resolve", "network", "offline"];
+    let program = command.split_whitespace().next().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
+    FETCHING.contains(&program) || WORDS.iter().any(|word| why.contains(word))
+}

@@ -1,0 +1,179 @@
+//! A tool of an upstream server, as any other tool.
+
+use std::sync::{Arc, OnceLock};
+
+use futures_util::future::BoxFuture;
+use haft_runtime::{
+    AnyTool, Asks, Described, Effect, ErrorCode, Isolation, Prepared, Ran, Shape, Shown, ToolCtx, ToolError,
+    ToolOutput, ToolSpec,
+};
+use serde_json::Value;
+
+use super::{
+    answer,
+    connection::Trouble,
+    definition::{Definition, tool_name},
+    pins::Pins,
+    server::{Upstream, UpstreamSpec},
+};
+
+/// What upstream tools belong to.
+const CATEGORY: &str = "mcp";
+
+/// The tools of a server that were accepted and are used.
+pub fn tools_of(upstream: &Arc<Upstream>, pins: &Pins) -> Vec<Arc<dyn AnyTool>> {
+    let used = pins.tools().filter(|tool| upstream.spec.uses(&tool.name));
+    used.map(|tool| -> Arc<dyn AnyTool> {
+        Arc::new(UpstreamTool {
+            spec: spec(&upstream.spec, tool),
+            upstream: Arc::clone(upstream),
+            is_held: pins.is_held(&tool.name),
+            definition: tool.clone(),
+            output: OnceLock::new(),
+        })
+    })
+    .collect()
+}
+
+/// That a tool is held, and what to do about it.
+pub fn held(server: &str, tool: &str) -> ToolError {
+    let message = format!(
+        "`{tool}` of the MCP server `{server}` is no longer what was accepted, so it was not called; a person can look at \
+         the difference with `haft mcp-servers diff {server}` and accept it with `haft mcp-servers accept {server}`"
+    );
+    ToolError::new(ErrorCode::ToolHeld, message).with("server", server).with("tool", tool)
+}
+
+struct UpstreamTool {
+    spec: ToolSpec,
+    upstream: Arc<Upstream>,
+    definition: Definition,
+    /// Whether it was known to differ when this was made.
+    is_held: bool,
+    /// What the server says comes out, made ready when something does.
+    output: OnceLock<Option<Shape>>,
+}
+
+impl UpstreamTool {
+    async fn call(&self, ctx: &ToolCtx, input: &Value) -> Result<ToolOutput, ToolError> {
+        let (server, tool) = (&self.upstream.spec.name, &self.definition.name);
+        let connection = tokio::select! {
+            connection = self.upstream.connection() => connection?,
+            () = ctx.cancel.cancelled() => {
+                return Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled").having_done_nothing());
+            }
+        };
+        let (now, news) = match connection.definition(tool).await {
+            Ok(found) => found,
+            Err(trouble) => return Err(self.told(trouble).await.having_done_nothing()),
+        };
+        if let Some(contact) = news {
+            self.upstream.heard(contact);
+        }
+        // Invariant: nothing is sent to a tool that is not what was accepted.
+        if now.as_ref() != Some(&self.definition) {
+            return Err(held(server, tool));
+        }
+        match connection.call(ctx, tool, input).await {
+            Ok(result) => {
+                self.upstream.worked().await;
+                self.conforming(answer::read(result)?)
+            }
+            Err(trouble) => Err(self.told(trouble).await),
+        }
+    }
+
+    async fn told(&self, trouble: Trouble) -> ToolError {
+        match trouble {
+            Trouble::Broke(why) => self.upstream.broke(&why).await,
+            Trouble::Refused(error) => error,
+        }
+    }
+
+    /// A server that lies about what comes out is not believed.
+    fn conforming(&self, output: ToolOutput) -> Result<ToolOutput, ToolError> {
+        let made = || self.definition.output_schema.as_ref().and_then(|schema| Shape::new(schema).ok());
+        let Some(shape) = self.output.get_or_init(made) else { return Ok(output) };
+        shape.fault(&output.structured).map_or(Ok(output), |why| {
+            let (server, tool) = (&self.upstream.spec.name, &self.definition.name);
+            let message = format!(
+                "the result of `{tool}` does not fit what the MCP server `{server}` says comes out of it: {why}; the tool \
+                 did run, so do not repeat the call"
+            );
+            Err(ToolError::new(ErrorCode::OutputInvalid, message))
+        })
+    }
+}
+
+impl AnyTool for UpstreamTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::WhileThereIsRoom
+    }
+
+    fn effect(&self, _input: &Value) -> Effect {
+        self.spec.effect
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        _ctx: &'a ToolCtx,
+        _input: &'a Value,
+    ) -> BoxFuture<'a, Result<Prepared<ToolOutput>, ToolError>> {
+        let (upstream, tool) = (&self.upstream.spec, &self.definition.name);
+        // Nobody is asked about what would not be done.
+        let prepared = if self.is_held { Err(held(&upstream.name, tool)) } else { Ok(described(upstream, tool)) };
+        Box::pin(std::future::ready(prepared))
+    }
+
+    fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
+        Box::pin(async move {
+            let output = self.call(ctx, input).await?;
+            Ok(Ran::Done { output, isolation: Some(Isolation::Namespaces), staged: None })
+        })
+    }
+}
+
+fn described(upstream: &UpstreamSpec, tool: &str) -> Prepared<ToolOutput> {
+    let reaches = if upstream.network { ", which reaches any host, this machine included" } else { "" };
+    let UpstreamSpec { name, command, .. } = upstream;
+    let preview = format!("asks the MCP server `{name}` (`{command}`){reaches} for `{tool}`; it cannot be undone");
+    Prepared::Plain(Described { isolation: Some(Isolation::Namespaces), ..Described::showing(preview) })
+}
+
+fn spec(upstream: &UpstreamSpec, tool: &Definition) -> ToolSpec {
+    let title = tool.title.clone().filter(|title| !title.is_empty()).unwrap_or_else(|| tool.name.clone());
+    let said = tool.description.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    let description =
+        said.map_or_else(|| format!("`{}` of the MCP server `{}`.", tool.name, upstream.name), str::to_owned);
+    ToolSpec {
+        name: tool_name(&upstream.name, &tool.name),
+        title,
+        description,
+        category: CATEGORY.to_owned(),
+        input_schema: tool.fitting_input(),
+        output_schema: tool.fitting_output(),
+        example: None,
+        effect: effect(upstream, tool),
+        aliases: Vec::new(),
+        deprecated_aliases: Vec::new(),
+        parameter_aliases: Vec::new(),
+        timeout: upstream.timeout,
+        asks: Asks::ByEffect,
+        idempotent: upstream.trusted && tool.hints("idempotentHint"),
+    }
+}
+
+/// The user's word, then the server's as far as it is believed: a server can always say that it reaches further.
+fn effect(upstream: &UpstreamSpec, tool: &Definition) -> Effect {
+    if let Some(effect) = upstream.effects.get(&tool.name) {
+        return *effect;
+    }
+    if upstream.trusted && tool.hints("readOnlyHint") {
+        return Effect::Read;
+    }
+    if tool.hints("destructiveHint") { Effect::Destroy } else { Effect::Write }
+}

@@ -1,0 +1,122 @@
+//! One message a line, in both directions, with bounds on length and patience.
+
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use rmcp::{
+    RoleClient,
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::Mutex,
+    time::timeout,
+};
+
+use super::child::Tail;
+
+/// The longest message that a server may send.
+const LONGEST: usize = 16 << 20;
+/// How long a server may take to listen to one message.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The two halves of the conversation with a server.
+pub(super) struct Wire {
+    from: BufReader<OwnedReadHalf>,
+    /// The beginning of a line whose end has not come yet.
+    line: Vec<u8>,
+    to: Arc<Mutex<Option<OwnedWriteHalf>>>,
+    tail: Tail,
+    broke: Arc<OnceLock<String>>,
+}
+
+impl Wire {
+    /// What a server says beside messages goes to the `tail`; why the conversation was broken off, to `broke`.
+    pub(super) fn new(socket: UnixStream, tail: Tail, broke: Arc<OnceLock<String>>) -> Self {
+        let (from, to) = socket.into_split();
+        let to = Arc::new(Mutex::new(Some(to)));
+        Self { from: BufReader::new(from), line: Vec::new(), to, tail, broke }
+    }
+
+    /// The next line; `None` at the end. Nothing is lost when it is dropped half-way.
+    async fn next_line(&mut self) -> Result<Option<Vec<u8>>, String> {
+        loop {
+            // A conversation that is cut off has ended; how the process ended says more.
+            let Ok(piece @ [_, ..]) = self.from.fill_buf().await else { return Ok(None) };
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            let taken = end.unwrap_or(piece.len());
+            if self.line.len() + taken > LONGEST {
+                return Err(format!("it sent a message of more than {} MiB", LONGEST >> 20));
+            }
+            self.line.extend_from_slice(&piece[..taken]);
+            self.from.consume(taken + usize::from(end.is_some()));
+            if end.is_some() {
+                return Ok(Some(std::mem::take(&mut self.line)));
+            }
+        }
+    }
+
+    /// The next message. Lines that are not meant as one are kept as words of the server.
+    async fn next_message(&mut self) -> Result<Option<RxJsonRpcMessage<RoleClient>>, String> {
+        while let Some(line) = self.next_line().await? {
+            let line = line.trim_ascii();
+            if !line.starts_with(b"{") {
+                self.tail.push(line);
+                self.tail.push(b"\n");
+                continue;
+            }
+            return match serde_json::from_slice(line) {
+                Ok(message) => Ok(Some(message)),
+                Err(err) => Err(format!("it sent what is no message of the protocol: {err}")),
+            };
+        }
+        Ok(None)
+    }
+}
+
+impl Transport<RoleClient> for Wire {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let to = Arc::clone(&self.to);
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let mut to = to.lock().await;
+            let Some(half) = to.as_mut() else { return Err(io::ErrorKind::NotConnected.into()) };
+            let Ok(sent) = timeout(PATIENCE, half.write_all(&line)).await else {
+                // Half a message is out, so nothing can follow it.
+                *to = None;
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not listen"));
+            };
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        match self.next_message().await {
+            Ok(message) => message,
+            Err(why) => {
+                self.broke.get_or_init(|| why);
+                None
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        // The end of its input is how a server learns that it should end.
+        *self.to.lock().await = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! A program of somebody else's that is talked with for as long as haft lives, such as an MCP server.
+
+use std::{collections::BTreeMap, os::unix::net::UnixStream, path::Path, time::Duration};
+
+use haft_runtime::{ErrorCode, ToolError};
+use haft_sandbox::fence::{Process, Rung, View};
+
+use super::errand::Errand;
+use crate::{project::Script, workspace::Workspace};
+
+/// What is started, and what it may see and take.
+#[derive(Clone, Debug)]
+pub struct Companion {
+    /// Names its private home, which lasts; only letters, digits, `_` and `-`.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The folder of the workspace that it starts in.
+    pub folder: String,
+    /// Files of the workspace that its command names, which must be as they were trusted.
+    pub scripts: Vec<Script>,
+    /// What is added to its variables.
+    pub environment: BTreeMap<String, String>,
+    /// Whether it reaches the network, which is then all of it.
+    pub network: bool,
+    /// Whether it writes into the workspace itself, which nobody can undo; otherwise it only reads.
+    pub writes: bool,
+    /// Seconds of processor time, for each of its processes.
+    pub cpu_seconds: u64,
+    /// Bytes of resident memory of all its processes.
+    pub memory: u64,
+    /// Open files, for each of its processes.
+    pub open_files: u64,
+}
+
+impl Workspace {
+    /// Starts a companion. What is written into the socket is its standard input, what is read from it is its standard
+    /// output; [`Process::wait`] hears its standard error, and must be waiting.
+    pub fn converse(&self, companion: &Companion) -> Result<(Process, UnixStream), ToolError> {
+        let fenced = self.fenced()?;
+        if fenced.rung()? != Rung::Namespaces {
+            let message = "MCP servers run only behind the fence `namespaces`; `haft doctor` says what is missing";
+            return Err(ToolError::new(ErrorCode::SandboxUnavailable, message));
+        }
+        for script in &companion.scripts {
+            script.checked(self.root(), &companion.name)?;
+        }
+        let errand = Errand {
+            command: companion.command.clone(),
+            folder: self.folder(&companion.folder)?,
+            environment: companion.environment.clone(),
+            stdin: String::new(),
+            network: companion.network,
+            writable: Vec::new(),
+            pinned: Vec::new(),
+            limit: Duration::MAX,
+        }
+        .checked()?;
+        let own = fenced.private().and_then(|private| private.lasting_layers(&companion.name, fenced.toolchains()));
+        let own =
+            own.map_err(|err| ToolError::new(ErrorCode::ExecutionError, format!("cannot start a server: {err}")))?;
+        let view = if companion.writes { View::Direct } else { View::ReadOnly };
+        let mut job = fenced.job_over(self.root(), &errand, (Rung::Namespaces, view), own);
+        job.limits.cpu_seconds = companion.cpu_seconds;
+        job.limits.memory = companion.memory;
+        job.limits.open_files = companion.open_files;
+        // A program that the user names by its path may lie anywhere.
+        let program = companion.command.first().map(Path::new).filter(|program| program.is_absolute());
+        job.readable.extend(program.and_then(Path::parent).map(Path::to_owned));
+        fenced.fence().converse(&job).map_err(|err| fenced.refused(&err))
+    }
+}
