@@ -5,12 +5,14 @@ mod child;
 mod connection;
 mod definition;
 mod ear;
+mod http;
 mod pins;
 mod server;
 mod tool;
 mod wire;
 
 pub use definition::{Definition, Dropped, tool_name};
+pub use http::{Endpoint, NEEDS_LOGIN};
 pub use pins::{Difference, Pins};
-pub use server::{Contact, Launch, Listener, Upstream, UpstreamSpec};
+pub use server::{Contact, Launch, Line, Listener, Upstream, UpstreamSpec};
 pub use tool::{held, tools_of};

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use haft_mcp::{Definition, Difference, tool_name};
+use haft_mcp::{Definition, Difference, NEEDS_LOGIN, tool_name};
 use haft_runtime::nearest;
 use haft_sandbox::changes;
 use serde_json::{Value, json};
@@ -240,6 +240,7 @@ impl<'a> State<'a> {
     fn word(&self) -> &'static str {
         match self {
             Self { wanted: McpServer { enabled: false, .. }, .. } => "disabled",
+            Self { last_error: Some(why), .. } if why.contains(NEEDS_LOGIN) => "needs login",
             Self { last_error: Some(_), .. } => "failed",
             Self { was_met: false, .. } => "not met",
             Self { held, .. } if !held.is_empty() => "held",

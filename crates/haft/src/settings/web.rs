@@ -71,12 +71,17 @@ impl WebSettings {
         Ok(true)
     }
 
+    /// Which addresses may be dialled.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules { ports: self.ports.clone(), allowed: self.allow.clone() }
+    }
+
     /// The same for the tools, with the key in the place of its name.
     pub(crate) fn access(&self, data: &Path, variables: &BTreeMap<String, String>) -> WebAccess {
         let search =
             self.provider.map(|provider| self.search(provider, data, variables).map_err(|err| format!("{err:#}")));
         WebAccess {
-            rules: Rules { ports: self.ports.clone(), allowed: self.allow.clone() },
+            rules: self.rules(),
             limits: Limits { connect: self.connect, silence: self.silence },
             allowlist: self.allowlist.clone(),
             timeout: self.timeout,
@@ -131,7 +136,7 @@ fn provider(text: &str) -> Result<Option<Provider>> {
     Ok(Some(*found.with_context(|| format!("`{text}` is no provider: exa, brave, searxng or none"))?))
 }
 
-fn checked_url(text: &str) -> Result<String> {
+pub(super) fn checked_url(text: &str) -> Result<String> {
     let usable = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     if !text.is_empty() && !Url::parse(text).is_ok_and(|url| usable(&url)) {
         bail!("`{text}` is no URL; write it like `http://127.0.0.1:8888`");

@@ -1,9 +1,10 @@
 //! A server of the settings, ready to be started in the fence of a workspace.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use haft_mcp::{Launch, UpstreamSpec};
+use haft_mcp::{Endpoint, Launch, Line, UpstreamSpec};
 use haft_runtime::{ErrorCode, ToolError};
+use haft_sandbox::web::{Client, Limits, Url};
 use haft_tools::{Companion, Script, Workspace};
 
 use crate::{
@@ -13,6 +14,9 @@ use crate::{
     },
     trust,
 };
+
+/// How long the first answer of a server elsewhere may take at least.
+const FIRST_ANSWER: Duration = Duration::from_secs(30);
 
 /// What `haft-mcp` needs to know of a server.
 pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> UpstreamSpec {
@@ -26,33 +30,50 @@ pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Se
         effects: server.effects.clone(),
         trusted: server.trusted,
         network: server.network,
+        host: match &server.reached {
+            Reached::Command { .. } => None,
+            Reached::Url { url, .. } => Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)),
+        },
     }
 }
 
 fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> Launch {
     let (server, workspace, settings) = (server.clone(), Arc::clone(workspace), settings.clone());
-    Arc::new(move || {
-        let Reached::Command { command, env, cwd } = &server.reached else {
-            let message = format!(
-                "the MCP server `{}` is reached over HTTP, which this version does not do; if it can be started as a \
-                 command, write `command` in the place of `url`",
-                server.name
-            );
-            return Err(ToolError::new(ErrorCode::ExecutionError, message));
-        };
-        workspace.converse(&Companion {
-            name: format!("mcp-{}", server.name),
-            command: command.clone(),
-            folder: cwd.clone(),
-            scripts: scripts(&server, command, cwd, (&workspace, &settings))?,
-            environment: revealed(env, &server.name, &settings)?,
-            network: server.network,
-            writes: server.writes,
-            cpu_seconds: server.cpu.as_secs().max(1),
-            memory: server.memory,
-            open_files: server.open_files,
-        })
+    Arc::new(move || match &server.reached {
+        Reached::Url { url, headers } => {
+            let headers = revealed(headers, "header", &server.name, &settings)?.into_iter().collect();
+            let client = Arc::new(client(&server, url, &settings));
+            Ok(Line::Http(Endpoint { client, url: url.clone(), headers, patience: server.timeout.max(FIRST_ANSWER) }))
+        }
+        Reached::Command { command, env, cwd } => {
+            let (process, socket) = workspace.converse(&Companion {
+                name: format!("mcp-{}", server.name),
+                command: command.clone(),
+                folder: cwd.clone(),
+                scripts: scripts(&server, command, cwd, (&workspace, &settings))?,
+                environment: revealed(env, "variable", &server.name, &settings)?,
+                network: server.network,
+                writes: server.writes,
+                cpu_seconds: server.cpu.as_secs().max(1),
+                memory: server.memory,
+                open_files: server.open_files,
+            })?;
+            Ok(Line::Process(process, socket))
+        }
     })
+}
+
+/// The guarded client. Where the user names a server by its URL, that very host and port may be reached.
+fn client(server: &McpServer, url: &str, settings: &Settings) -> Client {
+    let mut rules = settings.web.rules();
+    let named =
+        Url::parse(url).ok().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
+    match server.from {
+        Wanted::ByTheUser => rules.allowed.extend(named.and_then(|named| named.parse().ok())),
+        Wanted::ByTheWorkspace => {}
+    }
+    let silence = server.timeout.max(FIRST_ANSWER);
+    Client::new(rules, Limits { connect: settings.web.connect, silence })
 }
 
 /// The files that the command of a workspace's server names, as they were trusted. What the user names is the user's.
@@ -73,18 +94,19 @@ fn scripts(
     }
 }
 
-/// The variables with secrets in the place of their names.
+/// Variables or headers, with secrets in the place of their names.
 fn revealed(
-    env: &BTreeMap<String, String>,
+    pairs: &BTreeMap<String, String>,
+    what: &str,
     server: &str,
     settings: &Settings,
 ) -> Result<BTreeMap<String, String>, ToolError> {
     let one = |(name, value): (&String, &String)| match settings.revealed(value) {
         Ok(value) => Ok((name.clone(), value)),
         Err(err) => {
-            let message = format!("the MCP server `{server}` was not started: its variable `{name}`: {err:#}");
+            let message = format!("the MCP server `{server}` was not started: its {what} `{name}`: {err:#}");
             Err(ToolError::new(ErrorCode::ExecutionError, message))
         }
     };
-    env.iter().map(one).collect()
+    pairs.iter().map(one).collect()
 }

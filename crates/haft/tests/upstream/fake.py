@@ -97,7 +97,6 @@ def call(request, name, arguments, token):
                 send({"jsonrpc": "2.0", "method": "notifications/progress",
                       "params": {"progressToken": token, "progress": step, "total": 600, "message": "step %d" % step}})
             if request["id"] in stopped:
-                count("stopped")
                 return None
             time.sleep(0.05)
         return {"content": []}
@@ -149,5 +148,6 @@ for line in sys.stdin:
     request = json.loads(line)
     if request.get("method") == "notifications/cancelled":
         stopped.add(request["params"]["requestId"])
+        count("cancels")
     elif "id" in request and "method" in request:
         threading.Thread(target=handle, args=(request,), daemon=True).start()

@@ -8,6 +8,7 @@ mod support;
 mod fenced;
 
 mod bench;
+mod elsewhere;
 mod holds;
 mod lists;
 mod works;

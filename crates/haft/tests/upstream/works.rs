@@ -116,7 +116,7 @@ fn a_call_that_is_stopped_is_stopped_there_and_its_progress_is_heard() {
     assert_eq!(bench.0.run(&["cancel", &text(&log[0]["id"])]).code, Some(0));
     slow.read_until("may or may not have happened");
     assert_eq!(slow.exit_code(), Some(1));
-    assert_eq!(bench.counted("stopped"), 1);
+    assert_eq!(bench.counted("cancels"), 1);
 }
 
 #[test]

@@ -2,13 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    os::unix::net::UnixStream as StdStream,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
-use haft_sandbox::fence::Process;
 use rmcp::{
     RoleClient,
     model::{
@@ -27,7 +25,7 @@ use super::{
     child::{Child, Tail},
     definition::{Definition, Dropped},
     ear::Ear,
-    server::Contact,
+    server::{Contact, Line},
     wire::Wire,
 };
 
@@ -46,7 +44,8 @@ pub(super) struct Connection {
     /// Taken when it ends.
     farewell: Mutex<Option<RunningServiceCancellationToken>>,
     ear: Arc<Ear>,
-    child: Child,
+    /// Its process, where it runs here.
+    child: Option<Child>,
     /// Why the conversation was broken off.
     broke: Arc<OnceLock<String>>,
     version: String,
@@ -67,26 +66,10 @@ pub(super) enum Trouble {
 }
 
 impl Connection {
-    /// Begins a conversation with a process that was just started, and asks for its tools.
-    pub(super) async fn begin(
-        (process, socket): (Process, StdStream),
-        known: Option<&str>,
-    ) -> Result<(Self, Contact), String> {
-        let (tail, broke) = (Tail::default(), Arc::new(OnceLock::new()));
-        let child = Child::watch(process, &tail);
-        let failed = |err: std::io::Error| format!("it cannot be talked with: {err}");
-        socket.set_nonblocking(true).map_err(failed)?;
-        let socket = UnixStream::from_std(socket).map_err(failed)?;
-        let ear = Arc::new(Ear::default());
-        let wire = Wire::new(socket, tail, Arc::clone(&broke));
-        let greeting = timeout(FIRST_ANSWER, Arc::clone(&ear).serve_with_lifecycle(wire, lifecycle(known))).await;
-        let service: RunningService<RoleClient, Arc<Ear>> = match greeting {
-            Ok(Ok(service)) => service,
-            Ok(Err(err)) => {
-                return Err(ended(&child, broke.get(), &format!("it did not begin as MCP wants it: {err}")).await);
-            }
-            Err(_) => return Err(format!("it did not answer within {} s{}", FIRST_ANSWER.as_secs(), child.said())),
-        };
+    /// Begins a conversation with a server, and asks for its tools.
+    pub(super) async fn begin(line: Line, known: Option<&str>) -> Result<(Self, Contact), String> {
+        let (broke, ear) = (Arc::new(OnceLock::new()), Arc::new(Ear::default()));
+        let (child, service) = greet(line, known, &ear, &broke).await?;
         let version = service.peer_info().map(|info| info.protocol_version.to_string()).unwrap_or_default();
         let connection = Self {
             peer: service.peer().clone(),
@@ -97,7 +80,7 @@ impl Connection {
             version,
             listed: Mutex::new(Listed { tools: BTreeMap::new(), at: Instant::now() }),
         };
-        // It ends with the conversation, which ends with the process.
+        // It ends with the conversation, which ends with the process or by `end`.
         drop(tokio::spawn(service.waiting()));
         match connection.list().await {
             Ok(contact) => Ok((connection, contact)),
@@ -107,7 +90,9 @@ impl Connection {
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        self.child.is_alive() && !self.peer.is_transport_closed() && self.broke.get().is_none()
+        self.child.as_ref().is_none_or(Child::is_alive)
+            && !self.peer.is_transport_closed()
+            && self.broke.get().is_none()
     }
 
     /// What the server now says of a tool, asked for anew when that may have changed; with the whole list if so.
@@ -156,7 +141,7 @@ impl Connection {
             return Err(Trouble::Broke(format!(
                 "it did not list its tools within {} s{}",
                 LIST.as_secs(),
-                self.child.said()
+                said(self.child.as_ref())
             )));
         };
         match answer {
@@ -207,7 +192,9 @@ impl Connection {
         if let Some(farewell) = farewell {
             farewell.cancel();
         }
-        self.child.dismiss().await;
+        if let Some(child) = &self.child {
+            child.dismiss().await;
+        }
     }
 
     async fn trouble(&self, err: ServiceError) -> Trouble {
@@ -218,17 +205,55 @@ impl Connection {
         if matches!(err, ServiceError::UnexpectedResponse) {
             return no_answer(&err);
         }
-        Trouble::Broke(ended(&self.child, self.broke.get(), "it closed its output").await)
+        let otherwise = if self.child.is_some() { "it closed its output".to_owned() } else { err.to_string() };
+        Trouble::Broke(ended(self.child.as_ref(), self.broke.get(), otherwise).await)
+    }
+}
+
+/// Begins as the protocol wants it.
+async fn greet(
+    line: Line,
+    known: Option<&str>,
+    ear: &Arc<Ear>,
+    broke: &Arc<OnceLock<String>>,
+) -> Result<(Option<Child>, RunningService<RoleClient, Arc<Ear>>), String> {
+    let (child, greeting) = match line {
+        Line::Process(process, socket) => {
+            let tail = Tail::default();
+            let child = Child::watch(process, &tail);
+            let failed = |err: std::io::Error| format!("it cannot be talked with: {err}");
+            socket.set_nonblocking(true).map_err(failed)?;
+            let wire = Wire::new(UnixStream::from_std(socket).map_err(failed)?, tail, Arc::clone(broke));
+            let greeting = Arc::clone(ear).serve_with_lifecycle(wire, lifecycle(known));
+            (Some(child), timeout(FIRST_ANSWER, greeting).await)
+        }
+        Line::Http(endpoint) => {
+            let greeting = Arc::clone(ear).serve_with_lifecycle(endpoint.transport(broke)?, lifecycle(known));
+            (None, timeout(FIRST_ANSWER, greeting).await)
+        }
+    };
+    match greeting {
+        Ok(Ok(service)) => Ok((child, service)),
+        Ok(Err(err)) => {
+            let otherwise = format!("it did not begin as MCP wants it: {err}");
+            Err(ended(child.as_ref(), broke.get(), otherwise).await)
+        }
+        Err(_) => Err(format!("it did not answer within {} s{}", FIRST_ANSWER.as_secs(), said(child.as_ref()))),
     }
 }
 
 /// Why the conversation ended. Where we did not break it off, the process has most often ended, which says more.
-async fn ended(child: &Child, broke: Option<&String>, otherwise: &str) -> String {
-    let why = match broke {
-        Some(why) => why.clone(),
-        None => child.end().await.unwrap_or_else(|| otherwise.to_owned()),
+async fn ended(child: Option<&Child>, broke: Option<&String>, otherwise: String) -> String {
+    let why = match (broke, child) {
+        (Some(why), _) => why.clone(),
+        (None, Some(child)) => child.end().await.unwrap_or(otherwise),
+        (None, None) => otherwise,
     };
-    format!("{why}{}", child.said())
+    format!("{why}{}", said(child))
+}
+
+fn said(child: Option<&Child>) -> String {
+    child.map(Child::said).unwrap_or_default()
 }
 
 fn no_answer(why: &dyn std::fmt::Display) -> Trouble {

@@ -17,14 +17,23 @@ use tokio::sync::Mutex as Turns;
 use super::{
     connection::Connection,
     definition::{Definition, Dropped},
+    http::Endpoint,
 };
 
 /// How often a server is started again in a row, and how long it is left alone after that.
 const MOST_RESTARTS: u32 = 3;
 const REST: Duration = Duration::from_secs(60);
 
-/// Starts the server in the fence; what is written into the socket is its standard input. It may block.
-pub type Launch = Arc<dyn Fn() -> Result<(Process, UnixStream), ToolError> + Send + Sync>;
+/// Starts the server in the fence, or says where it is. It may block.
+pub type Launch = Arc<dyn Fn() -> Result<Line, ToolError> + Send + Sync>;
+
+/// How a server is talked with.
+pub enum Line {
+    /// A process; what is written into the socket is its standard input.
+    Process(Process, UnixStream),
+    /// It runs elsewhere.
+    Http(Endpoint),
+}
 
 /// Hears what a server says of its tools, or why it could not be had.
 pub type Listener = Arc<dyn Fn(Result<Contact, String>) + Send + Sync>;
@@ -61,6 +70,8 @@ pub struct UpstreamSpec {
     pub trusted: bool,
     /// Whether it reaches the network.
     pub network: bool,
+    /// Where it runs, if that is elsewhere.
+    pub host: Option<String>,
 }
 
 impl UpstreamSpec {
@@ -204,7 +215,7 @@ impl Upstream {
     fn unavailable(&self, what: &str, why: &str) -> ToolError {
         let (name, command) = (&self.spec.name, &self.spec.command);
         let mut message = format!("the MCP server `{name}` (`{command}`) {what}");
-        if !self.spec.network && wants_a_network(command, why) {
+        if !self.spec.network && self.spec.host.is_none() && wants_a_network(command, why) {
             message.push_str(&format!(
                 "\nit has no network; if that is what it wants, add to your haft.toml:\n[mcp.servers.{name}]\nnetwork = true"
             ));

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    AnyTool, Asks, Described, Effect, ErrorCode, Isolation, Prepared, Ran, Shape, Shown, ToolCtx, ToolError,
+    AnyTool, Asks, Described, Effect, ErrorCode, Isolation, Prepared, Ran, Reach, Shape, Shown, ToolCtx, ToolError,
     ToolOutput, ToolSpec,
 };
 use serde_json::Value;
@@ -132,16 +132,23 @@ impl AnyTool for UpstreamTool {
     fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
         Box::pin(async move {
             let output = self.call(ctx, input).await?;
-            Ok(Ran::Done { output, isolation: Some(Isolation::Namespaces), staged: None })
+            Ok(Ran::Done { output, isolation: isolation(&self.upstream.spec), staged: None })
         })
     }
 }
 
 fn described(upstream: &UpstreamSpec, tool: &str) -> Prepared<ToolOutput> {
-    let reaches = if upstream.network { ", which reaches any host, this machine included" } else { "" };
     let UpstreamSpec { name, command, .. } = upstream;
+    let reaches = if upstream.network { ", which reaches any host, this machine included" } else { "" };
     let preview = format!("asks the MCP server `{name}` (`{command}`){reaches} for `{tool}`; it cannot be undone");
-    Prepared::Plain(Described { isolation: Some(Isolation::Namespaces), ..Described::showing(preview) })
+    // The user has put the host down as a server, so that reading from it needs no other list.
+    let reach = upstream.host.clone().map(|host| Reach { host, listed: true, sends: true });
+    Prepared::Plain(Described { isolation: isolation(upstream), reach, ..Described::showing(preview) })
+}
+
+/// The rung of the server's process, where it has one here.
+fn isolation(upstream: &UpstreamSpec) -> Option<Isolation> {
+    upstream.host.is_none().then_some(Isolation::Namespaces)
 }
 
 fn spec(upstream: &UpstreamSpec, tool: &Definition) -> ToolSpec {

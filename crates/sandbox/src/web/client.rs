@@ -21,7 +21,7 @@ use super::{
     dial::Duplex,
     error::{Refusal, WebError},
     paced::Paced,
-    request::Request,
+    request::{Packing, Request},
     resolve::Resolver,
     rules::{Rules, Target},
     tls::Tls,
@@ -74,11 +74,20 @@ impl Client {
 
     /// Sends one request and waits for the head of its answer, whatever that says.
     pub async fn send(&self, request: &Request) -> Result<Response, WebError> {
+        self.exchange(request, Packing::Any).await
+    }
+
+    /// The same for an answer whose body is read piece by piece, as it comes, and therefore not packed.
+    pub async fn stream(&self, request: &Request) -> Result<Response, WebError> {
+        self.exchange(request, Packing::None).await
+    }
+
+    async fn exchange(&self, request: &Request, packing: Packing) -> Result<Response, WebError> {
         let host = request.target.host().to_owned();
         let late = |_| WebError::Late;
         let stream = timeout_at(request.until, self.dial(&request.target)).await.map_err(late)??;
         let patient = Patience { host, silence: self.limits.silence, until: request.until };
-        let written = request.written(Full::new(request.body.clone()))?;
+        let written = request.written(Full::new(request.body.clone()), packing)?;
         let mut builder = http1::Builder::new();
         builder.max_buf_size(LARGEST_HEAD).max_headers(MOST_HEADERS);
         let handshake = builder.handshake(TokioIo::new(Paced::new(stream, self.limits.silence)));
@@ -107,8 +116,8 @@ pub struct Response {
 }
 
 impl Response {
-    /// The next bytes of the body, still packed; `None` at its end.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, WebError> {
+    /// The next bytes of the body as they come, still packed if they are; `None` at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, WebError> {
         loop {
             let next = driven(&mut self.connection, self.body.frame());
             match timeout_at(self.patient.until, next).await.map_err(|_| WebError::Late)? {

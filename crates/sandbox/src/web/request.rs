@@ -28,6 +28,22 @@ const HARMLESS: &[HeaderName] = &[header::ACCEPT, header::ACCEPT_LANGUAGE, heade
 /// How bodies may be packed: what `decode` can unpack.
 const ENCODINGS: &str = "gzip, deflate, br";
 
+/// How the body of an answer may be packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    Any,
+    None,
+}
+
+impl Packing {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Any => ENCODINGS,
+            Self::None => "identity",
+        }
+    }
+}
+
 /// Whether a header may not be set by whoever asks.
 pub fn is_forbidden(name: &HeaderName) -> bool {
     CARRIAGE.contains(name) || CARRIAGE_BY_NAME.contains(&name.as_str()) || name.as_str().starts_with("proxy-")
@@ -50,7 +66,7 @@ pub struct Request {
 
 impl Request {
     /// The message on the wire.
-    pub(super) fn written<B>(&self, body: B) -> Result<hyper::Request<B>, WebError> {
+    pub(super) fn written<B>(&self, body: B, packing: Packing) -> Result<hyper::Request<B>, WebError> {
         let url = self.target.url();
         let mut written = hyper::Request::new(body);
         *written.method_mut() = self.method.clone();
@@ -62,7 +78,7 @@ impl Request {
         headers.extend(self.headers.clone());
         let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
         headers.insert(header::HOST, host.map_err(|err| WebError::Unwritable(err.into()))?);
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(ENCODINGS));
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(packing.words()));
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         Ok(written)
     }

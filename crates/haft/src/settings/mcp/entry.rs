@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{McpServer, Reached, Wanted};
 use crate::settings::{
     values::{argv, duration, number, size},
-    web::SECRET,
+    web::{SECRET, checked_url},
 };
 
 const KEYS: &[&str] = &[
@@ -167,7 +167,7 @@ fn reached<'a>(part: &impl Fn(&str) -> Option<&'a Value>, keys: Keys) -> Result<
         (Some(_), Some(_)) => bail!("it has both `command` and `url`; say one"),
         (None, None) => Ok(None),
         (None, Some(url)) => {
-            let url = url.as_str().context("`url` is not text")?.to_owned();
+            let url = checked_url(url.as_str().filter(|url| !url.is_empty()).context("`url` is no URL")?)?;
             Ok(Some(Reached::Url { url, headers: pairs("headers")? }))
         }
         (Some(program), None) => {

@@ -1,0 +1,83 @@
+//! Servers that run elsewhere.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+/// A made-up server over HTTP on this machine. It does not outlive the test.
+struct Elsewhere {
+    child: Child,
+    url: String,
+}
+
+impl Elsewhere {
+    fn start(how: &str) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstream/elsewhere.py");
+        #[expect(clippy::disallowed_methods, reason = "this test starts a server of its own")]
+        let mut child = Command::new("python3").args([script, how]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        Self { child, url: format!("http://127.0.0.1:{}/mcp", port.trim()) }
+    }
+
+    fn entry(&self, token: &str) -> Value {
+        json!({ "fake": { "type": "http", "url": self.url, "headers": { "Authorization": token } } })
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn its_tools_are_called_with_the_token_that_the_user_has_for_it() {
+    for how in ["at once", "events"] {
+        let server = Elsewhere::start(how);
+        let mut bench = Bench::new();
+        bench.0.variables.push(("TOKEN", "Bearer good-token".into()));
+        bench.list(&server.entry("secret:TOKEN"));
+        let (code, outcome) = bench.call("echo", &json!({ "text": "hi" }));
+        assert_eq!((code, &outcome["result"]["content"]), (0, &json!("hi")), "{how}: {outcome}");
+        assert_eq!(outcome["isolation"], "none", "no process was started");
+        let said = bench.servers(&[]).said() + &bench.0.run(&["log", "--json"]).said();
+        assert!(!said.contains("good-token"), "{said}");
+        assert_eq!(bench.0.call("mcp__fake__echo", &json!({ "text": "hi" }), &[]).0, 4, "it asks");
+    }
+}
+
+#[test]
+fn one_that_wants_a_login_says_so() {
+    let server = Elsewhere::start("at once");
+    let bench = Bench::new();
+    bench.list(&server.entry("Bearer old-token"));
+    let (code, message) = bench.fails("echo", &json!({ "text": "hi" }));
+    assert!(code == "UNAVAILABLE" && message.contains("needs a login (HTTP 401)"), "{code}: {message}");
+    assert!(!message.contains("old-token"), "{message}");
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["state"], "needs login");
+}
+
+#[test]
+fn what_may_have_happened_there_is_said() {
+    let server = Elsewhere::start("lost");
+    let bench = Bench::new();
+    bench.list(&server.entry("Bearer good-token"));
+    assert_eq!(bench.fails("echo", &json!({ "text": "hi" })).0, "OUTCOME_UNKNOWN");
+}
+
+#[test]
+fn a_workspace_reaches_nothing_on_this_machine() {
+    let server = Elsewhere::start("at once");
+    let bench = Bench::new();
+    bench.0.put(".mcp.json", json!({ "mcpServers": server.entry("Bearer good-token") }).to_string());
+    assert_eq!(bench.0.run(&["trust", "--yes"]).code, Some(0));
+    let (code, message) = bench.fails("echo", &json!({ "text": "hi" }));
+    assert!(code == "UNAVAILABLE" && message.contains("127.0.0.1"), "{code}: {message}");
+}

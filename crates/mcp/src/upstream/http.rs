@@ -1,0 +1,212 @@
+//! A server that runs elsewhere, reached over HTTP by the guarded client.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream, stream::BoxStream};
+use haft_sandbox::web::{
+    Client, HeaderMap, Method, Request, Response, StatusCode, WebError,
+    header::{self, HeaderName, HeaderValue},
+};
+use rmcp::{
+    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage},
+    transport::{
+        StreamableHttpClientTransport,
+        streamable_http_client::{
+            SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
+            StreamableHttpPostResponse,
+        },
+    },
+};
+use sse_stream::{Sse, SseStream};
+use tokio::time::Instant;
+
+/// The longest answer.
+const LONGEST: usize = 16 << 20;
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+/// What is said of a server that wants to know who asks.
+pub const NEEDS_LOGIN: &str = "it needs a login";
+
+/// Where a server is, and what is sent with every request to it.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// Dials what may be dialled.
+    pub client: Arc<Client>,
+    /// Where it is.
+    pub url: String,
+    /// What is sent with every request, such as a token.
+    pub headers: Vec<(String, String)>,
+    /// How long one answer may take.
+    pub patience: Duration,
+}
+
+impl Endpoint {
+    /// The conversation; why it was broken off goes to `broke`.
+    pub(super) fn transport(
+        self,
+        broke: &Arc<OnceLock<String>>,
+    ) -> Result<StreamableHttpClientTransport<Guarded>, String> {
+        let mut headers = HashMap::new();
+        for (name, value) in &self.headers {
+            let wrong = || format!("its header `{name}` cannot be sent; correct its entry");
+            let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::try_from(name.as_str()).map_err(|_| wrong())?, value);
+        }
+        let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str()).custom_headers(headers);
+        let client = Guarded { client: self.client, patience: self.patience, broke: Arc::clone(broke) };
+        Ok(StreamableHttpClientTransport::with_client(client, config.max_sse_event_size(LONGEST)))
+    }
+}
+
+/// The guarded client, in the words of the protocol.
+#[derive(Clone)]
+pub(super) struct Guarded {
+    client: Arc<Client>,
+    patience: Duration,
+    broke: Arc<OnceLock<String>>,
+}
+
+type Failed = StreamableHttpError<WebError>;
+
+impl Guarded {
+    async fn ask(&self, method: Method, uri: &str, body: Vec<u8>, headers: HeaderMap) -> Result<Response, Failed> {
+        let refused = |why| StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("{why}")));
+        let target = self.client.target(uri).map_err(refused)?;
+        let request = Request { target, method, headers, body: body.into(), until: Instant::now() + self.patience };
+        let response = self.client.stream(&request).await.map_err(StreamableHttpError::Client)?;
+        if matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            let why = format!(
+                "{NEEDS_LOGIN} (HTTP {}); put a token into its `headers`, such as \
+                 Authorization = \"secret:NAME\" where the secret is `Bearer …`",
+                response.status.as_u16()
+            );
+            self.broke.get_or_init(|| why.clone());
+            return Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why)));
+        }
+        Ok(response)
+    }
+}
+
+impl StreamableHttpClient for Guarded {
+    type Error = WebError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _token: Option<String>,
+        custom: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let mut headers: HeaderMap = custom.into_iter().collect();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+        if let Some(id) = session.as_deref().and_then(|id| HeaderValue::from_str(id).ok()) {
+            headers.insert(SESSION, id);
+        }
+        let mut response = self.ask(Method::POST, &uri, serde_json::to_vec(&message)?, headers).await?;
+        let text =
+            |name: HeaderName| response.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let (kind, given) = (text(header::CONTENT_TYPE).unwrap_or_default(), text(SESSION));
+        if matches!(response.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if response.status == StatusCode::NOT_FOUND && session.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        if response.status.is_success() && kind.starts_with(EVENTS) {
+            return Ok(StreamableHttpPostResponse::Sse(events(response), given));
+        }
+        let body = whole(&mut response).await?;
+        answer(&message, response.status, &body).map(|found| match found {
+            Some(found) => StreamableHttpPostResponse::Json(found, given),
+            None => StreamableHttpPostResponse::Accepted,
+        })
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        _token: Option<String>,
+        custom: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failed> {
+        let mut headers: HeaderMap = custom.into_iter().collect();
+        if let Ok(id) = HeaderValue::from_str(&session) {
+            headers.insert(SESSION, id);
+        }
+        self.ask(Method::DELETE, &uri, Vec::new(), headers).await.map(drop)
+    }
+
+    /// What a server says of its own accord is not waited for: its list of tools is asked for again soon enough.
+    async fn get_stream(
+        &self,
+        _uri: Arc<str>,
+        _session: Option<Arc<str>>,
+        _last: Option<String>,
+        _token: Option<String>,
+        _custom: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        Err(StreamableHttpError::ServerDoesNotSupportSse)
+    }
+}
+
+/// What a server answered at once; `None` when nothing was to be answered.
+fn answer(
+    asked: &ClientJsonRpcMessage,
+    status: StatusCode,
+    body: &[u8],
+) -> Result<Option<ServerJsonRpcMessage>, Failed> {
+    let ClientJsonRpcMessage::Request(request) = asked else { return Ok(None) };
+    let told = serde_json::from_slice::<ServerJsonRpcMessage>(body);
+    if status.is_client_error() && matches!(request.request, ClientRequest::DiscoverRequest(_)) {
+        // A server of the old era knows no such question; how it says so differs.
+        let error = match told {
+            Ok(ServerJsonRpcMessage::Error(error)) => error.error,
+            Ok(_) | Err(_) => ErrorData::invalid_request(format!("HTTP {status}"), None),
+        };
+        return Ok(Some(ServerJsonRpcMessage::error(error, Some(request.id.clone()))));
+    }
+    told.map(Some).map_err(|err| {
+        let start = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
+        StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
+            "HTTP {status}, and no answer of the protocol ({err}): {start}"
+        )))
+    })
+}
+
+async fn whole(response: &mut Response) -> Result<Vec<u8>, Failed> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(StreamableHttpError::Client)? {
+        if body.len() + piece.len() > LONGEST {
+            let why = format!("it sent a message of more than {} MiB", LONGEST >> 20);
+            return Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why)));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
+}
+
+/// The events of an answer as they come, up to the longest answer.
+fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
+    let pieces = stream::unfold(Some((response, 0_usize)), |state| async move {
+        let (mut response, before) = state?;
+        match response.chunk().await {
+            Ok(Some(piece)) if before + piece.len() <= LONGEST => {
+                let read = before + piece.len();
+                Some((Ok(piece), Some((response, read))))
+            }
+            Ok(Some(_)) => Some((Err(std::io::Error::other("the answer is too long")), None)),
+            Ok(None) => None,
+            Err(err) => Some((Err(std::io::Error::other(err.to_string())), None)),
+        }
+    });
+    SseStream::from_bytes_stream(pieces.boxed()).boxed()
+}
