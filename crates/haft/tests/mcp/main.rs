@@ -7,6 +7,7 @@ mod support;
 mod approvals;
 mod client;
 mod frames;
+mod real;
 mod serving;
 mod streaming;
 mod tasks;
