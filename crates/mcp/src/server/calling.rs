@@ -64,7 +64,7 @@ pub(super) async fn call(
         return go_on(server, &params, state, &context).await;
     }
     let way = Way::of(&context);
-    if !(server.ground.offers)(&params.name) {
+    if !offered(server, &params.name).await {
         return Err(ErrorData::invalid_params(format!("there is no tool `{}` here", params.name), None));
     }
     let mut request = request(server, &params, &context);
@@ -80,6 +80,16 @@ pub(super) async fn call(
     };
     progress.finish(&context.ct).await;
     respond(server, way, &params, &context, outcome).await
+}
+
+/// Whether a tool is offered under this name, or under its own when this is an old one.
+async fn offered(server: &Server, name: &str) -> bool {
+    let ground = &server.ground;
+    if (ground.offers)(name) {
+        return true;
+    }
+    let tool = ground.catalog.find(&ground.caller.scope, name).await;
+    tool.is_ok_and(|tool| (ground.offers)(&tool.spec().name))
 }
 
 fn request(server: &Server, params: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> CallRequest {
