@@ -5,6 +5,7 @@
 mod support;
 
 mod approvals;
+mod choosing;
 mod client;
 mod frames;
 mod real;
