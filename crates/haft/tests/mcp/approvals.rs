@@ -141,6 +141,9 @@ fn somebody_elsewhere_may_be_quicker_than_the_client() {
     let call = fixture.asked(&[]);
     assert_eq!(fixture.run(&["reject", &call]).code, Some(0));
     failed(&client.result_of(&waiting), "rejected", "REJECTED");
+    client.ask("tools/list", json!({}));
+    let withdrawn = client.heard().iter().find(|message| message["method"] == "notifications/cancelled").unwrap();
+    assert_eq!(withdrawn["params"]["requestId"], form);
     // Too late.
     client.send(&json!({"jsonrpc": "2.0", "id": form, "result": filled_in(true, "")}));
     client.ask("tools/list", json!({}));
