@@ -195,15 +195,13 @@ async fn write<W: AsyncWrite + Unpin>(writer: &Mutex<W>, message: &impl Serializ
 /// what a server can do chooses nothing yet.
 fn begins(message: &RxJsonRpcMessage<RoleServer>) -> bool {
     let JsonRpcMessage::Request(JsonRpcRequest { request, .. }) = message else { return false };
-    if matches!(request, ClientRequest::InitializeRequest(_)) {
-        return true;
-    }
     if matches!(request, ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_)) {
         return false;
     }
     let meta = request.get_meta();
     let known = |version: ProtocolVersion| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
-    meta.protocol_version().is_some_and(known) && meta.client_capabilities().is_some()
+    let says_so = meta.protocol_version().is_some_and(known) && meta.client_capabilities().is_some();
+    says_so || matches!(request, ClientRequest::InitializeRequest(_))
 }
 
 /// What is wrong with a line that is no message.

@@ -33,7 +33,7 @@ fn asked_again(client: &Client) -> bool {
 }
 
 /// Tries the call again with what was asked for.
-fn again(client: &mut Client, input: &Value, state: &Value, given: Value) -> Value {
+fn again(client: &mut Client, input: &Value, state: &Value, given: &Value) -> Value {
     let params = json!({
         "name": "write_file",
         "arguments": input,
@@ -53,7 +53,7 @@ fn required(client: &mut Client, input: &Value) -> (Value, Value) {
 }
 
 /// Calls and gives this answer in the client, in whichever way it is asked.
-fn call_and_answer(client: &mut Client, era: Era, given: Value) -> Value {
+fn call_and_answer(client: &mut Client, era: Era, given: &Value) -> Value {
     if era == Era::Stateless {
         let (_, state) = required(client, &writing());
         return again(client, &writing(), &state, given)["result"].clone();
@@ -69,7 +69,7 @@ fn a_yes_in_the_client_is_the_persons_through_that_client() {
     for era in Era::BOTH {
         let fixture = Fixture::new();
         let mut client = Client::new(&fixture, era, ASKS);
-        let result = call_and_answer(&mut client, era, filled_in(true, ""));
+        let result = call_and_answer(&mut client, era, &filled_in(true, ""));
         succeeded(&result);
         assert_eq!(fixture.text("made.txt").as_deref(), Some("made\n"));
         let (by, source) = answered(&fixture, &call_id(&result));
@@ -102,7 +102,7 @@ fn a_no_in_the_client_rejects_with_the_persons_words() {
     for era in Era::BOTH {
         let fixture = Fixture::new();
         let mut client = Client::new(&fixture, era, ASKS);
-        let result = call_and_answer(&mut client, era, filled_in(false, "not in this folder"));
+        let result = call_and_answer(&mut client, era, &filled_in(false, "not in this folder"));
         failed(&result, "rejected", "REJECTED");
         assert!(said(&result).contains("not in this folder"), "{result:#}");
         assert_eq!((fixture.text("made.txt"), open(&fixture)), (None, vec![]));
@@ -141,6 +141,9 @@ fn somebody_elsewhere_may_be_quicker_than_the_client() {
     let call = fixture.asked(&[]);
     assert_eq!(fixture.run(&["reject", &call]).code, Some(0));
     failed(&client.result_of(&waiting), "rejected", "REJECTED");
+    client.ask("tools/list", json!({}));
+    let withdrawn = client.heard().iter().find(|message| message["method"] == "notifications/cancelled").unwrap();
+    assert_eq!(withdrawn["params"]["requestId"], form);
     // Too late.
     client.send(&json!({"jsonrpc": "2.0", "id": form, "result": filled_in(true, "")}));
     client.ask("tools/list", json!({}));
@@ -203,15 +206,15 @@ fn a_state_counts_for_its_own_call_only() {
         (writing(), json!("rs1...")),
     ];
     for (input, state) in attempts {
-        let refused = again(&mut client, &input, &state, given.clone());
+        let refused = again(&mut client, &input, &state, &given);
         assert_eq!(refused["error"]["code"], json!(-32602), "{refused:#}");
         assert!(text(&refused["error"]["message"]).contains("requestState"), "{refused:#}");
     }
     assert_eq!((fixture.text("made.txt"), fixture.text("other.txt"), open(&fixture).len()), (None, None, 2));
-    succeeded(&again(&mut client, &writing(), &state, given.clone())["result"]);
+    succeeded(&again(&mut client, &writing(), &state, &given)["result"]);
     // The same once more answers what has become of it, and does nothing.
     std::fs::remove_file(fixture.path("made.txt")).unwrap();
-    succeeded(&again(&mut client, &writing(), &state, given)["result"]);
+    succeeded(&again(&mut client, &writing(), &state, &given)["result"]);
     assert_eq!(fixture.text("made.txt"), None);
 }
 
@@ -222,7 +225,7 @@ fn a_client_that_cancels_what_is_required_gets_pending_and_no_second_question() 
     let (_, state) = required(&mut client, &writing());
     let call = fixture.asked(&[]);
     for given in [json!({"action": "cancel"}), json!({"action": "decline"}), json!({}), json!({"action": "cancel"})] {
-        let result = again(&mut client, &writing(), &state, given)["result"].clone();
+        let result = again(&mut client, &writing(), &state, &given)["result"].clone();
         failed(&result, "pending", "PENDING");
         assert!(said(&result).contains("wait_call") && said(&result).contains(&call), "{result:#}");
         assert_eq!((call_id(&result), open(&fixture)), (call.clone(), vec![call.clone()]));
@@ -261,5 +264,5 @@ fn an_answered_request_that_is_cancelled_withdraws_nothing() {
     }
     client.ask("tools/list", json!({}));
     assert_eq!(open(&fixture).len(), 1);
-    succeeded(&again(&mut client, &writing(), &state, filled_in(true, ""))["result"]);
+    succeeded(&again(&mut client, &writing(), &state, &filled_in(true, ""))["result"]);
 }

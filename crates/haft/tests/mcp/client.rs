@@ -104,12 +104,12 @@ impl Client {
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let id = json!(self.last);
-        self.request_as(id.clone(), method, params);
+        self.request_as(&id, method, params);
         id
     }
 
     /// The same with an id of one's own.
-    pub(crate) fn request_as(&mut self, id: Value, method: &str, params: Value) {
+    pub(crate) fn request_as(&mut self, id: &Value, method: &str, params: Value) {
         let params = self.of_era(params);
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
     }

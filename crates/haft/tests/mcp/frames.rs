@@ -138,13 +138,13 @@ fn a_second_request_with_an_open_id_is_refused_and_the_first_is_answered() {
         let input = json!({"path": format!("{era:?}"), "content": "a\n"});
         let open = client.begin("write_file", &input);
         let call = fixture.asked(&[]);
-        client.request_as(open.clone(), "tools/list", json!({}));
+        client.request_as(&open, "tools/list", json!({}));
         let refused = client.answer_to(&open);
         assert_eq!(refused["error"]["code"], json!(-32600), "{refused:#}");
         assert_eq!(fixture.run(&["approve", &call]).code, Some(0));
         succeeded(&client.result_of(&open));
         // Answered, so it may be had again.
-        client.request_as(open.clone(), "tools/list", json!({}));
+        client.request_as(&open, "tools/list", json!({}));
         assert!(client.answer_to(&open)["result"]["tools"].is_array());
     }
 }
@@ -154,7 +154,7 @@ fn a_huge_id_comes_back_as_it_was() {
     let fixture = Fixture::new();
     let mut client = Client::new(&fixture, Era::Initialize, MUTE);
     for id in [json!("i".repeat(1 << 20)), json!(i64::MAX), json!(-1), json!(0)] {
-        client.request_as(id.clone(), "tools/list", json!({}));
+        client.request_as(&id, "tools/list", json!({}));
         assert!(client.answer_to(&id)["result"]["tools"].is_array());
     }
 }

@@ -5,8 +5,10 @@
 mod support;
 
 mod approvals;
+mod choosing;
 mod client;
 mod frames;
+mod real;
 mod serving;
 mod streaming;
 mod tasks;

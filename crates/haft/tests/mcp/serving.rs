@@ -40,7 +40,7 @@ fn every_tool_is_listed_whole_in_order_and_with_the_same_bytes() {
     for era in Era::BOTH {
         let mut client = Client::new(&fixture, era, MUTE);
         let mut list = || {
-            client.request_as(json!("list"), "tools/list", json!({}));
+            client.request_as(&json!("list"), "tools/list", json!({}));
             client.line().unwrap()
         };
         let listed = list();
@@ -203,7 +203,7 @@ fn ids_may_be_text_and_come_back_as_they_were() {
     for era in Era::BOTH {
         let mut client = Client::new(&fixture, era, MUTE);
         for id in [json!("one"), json!("1"), json!(1), json!(""), json!("ü\n\"")] {
-            client.request_as(id.clone(), "tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}}));
+            client.request_as(&id, "tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}}));
             assert_eq!(client.hear()["id"], id);
         }
     }

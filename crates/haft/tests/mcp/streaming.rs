@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     path::Path,
     process::Stdio,
 };
@@ -169,6 +169,23 @@ fn calls_that_end_soon_are_answered_to_a_client_that_says_no_more() {
         assert!(client.end().success());
         assert_eq!(client.line(), None);
     }
+}
+
+#[test]
+fn a_client_that_reads_nothing_does_not_keep_its_server() {
+    let fixture = Fixture::new();
+    let mut command = fixture.haft(&["mcp"]);
+    let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = server.stdin.take().unwrap();
+    let about =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}});
+    writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about})).unwrap();
+    // More than fits into a pipe.
+    for id in 1..50 {
+        writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"})).unwrap();
+    }
+    drop(stdin);
+    assert!(until("the server's end", || server.try_wait().unwrap()).success());
 }
 
 #[test]

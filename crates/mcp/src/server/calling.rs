@@ -5,8 +5,11 @@ use std::time::Duration;
 use haft_runtime::{Answer, AnswerReceipt, CallId, CallRequest, Caller, End, ErrorCode, Outcome, Source, ToolError};
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult, SealOptions},
-    service::RequestContext,
+    model::{
+        CallToolRequestParams, CallToolResponse, CreateTaskResult, ElicitRequest, InputRequiredResult, SealOptions,
+        ServerRequest,
+    },
+    service::{PeerRequestOptions, RequestContext},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -107,11 +110,20 @@ async fn ask_meanwhile(server: &Server, request: CallRequest, context: &RequestC
     };
     let form = question.ok().filter(|question| ground.may_approve.covers(question));
     let Some(form) = form.and_then(|question| asking::form(ground, &question)) else { return call.await };
+    let form = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+    let asked = context.peer.send_cancellable_request(form, PeerRequestOptions::no_options()).await;
+    let Ok(mut asked) = asked else { return call.await };
     let given = tokio::select! {
-        outcome = &mut call => return outcome,
-        given = context.peer.create_elicitation_with_timeout(form, Some(patience(context))) => given,
+        outcome = &mut call => {
+            // Nobody should go on filling in what is answered; who has cancelled the call knows.
+            if !context.ct.is_cancelled() {
+                let _gone = asked.cancel(Some("the question is no longer open here".to_owned())).await;
+            }
+            return outcome;
+        }
+        given = &mut asked.rx => given,
     };
-    let given = given.ok().and_then(|given| serde_json::to_value(given).ok()).unwrap_or_default();
+    let given = given.ok().and_then(Result::ok).and_then(|given| serde_json::to_value(given).ok()).unwrap_or_default();
     if let Some(answer) = asking::said(&given) {
         let answered = asking::through(ground, context, answer);
         // The call itself hears it; when somebody was earlier, it has heard that.

@@ -1,0 +1,102 @@
+//! What a server is started with: which tools it offers, and what may happen without asking.
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{ASKS, Client, Era, MUTE, failed, succeeded},
+    support::{Fixture, text},
+};
+
+fn names(client: &mut Client) -> Vec<String> {
+    let listed = client.ask("tools/list", json!({}));
+    listed["result"]["tools"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect()
+}
+
+fn unknown(client: &mut Client, tool: &str) {
+    let answer = client.ask("tools/call", json!({"name": tool, "arguments": {}}));
+    assert_eq!(answer["error"]["code"], json!(-32602), "{tool}: {answer:#}");
+}
+
+#[test]
+fn only_the_tools_that_are_named_are_offered() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "a\n");
+    for era in Era::BOTH {
+        let mut client = Client::with(&fixture, era, MUTE, &["--tools", "read_file,git_*", "--tools", "glob"]);
+        let offered =
+            ["git_branch", "git_commit", "git_diff", "git_log", "git_push", "git_status", "glob", "read_file"];
+        assert_eq!(names(&mut client), offered);
+        succeeded(&client.call("read_file", &json!({"path": "a.txt"})));
+        unknown(&mut client, "write_file");
+        unknown(&mut client, "shell_exec");
+        // An old name leads to no tool that is not offered.
+        unknown(&mut client, "shell");
+    }
+}
+
+#[test]
+fn a_pattern_that_cannot_be_read_is_refused_at_once() {
+    let fixture = Fixture::new();
+    for pattern in ["git_[", "{a", "a**\\"] {
+        let ran = fixture.run(&["mcp", "--tools", pattern]);
+        assert!(ran.code != Some(0) && ran.stderr.contains(pattern), "{ran:?}");
+        assert_eq!(ran.stdout, "");
+    }
+    let ran = fixture.run(&["mcp", "--auto-approve", "sometimes"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let ran = fixture.run(&["mcp", "--workspace", "/no/such/folder"]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("/no/such/folder"), "{ran:?}");
+}
+
+#[test]
+fn the_mode_decides_what_is_asked() {
+    let fixture = Fixture::new();
+    let writing = json!({"path": "a.txt", "content": "a\n"});
+    for era in Era::BOTH {
+        let mut all = Client::with(&fixture, era, MUTE, &["--auto-approve", "all"]);
+        succeeded(&all.call("write_file", &writing));
+        let mut none = Client::with(&fixture, era, MUTE, &["--auto-approve", "none"]);
+        let reading = none.begin("read_file", &json!({"path": "a.txt"}));
+        let call = fixture.asked(&[]);
+        assert_eq!(fixture.run(&["reject", &call]).code, Some(0));
+        let result = none.result_of(&reading);
+        failed(&result, "rejected", "REJECTED");
+        assert!(!result.to_string().contains("→a"), "{result:#}");
+    }
+}
+
+#[test]
+fn old_names_work_and_are_not_listed() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Stateless, MUTE);
+    assert!(!names(&mut client).contains(&"shell".to_owned()));
+    let result = client.call("shell", &json!({"command": "echo hello"}));
+    succeeded(&result);
+    assert_eq!(result["structuredContent"]["stdout"], json!("hello\n"), "{result:#}");
+    // An old name of a tool that is offered is offered too.
+    let mut client = Client::with(&fixture, Era::Stateless, MUTE, &["--tools", "shell_exec"]);
+    succeeded(&client.call("shell", &json!({"command": "true"})));
+}
+
+#[test]
+fn what_a_project_brings_is_offered_once_it_is_trusted() {
+    let fixture = Fixture::new();
+    fixture.put(
+        ".haft/tools/greet.toml",
+        "name = \"greet\"\ndescription = \"Greets.\"\ncommand = [\"sh\", \"-c\", \"echo hello > greeting\"]\n",
+    );
+    let mut before = Client::new(&fixture, Era::Initialize, ASKS);
+    assert!(!names(&mut before).contains(&"greet".to_owned()));
+    let untrusted = before.ask("tools/call", json!({"name": "greet", "arguments": {}}));
+    assert!(untrusted.to_string().contains("haft trust"), "{untrusted:#}");
+    assert_eq!(fixture.run(&["trust", "--yes"]).code, Some(0));
+    let mut after = Client::new(&fixture, Era::Initialize, ASKS);
+    assert!(names(&mut after).contains(&"greet".to_owned()));
+    let call = after.begin("greet", &json!({}));
+    let (form, shown) = after.form();
+    assert!(text(&shown["message"]).contains("greeting"), "{shown:#}");
+    let given: Value = json!({"action": "accept", "content": {"approve": true}});
+    after.send(&json!({"jsonrpc": "2.0", "id": form, "result": given}));
+    succeeded(&after.result_of(&call));
+    assert_eq!(fixture.text("greeting").as_deref(), Some("hello\n"));
+}
