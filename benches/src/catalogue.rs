@@ -97,7 +97,8 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     // Calls come from tasks of the runtime, as they do in a server.
     tokio::spawn(async move {
         let (few, most) = side_by_side(&small, &large).await?;
-        let searches = searches(&large).await?;
+        let (calls, alone) = searches(&large).await?;
+        let (p99, p99_alone) = (calls[LAPS * 99 / 100], alone[LAPS * 99 / 100]);
         small.close().await?;
         large.close().await?;
         Ok(vec![
@@ -116,9 +117,9 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
             ),
             Measured::new(
                 "find_tools among 10,000",
-                format!("p50 {:.0?}, p99 {:.0?}", searches[LAPS / 2], searches[LAPS * 99 / 100]),
+                format!("p50 {:.0?}, p99 {p99:.1?} (search p99 {p99_alone:.1?})", calls[LAPS / 2]),
                 "p99 < 5 ms",
-                searches[LAPS * 99 / 100] < Duration::from_millis(5),
+                p99 < Duration::from_millis(5),
             ),
         ])
     })
@@ -134,9 +135,10 @@ async fn side_by_side(small: &House, large: &House) -> Result<(Duration, Duratio
     Ok((median(few), median(most)))
 }
 
-/// Whole calls, sorted by the time they took.
-async fn searches(house: &House) -> Result<Vec<Duration>> {
-    let mut taken = Vec::new();
+/// Whole calls, and the searches by themselves, sorted by the time they took.
+async fn searches(house: &House) -> Result<(Vec<Duration>, Vec<Duration>)> {
+    let (mut calls, mut alone) = (Vec::new(), Vec::new());
+    let listing = house.registry.listing();
     for at in 0..LAPS {
         let (verb, noun) = (VERBS[at % 10], NOUNS[at / 10 % 10]);
         let query = match at % 4 {
@@ -145,10 +147,14 @@ async fn searches(house: &House) -> Result<Vec<Duration>> {
             2 => format!("how can I {verb} the {noun} of a customer and name its owner"),
             _ => format!("the project {at}"),
         };
-        taken.push(lap(house, "find_tools", json!({"query": query})).await?);
+        let begin = Instant::now();
+        ensure!(!listing.find(&query, 10).is_empty(), "{query} finds nothing");
+        alone.push(begin.elapsed());
+        calls.push(lap(house, "find_tools", json!({"query": query})).await?);
     }
-    taken.sort();
-    Ok(taken)
+    calls.sort();
+    alone.sort();
+    Ok((calls, alone))
 }
 
 async fn lap(house: &House, tool: &str, input: Value) -> Result<Duration> {
