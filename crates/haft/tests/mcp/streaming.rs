@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     path::Path,
-    process::Stdio,
+    process::{Child, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -175,8 +175,8 @@ fn calls_that_end_soon_are_answered_to_a_client_that_says_no_more() {
 fn a_client_that_reads_nothing_does_not_keep_its_server() {
     let fixture = Fixture::new();
     let mut command = fixture.haft(&["mcp"]);
-    let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut stdin = server.stdin.take().unwrap();
+    let mut server = Started(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut stdin = server.0.stdin.take().unwrap();
     let about =
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}});
     writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about})).unwrap();
@@ -185,7 +185,7 @@ fn a_client_that_reads_nothing_does_not_keep_its_server() {
         writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"})).unwrap();
     }
     drop(stdin);
-    assert!(until("the server's end", || server.try_wait().unwrap()).success());
+    assert!(until("the server's end", || server.0.try_wait().unwrap()).success());
 }
 
 #[test]
@@ -195,16 +195,25 @@ fn a_client_that_is_killed_takes_its_server_along() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/vanishing.py");
     let mut command = fixture.program("python3");
     command.args([script, &sleepers.input().to_string(), HAFT, "mcp"]).stdout(Stdio::piped());
-    let mut client = command.spawn().unwrap();
+    let mut client = Started(command.spawn().unwrap());
     let mut server = String::new();
-    BufReader::new(client.stdout.take().unwrap()).read_line(&mut server).unwrap();
+    BufReader::new(client.0.stdout.take().unwrap()).read_line(&mut server).unwrap();
     sleepers.wait_until_at_work();
-    client.kill().unwrap();
-    client.wait().unwrap();
+    drop(client);
     until("the server's end", || (!is_haft(server.trim())).then_some(()));
     assert_eq!(sleepers.alive(), 0);
     let row = ended(&fixture);
     assert_eq!((&row["status"], &row["code"]), (&json!("cancelled"), &json!("CANCELLED")), "{row:#}");
+}
+
+/// A process that does not outlive the test.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Whether the process is still at work; one that nobody has waited for yet is not.
