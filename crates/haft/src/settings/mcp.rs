@@ -118,7 +118,7 @@ impl McpSettings {
     }
 
     /// Takes in the user's list, if there is one.
-    pub(super) fn take_user_list(&mut self, file: &Path) -> Result<()> {
+    pub fn take_user_list(&mut self, file: &Path) -> Result<()> {
         let bytes = match std::fs::read(file) {
             Ok(bytes) => bytes,
             Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(()),

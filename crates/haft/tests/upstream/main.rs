@@ -11,5 +11,6 @@ mod bench;
 mod elsewhere;
 mod holds;
 mod lists;
+mod lives;
 mod works;
 mod wrong;

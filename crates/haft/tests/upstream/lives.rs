@@ -1,0 +1,44 @@
+//! A haft that lives on between calls, and the others beside it.
+
+use haft::{house, settings::Settings};
+use haft_runtime::{AutoApprove, CallRequest};
+use haft_store::{Store, Sync};
+use serde_json::{Value, json};
+
+use crate::{
+    bench::Bench,
+    support::{HAFT, LIMIT},
+};
+
+async fn call(house: &house::House, tool: &str, input: Value) -> Value {
+    let mut request = CallRequest::new(house.caller.clone(), format!("mcp__fake__{tool}"), input);
+    request.auto_approve = AutoApprove::Everything;
+    serde_json::to_value(tokio::time::timeout(LIMIT, house.pipeline.call(request)).await.unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_process_restarts_or_accepts_counts_at_once() {
+    let bench = Bench::with(&json!({ "changes_after": 1 }));
+    let fixture = &bench.0.fixture;
+    let mut settings = Settings { program: HAFT.into(), ..Settings::defaults(fixture.data.clone()) };
+    settings.home = fixture.home.clone();
+    settings.mcp.take_user_list(&fixture.home.join(".config/haft/mcp.json")).unwrap();
+    let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
+    let house = house::living(settings, store, &fixture.workspace).await.unwrap();
+    let mut changes = house.tool_changes();
+    let said = call(&house, "echo", json!({ "text": "a" })).await;
+    assert_eq!(said["result"]["content"], "a", "{said:#}");
+    assert!(*changes.borrow_and_update() > 0, "whoever shows the list hears of it");
+    assert_eq!(call(&house, "act", json!({})).await["status"], "success");
+    assert_eq!(bench.counted("starts"), 1, "one start for all calls");
+
+    // The new one says something else, which the one that lives on hears of.
+    assert_eq!(bench.servers(&["restart", "fake"]).code, Some(0));
+    let held = call(&house, "echo", json!({ "text": "a" })).await;
+    assert_eq!(held["error"]["code"], "TOOL_HELD", "{held:#}");
+    assert_eq!(bench.servers(&["accept", "fake"]).code, Some(0));
+    let said = call(&house, "echo", json!({ "text": "b" })).await;
+    assert_eq!(said["result"]["content"], "b", "{said:#}");
+    assert_eq!(bench.counted("starts"), 3, "its own was started anew, too");
+    house.close().await.unwrap();
+}
