@@ -90,13 +90,13 @@ impl Server {
         Self { ground: Arc::new(ground), codec, under_way: TaskTracker::new() }
     }
 
-    /// Speaks with one client until it is gone. What is under way then is ended and recorded.
-    pub async fn speak<R, W>(&self, reader: R, writer: W)
+    /// Speaks with one client until it is gone or this shall stop. What is under way then is ended and recorded.
+    pub async fn speak<R, W>(&self, reader: R, writer: W, stop: &CancellationToken)
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let (end, gone) = (CancellationToken::new(), CancellationToken::new());
+        let (end, gone) = (stop.child_token(), CancellationToken::new());
         let frames = Frames::new(reader, writer, gone.clone());
         // A client that says nothing, or goes away, has nothing to be told.
         if let Ok(running) = self.clone().serve_with_ct(frames, end.clone()).await {
@@ -112,6 +112,11 @@ impl Server {
                 }
             }
         }
+        self.finish().await;
+    }
+
+    /// Waits for what is under way. Nothing more is begun.
+    pub async fn finish(&self) {
         self.under_way.close();
         self.under_way.wait().await;
     }

@@ -19,12 +19,15 @@ use haft_mcp::{Asked, Ground, Server, stdio};
 use haft_runtime::{AutoApprove, CallId, Caller, Only, Question, Redactor, Source, ToolError};
 use haft_server::Token;
 use haft_store::Store;
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Everywhere,
-    commands::{flags::parse_mode, prompt::interrupt},
+    commands::flags::parse_mode,
     exit::Exit,
     house::{self, House, Served},
     settings::Settings,
@@ -87,35 +90,50 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<Exit> {
     let served = Served { others: vec![asked.clone()], only };
     let house = house::serving(settings, store, &folder, served).await?;
     let server = Server::new(ground(&house, asked, args.auto_approve)?);
+    let stop = until_signalled();
     match args.http {
-        Some(address) => listen(address, &server, &house.settings).await?,
-        None => tokio::select! {
-            () = server.speak(stdio::input()?, stdio::output()?) => {}
-            () = interrupt() => {}
-        },
+        Some(address) => listen(address, &server, &house.settings, &stop).await?,
+        None => server.speak(stdio::input()?, stdio::output()?, &stop).await,
     }
     house.leave().await?;
     Ok(Exit::Success)
 }
 
-async fn listen(address: SocketAddr, server: &Server, settings: &Settings) -> Result<()> {
+/// Cancelled when somebody wants this process to end.
+fn until_signalled() -> CancellationToken {
+    let (stop, heard) = (CancellationToken::new(), |kind| signal(kind).ok());
+    let (mut interrupts, mut terminations) = (heard(SignalKind::interrupt()), heard(SignalKind::terminate()));
+    let stopping = stop.clone();
+    drop(tokio::spawn(async move {
+        tokio::select! {
+            Some(()) = next(&mut interrupts) => {}
+            Some(()) = next(&mut terminations) => {}
+            else => return,
+        }
+        stopping.cancel();
+    }));
+    stop
+}
+
+async fn next(signals: &mut Option<Signal>) -> Option<()> {
+    signals.as_mut()?.recv().await
+}
+
+async fn listen(address: SocketAddr, server: &Server, settings: &Settings, stop: &CancellationToken) -> Result<()> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
     let (token, made) = token(settings)?;
     anstream::eprintln!("haft: serving MCP at http://{}/mcp", listener.local_addr()?);
     if made {
         anstream::eprintln!("haft: the token, shown this once and kept in the data folder: {token}");
     }
-    let stop = CancellationToken::new();
     let serving = haft_server::serve(listener, server, Token::new(token), stop.clone());
     tokio::pin!(serving);
     tokio::select! {
         served = &mut serving => served?,
-        () = interrupt() => {
-            stop.cancel();
-            // A connection that does not end by itself ends with the process.
-            let _late = tokio::time::timeout(GOODBYE, serving).await;
-        }
+        // A connection that does not end by itself ends with the process.
+        () = stop.cancelled() => drop(tokio::time::timeout(GOODBYE, serving).await),
     }
+    server.finish().await;
     Ok(())
 }
 

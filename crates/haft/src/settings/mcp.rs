@@ -96,6 +96,13 @@ pub enum Reached {
 }
 
 impl Reached {
+    /// Whether it is this very program.
+    fn is_haft(&self) -> bool {
+        let Self::Command { command, .. } = self else { return false };
+        let program = command.first().and_then(|program| Path::new(program).file_name());
+        program.is_some_and(|program| program == "haft") && command.get(1).is_some_and(|word| word == "mcp")
+    }
+
     /// What people are shown. Variables and headers may hold secrets, and are not.
     pub(crate) fn shown(&self) -> String {
         match self {
@@ -134,12 +141,12 @@ impl McpSettings {
         Ok(())
     }
 
-    /// Every server. Where two have one name the user's counts; an entry in `haft.toml` without `command` and `url` adds
+    /// Every server but haft itself, which clients find in the same lists. Where two have one name the user's counts; an entry in `haft.toml` without `command` and `url` adds
     /// to the server of its name.
     pub(crate) fn servers(&self) -> Vec<McpServer> {
         let names: BTreeSet<&String> =
             self.settings.keys().chain(self.user_list.keys()).chain(self.workspace_list.keys()).collect();
-        names.into_iter().filter_map(|name| self.server(name)).collect()
+        names.into_iter().filter_map(|name| self.server(name)).filter(|server| !server.reached.is_haft()).collect()
     }
 
     fn server(&self, name: &str) -> Option<McpServer> {
@@ -200,9 +207,11 @@ mod tests {
         settings
             .take_workspace_list(
                 br#"{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"], "alwaysAllow": ["x"],
-                    "network": true, "trusted": true}, "files": {"type": "stdio", "command": "x"}}}"#,
+                    "network": true, "trusted": true}, "files": {"type": "stdio", "command": "x"},
+                    "haft": {"command": "/usr/local/bin/haft", "args": ["mcp"]}}}"#,
             )
             .unwrap();
+        assert_eq!(settings.servers().len(), 2, "haft itself is none of them");
         let git = &settings.servers()[1];
         assert_eq!((git.reached.shown().as_str(), git.from), ("uvx mcp-server-git", Wanted::ByTheWorkspace));
         assert!(!git.network && !git.trusted, "a workspace does not say what a server may do");
