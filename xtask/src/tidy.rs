@@ -34,7 +34,7 @@ const ROOMS: &[Room] = &[
             "tree-sitter-bash",
         ],
     },
-    Room { name: "mcp", may_use: &["haft-runtime", "haft-sandbox"], owns: &["rmcp"] },
+    Room { name: "mcp", may_use: &["haft-runtime", "haft-sandbox"], owns: &["rmcp", "sse-stream"] },
     Room { name: "store", may_use: &["haft-runtime"], owns: &["sqlx", "libsqlite3-sys"] },
     Room { name: "server", may_use: &["haft-runtime", "haft-mcp"], owns: &["axum"] },
     Room {

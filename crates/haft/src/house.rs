@@ -11,7 +11,6 @@ use haft_runtime::{
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
 use haft_tools::{Around, SandboxWorkbench, Workspace};
-use tokio::sync::watch;
 
 use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings, upstreams::Upstreams};
 
@@ -60,11 +59,6 @@ impl House {
         self.workspace.end_background().await;
         self.upstreams.end().await;
         self.notifier.finish().await;
-    }
-
-    /// Counts up whenever the list of tools has changed, as when an upstream server was met.
-    pub fn tool_changes(&self) -> watch::Receiver<u64> {
-        self.upstreams.changes()
     }
 
     /// The question of a call, and its answer once there is one.

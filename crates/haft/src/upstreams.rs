@@ -13,7 +13,7 @@ use futures_util::future::{BoxFuture, join_all};
 use haft_mcp::{Contact, Pins, Upstream, held, tool_name, tools_of};
 use haft_runtime::{Catalog, Listing, RegisteredTool, Registry, Scope, ToolError};
 use haft_tools::Workspace;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::task::JoinHandle;
 
 use crate::{
     project::ProjectTools,
@@ -32,8 +32,6 @@ pub(crate) struct Upstreams {
     project: Arc<ProjectTools>,
     registry: Arc<Registry>,
     servers: BTreeMap<String, Server>,
-    /// Counts the changes of the list.
-    changes: watch::Sender<u64>,
     meeting: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -69,7 +67,6 @@ impl Upstreams {
             project: Arc::clone(project),
             registry: Arc::clone(registry),
             servers: used.map(|wanted| (wanted.name.clone(), Server::new(wanted, workspace, settings, me))).collect(),
-            changes: watch::Sender::new(0),
             meeting: Mutex::default(),
         });
         upstreams.refresh();
@@ -84,11 +81,6 @@ impl Upstreams {
     /// One of them.
     pub(crate) fn server(&self, name: &str) -> Option<&Server> {
         self.servers.get(name)
-    }
-
-    /// Counts up whenever the list of tools has changed.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
     }
 
     /// Starts the servers that were never met, side by side, and says what went wrong.
@@ -137,10 +129,7 @@ impl Upstreams {
 
     /// Takes in what was accepted since the last look, here or by another process.
     fn refresh(&self) {
-        let changed = self.servers.values().filter(|server| server.refresh(&self.registry)).count();
-        if changed > 0 {
-            self.changes.send_modify(|count| *count += 1);
-        }
+        self.servers.values().for_each(|server| server.refresh(&self.registry));
     }
 
     /// A server said something, or could not be had.
@@ -193,12 +182,12 @@ impl Server {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `true` when the list has changed.
-    fn refresh(&self, registry: &Registry) -> bool {
+    /// Takes in what was accepted since the last look.
+    fn refresh(&self, registry: &Registry) {
         let mut taken = self.taken();
         let stamp = self.kept.stamp();
         if taken.stamp.as_ref() == Some(&stamp) {
-            return false;
+            return;
         }
         let pins = self.kept.read();
         let tools = tools_of(&self.upstream, &pins);
@@ -210,7 +199,6 @@ impl Server {
             self.upstream.end_soon();
         }
         (taken.stamp, taken.names, taken.faults, taken.restarts) = (Some(stamp), names, faults, pins.restarts);
-        true
     }
 
     fn dropped(&self, pins: &Pins) -> Vec<String> {

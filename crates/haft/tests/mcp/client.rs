@@ -6,6 +6,7 @@ use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::{Fixture, LIMIT, text, until};
@@ -220,6 +221,11 @@ impl Client {
     /// Waits for the program's end.
     pub(crate) fn end(&mut self) -> ExitStatus {
         until("end of the program", || self.child.try_wait().unwrap())
+    }
+
+    /// Asks the program to end.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// `kill -9`.

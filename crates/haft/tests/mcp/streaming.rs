@@ -7,6 +7,7 @@ use std::{
     process::{Child, Stdio},
 };
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
@@ -148,6 +149,22 @@ fn a_client_that_closes_its_end_takes_its_calls_along() {
         client.request("tools/call", params);
         sleepers.wait_until_at_work();
         client.close_input();
+        assert!(client.end().success());
+        assert_eq!(sleepers.alive(), 0);
+        let row = ended(&fixture);
+        assert_eq!((&row["status"], &row["code"]), (&json!("cancelled"), &json!("CANCELLED")), "{row:#}");
+    }
+}
+
+#[test]
+fn a_server_that_is_told_to_end_ends_its_calls_first() {
+    for (signal, seconds) in [Signal::TERM, Signal::INT].into_iter().zip(85..) {
+        let fixture = Fixture::new();
+        let mut client = Client::new(&fixture, Era::BOTH[0], MUTE);
+        let sleepers = Sleepers::new(seconds);
+        client.begin("shell_exec", &sleepers.input());
+        sleepers.wait_until_at_work();
+        client.signal(signal);
         assert!(client.end().success());
         assert_eq!(sleepers.alive(), 0);
         let row = ended(&fixture);

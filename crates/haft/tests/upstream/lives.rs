@@ -25,10 +25,8 @@ async fn what_another_process_restarts_or_accepts_counts_at_once() {
     settings.mcp.take_user_list(&fixture.home.join(".config/haft/mcp.json")).unwrap();
     let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
     let house = house::living(settings, store, &fixture.workspace).await.unwrap();
-    let mut changes = house.tool_changes();
     let said = call(&house, "echo", json!({ "text": "a" })).await;
     assert_eq!(said["result"]["content"], "a", "{said:#}");
-    assert!(*changes.borrow_and_update() > 0, "whoever shows the list hears of it");
     assert_eq!(call(&house, "act", json!({})).await["status"], "success");
     assert_eq!(bench.counted("starts"), 1, "one start for all calls");
 
