@@ -76,6 +76,7 @@ fn upstream(at: usize) -> Arc<dyn AnyTool> {
         timeout: Duration::from_secs(1),
         asks: Asks::ByEffect,
         idempotent: false,
+        open_world: false,
     }))
 }
 

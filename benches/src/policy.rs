@@ -98,6 +98,7 @@ fn spec() -> ToolSpec {
     ToolSpec {
         deprecated_aliases: Vec::new(),
         idempotent: false,
+        open_world: false,
         name: "write_file".to_owned(),
         title: "Write file".to_owned(),
         description: "Writes.".to_owned(),

@@ -30,7 +30,7 @@ pub fn to_mcp(specs: &[ToolSpec]) -> Value {
 pub fn annotations(spec: &ToolSpec) -> Value {
     let reads = spec.effect == Effect::Read;
     json!({"readOnlyHint": reads, "destructiveHint": spec.effect == Effect::Destroy,
-        "idempotentHint": reads || spec.idempotent, "openWorldHint": false})
+        "idempotentHint": reads || spec.idempotent, "openWorldHint": spec.open_world})
 }
 
 fn export(specs: &[ToolSpec], shape: impl Fn(&ToolSpec) -> Value) -> Value {

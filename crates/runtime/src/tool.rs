@@ -55,6 +55,9 @@ pub struct ToolSpec {
     /// Whether acting twice is the same as acting once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
+    /// Whether it may deal with something beyond this machine.
+    #[serde(rename = "openWorld", skip_serializing_if = "std::ops::Not::not")]
+    pub open_world: bool,
 }
 
 impl ToolSpec {
@@ -157,6 +160,8 @@ pub trait Tool: Send + Sync + 'static {
     const ASKS: Asks = Asks::ByEffect;
     /// Whether acting twice is the same as acting once, so that it may be tried again.
     const IDEMPOTENT: bool = false;
+    /// Whether it may deal with something beyond this machine.
+    const OPEN_WORLD: bool = false;
 
     /// Names that it had before, each with the last day on which it is understood.
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
@@ -275,6 +280,7 @@ pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
         timeout: T::TIMEOUT,
         asks: T::ASKS,
         idempotent: T::IDEMPOTENT,
+        open_world: T::OPEN_WORLD,
     };
     Arc::new(Typed { spec, tool })
 }

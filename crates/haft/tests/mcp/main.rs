@@ -8,6 +8,7 @@ mod approvals;
 mod choosing;
 mod client;
 mod frames;
+mod http;
 mod real;
 mod serving;
 mod streaming;

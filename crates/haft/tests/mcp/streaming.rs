@@ -16,33 +16,33 @@ use crate::{
 };
 
 /// A command of three processes, one of which has left its session; each is told by its time.
-struct Sleepers(String);
+pub(crate) struct Sleepers(String);
 
 impl Sleepers {
     /// No two tests have the same.
-    fn new(seconds: u32) -> Self {
+    pub(crate) fn new(seconds: u32) -> Self {
         Self(format!("sleep {seconds}.{}", std::process::id()))
     }
 
-    fn input(&self) -> Value {
+    pub(crate) fn input(&self) -> Value {
         let sleep = &self.0;
         json!({"command": format!("echo begun; ({sleep} & setsid {sleep} & {sleep})")})
     }
 
-    fn alive(&self) -> usize {
+    pub(crate) fn alive(&self) -> usize {
         let words: Vec<u8> = self.0.replace(' ', "\0").into_bytes();
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
         lines.filter(|line| line.strip_suffix(b"\0") == Some(&words)).count()
     }
 
-    fn wait_until_at_work(&self) {
+    pub(crate) fn wait_until_at_work(&self) {
         until("the command at work", || (self.alive() == 3).then_some(()));
     }
 }
 
 /// The one call of a command that was recorded, once it has ended.
-fn ended(fixture: &Fixture) -> Value {
+pub(crate) fn ended(fixture: &Fixture) -> Value {
     until("its record", || {
         let rows = fixture.json(&["log", "--tool", "shell_exec"]);
         rows.as_array().unwrap().first().filter(|row| row["state"] == "ended").cloned()

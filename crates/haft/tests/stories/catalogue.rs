@@ -61,6 +61,7 @@ fn upstream(name: &str, description: &str) -> Arc<dyn AnyTool> {
         timeout: Duration::from_secs(5),
         asks: Asks::ByEffect,
         idempotent: false,
+        open_world: false,
     }))
 }
 

@@ -171,6 +171,7 @@ fn spec(upstream: &UpstreamSpec, tool: &Definition) -> ToolSpec {
         timeout: upstream.timeout,
         asks: Asks::ByEffect,
         idempotent: upstream.trusted && tool.hints("idempotentHint"),
+        open_world: upstream.network || upstream.host.is_some(),
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn spec(asks: Asks) -> ToolSpec {
         timeout: std::time::Duration::from_secs(30),
         asks,
         idempotent: false,
+        open_world: false,
     }
 }
 

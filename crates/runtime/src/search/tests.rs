@@ -59,6 +59,7 @@ fn tool(name: &str, description: &str, properties: &Value, shown: Shown) -> Arc<
         timeout: Duration::from_secs(1),
         asks: Asks::ByEffect,
         idempotent: false,
+        open_world: false,
     };
     Arc::new(Foreign { spec, shown })
 }

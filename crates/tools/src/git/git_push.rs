@@ -70,6 +70,7 @@ impl Tool for GitPush {
     const NAME: &'static str = "git_push";
     const CATEGORY: &'static str = "git";
     const WORST: Effect = Effect::Destroy;
+    const OPEN_WORLD: bool = true;
     const TIMEOUT: Duration = Duration::from_secs(300);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {

@@ -108,6 +108,7 @@ impl Manifest {
             timeout: self.timeout.unwrap_or(usual),
             asks: if self.requires_approval { Asks::Always } else { Asks::ByEffect },
             idempotent: false,
+            open_world: self.network,
         }
     }
 }

@@ -86,6 +86,7 @@ impl Tool for RunCode {
     const NAME: &'static str = "run_code";
     const CATEGORY: &'static str = "shell";
     const WORST: Effect = Effect::Execute;
+    const OPEN_WORLD: bool = true;
     const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {

@@ -57,6 +57,7 @@ impl Tool for ShellBackground {
     const NAME: &'static str = "shell_background";
     const CATEGORY: &'static str = "shell";
     const WORST: Effect = Effect::Execute;
+    const OPEN_WORLD: bool = true;
 
     async fn prepare(&self, _ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         self.0.tasks()?;

@@ -70,6 +70,7 @@ impl Tool for ShellExec {
     const NAME: &'static str = "shell_exec";
     const CATEGORY: &'static str = "shell";
     const WORST: Effect = Effect::Execute;
+    const OPEN_WORLD: bool = true;
     const ALIASES: &'static [&'static str] = &["shell"];
     const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 

@@ -120,6 +120,7 @@ impl Tool for WebFetch {
     const NAME: &'static str = "web_fetch";
     const CATEGORY: &'static str = "web";
     const WORST: Effect = Effect::Write;
+    const OPEN_WORLD: bool = true;
     const TIMEOUT: Duration = Duration::from_secs(600);
 
     fn effect(&self, input: &Input) -> Effect {

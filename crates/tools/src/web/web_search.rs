@@ -58,6 +58,7 @@ impl Tool for WebSearch {
     const NAME: &'static str = "web_search";
     const CATEGORY: &'static str = "web";
     const WORST: Effect = Effect::Read;
+    const OPEN_WORLD: bool = true;
     const ALIASES: &'static [&'static str] = &["webSearch"];
 
     fn shown(&self) -> Shown {

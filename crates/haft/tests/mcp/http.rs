@@ -1,0 +1,243 @@
+//! The same server over HTTP: who is let in, what a request must say, and that a client which hangs up has cancelled.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Lines, Read, Write},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt,
+    process::{Child, ChildStderr, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::{
+    streaming::{Sleepers, ended},
+    support::{Fixture, LIMIT, until},
+};
+
+const TOKEN: &str = "a-token-of-the-test";
+const MODERN: &str = "2026-07-28";
+const PREFIX: &str = "io.modelcontextprotocol/";
+
+/// The program, listening. It does not outlive the test.
+struct Listening {
+    child: Child,
+    said: Lines<BufReader<ChildStderr>>,
+    address: String,
+}
+
+/// What was answered.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Listening {
+    fn start(fixture: &Fixture, token: Option<&str>) -> Self {
+        let mut command = fixture.haft(&["mcp", "--http", "127.0.0.1:0"]);
+        command.envs(token.map(|token| ("HAFT_MCP_TOKEN", token)));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let first = said.next().unwrap().unwrap();
+        let address = first.split_once("http://").and_then(|(_, rest)| rest.strip_suffix("/mcp")).unwrap().to_owned();
+        Self { child, said, address }
+    }
+
+    /// Sends a request, and hangs up only when the whole answer is there.
+    fn post(&self, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut stream = self.begin(headers, body);
+        let mut whole = Vec::new();
+        stream.read_to_end(&mut whole).unwrap();
+        let whole = String::from_utf8_lossy(&whole).into_owned();
+        let (head, body) = whole.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+
+    fn begin(&self, headers: &[(&str, &str)], body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut head = "POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n\
+                        Accept: application/json, text/event-stream\r\n"
+            .to_owned();
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            head.push_str(&format!("Host: {}\r\n", self.address));
+        }
+        headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+        head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+        stream.write_all(head.as_bytes()).unwrap();
+        // A body that is too long need not be read to its end.
+        let _ = stream.write_all(body.as_bytes());
+        stream
+    }
+
+    /// A request of the newer era, with the headers that it must have.
+    fn ask(&self, method: &str, params: Value) -> Answer {
+        let (name, body) = modern(method, params);
+        let authorization = format!("Bearer {TOKEN}");
+        let mut headers =
+            vec![("Authorization", authorization.as_str()), ("MCP-Protocol-Version", MODERN), ("Mcp-Method", method)];
+        headers.extend(name.as_deref().map(|name| ("Mcp-Name", name)));
+        self.post(&headers, &body)
+    }
+
+    fn end(mut self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        assert!(until("end of the program", || self.child.try_wait().unwrap()).success());
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Answer {
+    /// The one message in it, whether it came alone or as an event.
+    fn message(&self) -> Value {
+        let lines = self.body.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
+        lines.filter_map(|line| serde_json::from_str(line).ok()).find(|found: &Value| found.is_object()).unwrap()
+    }
+}
+
+/// The body of a request of the newer era, and what its header names.
+fn modern(method: &str, mut params: Value) -> (Option<String>, String) {
+    let name = params["name"].as_str().map(str::to_owned);
+    params["_meta"] = json!({
+        format!("{PREFIX}protocolVersion"): MODERN,
+        format!("{PREFIX}clientCapabilities"): {},
+        format!("{PREFIX}clientInfo"): {"name": "raw", "version": "1"},
+    });
+    (name, json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string())
+}
+
+#[test]
+fn only_who_has_the_token_is_heard() {
+    let fixture = Fixture::new();
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let (_, body) = modern("tools/list", json!({}));
+    for wrong in [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic YTph"), Some(TOKEN)] {
+        let headers: Vec<_> = wrong.iter().map(|wrong| ("Authorization", *wrong)).collect();
+        let refused = listening.post(&headers, &body);
+        assert_eq!(refused.status, 401, "{wrong:?}: {}", refused.body);
+        assert!(refused.head.contains("www-authenticate: bearer") && !refused.body.contains(TOKEN));
+    }
+    let listed = listening.ask("tools/list", json!({}));
+    assert_eq!(listed.status, 200, "{}", listed.body);
+    assert!(listed.message()["result"]["tools"].as_array().unwrap().len() > 20);
+    listening.end();
+}
+
+#[test]
+fn pages_of_others_and_names_that_are_not_ours_are_turned_away() {
+    let fixture = Fixture::new();
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let authorization = format!("Bearer {TOKEN}");
+    let (_, body) = modern("tools/list", json!({}));
+    for strange in [("Origin", "https://evil.example"), ("Origin", "null"), ("Host", "evil.example")] {
+        let refused = listening.post(&[("Authorization", &authorization), strange], &body);
+        assert_eq!(refused.status, 403, "{strange:?}: {}", refused.body);
+    }
+}
+
+#[test]
+fn headers_must_say_what_the_body_says() {
+    let fixture = Fixture::new();
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let authorization = ("Authorization", &*format!("Bearer {TOKEN}"));
+    let (_, body) = modern("tools/call", json!({"name": "list_directory", "arguments": {}}));
+    let right = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", "list_directory")];
+    let all: Vec<_> = right.into_iter().chain([authorization]).collect();
+    assert_eq!(listening.post(&all, &body).status, 200);
+    for (at, other) in ["2025-11-25", "tools/list", "read_file"].into_iter().enumerate() {
+        let mut wrong = all.clone();
+        wrong[at].1 = other;
+        assert_eq!(listening.post(&wrong, &body).status, 400, "{other}");
+    }
+    let long = format!("{{\"text\": \"{}\"}}", "x".repeat(17 << 20));
+    assert_eq!(listening.post(&all, &long).status, 413);
+    assert_eq!(listening.post(&all, "not JSON").status / 100, 4);
+    assert_eq!(listening.post(&all, &body).status, 200, "and the next good one is heard");
+}
+
+#[test]
+fn an_older_client_has_a_session() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "one\n");
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let authorization = format!("Bearer {TOKEN}");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+    let greeted = listening.post(&[("Authorization", &authorization)], &hello.to_string());
+    assert_eq!(greeted.message()["result"]["protocolVersion"], "2025-11-25", "{}", greeted.body);
+    let session = greeted.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    let known = [
+        ("Authorization", authorization.as_str()),
+        ("Mcp-Session-Id", session),
+        ("MCP-Protocol-Version", "2025-11-25"),
+    ];
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(listening.post(&known, &ready.to_string()).status, 202);
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "read_file", "arguments": {"path": "a.txt"}}});
+    let read = listening.post(&known, &call.to_string());
+    let said: Vec<Value> =
+        read.body.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data:")?).ok()).collect();
+    let result = said.iter().find(|message| message["id"] == 2).unwrap();
+    assert_eq!(result["result"]["structuredContent"]["content"], "one\n", "{}", read.body);
+}
+
+#[test]
+fn a_client_that_hangs_up_has_cancelled() {
+    let fixture = Fixture::new();
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let sleepers = Sleepers::new(91);
+    let (name, body) = modern("tools/call", json!({"name": "shell_exec", "arguments": sleepers.input()}));
+    let authorization = format!("Bearer {TOKEN}");
+    let headers = [
+        ("Authorization", authorization.as_str()),
+        ("MCP-Protocol-Version", MODERN),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", name.as_deref().unwrap()),
+    ];
+    let stream = listening.begin(&headers, &body);
+    sleepers.wait_until_at_work();
+    drop(stream);
+    until("their end", || (sleepers.alive() == 0).then_some(()));
+    let row = ended(&fixture);
+    assert_eq!((&row["status"], &row["code"]), (&json!("cancelled"), &json!("CANCELLED")), "{row:#}");
+    listening.end();
+}
+
+#[test]
+fn a_token_is_made_once_and_kept_for_its_owner() {
+    let fixture = Fixture::new();
+    let mut first = Listening::start(&fixture, None);
+    let told = first.said.next().unwrap().unwrap();
+    let token = told.rsplit_once(' ').unwrap().1.to_owned();
+    assert!(token.len() >= 43, "{told}");
+    let mode = fs::metadata(fixture.data.join("mcp.token")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    first.end();
+    let second = Listening::start(&fixture, None);
+    let (_, body) = modern("tools/list", json!({}));
+    let authorization = format!("Bearer {token}");
+    let headers =
+        [("Authorization", authorization.as_str()), ("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/list")];
+    assert_eq!(second.post(&headers, &body).status, 200, "the same token");
+    second.end();
+}
+
+#[test]
+fn an_address_that_is_taken_is_said() {
+    let fixture = Fixture::new();
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let ran = fixture.run(&["mcp", "--http", &listening.address]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.said().contains(&format!("cannot listen at {}", listening.address)), "{}", ran.said());
+    assert_eq!(fixture.run(&["mcp", "--http", "nowhere"]).code, Some(2));
+}
