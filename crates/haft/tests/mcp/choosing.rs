@@ -79,6 +79,25 @@ fn old_names_work_and_are_not_listed() {
 }
 
 #[test]
+fn a_client_hears_that_the_tools_have_changed() {
+    for era in Era::BOTH {
+        let fixture = Fixture::new();
+        let mut client = Client::new(&fixture, era, MUTE);
+        assert!(!names(&mut client).contains(&"greet".to_owned()));
+        if era == Era::Stateless {
+            client.request("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+            // It hears once in any case: the tools may have changed before it listened.
+            client.notified("notifications/tools/list_changed");
+        }
+        let greet = "name = \"greet\"\ndescription = \"Greets.\"\ncommand = [\"true\"]\n";
+        fixture.put(".haft/tools/greet.toml", greet);
+        assert_eq!(fixture.run(&["trust", "--yes"]).code, Some(0));
+        client.notified("notifications/tools/list_changed");
+        assert!(names(&mut client).contains(&"greet".to_owned()));
+    }
+}
+
+#[test]
 fn what_a_project_brings_is_offered_once_it_is_trusted() {
     let fixture = Fixture::new();
     fixture.put(

@@ -146,6 +146,11 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|err| panic!("not JSON ({err}): {line}"))
     }
 
+    /// Waits until the server has told something of its own accord.
+    pub(crate) fn notified(&mut self, method: &str) {
+        self.hear_first(|message| message["method"] == method);
+    }
+
     /// The next message of its kind; others are put aside.
     fn hear_first(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(found) = self.aside.iter().position(&wanted) {
