@@ -68,7 +68,7 @@ fn a_crate_with_a_dependency_is_built_and_tested_by_the_first_call() {
 }
 
 /// Where packages say that they come from; nobody is there.
-const NOWHERE: &str = "host.example";
+const NOWHERE: &str = "https://host.example";
 
 #[test]
 fn packages_are_installed_from_the_cache_and_tested() {
@@ -85,7 +85,7 @@ fn packages_are_installed_from_the_cache_and_tested() {
         let lock = json!({"name": "work", "version": "1.0.0", "lockfileVersion": 3, "requires": true, "packages": {
             "": {"name": "work", "version": "1.0.0", "dependencies": {"tiny": "1.0.0"}},
             "node_modules/tiny": {"version": "1.0.0", "integrity": integrity, "bin": {"tiny": "index.js"},
-                "resolved": format!("https://{NOWHERE}/tiny-1.0.0.tgz")}}});
+                "resolved": format!("{NOWHERE}/tiny-1.0.0.tgz")}}});
         person.put("package-lock.json", lock.to_string());
         person.put("test.js", "console.log(require('tiny') + 1)\n");
         person.put(".gitignore", "node_modules\n");

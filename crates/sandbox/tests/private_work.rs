@@ -124,7 +124,7 @@ fn a_crate_with_a_dependency_is_built_and_tested() {
 }
 
 /// Where a package says that it comes from; nobody is there.
-const NOWHERE: &str = "host.example";
+const NOWHERE: &str = "https://host.example";
 
 #[test]
 fn packages_come_from_the_cache_of_npm() {
@@ -151,7 +151,7 @@ fn packages_come_from_the_cache_of_npm() {
     let package = r#""name": "small", "version": "1.0.0", "dependencies": {"near": "1.0.0"}"#;
     world.file("package.json", &format!(r#"{{{package}, "scripts": {{"test": "node --test"}}}}"#));
     let near = format!(
-        r#"{{"version": "1.0.0", "resolved": "https://{NOWHERE}/near-1.0.0.tgz", "integrity": {}}}"#,
+        r#"{{"version": "1.0.0", "resolved": "{NOWHERE}/near-1.0.0.tgz", "integrity": {}}}"#,
         first["integrity"]
     );
     let lock = format!(r#""lockfileVersion": 3, "packages": {{"": {{{package}}}, "node_modules/near": {near}}}"#);

@@ -1,12 +1,13 @@
 //! A new server in the user's own list.
 
-use std::{fs, io::ErrorKind, os::unix::fs::OpenOptionsExt, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
 use crate::{
     commands::prompt::{Lines, Person},
+    edits,
     settings::{
         Settings,
         mcp::{USER_LIST, name_fault},
@@ -51,7 +52,7 @@ pub(crate) async fn add(new: &NewServer) -> Result<()> {
     if network {
         entry.insert("network".to_owned(), json!(true));
     }
-    write(&config.join(USER_LIST), &new.name, Value::Object(entry))
+    write(&config.join(USER_LIST), &new.name, &Value::Object(entry))
 }
 
 async fn ask_for_the_network(command: &[String]) -> bool {
@@ -76,25 +77,8 @@ fn variables(typed: &[String]) -> Result<Value> {
     Ok(Value::Object(variables))
 }
 
-fn write(file: &Path, name: &str, entry: Value) -> Result<()> {
-    let shown = file.display();
-    let mut list: Value = match fs::read(file) {
-        Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| format!("{shown} is not JSON"))?,
-        Err(err) if err.kind() == ErrorKind::NotFound => json!({}),
-        Err(err) => return Err(err).with_context(|| format!("cannot read {shown}")),
-    };
-    let root = list.as_object_mut().with_context(|| format!("{shown} is no JSON object"))?;
-    let servers = root.entry("mcpServers").or_insert_with(|| json!({}));
-    servers
-        .as_object_mut()
-        .with_context(|| format!("`mcpServers` in {shown} is no object"))?
-        .insert(name.to_owned(), entry);
-    let written = || -> std::io::Result<()> {
-        file.parent().map_or(Ok(()), fs::create_dir_all)?;
-        let aside = file.with_extension("json.new");
-        let mut to = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-        std::io::Write::write_all(&mut to, format!("{list:#}\n").as_bytes())?;
-        fs::rename(&aside, file)
-    };
-    written().with_context(|| format!("cannot write {shown}"))
+fn write(file: &Path, name: &str, entry: &Value) -> Result<()> {
+    let before = edits::read(file)?.unwrap_or_default();
+    let list = edits::json::put(&before, &["mcpServers", name], entry).with_context(|| file.display().to_string())?;
+    edits::replace(file, &list)
 }
