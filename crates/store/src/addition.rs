@@ -2,16 +2,9 @@
 
 use haft_runtime::{CallEvent, CallState, End, Entry, Opening, Outcome, Question, Scope};
 use jiff::Timestamp;
-use sqlx::{AssertSqlSafe, Executor, Row, SqliteConnection};
+use rusqlite::{Connection, params};
 
-use crate::{
-    StoreError,
-    batch::{Bound, Insert, MOST_ROWS},
-    columns::word,
-    counters::{self, Tally},
-    questions,
-    watch::News,
-};
+use crate::{StoreError, columns::word, counters, outputs, questions, watch::News};
 
 /// One entry, ready to be written.
 pub(crate) struct Addition {
@@ -63,32 +56,20 @@ struct EventColumns {
     data: String,
 }
 
-static OPEN: Insert = Insert::new(
-    "insert into calls (tenant, id, workspace, tool, parent, caller, source, auto_approve, state, status, code, \
-     turn_of, turn_direction, owner, stop_wanted, asked, started_at, finished_at, duration_ms, turn, input, outcome) \
-     values",
-    22,
-    "",
-);
-
-static EVENTS: Insert = Insert::new("insert into events (tenant, call, at, kind, data) values", 5, "");
+const OPEN: &str = "insert into calls (tenant, id, workspace, tool, parent, caller, source, auto_approve, state, \
+                    status, code, turn_of, turn_direction, owner, stop_wanted, asked, started_at, finished_at, \
+                    duration_ms, turn, input, outcome) \
+                    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, false, ?, ?, ?, ?, ?, ?, ?)";
 
 /// What a later entry changes. What it does not say stays, and a call that has ended stays ended.
-macro_rules! change {
-    ($only:literal) => {
-        concat!(
-            "update calls set state = case when state = 'ended' then state else ? end, asked = (asked or ?), ",
-            "code = case when ? is null then code else ? end, status = coalesce(?, status), ",
-            "turn_of = coalesce(?, turn_of), turn_direction = coalesce(?, turn_direction), ",
-            "finished_at = coalesce(?, finished_at), duration_ms = coalesce(?, duration_ms), ",
-            "turn = coalesce(?, turn), outcome = coalesce(?, outcome), ",
-            "owner = case when ? then '' else owner end where tenant = ? and id = ?",
-            $only
-        )
-    };
-}
-const CHANGE: &str = change!("");
-const END: &str = change!(" and state <> 'ended' returning workspace, tool, asked");
+const CHANGE: &str = "update calls set state = case when state = 'ended' then state else ? end, asked = (asked or ?), \
+                      code = case when ? is null then code else ? end, status = coalesce(?, status), \
+                      turn_of = coalesce(?, turn_of), turn_direction = coalesce(?, turn_direction), \
+                      finished_at = coalesce(?, finished_at), duration_ms = coalesce(?, duration_ms), \
+                      turn = coalesce(?, turn), outcome = coalesce(?, outcome), \
+                      owner = case when ? then '' else owner end where tenant = ? and id = ?";
+
+const EVENT: &str = "insert into events (tenant, call, at, kind, data) values (?, ?, ?, ?, ?)";
 
 impl Addition {
     /// The columns of an entry; `owner` is written where it opens a call.
@@ -115,173 +96,87 @@ impl Addition {
         self.opening.is_some()
     }
 
-    /// Whether [`write_in_one_trip`] can write it.
-    pub(crate) fn fits_in_one_trip(&self) -> bool {
-        // Without an event, nothing would show that the call is unknown.
-        let is_noticed = self.opening.is_some() || !self.events.is_empty();
-        is_noticed && self.question.is_none() && self.output.is_none()
-    }
-
-    /// Invariant: the placeholders are in the order in which [`Self::bind_trip`] binds.
-    fn trip_texts(&self) -> Vec<&'static str> {
-        let mut texts = match (&self.opening, self.standing.ended) {
-            (Some(_), _) => vec![OPEN.text(1)],
-            (None, true) => vec![counters::COUNT_END, CHANGE],
-            (None, false) => vec![CHANGE],
-        };
-        texts.extend(self.events.chunks(MOST_ROWS).map(|rows| EVENTS.text(rows.len())));
-        if self.opening.is_some() && self.standing.ended {
-            texts.push(counters::ADD.text(1));
-        }
-        texts
-    }
-
-    fn bind_trip(&self, mut query: Bound) -> Bound {
-        match &self.opening {
-            Some(opening) => query = self.bind_opening(query, opening),
-            None => {
-                if self.standing.ended {
-                    query = self.counted(self.standing.asked).as_sums().bind(query);
-                    query = query.bind(self.tenant.as_str()).bind(self.call.as_str());
-                }
-                query = self.bind_change(query);
+    /// Writes everything that the entry says.
+    pub(crate) fn write(&self, conn: &Connection) -> Result<(), StoreError> {
+        let call = (self.tenant.as_str(), self.call.as_str());
+        match (&self.opening, self.standing.ended) {
+            (Some(opening), true) => {
+                self.open(conn, opening)?;
+                self.counted().count_ended(conn, call)?;
             }
+            (Some(opening), false) => self.open(conn, opening)?,
+            (None, true) => {
+                self.counted().count_ending(conn, call)?;
+                self.change(conn)?;
+            }
+            (None, false) => self.change(conn)?,
         }
-        for event in &self.events {
-            query = self.bind_event(query, event);
+        if let Some(question) = &self.question {
+            question.insert(conn, &self.tenant)?;
         }
-        if let (Some(opening), true) = (&self.opening, self.standing.ended) {
-            let workspace = opening.workspace.as_deref().unwrap_or_default();
-            query = query.bind(self.tenant.as_str()).bind(workspace).bind(opening.tool.as_str()).bind(1_i64);
-            query = self.counted(self.standing.asked).as_sums().bind(query);
+        if let Some(body) = &self.output {
+            outputs::insert(conn, call, body)?;
         }
-        query
-    }
-
-    async fn change(&self, conn: &mut SqliteConnection, tally: &mut Tally) -> Result<(), StoreError> {
-        if self.standing.ended
-            && let Some(row) = self.bind_change(sqlx::query(END)).fetch_optional(&mut *conn).await?
-        {
-            tally.add((&self.tenant, row.try_get(0)?, row.try_get(1)?), &self.counted(row.try_get(2)?));
-            return Ok(());
-        }
-        if self.bind_change(sqlx::query(CHANGE)).execute(conn).await?.rows_affected() == 0 {
-            return Err(StoreError::UnknownCall(self.call.clone()));
+        let mut insert = conn.prepare_cached(EVENT)?;
+        for EventColumns { at, kind, data } in &self.events {
+            insert.execute(params![self.tenant, self.call, at, kind, data])?;
         }
         Ok(())
     }
 
-    fn counted(&self, asked: bool) -> counters::End {
-        let Standing { status, cached, retried, finished_at, duration_ms, .. } = self.standing;
+    fn open(&self, conn: &Connection, opening: &OpeningColumns) -> Result<(), StoreError> {
+        let now = &self.standing;
+        conn.prepare_cached(OPEN)?.execute(params![
+            self.tenant,
+            self.call,
+            opening.workspace,
+            opening.tool,
+            opening.parent,
+            opening.caller,
+            opening.source,
+            opening.auto_approve,
+            now.state,
+            now.status,
+            now.code,
+            now.turn_of,
+            now.turn_direction,
+            opening.owner,
+            now.asked,
+            opening.started_at,
+            now.finished_at,
+            now.duration_ms,
+            now.turn,
+            opening.input,
+            now.outcome,
+        ])?;
+        Ok(())
+    }
+
+    fn change(&self, conn: &Connection) -> Result<(), StoreError> {
+        let now = &self.standing;
+        let touched = conn.prepare_cached(CHANGE)?.execute(params![
+            now.state,
+            now.asked,
+            now.status,
+            now.code,
+            now.status,
+            now.turn_of,
+            now.turn_direction,
+            now.finished_at,
+            now.duration_ms,
+            now.turn,
+            now.outcome,
+            now.released,
+            self.tenant,
+            self.call,
+        ])?;
+        if touched == 0 { Err(StoreError::UnknownCall(self.call.clone())) } else { Ok(()) }
+    }
+
+    fn counted(&self) -> counters::End {
+        let Standing { status, asked, cached, retried, finished_at, duration_ms, .. } = self.standing;
         counters::End { status, asked, cached, retried, finished_at, duration_ms: duration_ms.unwrap_or(0) }
     }
-
-    fn bind_change(&self, query: Bound) -> Bound {
-        let now = &self.standing;
-        query
-            .bind(now.state.as_str())
-            .bind(now.asked)
-            .bind(now.status)
-            .bind(now.code.as_deref())
-            .bind(now.status)
-            .bind(now.turn_of.as_deref())
-            .bind(now.turn_direction.as_deref())
-            .bind(now.finished_at)
-            .bind(now.duration_ms)
-            .bind(now.turn.as_deref())
-            .bind(now.outcome.as_deref())
-            .bind(now.released)
-            .bind(self.tenant.as_str())
-            .bind(self.call.as_str())
-    }
-
-    fn bind_event(&self, query: Bound, event: &EventColumns) -> Bound {
-        let query = query.bind(self.tenant.as_str()).bind(self.call.as_str());
-        query.bind(event.at).bind(event.kind.as_str()).bind(event.data.as_str())
-    }
-
-    fn bind_opening(&self, query: Bound, opening: &OpeningColumns) -> Bound {
-        let now = &self.standing;
-        query
-            .bind(self.tenant.as_str())
-            .bind(self.call.as_str())
-            .bind(opening.workspace.as_deref())
-            .bind(opening.tool.as_str())
-            .bind(opening.parent.as_deref())
-            .bind(opening.caller.as_str())
-            .bind(opening.source.as_str())
-            .bind(opening.auto_approve.as_str())
-            .bind(now.state.as_str())
-            .bind(now.status)
-            .bind(now.code.as_deref())
-            .bind(now.turn_of.as_deref())
-            .bind(now.turn_direction.as_deref())
-            .bind(opening.owner.as_str())
-            .bind(false)
-            .bind(now.asked)
-            .bind(opening.started_at)
-            .bind(now.finished_at)
-            .bind(now.duration_ms)
-            .bind(now.turn.as_deref())
-            .bind(opening.input.as_str())
-            .bind(now.outcome.as_deref())
-    }
-}
-
-/// Writes a few entries in one text: the way to SQLite's thread and back costs more than the statements do.
-pub(crate) async fn write_in_one_trip(conn: &mut SqliteConnection, additions: &[&Addition]) -> Result<(), StoreError> {
-    let mut texts = vec!["begin immediate"];
-    texts.extend(additions.iter().flat_map(|one| one.trip_texts()));
-    texts.push("commit");
-    let mut query = sqlx::query(AssertSqlSafe(texts.join("; ")));
-    for one in additions {
-        query = one.bind_trip(query);
-    }
-    let Err(err) = query.execute(&mut *conn).await else { return Ok(()) };
-    // There is nothing to roll back when it did not even begin.
-    conn.execute("rollback").await.ok();
-    let is_unknown = err.as_database_error().is_some_and(|err| err.is_foreign_key_violation());
-    let calls = || additions.iter().map(|one| one.call.as_str()).collect::<Vec<_>>().join(" or ");
-    Err(if is_unknown { StoreError::UnknownCall(calls()) } else { err.into() })
-}
-
-/// Writes many entries with few statements. The order within each call is kept.
-pub(crate) async fn write_all(
-    conn: &mut SqliteConnection,
-    additions: &[&Addition],
-    tally: &mut Tally,
-) -> Result<(), StoreError> {
-    let openings: Vec<_> = additions.iter().filter_map(|one| Some((*one, one.opening.as_ref()?))).collect();
-    for rows in openings.chunks(MOST_ROWS) {
-        let mut query = sqlx::query(OPEN.text(rows.len()));
-        for (one, opening) in rows {
-            query = one.bind_opening(query, opening);
-        }
-        query.execute(&mut *conn).await?;
-    }
-    for (one, opening) in openings.iter().filter(|(one, _)| one.standing.ended) {
-        tally.add((&one.tenant, opening.workspace.clone(), opening.tool.clone()), &one.counted(one.standing.asked));
-    }
-    for one in additions {
-        if one.opening.is_none() {
-            one.change(conn, tally).await?;
-        }
-        if let Some(question) = &one.question {
-            question.insert(conn, &one.tenant).await?;
-        }
-        if let Some(body) = &one.output {
-            crate::outputs::insert(conn, (&one.tenant, &one.call), body).await?;
-        }
-    }
-    let events: Vec<_> = additions.iter().flat_map(|one| one.events.iter().map(move |event| (*one, event))).collect();
-    for rows in events.chunks(MOST_ROWS) {
-        let mut query = sqlx::query(EVENTS.text(rows.len()));
-        for (one, event) in rows {
-            query = one.bind_event(query, event);
-        }
-        query.execute(&mut *conn).await?;
-    }
-    Ok(())
 }
 
 fn opening_columns(scope: &Scope, owner: &str, opening: &Opening) -> Result<OpeningColumns, StoreError> {

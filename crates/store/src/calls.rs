@@ -214,8 +214,8 @@ mod tests {
         list_query(scope, filter).unwrap().sql().as_str().to_owned()
     }
 
-    #[tokio::test]
-    async fn every_list_uses_the_index_that_leads_to_its_calls() {
+    #[test]
+    fn every_list_uses_the_index_that_leads_to_its_calls() {
         let (tool, error) = (Some("read_file".to_owned()), Some("error".to_owned()));
         let (success, pending) = (Some("success".to_owned()), Some("pending".to_owned()));
         let all = CallFilter::default();
@@ -237,15 +237,15 @@ mod tests {
             let narrower = CallFilter { since, before: Some(CallId::new()), ..filter.clone() };
             for filter in [filter, narrower] {
                 let text = statement(&here, &filter);
-                let steps = plan(&text).await.join("\n");
+                let steps = plan(&text).join("\n");
                 assert!(steps.contains(index), "{text}\n{steps}");
-                assert_quick(&[&text, &statement(&here.all_workspaces(), &filter)]).await;
+                assert_quick(&[&text, &statement(&here.all_workspaces(), &filter)]);
             }
         }
     }
 
-    #[tokio::test]
-    async fn no_statement_about_one_call_reads_all_of_them() {
-        assert_quick(&[EVENTS, CHILDREN, OFFSPRING, TURNS]).await;
+    #[test]
+    fn no_statement_about_one_call_reads_all_of_them() {
+        assert_quick(&[EVENTS, CHILDREN, OFFSPRING, TURNS]);
     }
 }

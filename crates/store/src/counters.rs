@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use haft_runtime::Scope;
 use jiff::Timestamp;
-use sqlx::{SqliteConnection, sqlite::SqliteRow};
+use rusqlite::{Connection, params};
+use sqlx::sqlite::SqliteRow;
 
 use crate::{
     Store, StoreError,
-    batch::{Bound, Insert, MOST_ROWS, Statement},
+    batch::Statement,
     columns::Columns,
     took::{self, Took},
 };
@@ -50,29 +51,23 @@ pub(crate) struct End {
     pub(crate) duration_ms: i64,
 }
 
-/// Sums of calls of one tool, one day and one bucket of how long they took.
-#[derive(Default)]
-pub(crate) struct Sums {
-    counted: ToolUse,
-    day: i64,
-    bucket: i64,
-}
-
 const DAY_MICROS: i64 = 86_400_000_000;
 
-macro_rules! add_up {
-    () => {
-        "on conflict (tenant, workspace, day, tool, took) do update set calls = counters.calls + excluded.calls, \
-         success = counters.success + excluded.success, error = counters.error + excluded.error, \
-         rejected = counters.rejected + excluded.rejected, cancelled = counters.cancelled + excluded.cancelled, \
-         asked = counters.asked + excluded.asked, cached = counters.cached + excluded.cached, \
-         retried = counters.retried + excluded.retried, total_ms = counters.total_ms + excluded.total_ms"
-    };
-}
-macro_rules! into_counters {
-    () => {
-        "insert into counters (tenant, workspace, tool, calls, success, error, rejected, cancelled, asked, cached, \
-         retried, total_ms, day, took) "
+/// Counts one call from its row.
+macro_rules! count {
+    ($only:literal) => {
+        concat!(
+            "insert into counters (tenant, workspace, tool, calls, success, error, rejected, cancelled, asked, cached, ",
+            "retried, total_ms, day, took) ",
+            "select tenant, coalesce(workspace, ''), tool, 1, ?, ?, ?, ?, case when asked or ? then 1 else 0 end, ",
+            "?, ?, ?, ?, ? from calls where tenant = ? and id = ?",
+            $only,
+            " on conflict (tenant, workspace, day, tool, took) do update set calls = counters.calls + excluded.calls, ",
+            "success = counters.success + excluded.success, error = counters.error + excluded.error, ",
+            "rejected = counters.rejected + excluded.rejected, cancelled = counters.cancelled + excluded.cancelled, ",
+            "asked = counters.asked + excluded.asked, cached = counters.cached + excluded.cached, ",
+            "retried = counters.retried + excluded.retried, total_ms = counters.total_ms + excluded.total_ms"
+        )
     };
 }
 macro_rules! sums {
@@ -83,16 +78,10 @@ macro_rules! sums {
     };
 }
 
-/// Adds up rows of sums.
-pub(crate) static ADD: Insert = Insert::new(concat!(into_counters!(), "values"), 14, add_up!());
-
+/// Counts a call whose row says already that it has ended.
+const COUNT_ENDED: &str = count!("");
 /// Counts a call that is about to end, unless it has ended before.
-pub(crate) const COUNT_END: &str = concat!(
-    into_counters!(),
-    "select tenant, coalesce(workspace, ''), tool, 1, ?, ?, ?, ?, case when asked or ? then 1 else 0 end, ?, ?, ?, ?, \
-     ? from calls where tenant = ? and id = ? and state <> 'ended' ",
-    add_up!()
-);
+const COUNT_ENDING: &str = count!(" and state <> 'ended'");
 
 const OF_WORKSPACE: &str = concat!(
     "select tool, took, ",
@@ -107,26 +96,33 @@ const OF_TENANT: &str = concat!(
 const FORGET: &str = "delete from counters where tenant = $1 and day < $2";
 
 impl End {
-    /// One call as sums.
-    pub(crate) fn as_sums(&self) -> Sums {
-        let counts = |status| i64::from(self.status == Some(status));
-        let counted = ToolUse {
-            calls: 1,
-            success: counts("success"),
-            error: counts("error"),
-            rejected: counts("rejected"),
-            cancelled: counts("cancelled"),
-            asked: i64::from(self.asked),
-            cached: i64::from(self.cached),
-            retried: i64::from(self.retried),
-            total_ms: self.duration_ms,
-            ..ToolUse::default()
-        };
-        Sums { counted, day: self.day(), bucket: took::bucket(self.duration_ms) }
+    /// Counts a call, named by tenant and id, that was written as ended just now.
+    pub(crate) fn count_ended(&self, conn: &Connection, call: (&str, &str)) -> Result<(), StoreError> {
+        self.count(conn, COUNT_ENDED, call)
     }
 
-    fn day(&self) -> i64 {
-        self.finished_at.unwrap_or_default() / DAY_MICROS
+    /// Counts a call that is about to be written as ended.
+    pub(crate) fn count_ending(&self, conn: &Connection, call: (&str, &str)) -> Result<(), StoreError> {
+        self.count(conn, COUNT_ENDING, call)
+    }
+
+    fn count(&self, conn: &Connection, sql: &str, (tenant, call): (&str, &str)) -> Result<(), StoreError> {
+        let ended = |status| self.status == Some(status);
+        conn.prepare_cached(sql)?.execute(params![
+            ended("success"),
+            ended("error"),
+            ended("rejected"),
+            ended("cancelled"),
+            self.asked,
+            self.cached,
+            self.retried,
+            self.duration_ms,
+            self.finished_at.unwrap_or_default() / DAY_MICROS,
+            took::bucket(self.duration_ms),
+            tenant,
+            call,
+        ])?;
+        Ok(())
     }
 }
 
@@ -142,45 +138,6 @@ impl ToolUse {
         self.cached += more.cached;
         self.retried += more.retried;
         self.total_ms += more.total_ms;
-    }
-}
-
-impl Sums {
-    /// Binds the sums, in the order of the columns after `calls`.
-    pub(crate) fn bind(&self, query: Bound) -> Bound {
-        let sums = &self.counted;
-        let query = query.bind(sums.success).bind(sums.error).bind(sums.rejected).bind(sums.cancelled);
-        let query = query.bind(sums.asked).bind(sums.cached).bind(sums.retried).bind(sums.total_ms);
-        query.bind(self.day).bind(self.bucket)
-    }
-}
-
-/// What a batch adds to the counters.
-#[derive(Default)]
-pub(crate) struct Tally(BTreeMap<(String, String, String, i64, i64), Sums>);
-
-impl Tally {
-    /// Counts one call that ended.
-    pub(crate) fn add(&mut self, (tenant, workspace, tool): (&str, Option<String>, String), end: &End) {
-        let one = end.as_sums();
-        let key = (tenant.to_owned(), workspace.unwrap_or_default(), tool, one.day, one.bucket);
-        let sums = self.0.entry(key).or_default();
-        sums.counted.add(&one.counted);
-        (sums.day, sums.bucket) = (one.day, one.bucket);
-    }
-
-    /// Adds everything to the counters.
-    pub(crate) async fn write(self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
-        let counted: Vec<_> = self.0.into_iter().collect();
-        for rows in counted.chunks(MOST_ROWS) {
-            let mut query = sqlx::query(ADD.text(rows.len()));
-            for ((tenant, workspace, tool, _, _), sums) in rows {
-                query = query.bind(tenant.as_str()).bind(workspace.as_str()).bind(tool.as_str());
-                query = sums.bind(query.bind(sums.counted.calls));
-            }
-            query.execute(&mut *conn).await?;
-        }
-        Ok(())
     }
 }
 
@@ -203,8 +160,8 @@ impl Store {
 
     /// Drops the counters of the days before a time.
     pub async fn forget_counters(&self, scope: &Scope, before: Timestamp) -> Result<(), StoreError> {
-        let statement = Statement::new(FORGET).bind(scope.tenant.0.as_str())?;
-        self.writer().run(statement.bind(before.as_microsecond() / DAY_MICROS)?).await.map(drop)
+        let statement = Statement::new(FORGET).bind_text(&scope.tenant.0);
+        self.writer().run(statement.bind(before.as_microsecond() / DAY_MICROS)).await.map(drop)
     }
 }
 
@@ -229,8 +186,8 @@ fn part_of_a_tool(row: &SqliteRow) -> Result<(i64, ToolUse), StoreError> {
 
 #[cfg(test)]
 mod tests {
-    #[tokio::test]
-    async fn no_statement_reads_all_counters() {
-        crate::schema::tests::assert_quick(&[super::OF_WORKSPACE, super::OF_TENANT, super::FORGET]).await;
+    #[test]
+    fn no_statement_reads_all_counters() {
+        crate::schema::tests::assert_quick(&[super::OF_WORKSPACE, super::OF_TENANT, super::FORGET]);
     }
 }

@@ -4,6 +4,9 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use haft_runtime::{ErrorCode, ToolError};
 
+/// What the database said.
+type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
 /// Everything that can go wrong with the store. Cheap to clone: one failed commit answers many writers.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
@@ -34,22 +37,22 @@ pub enum StoreError {
     },
     /// The database is not one, or is broken.
     #[error("the database is damaged: restore a copy of it, or move it away to begin with an empty one")]
-    Damaged(#[source] Arc<sqlx::Error>),
+    Damaged(#[source] Cause),
     /// The database cannot be written.
     #[error("the database cannot be written: give haft the right to write its data folder")]
-    ReadOnly(#[source] Arc<sqlx::Error>),
+    ReadOnly(#[source] Cause),
     /// The disk is full.
     #[error("the database cannot grow, the disk is full: free some space and call again")]
-    Full(#[source] Arc<sqlx::Error>),
+    Full(#[source] Cause),
     /// Another process held the database for too long.
     #[error("another process has held the database for too long: call again, or end that process")]
-    Busy(#[source] Arc<sqlx::Error>),
+    Busy(#[source] Cause),
     /// The database does not accept what was to be written, usually because it is there already.
     #[error("the journal already holds this: record it under another id")]
-    Refused(#[source] Arc<sqlx::Error>),
+    Refused(#[source] Cause),
     /// Any other failure of the database.
     #[error("the database failed: run `haft doctor`")]
-    Database(#[source] Arc<sqlx::Error>),
+    Database(#[source] Cause),
     /// An entry of a call that was never opened.
     #[error("the journal knows no call {0}: its first entry must say who asked for what")]
     UnknownCall(String),
@@ -62,11 +65,14 @@ pub enum StoreError {
         column: &'static str,
         /// Why.
         #[source]
-        source: Arc<dyn std::error::Error + Send + Sync>,
+        source: Cause,
     },
     /// A value that cannot be written as text.
     #[error("a value cannot be written to the journal")]
     Unwritable(#[source] Arc<serde_json::Error>),
+    /// The thread that writes could not be started.
+    #[error("the store cannot start its thread: raise the limit on processes, or end some")]
+    Thread(#[source] Arc<io::Error>),
     /// The store is closed.
     #[error("the store is closed: open it again")]
     Closed,
@@ -97,6 +103,7 @@ impl StoreError {
             | Self::Full(_)
             | Self::Busy(_)
             | Self::Database(_)
+            | Self::Thread(_)
             | Self::Closed
             | Self::Unfinished(_)
             | Self::Lost { .. } => false,
@@ -110,8 +117,19 @@ impl StoreError {
 
 impl From<sqlx::Error> for StoreError {
     fn from(err: sqlx::Error) -> Self {
-        let code = err.as_database_error().and_then(|err| err.code()).and_then(|code| code.parse::<u32>().ok());
-        let err = Arc::new(err);
+        let code = err.as_database_error().and_then(|err| err.code()).and_then(|code| code.parse().ok());
+        Self::of_code(code, Arc::new(err))
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(err: rusqlite::Error) -> Self {
+        Self::of_code(err.sqlite_error().map(|err| err.extended_code), Arc::new(err))
+    }
+}
+
+impl StoreError {
+    fn of_code(code: Option<i32>, err: Cause) -> Self {
         // SQLite's primary result codes, which are the low byte of the extended ones.
         match code.map(|code| code & 0xff) {
             Some(5 | 6) => Self::Busy(err),
@@ -148,6 +166,7 @@ impl From<StoreError> for ToolError {
             | StoreError::UnknownCall(_)
             | StoreError::Row { .. }
             | StoreError::Unwritable(_)
+            | StoreError::Thread(_)
             | StoreError::Closed
             | StoreError::Unfinished(_) => err.to_string(),
             StoreError::Lost { source, .. } => format!("{err}: {source}"),

@@ -155,10 +155,10 @@ fn ended(call: CallRow, at: Timestamp, end: (&str, Option<ErrorCode>)) -> CallRo
 
 #[cfg(test)]
 mod tests {
-    #[tokio::test]
-    async fn following_reads_only_what_is_new() {
-        crate::schema::tests::assert_quick(&[super::NEWS]).await;
-        let steps = crate::schema::tests::plan(super::HEAD).await;
+    #[test]
+    fn following_reads_only_what_is_new() {
+        crate::schema::tests::assert_quick(&[super::NEWS]);
+        let steps = crate::schema::tests::plan(super::HEAD);
         assert_eq!(steps, ["SEARCH events"], "the last number is found without reading the others");
     }
 }

@@ -60,7 +60,7 @@ impl Store {
 
     /// Takes a remembered yes back. `false` means that there is none to take back.
     pub async fn revoke(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
-        self.writer().run(Statement::new(REVOKE).bind(scope.tenant.0.as_str())?.bind(grant.as_str())?).await
+        self.writer().run(Statement::new(REVOKE).bind_text(&scope.tenant.0).bind_text(grant.as_str())).await
     }
 
     pub(crate) async fn usable_grants(&self, scope: &Scope, tool: &str) -> Result<Vec<Grant>, StoreError> {
@@ -71,8 +71,8 @@ impl Store {
 
     /// One conditional update, so that n uses are spent exactly n times, by however many processes.
     pub(crate) async fn spend_grant(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
-        let statement = Statement::new(SPEND).bind(scope.tenant.0.as_str())?.bind(grant.as_str())?;
-        let statement = statement.bind(Timestamp::now().as_microsecond())?.bind(scope.workspace.as_deref())?;
+        let statement = Statement::new(SPEND).bind_text(&scope.tenant.0).bind_text(grant.as_str());
+        let statement = statement.bind(Timestamp::now().as_microsecond()).bind(scope.workspace.clone());
         self.writer().run(statement).await
     }
 
@@ -83,17 +83,18 @@ impl Store {
 
 /// What writes a new grant, by itself or together with the answer that gives it.
 pub(crate) fn remembering(scope: &Scope, grant: &Grant) -> Result<Statement, StoreError> {
-    Statement::new(INSERT)
-        .bind(scope.tenant.0.as_str())?
-        .bind(grant.id.as_str())?
-        .bind(scope.workspace.as_deref())?
-        .bind(grant.tool.as_str())?
-        .bind(serde_json::to_string(&grant.bounds)?)?
-        .bind(grant.caller.as_deref())?
-        .bind(grant.until.map(Timestamp::as_microsecond))?
-        .bind(grant.uses_left.map(i64::from))?
-        .bind(i64::from(grant.used))?
-        .bind(grant.created_at.as_microsecond())
+    let statement = Statement::new(INSERT)
+        .bind_text(&scope.tenant.0)
+        .bind_text(grant.id.as_str())
+        .bind(scope.workspace.clone())
+        .bind_text(&grant.tool)
+        .bind(serde_json::to_string(&grant.bounds)?)
+        .bind(grant.caller.clone())
+        .bind(grant.until.map(Timestamp::as_microsecond))
+        .bind(grant.uses_left)
+        .bind(grant.used)
+        .bind(grant.created_at.as_microsecond());
+    Ok(statement)
 }
 
 fn grant(row: &SqliteRow) -> Result<Grant, StoreError> {
@@ -115,9 +116,8 @@ fn grant(row: &SqliteRow) -> Result<Grant, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    #[tokio::test]
-    async fn no_statement_reads_all_grants() {
-        crate::schema::tests::assert_quick(&[super::USABLE, super::SPEND, super::REVOKE, super::ALL, super::FIND])
-            .await;
+    #[test]
+    fn no_statement_reads_all_grants() {
+        crate::schema::tests::assert_quick(&[super::USABLE, super::SPEND, super::REVOKE, super::ALL, super::FIND]);
     }
 }

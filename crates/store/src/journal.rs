@@ -8,7 +8,13 @@ use sqlx::{Row, sqlite::SqliteRow};
 use tokio::time::timeout;
 
 use crate::{
-    Store, StoreError, addition::Addition, batch::Statement, columns::Columns, outputs, owner::Life, watch::News,
+    Store, StoreError,
+    addition::Addition,
+    batch::{Statement, Write},
+    columns::Columns,
+    outputs,
+    owner::Life,
+    watch::News,
 };
 
 /// How long a call runs before anybody looks whether it shall stop: most are over by then.
@@ -45,14 +51,14 @@ impl Journal for Store {
     fn record<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
             let addition = self.addition(scope, &entry)?;
-            Ok(self.writer().add(addition).await?)
+            Ok(self.writer().write(addition).await.map(drop)?)
         })
     }
 
     fn record_later<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
             let addition = self.addition(scope, &entry)?;
-            Ok(self.writer().add_later(addition).await?)
+            Ok(self.writer().write_later(addition).await?)
         })
     }
 
@@ -96,7 +102,7 @@ impl Journal for Store {
         Box::pin(async move {
             let waiter = self.watch().register(News::StopWanted(call.to_string()));
             // Invariant: one look follows the registration; after it the news are enough.
-            timeout(FIRST_LOOK, waiter.changed()).await.ok();
+            timeout(FIRST_LOOK, waiter.rung()).await.ok();
             while !self.shall_stop(scope, call).await {
                 waiter.changed().await;
             }
@@ -107,7 +113,7 @@ impl Journal for Store {
 impl Store {
     /// Asks for a running call of any process to be stopped. `false` means that there is none to stop.
     pub async fn want_stop(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
-        let statement = Statement::new(WANT_STOP).bind(scope.tenant.0.as_str())?.bind(call.as_str())?;
+        let statement = Statement::new(WANT_STOP).bind_text(&scope.tenant.0).bind_text(call.as_str());
         self.writer().run(statement.waking(News::StopWanted(call.to_string()))).await
     }
 
@@ -130,12 +136,12 @@ impl Store {
         Columns { of: call.as_str(), row: &row }.json_or_none("outcome")
     }
 
-    fn addition(&self, scope: &Scope, entry: &Entry) -> Result<Addition, StoreError> {
+    fn addition(&self, scope: &Scope, entry: &Entry) -> Result<Write, StoreError> {
         let addition = Addition::new(scope, self.owner(), entry)?;
         if addition.opens() {
             self.owner_lock().hold()?;
         }
-        Ok(addition)
+        Ok(Write::Addition(Box::new(addition)))
     }
 
     async fn one_record(
@@ -165,8 +171,8 @@ impl Store {
             let query = sqlx::query(UNFINISHED_OF).bind(&scope.tenant.0).bind(&owner).bind(&scope.workspace);
             for row in query.fetch_all(self.reads()).await? {
                 let found = record(&row)?;
-                let statement = Statement::new(TAKE_OVER).bind(scope.tenant.0.as_str())?.bind(found.call.as_str())?;
-                if self.writer().run(statement.bind(owner.as_str())?.bind(self.owner())?).await? {
+                let statement = Statement::new(TAKE_OVER).bind_text(&scope.tenant.0).bind_text(found.call.as_str());
+                if self.writer().run(statement.bind_text(&owner).bind_text(self.owner())).await? {
                     taken.push(found);
                 }
             }
@@ -201,11 +207,11 @@ pub(crate) fn record(row: &SqliteRow) -> Result<CallRecord, StoreError> {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn no_statement_reads_all_calls() {
+    #[test]
+    fn no_statement_reads_all_calls() {
         let statements = [FIND, OUTCOME, UNFINISHED, UNFINISHED_OF, TAKE_OVER, STOP_WANTED, WANT_STOP, OWNER];
-        crate::schema::tests::assert_quick(&statements).await;
+        crate::schema::tests::assert_quick(&statements);
         // The few turns of one set are sorted by the journal's order.
-        crate::schema::tests::assert_quick(&[LAST_TURN_OF.split(" order by").next().unwrap()]).await;
+        crate::schema::tests::assert_quick(&[LAST_TURN_OF.split(" order by").next().unwrap()]);
     }
 }

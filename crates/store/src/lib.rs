@@ -12,6 +12,7 @@ mod journal;
 mod outputs;
 mod owner;
 mod past;
+mod pen;
 mod questions;
 mod retention;
 mod schema;

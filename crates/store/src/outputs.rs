@@ -1,21 +1,17 @@
 //! The whole outputs of calls whose envelope holds only head and tail.
 
 use haft_runtime::{CallId, End, Scope, ToolOutput};
-use sqlx::SqliteConnection;
+use rusqlite::{Connection, params};
 
 use crate::{Store, StoreError, columns::Columns};
 
-const INSERT: &str = "insert into outputs (tenant, call, body) values ($1, $2, $3) \
+const INSERT: &str = "insert into outputs (tenant, call, body) values (?, ?, ?) \
                       on conflict (tenant, call) do update set body = excluded.body";
 const FIND: &str = "select body from outputs where tenant = $1 and call = $2";
 
 /// Writes the output of a call, named by tenant and id.
-pub(crate) async fn insert(
-    conn: &mut SqliteConnection,
-    (tenant, call): (&str, &str),
-    body: &str,
-) -> Result<(), StoreError> {
-    sqlx::query(INSERT).bind(tenant).bind(call).bind(body).execute(conn).await?;
+pub(crate) fn insert(conn: &Connection, (tenant, call): (&str, &str), body: &str) -> Result<(), StoreError> {
+    conn.prepare_cached(INSERT)?.execute(params![tenant, call, body])?;
     Ok(())
 }
 

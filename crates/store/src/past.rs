@@ -61,8 +61,8 @@ fn past(row: &SqliteRow) -> Result<Past, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    #[tokio::test]
-    async fn no_statement_reads_all_calls() {
-        crate::schema::tests::assert_quick(&[super::LAST, super::LAST_OF_WORKSPACE, super::ONE]).await;
+    #[test]
+    fn no_statement_reads_all_calls() {
+        crate::schema::tests::assert_quick(&[super::LAST, super::LAST_OF_WORKSPACE, super::ONE]);
     }
 }

@@ -7,12 +7,13 @@ use haft_runtime::{
     Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, Question, Questions, Scope, ToolError,
 };
 use jiff::Timestamp;
-use sqlx::{SqliteConnection, sqlite::SqliteRow};
+use rusqlite::{Connection, params};
+use sqlx::sqlite::SqliteRow;
 
 use crate::{
     Store, StoreError,
     addition::Addition,
-    batch::Statement,
+    batch::{Statement, Write},
     columns::Columns,
     grants,
     owner::Life,
@@ -29,7 +30,7 @@ pub(crate) struct Asked {
 }
 
 const INSERT: &str = "insert into questions (tenant, call, workspace, asked_at, expires_at, open, body) \
-                      values ($1, $2, $3, $4, $5, true, $6)";
+                      values (?, ?, ?, ?, ?, true, ?)";
 const ANSWER: &str = "update questions set open = false, answer = $3 where tenant = $1 and call = $2 and open = true";
 const FIND: &str = "select body, answer from questions where tenant = $1 and call = $2";
 const ANSWER_OF: &str = "select answer from questions where tenant = $1 and call = $2 and answer is not null";
@@ -56,10 +57,9 @@ impl Asked {
         })
     }
 
-    pub(crate) async fn insert(&self, conn: &mut SqliteConnection, tenant: &str) -> Result<(), StoreError> {
-        let query = sqlx::query(INSERT).bind(tenant).bind(self.call.as_str()).bind(self.workspace.as_deref());
-        let query = query.bind(self.asked_at).bind(self.expires_at).bind(self.body.as_str());
-        query.execute(conn).await?;
+    pub(crate) fn insert(&self, conn: &Connection, tenant: &str) -> Result<(), StoreError> {
+        let Self { call, workspace, asked_at, expires_at, body } = self;
+        conn.prepare_cached(INSERT)?.execute(params![tenant, call, workspace, asked_at, expires_at, body])?;
         Ok(())
     }
 }
@@ -74,7 +74,7 @@ impl Questions for Store {
         Box::pin(async move {
             let addition = Addition::new(scope, self.owner(), &entry)?.asking(scope, question)?;
             self.owner_lock().hold()?;
-            Ok(self.writer().add(addition).await?)
+            Ok(self.writer().write(Write::Addition(Box::new(addition))).await.map(drop)?)
         })
     }
 
@@ -143,9 +143,9 @@ impl Store {
         call: &CallId,
         answered: &Answered,
     ) -> Result<AnswerReceipt, StoreError> {
-        let statement = Statement::new(ANSWER).bind(scope.tenant.0.as_str())?.bind(call.as_str())?;
+        let statement = Statement::new(ANSWER).bind_text(&scope.tenant.0).bind_text(call.as_str());
         let mut statement = statement
-            .bind(serde_json::to_string(answered)?)?
+            .bind(serde_json::to_string(answered)?)
             .waking(News::Answered(call.to_string()))
             .waking(News::Questions);
         if let Answer::Always { grant } = &answered.answer {
@@ -209,8 +209,8 @@ impl Store {
             Life::Dead(lock) => lock,
         };
         self.owner_lock().hold()?;
-        let statement = Statement::new(CLAIM).bind(scope.tenant.0.as_str())?.bind(call.as_str())?;
-        self.writer().run(statement.bind(owner)?.bind(self.owner())?).await
+        let statement = Statement::new(CLAIM).bind_text(&scope.tenant.0).bind_text(call.as_str());
+        self.writer().run(statement.bind(owner).bind_text(self.owner())).await
     }
 }
 
@@ -222,9 +222,9 @@ fn call_of(row: &SqliteRow) -> Result<String, StoreError> {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn no_statement_reads_all_questions() {
+    #[test]
+    fn no_statement_reads_all_questions() {
         let statements = [ANSWER, FIND, ANSWER_OF, OPEN, OPEN_OF_WORKSPACE, OVERDUE, ANSWERED, WAITING_OWNER, CLAIM];
-        crate::schema::tests::assert_quick(&statements).await;
+        crate::schema::tests::assert_quick(&statements);
     }
 }

@@ -1,9 +1,12 @@
 //! The versions of the database and the way from one to the next.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
-use sqlx::{AssertSqlSafe, Connection, Executor, SqliteConnection};
-use tokio::time::{Instant, sleep};
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::StoreError;
 
@@ -11,6 +14,8 @@ use crate::StoreError;
 const MIGRATIONS: &[&str] =
     &[include_str!("../migrations/0001_init.sql"), include_str!("../migrations/0002_views.sql")];
 
+/// The version of the database.
+pub(crate) const VERSION: &str = "pragma user_version";
 /// Whether there are tables, but no version: they are not ours, or the header was overwritten.
 const FOREIGN: &str = "select user_version = 0 and exists (select 1 from sqlite_schema) from pragma_user_version";
 
@@ -22,14 +27,13 @@ pub(crate) fn known() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-/// The version of the database.
-pub(crate) async fn version(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
-    Ok(sqlx::query_scalar("pragma user_version").fetch_one(conn).await?)
+fn version(conn: &Connection) -> Result<i64, StoreError> {
+    Ok(conn.query_row(VERSION, [], |row| row.get(0))?)
 }
 
 /// Brings the database to the newest version; touches nothing when it is there or beyond.
-pub(crate) async fn bring_up(conn: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
-    let found = version(conn).await?;
+pub(crate) fn bring_up(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let found = version(conn)?;
     if found > known() {
         return Err(StoreError::Newer { path: path.to_owned(), found, known: known() });
     }
@@ -37,29 +41,29 @@ pub(crate) async fn bring_up(conn: &mut SqliteConnection, path: &Path) -> Result
         return Ok(());
     }
     // Both in one look: another process may be making it.
-    let foreign: bool = sqlx::query_scalar(FOREIGN).fetch_one(&mut *conn).await?;
+    let foreign: bool = conn.query_row(FOREIGN, [], |row| row.get(0))?;
     if foreign {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
-    switch_to_wal(conn).await?;
-    let mut tx = conn.begin_with("begin immediate").await?;
+    switch_to_wal(conn)?;
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have done it while this one waited for the lock.
-    let found = usize::try_from(version(&mut tx).await?).unwrap_or(0);
+    let found = usize::try_from(version(&tx)?).unwrap_or(0);
     for migration in MIGRATIONS.iter().skip(found) {
-        tx.execute(*migration).await?;
+        tx.execute_batch(migration)?;
     }
-    tx.execute(AssertSqlSafe(format!("pragma user_version = {}", known()))).await?;
-    tx.commit().await?;
+    tx.pragma_update(None, "user_version", known())?;
+    tx.commit()?;
     Ok(())
 }
 
 /// SQLite does not wait for others in this one step, so we do.
-async fn switch_to_wal(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+fn switch_to_wal(conn: &Connection) -> Result<(), StoreError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match conn.execute("pragma journal_mode = wal").await.map_err(StoreError::from) {
+        match conn.pragma_update(None, "journal_mode", "wal").map_err(StoreError::from) {
             Ok(_) => return Ok(()),
-            Err(StoreError::Busy(_)) if Instant::now() < deadline => sleep(Duration::from_millis(5)).await,
+            Err(StoreError::Busy(_)) if Instant::now() < deadline => sleep(Duration::from_millis(5)),
             Err(err) => return Err(err),
         }
     }
@@ -67,23 +71,23 @@ async fn switch_to_wal(conn: &mut SqliteConnection) -> Result<(), StoreError> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use sqlx::{AssertSqlSafe, ConnectOptions, Row, sqlite::SqliteConnectOptions};
+    use rusqlite::Connection;
 
     /// The steps that SQLite would take for a statement.
-    pub(crate) async fn plan(statement: &str) -> Vec<String> {
+    pub(crate) fn plan(statement: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("haft.db");
-        let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
-        let mut conn = options.connect().await.unwrap();
-        super::bring_up(&mut conn, &path).await.unwrap();
-        let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {statement}")));
-        plan.fetch_all(&mut conn).await.unwrap().iter().map(|step| step.get("detail")).collect()
+        let mut conn = Connection::open(&path).unwrap();
+        super::bring_up(&mut conn, &path).unwrap();
+        let mut plan = conn.prepare(&format!("explain query plan {statement}")).unwrap();
+        let steps = plan.raw_query().mapped(|step| step.get("detail"));
+        steps.collect::<Result<_, _>>().unwrap()
     }
 
     /// Fails when one of the statements reads a whole table, or sorts what an index could give in order.
-    pub(crate) async fn assert_quick(statements: &[&str]) {
+    pub(crate) fn assert_quick(statements: &[&str]) {
         for statement in statements {
-            for step in plan(statement).await {
+            for step in plan(statement) {
                 assert!(!step.starts_with("SCAN"), "{statement}\n{step}");
                 assert!(!step.contains("TREE FOR ORDER BY"), "{statement}\n{step}");
             }

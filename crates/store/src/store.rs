@@ -10,14 +10,15 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions, Executor, SqliteConnection, SqlitePool,
-    sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous},
+    SqlitePool,
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
 };
 use tokio::time::timeout;
 
 use crate::{
     StoreError,
     owner::Owner,
+    pen::Pen,
     schema,
     watch::Watch,
     writer::{End, Writer},
@@ -27,8 +28,6 @@ use crate::{
 const BUSY: Duration = Duration::from_secs(10);
 /// How long closing may take.
 const CLOSING: Duration = Duration::from_secs(30);
-/// Statements that stay prepared: the journal's have one text for each number of rows.
-const STATEMENTS: usize = 256;
 /// Readers at once.
 const READERS: u32 = 4;
 
@@ -82,24 +81,17 @@ impl Store {
         let data = std::path::absolute(data).map_err(|err| StoreError::folder(data, err))?;
         let path = data.join("haft.db");
         make_files(&data, &path).map_err(|err| StoreError::folder(&path, err))?;
-        let synchronous = match sync {
-            Sync::Normal => SqliteSynchronous::Normal,
-            Sync::Full => SqliteSynchronous::Full,
-        };
-        let options = SqliteConnectOptions::new().filename(&path).busy_timeout(BUSY).synchronous(synchronous);
-        let options = options.statement_cache_capacity(STATEMENTS);
-        let mut conn = options.connect().await?;
-        schema::bring_up(&mut conn, &path).await?;
-        probe_writing(&mut conn).await?;
+        let pen = Pen::open(&path, sync, BUSY)?;
         let pool = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(BUSY)
             .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None);
+        let options = SqliteConnectOptions::new().filename(&path).busy_timeout(BUSY);
         let reads = pool.connect_lazy_with(options.pragma("query_only", "on"));
         let watch = Watch::default();
-        let writer = Writer::start(conn, watch.clone());
+        let writer = Writer::start(pen, sync == Sync::Normal, watch.clone())?;
         Ok(Self { inner: Arc::new(Inner { path, sync, owner: Owner::new(&data), reads, writer, watch }) })
     }
 
@@ -134,7 +126,7 @@ impl Store {
     /// How the database is.
     pub async fn health(&self) -> Result<Health, StoreError> {
         let mut conn = self.reads().acquire().await?;
-        let schema_version = schema::version(&mut conn).await?;
+        let schema_version = sqlx::query_scalar(schema::VERSION).fetch_one(&mut *conn).await?;
         let calls = sqlx::query_scalar("select count(*) from calls").fetch_one(&mut *conn).await?;
         let wal = self.inner.path.with_extension("db-wal");
         let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
@@ -143,7 +135,7 @@ impl Store {
             bytes: size(&self.inner.path) + size(&wal),
             schema_version,
             sync: self.inner.sync,
-            sqlite_version: libsqlite3_sys::SQLITE_VERSION.to_string_lossy().into_owned(),
+            sqlite_version: rusqlite::version().to_owned(),
             calls,
             lost_entries: self.inner.writer.lost_entries(),
         })
@@ -176,18 +168,6 @@ fn make_files(data: &Path, path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
         Err(err) if err.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(err) => Err(err),
-    }
-}
-
-/// SQLite opens a file that it may not write without a word; better to learn it now than at the first call.
-async fn probe_writing(conn: &mut SqliteConnection) -> Result<(), StoreError> {
-    conn.execute("pragma busy_timeout = 0").await?;
-    let probed = conn.execute("begin immediate; rollback").await.map_err(StoreError::from);
-    conn.execute("pragma busy_timeout = 10000").await?;
-    match probed {
-        // Somebody writes at this moment, so it can be written.
-        Ok(_) | Err(StoreError::Busy(_)) => Ok(()),
         Err(err) => Err(err),
     }
 }

@@ -1,11 +1,12 @@
 //! Waiting for rows to change, in this process and in others.
 //!
 //! Whoever waits registers for one kind of news of one call. A local commit wakes exactly those whom it concerns. While
-//! anybody waits, the writer also polls `PRAGMA data_version` and wakes everybody when another process has committed.
+//! anybody waits, the keeper of the writer also polls `PRAGMA data_version` and wakes everybody when another process has committed.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    thread::Thread,
     time::Duration,
 };
 
@@ -38,7 +39,8 @@ pub(crate) struct Watch(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     waiters: Mutex<HashMap<News, Vec<Arc<Notify>>>>,
-    arrival: Notify,
+    /// Looks for commits of other processes while anybody waits.
+    keeper: OnceLock<Thread>,
 }
 
 impl Watch {
@@ -46,7 +48,6 @@ impl Watch {
     pub(crate) fn register(&self, news: News) -> Waiter {
         let bell = Arc::new(Notify::new());
         self.waiters().entry(news.clone()).or_default().push(Arc::clone(&bell));
-        self.0.arrival.notify_one();
         Waiter { watch: self.clone(), news, bell }
     }
 
@@ -74,9 +75,9 @@ impl Watch {
         self.waiters().is_empty()
     }
 
-    /// Returns when somebody may have registered.
-    pub(crate) async fn arrival(&self) {
-        self.0.arrival.notified().await;
+    /// Says which thread looks for commits of other processes.
+    pub(crate) fn kept_by(&self, keeper: Thread) {
+        self.0.keeper.get_or_init(|| keeper);
     }
 
     /// Wakes those whom the news concerns.
@@ -108,8 +109,16 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Returns when there may be news since the last time.
+    /// Returns when there may be news since the last time, from this process or another.
     pub async fn changed(&self) {
+        if let Some(keeper) = self.watch.0.keeper.get() {
+            keeper.unpark();
+        }
+        self.rung().await;
+    }
+
+    /// Like `changed`, but nobody is sent to look for what other processes do.
+    pub(crate) async fn rung(&self) {
         self.bell.notified().await;
     }
 }

@@ -1,43 +1,63 @@
 //! The one who writes: gathers what many tasks want to write and commits it together.
+//!
+//! Whoever waits for an entry writes it on its own thread when the pen is free, with everything that is queued: waking
+//! another thread costs more than the commit does. What nobody waits for, what has to wait for another process or for
+//! the disk, and what comes while the pen is held, is written by one thread of the store's own.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
+    thread::{self, Thread},
+    time::{Duration, Instant},
 };
 
-use sqlx::{Connection, SqliteConnection};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
-    time::{Instant, sleep_until},
-};
+use tokio::sync::oneshot;
 
 use crate::{
     StoreError,
-    addition::Addition,
-    batch::{self, Statement, Write},
+    batch::{Statement, Write},
+    pen::{Pen, Sweeper},
     watch::Watch,
 };
 
-/// How much may wait to be written.
+/// How many entries that nobody waits for may be queued.
 const QUEUE: usize = 4096;
 /// How much is committed at once.
 const BATCH: usize = 512;
 /// How often to look for commits of other processes while somebody waits.
 const POLL: Duration = Duration::from_millis(20);
+/// How long another process that writes is waited for.
+const BUSY: Duration = Duration::from_secs(10);
+/// How many pages the write-ahead log may have before they are brought into the database.
+const LONG_LOG: i32 = 1000;
 
-/// The way to the writing task.
+/// The way to the pen.
 pub(crate) struct Writer {
-    jobs: mpsc::Sender<Job>,
-    lost: Arc<Mutex<Lost>>,
-    task: Mutex<Option<JoinHandle<()>>>,
+    desk: Arc<Desk>,
+    thread: Thread,
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
-enum Job {
-    /// To be written; somebody waits for it, or not.
-    Write(Write, Option<oneshot::Sender<Result<bool, StoreError>>>),
-    /// Nothing more comes.
-    End(End),
+/// What callers and the thread share.
+struct Desk {
+    queue: Mutex<Queue>,
+    pen: Mutex<Pen>,
+    watch: Watch,
+    lost: Mutex<Lost>,
+    /// Whether a commit never waits for the disk.
+    is_quick: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    end: Option<End>,
+}
+
+struct Job {
+    write: Write,
+    /// Whoever waits for it.
+    ack: Option<oneshot::Sender<Result<bool, StoreError>>>,
 }
 
 /// What becomes of the connection at the end.
@@ -56,23 +76,50 @@ struct Lost {
     first: Option<StoreError>,
 }
 
+/// What is left to do after some was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    /// Another process writes, or the log has become long: work for the thread.
+    Waiting,
+}
+
 impl Writer {
-    pub(crate) fn start(conn: SqliteConnection, watch: Watch) -> Self {
-        let (sender, jobs) = mpsc::channel(QUEUE);
-        let lost = Arc::new(Mutex::default());
-        let task = Task { conn, jobs, watch, lost: Arc::clone(&lost), seen: 0, end: End::Close };
-        Self { jobs: sender, lost, task: Mutex::new(Some(tokio::spawn(task.run()))) }
+    pub(crate) fn start(pen: Pen, is_quick: bool, watch: Watch) -> Result<Self, StoreError> {
+        let sweeper = pen.sweeper();
+        let desk = Desk { queue: Mutex::default(), pen: Mutex::new(pen), watch, lost: Mutex::default(), is_quick };
+        let desk = Arc::new(desk);
+        let (tell, ended) = oneshot::channel();
+        let keeper = Keeper { desk: Arc::clone(&desk), sweeper, seen: 0 };
+        let run = move || {
+            keeper.run();
+            // Whoever asked for the end may have gone.
+            tell.send(()).ok();
+        };
+        let thread = thread::Builder::new().name("haft-store".to_owned()).spawn(run);
+        let thread = thread.map_err(|err| StoreError::Thread(Arc::new(err)))?.thread().clone();
+        desk.watch.kept_by(thread.clone());
+        Ok(Self { desk, thread, ended: Mutex::new(Some(ended)) })
     }
 
-    /// Writes an entry and returns once it is durable.
-    pub(crate) async fn add(&self, addition: Addition) -> Result<(), StoreError> {
-        self.write(Write::Addition(Box::new(addition))).await.map(drop)
+    /// Writes, and returns once it is durable. Says whether it touched a row.
+    pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
+        let (ack, written) = oneshot::channel();
+        self.desk.put(Job { write, ack: Some(ack) })?;
+        if self.desk.write_here() == Left::Waiting {
+            self.thread.unpark();
+        }
+        written.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Queues an entry; waits only when the queue is full.
-    pub(crate) async fn add_later(&self, addition: Addition) -> Result<(), StoreError> {
-        let job = Job::Write(Write::Addition(Box::new(addition)), None);
-        self.jobs.send(job).await.map_err(|_| StoreError::Closed)
+    /// Queues what nobody waits for; waits only when the queue is full.
+    pub(crate) async fn write_later(&self, write: Write) -> Result<(), StoreError> {
+        if lock(&self.desk.queue).jobs.len() >= QUEUE {
+            return self.write(write).await.map(drop);
+        }
+        self.desk.put(Job { write, ack: None })?;
+        self.thread.unpark();
+        Ok(())
     }
 
     /// Runs one statement and says whether it touched a row.
@@ -82,18 +129,18 @@ impl Writer {
 
     /// Returns once everything that was queued before has been written.
     pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
-        self.run(Statement::new("select 1")).await.map(drop)
+        self.write(Write::Mark).await.map(drop)
     }
 
     /// Writes everything queued and ends. Says what could not be written behind the backs of the callers.
     pub(crate) async fn end(&self, end: End) -> Result<(), StoreError> {
-        // When the task is gone already, there is nothing to tell it.
-        self.jobs.send(Job::End(end)).await.ok();
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = task {
-            task.await.map_err(|_| StoreError::Closed)?;
+        lock(&self.desk.queue).end.get_or_insert(end);
+        self.thread.unpark();
+        let ended = lock(&self.ended).take();
+        if let Some(ended) = ended {
+            ended.await.map_err(|_| StoreError::Closed)?;
         }
-        let lost = lock(&self.lost);
+        let lost = lock(&self.desk.lost);
         match &lost.first {
             Some(first) => Err(StoreError::Lost { count: lost.count, source: Arc::new(first.clone()) }),
             None => Ok(()),
@@ -101,106 +148,144 @@ impl Writer {
     }
 
     pub(crate) fn lost_entries(&self) -> u64 {
-        lock(&self.lost).count
-    }
-
-    async fn write(&self, write: Write) -> Result<bool, StoreError> {
-        let (ack, written) = oneshot::channel();
-        self.jobs.send(Job::Write(write, Some(ack))).await.map_err(|_| StoreError::Closed)?;
-        written.await.map_err(|_| StoreError::Closed)?
+        lock(&self.desk.lost).count
     }
 }
 
-struct Task {
-    conn: SqliteConnection,
-    jobs: mpsc::Receiver<Job>,
-    watch: Watch,
-    lost: Arc<Mutex<Lost>>,
-    /// The `data_version` that was seen last.
-    seen: i64,
-    end: End,
+impl Drop for Writer {
+    fn drop(&mut self) {
+        lock(&self.desk.queue).end.get_or_insert(End::Close);
+        self.thread.unpark();
+    }
 }
 
-impl Task {
-    async fn run(mut self) {
-        let mut batch = Vec::with_capacity(BATCH);
-        let mut next_poll = Instant::now();
-        loop {
-            let somebody_waits = !self.watch.is_empty();
-            tokio::select! {
-                taken = self.jobs.recv_many(&mut batch, BATCH) => {
-                    if taken == 0 {
-                        break;
-                    }
-                    self.commit(&mut batch).await;
-                }
-                () = self.watch.arrival(), if !somebody_waits => next_poll = Instant::now() + POLL,
-                () = sleep_until(next_poll), if somebody_waits => {
-                    self.poll().await;
-                    next_poll = Instant::now() + POLL;
-                }
-            }
+impl Desk {
+    fn put(&self, job: Job) -> Result<(), StoreError> {
+        let mut queue = lock(&self.queue);
+        if queue.end.is_some() {
+            return Err(StoreError::Closed);
         }
-        match self.end {
-            End::Close => drop(self.conn.close().await),
-            End::Leave => std::mem::forget(self.conn),
-        }
+        queue.jobs.push_back(job);
+        Ok(())
     }
 
-    async fn commit(&mut self, batch: &mut Vec<Job>) {
-        let mut writes = Vec::with_capacity(batch.len());
-        let mut acks = Vec::with_capacity(batch.len());
-        for job in batch.drain(..) {
-            match job {
-                Job::Write(write, ack) => {
-                    writes.push(write);
-                    acks.push(ack);
-                }
-                // What is queued already is still received and written.
-                Job::End(end) => {
-                    self.end = end;
-                    self.jobs.close();
-                }
-            }
+    /// Writes on the thread of a caller what can be written without waiting for anything.
+    fn write_here(&self) -> Left {
+        if !self.is_quick {
+            return Left::Waiting;
         }
-        if writes.is_empty() {
-            return;
+        let mut pen = match self.pen.try_lock() {
+            Ok(pen) => pen,
+            Err(TryLockError::Poisoned(held)) => held.into_inner(),
+            Err(TryLockError::WouldBlock) => return Left::Waiting,
+        };
+        self.write_some(&mut pen, Duration::ZERO)
+    }
+
+    /// Commits what is queued, up to a batch, waiting so long for other processes.
+    // Invariant: jobs leave the queue only with the pen in hand, so that they are written in their order.
+    fn write_some(&self, pen: &mut Pen, patience: Duration) -> Left {
+        let mut jobs: Vec<Job> = {
+            let mut queue = lock(&self.queue);
+            let some = queue.jobs.len().min(BATCH);
+            queue.jobs.drain(..some).collect()
+        };
+        if jobs.is_empty() {
+            return Left::Nothing;
         }
-        let results = self.write(&writes).await;
-        self.watch.wake(writes.iter().flat_map(|write| write.news()));
-        for (ack, result) in acks.into_iter().zip(results) {
-            match (ack, result) {
+        let results = write_each(pen, &jobs, patience);
+        if patience.is_zero() && results.iter().all(|result| matches!(result, Err(StoreError::Busy(_)))) {
+            let mut queue = lock(&self.queue);
+            jobs.drain(..).rev().for_each(|job| queue.jobs.push_front(job));
+            return Left::Waiting;
+        }
+        self.watch.wake(jobs.iter().flat_map(|job| job.write.news()));
+        for (job, result) in jobs.into_iter().zip(results) {
+            match (job.ack, result) {
                 // Whoever stopped waiting does not want to know.
                 (Some(ack), result) => drop(ack.send(result)),
                 (None, Ok(_)) => {}
                 (None, Err(err)) => lock(&self.lost).add(err),
             }
         }
+        if pen.log_pages() > LONG_LOG { Left::Waiting } else { Left::Nothing }
+    }
+}
+
+/// All in one transaction; when one of them is at fault, each in its own, so that only that one fails.
+fn write_each(pen: &mut Pen, jobs: &[Job], patience: Duration) -> Vec<Result<bool, StoreError>> {
+    let all: Vec<&Write> = jobs.iter().map(|job| &job.write).collect();
+    match pen.write(&all, patience) {
+        Ok(touched) => touched.into_iter().map(Ok).collect(),
+        Err(err) if err.is_of_one_entry() && all.len() > 1 => {
+            all.iter().map(|one| pen.write(&[one], BUSY).map(|touched| touched.contains(&true))).collect()
+        }
+        Err(err) => all.iter().map(|_| Err(err.clone())).collect(),
+    }
+}
+
+/// The thread of the store's own.
+struct Keeper {
+    desk: Arc<Desk>,
+    sweeper: Sweeper,
+    /// The `data_version` that was seen last.
+    seen: i64,
+}
+
+impl Keeper {
+    fn run(mut self) {
+        let mut last_look = Instant::now();
+        let end = loop {
+            let (idle, end) = {
+                let queue = lock(&self.desk.queue);
+                (queue.jobs.is_empty(), queue.end)
+            };
+            if !idle {
+                self.desk.write_some(&mut lock(&self.desk.pen), BUSY);
+                continue;
+            }
+            if lock(&self.desk.pen).log_pages() > LONG_LOG {
+                self.sweep();
+            }
+            match end {
+                Some(end) => break end,
+                None if self.desk.watch.is_empty() => {
+                    thread::park();
+                    last_look = Instant::now();
+                }
+                None => {
+                    thread::park_timeout(POLL.saturating_sub(last_look.elapsed()));
+                    if last_look.elapsed() >= POLL {
+                        self.look();
+                        last_look = Instant::now();
+                    }
+                }
+            }
+        };
+        self.finish(end);
     }
 
-    /// All in one transaction; when one of them is at fault, each in its own, so that only that one fails.
-    async fn write(&mut self, writes: &[Write]) -> Vec<Result<bool, StoreError>> {
-        let all: Vec<&Write> = writes.iter().collect();
-        match batch::write(&mut self.conn, &all).await {
-            Ok(touched) => touched.into_iter().map(Ok).collect(),
-            Err(err) if err.is_of_one_entry() && writes.len() > 1 => {
-                let mut results = Vec::with_capacity(writes.len());
-                for write in all {
-                    results.push(batch::write(&mut self.conn, &[write]).await.map(|touched| touched.contains(&true)));
-                }
-                results
-            }
-            Err(err) => writes.iter().map(|_| Err(err.clone())).collect(),
-        }
+    /// Brings the log into the database. Others write meanwhile.
+    fn sweep(&mut self) {
+        self.sweeper.sweep();
+        lock(&self.desk.pen).forget_log_pages();
     }
 
     /// The number changes when another connection has committed, never through commits of this one.
-    async fn poll(&mut self) {
-        let version = sqlx::query_scalar("pragma data_version").fetch_one(&mut self.conn).await;
+    fn look(&mut self) {
+        let version = lock(&self.desk.pen).data_version();
         // When it cannot be told, those who wait look for themselves and learn why.
         if version.as_ref().ok() != Some(&self.seen) {
             self.seen = version.unwrap_or(self.seen);
-            self.watch.wake_all();
+            self.desk.watch.wake_all();
+        }
+    }
+
+    fn finish(self, end: End) {
+        let pen = lock(&self.desk.pen).take();
+        match end {
+            End::Close => drop((pen, self.sweeper)),
+            End::Leave => std::mem::forget((pen, self.sweeper)),
         }
     }
 }
@@ -212,6 +297,6 @@ impl Lost {
     }
 }
 
-fn lock(lost: &Mutex<Lost>) -> MutexGuard<'_, Lost> {
-    lost.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
