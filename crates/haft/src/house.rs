@@ -10,7 +10,7 @@ use haft_runtime::{
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
-use haft_tools::{Around, SandboxWorkbench, Workspace};
+use haft_tools::{Around, Workspace};
 
 use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings, upstreams::Upstreams};
 
@@ -109,7 +109,7 @@ async fn build(
 ) -> Result<House> {
     let journal: Arc<dyn Journal> = Arc::new(store.clone());
     let questions: Arc<dyn Questions> = Arc::new(store.clone());
-    let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(&settings.data));
+    let workbench: Arc<dyn Workbench> = Arc::new(workspace.workbench());
     let mut tools = haft_tools::all(&workspace);
     tools.extend(haft_runtime::tools::all(&journal, &questions, &workbench));
     let registry = Arc::new(Registry::with(tools)?.pinning(settings.client.pins.clone()).only(served.only));

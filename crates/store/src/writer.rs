@@ -1,7 +1,7 @@
 //! The one who writes: gathers what many tasks want to write and commits it together.
 //!
-//! Whoever waits for an entry writes it on its own thread when the pen is free, with everything that is queued: waking
-//! another thread costs more than the commit does. What nobody waits for, what has to wait for another process or for
+//! Whoever waits for an entry, alone, writes it on its own thread, with everything that is queued: waking another
+//! thread costs more than the commit does. What nobody waits for, what has to wait for another process or for
 //! the disk, and what comes while the pen is held, is written by one thread of the store's own.
 
 use std::{
@@ -105,8 +105,9 @@ impl Writer {
     /// Writes, and returns once it is durable. Says whether it touched a row.
     pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
         let (ack, written) = oneshot::channel();
-        self.desk.put(Job { write, ack: Some(ack) })?;
-        if self.desk.write_here() == Left::Waiting {
+        // Where others wait already, the thread takes them all at once.
+        let alone = self.desk.put(Job { write, ack: Some(ack) })?;
+        if !alone || self.desk.write_here() == Left::Waiting {
             self.thread.unpark();
         }
         written.await.map_err(|_| StoreError::Closed)?
@@ -160,13 +161,15 @@ impl Drop for Writer {
 }
 
 impl Desk {
-    fn put(&self, job: Job) -> Result<(), StoreError> {
+    /// Queues a job, and says whether nobody waits for another one.
+    fn put(&self, job: Job) -> Result<bool, StoreError> {
         let mut queue = lock(&self.queue);
         if queue.end.is_some() {
             return Err(StoreError::Closed);
         }
+        let alone = queue.jobs.iter().rev().take(2).all(|job| job.ack.is_none());
         queue.jobs.push_back(job);
-        Ok(())
+        Ok(alone)
     }
 
     /// Writes on the thread of a caller what can be written without waiting for anything.

@@ -1,6 +1,7 @@
 //! The built-in workspace tools.
 
 mod aside;
+mod at_hand;
 mod command;
 mod fenced;
 mod files;

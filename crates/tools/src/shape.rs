@@ -3,13 +3,10 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use haft_runtime::{
-    AnyTool, DeprecatedAlias, Effect, Output, Prepared, Ran, Stamp, Tool, ToolCtx, ToolError, Turn, typed,
+    AnyTool, ChangeList, DeprecatedAlias, Effect, Output, Prepared, Ran, Stamp, Tool, ToolCtx, ToolError, Turn, typed,
 };
-use haft_sandbox::changes::Changes;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-
-use crate::shown;
 
 /// A tool that only looks.
 pub(crate) trait Reads: Send + Sync + 'static {
@@ -71,7 +68,7 @@ pub(crate) trait ChangesFiles: Send + Sync + 'static {
         &self,
         ctx: &ToolCtx,
         input: Self::Input,
-    ) -> impl Future<Output = Result<(Self::Output, Changes), ToolError>> + Send;
+    ) -> impl Future<Output = Result<(Self::Output, ChangeList), ToolError>> + Send;
 }
 
 /// A reading tool as the line holds it.
@@ -128,11 +125,6 @@ impl<T: ChangesFiles> Tool for Changing<T> {
 
     async fn prepare(&self, ctx: &ToolCtx, input: &T::Input) -> Result<Prepared<T::Output>, ToolError> {
         let (output, changes) = self.0.plan(ctx, input.clone()).await?;
-        Ok(Prepared::Staged {
-            output,
-            changes: shown::change_list(changes.list()),
-            turn: Turn::commit(ctx.call_id.clone()),
-            isolation: None,
-        })
+        Ok(Prepared::Staged { output, changes, turn: Turn::commit(ctx.call_id.clone()), isolation: None })
     }
 }

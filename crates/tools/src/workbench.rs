@@ -1,6 +1,9 @@
 //! The door to staged changes: whatever any call has staged, in whichever workspace.
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{CallId, Change, ChangeList, ChangeState, Direction, Recovered, ToolError, Turn, Workbench};
@@ -8,6 +11,7 @@ use haft_sandbox::changes::{self, Changes, ChangesError};
 
 use crate::{
     aside::to_the_end,
+    at_hand::AtHand,
     fenced::{keep, throw_away},
     refusal::Trying,
     shown::{change_list, direction, selection},
@@ -18,12 +22,18 @@ use crate::{
 #[derive(Debug)]
 pub struct SandboxWorkbench {
     data: PathBuf,
+    at_hand: Arc<AtHand>,
 }
 
 impl SandboxWorkbench {
     /// On the changes kept in haft's data folder.
     pub fn new(data: impl Into<PathBuf>) -> Self {
-        Self { data: data.into() }
+        Self { data: data.into(), at_hand: Arc::default() }
+    }
+
+    /// The same, with those at hand that a workspace of this process has just worked out.
+    pub(crate) fn beside(data: &Path, at_hand: Arc<AtHand>) -> Self {
+        Self { data: data.to_owned(), at_hand }
     }
 
     /// Opens the changes of a call and works on them; what has begun always comes to its end.
@@ -33,7 +43,7 @@ impl SandboxWorkbench {
         work: impl FnOnce(Changes) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let dir = changes_of(&self.data, call);
-        to_the_end(move || work(Changes::open(&dir).trying("look at the changes")?)).await
+        to_the_end(move || work(open(&dir)?)).await
     }
 }
 
@@ -55,22 +65,22 @@ impl Workbench for SandboxWorkbench {
 
     fn take<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
         let Turn { of, direction: way, paths } = turn.clone();
-        let dir = changes_of(&self.data, &of);
-        Box::pin(async move {
-            self.on(&of, move |mut changes| {
-                if changes.list().is_empty() {
-                    keep(&dir);
-                    changes::remove(&dir).trying("put the call's folder away")?;
-                    return Ok(ChangeList::default());
-                }
-                let turned = changes.turn(direction(way), selection(paths.as_deref())).trying(named(way))?;
-                if way == Direction::Commit {
-                    keep(&dir);
-                }
-                Ok(change_list(turned))
-            })
-            .await
-        })
+        let (dir, at_hand) = (changes_of(&self.data, &of), self.at_hand.take(&of));
+        Box::pin(to_the_end(move || {
+            // What was worked out without a command has no folders of its own.
+            let by_command = at_hand.is_none();
+            let mut changes = at_hand.map_or_else(|| open(&dir), Ok)?;
+            if changes.is_empty() {
+                keep(&dir);
+                changes::remove(&dir).trying("put the call's folder away")?;
+                return Ok(ChangeList::default());
+            }
+            let turned = changes.turn(direction(way), selection(paths.as_deref())).trying(named(way))?;
+            if way == Direction::Commit && by_command {
+                keep(&dir);
+            }
+            Ok(change_list(turned))
+        }))
     }
 
     fn discard<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>> {
@@ -98,6 +108,10 @@ impl Workbench for SandboxWorkbench {
             Ok(Recovered { done, sentence })
         }))
     }
+}
+
+fn open(dir: &Path) -> Result<Changes, ToolError> {
+    Changes::open(dir).trying("look at the changes")
 }
 
 /// Whether a change stands where the turn leads to.

@@ -5,21 +5,24 @@ use std::{
     sync::Arc,
 };
 
-use haft_runtime::{CallId, ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{CallId, ChangeList, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     Root,
-    changes::{self, Changes, Draft, Progress, Sync},
+    changes::{self, Draft, Progress, Sync},
     fence::{Probe, Toolchains},
 };
 use tokio::sync::mpsc;
 
 use crate::{
     aside::{Stop, aside, stopped, to_the_end},
+    at_hand::AtHand,
     fenced::{Around, Bench, Fenced},
     lsp::{Desk, LanguageServers},
     refusal::Trying,
     shell::Tasks,
+    shown::change_list,
     web::{Web, WebAccess},
+    workbench::SandboxWorkbench,
 };
 
 /// The folder that the tools work in, and where its staged changes lie.
@@ -35,6 +38,8 @@ pub struct Workspace {
     /// Absent where no command may be run.
     servers: Option<Desk>,
     web: Arc<Web>,
+    /// What was worked out last.
+    at_hand: Arc<AtHand>,
 }
 
 impl Workspace {
@@ -49,6 +54,7 @@ impl Workspace {
             tasks: None,
             servers: None,
             web: Arc::new(Web::new(WebAccess::default())),
+            at_hand: Arc::default(),
         })
     }
 
@@ -146,6 +152,11 @@ impl Workspace {
         })
     }
 
+    /// The door to the changes that are staged here, and to those of every other workspace in the same data folder.
+    pub fn workbench(&self) -> SandboxWorkbench {
+        SandboxWorkbench::beside(&self.data, Arc::clone(&self.at_hand))
+    }
+
     /// Its own path, links resolved.
     pub fn path(&self) -> &Path {
         self.root.path()
@@ -166,14 +177,14 @@ impl Workspace {
         &self,
         ctx: &ToolCtx,
         work: impl FnOnce(&Root, &mut Draft) -> Result<T, ToolError> + Send + 'static,
-    ) -> Result<(T, Changes), ToolError> {
+    ) -> Result<(T, ChangeList), ToolError> {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
-        let (sync, of) = (self.sync, ctx.clone());
+        let (sync, of, at_hand) = (self.sync, ctx.clone(), Arc::clone(&self.at_hand));
         to_the_end(move || {
             let mut draft = Draft::new(&root, &dir).trying("stage changes")?.surviving(sync);
             let output = work(&root, &mut draft)?;
-            Ok((output, sealed(draft, &dir, &of)?))
+            Ok((output, sealed(draft, &dir, &of, &at_hand)?))
         })
         .await
     }
@@ -183,10 +194,10 @@ impl Workspace {
         &self,
         ctx: &ToolCtx,
         work: impl FnOnce(&Root, &mut Draft) -> Result<T, ToolError> + Send + 'static,
-    ) -> Result<(T, Changes), ToolError> {
+    ) -> Result<(T, ChangeList), ToolError> {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
-        let (sync, of) = (self.sync, ctx.clone());
+        let (sync, of, at_hand) = (self.sync, ctx.clone(), Arc::clone(&self.at_hand));
         let (tell, mut heard) = mpsc::channel(1);
         let working = aside(ctx, move |stop| {
             let draft = Draft::new(&root, &dir).trying("stage changes")?.stop_when(stop.flag()).surviving(sync);
@@ -195,7 +206,7 @@ impl Workspace {
                 let _missed = tell.try_send(progress);
             });
             let output = work(&root, &mut draft)?;
-            Ok((output, sealed(draft, &dir, &of)?))
+            Ok((output, sealed(draft, &dir, &of, &at_hand)?))
         });
         tokio::pin!(working);
         loop {
@@ -208,14 +219,16 @@ impl Workspace {
 }
 
 /// What was worked out, unless its call was stopped in this very moment: nobody is asked about that any more.
-fn sealed(draft: Draft, dir: &Path, ctx: &ToolCtx) -> Result<Changes, ToolError> {
+fn sealed(draft: Draft, dir: &Path, ctx: &ToolCtx, at_hand: &AtHand) -> Result<ChangeList, ToolError> {
     let changes = draft.seal().trying("stage changes")?;
     if ctx.cancel.is_cancelled() {
         drop(changes);
         changes::remove(dir).trying("drop the changes")?;
         return Err(stopped());
     }
-    Ok(changes)
+    let listed = change_list(changes.list());
+    at_hand.put(ctx.call_id.clone(), changes);
+    Ok(listed)
 }
 
 fn so_far(progress: Progress) -> String {

@@ -63,6 +63,11 @@ impl Changes {
         self.changes_of(0..self.plan.items.len())
     }
 
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.plan.items.is_empty()
+    }
+
     /// How many bytes the paths in the list have together, told without making it.
     pub fn listed_bytes(&self) -> usize {
         self.plan.items.iter().map(Item::listed_bytes).fold(0, usize::saturating_add)

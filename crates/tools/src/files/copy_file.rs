@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     PathError, Root,
-    changes::{Changes, ChangesError, Copied, Draft, Expected, Folders},
+    changes::{ChangesError, Copied, Draft, Expected, Folders},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl ChangesFiles for CopyFile {
     const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("from", "source"), ("to", "dest")];
     const TIMEOUT: Duration = Duration::from_secs(600);
 
-    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         self.0.plan(ctx, move |root, draft| copy(root, draft, &input)).await
     }
 }

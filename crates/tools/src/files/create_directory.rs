@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Effect, ToolCtx, ToolError};
-use haft_sandbox::{
-    Root,
-    changes::{Changes, Draft},
-};
+use haft_runtime::{ChangeList, Effect, ToolCtx, ToolError};
+use haft_sandbox::{Root, changes::Draft};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +44,7 @@ impl ChangesFiles for CreateDirectory {
     const CATEGORY: &'static str = "filesystem";
     const WORST: Effect = Effect::Write;
 
-    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         self.0.plan_one(ctx, move |root, draft| create(root, draft, &input)).await
     }
 }

@@ -2,11 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, ToolCtx, ToolError};
-use haft_sandbox::{
-    Place, Root,
-    changes::{Changes, Draft},
-};
+use haft_runtime::{ChangeList, Effect, ToolCtx, ToolError};
+use haft_sandbox::{Place, Root, changes::Draft};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +47,7 @@ impl ChangesFiles for DeleteFile {
     const WORST: Effect = Effect::Destroy;
     const TIMEOUT: Duration = Duration::from_secs(600);
 
-    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         self.0.plan(ctx, move |root, draft| delete(root, draft, &input)).await
     }
 }

@@ -2,10 +2,10 @@
 
 use std::{io::Read, num::NonZeroUsize, sync::Arc};
 
-use haft_runtime::{Effect, ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     OpenFile, Place, Root,
-    changes::{Changes, ChangesError, Draft, Expected},
+    changes::{ChangesError, Draft, Expected},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,9 +87,9 @@ impl ChangesFiles for EditFile {
     const WORST: Effect = Effect::Write;
     const ALIASES: &'static [&'static str] = &["edit"];
 
-    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         let (mut output, changes) = self.0.plan_one(ctx, move |root, draft| edit(root, draft, input)).await?;
-        output.diff = changes.list().into_iter().find_map(|change| change.diff).unwrap_or_default();
+        output.diff = changes.0.iter().find_map(|change| change.diff.clone()).unwrap_or_default();
         Ok((output, changes))
     }
 }

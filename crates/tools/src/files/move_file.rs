@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ToolCtx, ToolError};
 use haft_sandbox::{
     Root,
-    changes::{Changes, Draft, Expected},
+    changes::{Draft, Expected},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl ChangesFiles for MoveFile {
     const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("source", "from"), ("dest", "to")];
     const TIMEOUT: Duration = Duration::from_secs(600);
 
-    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         self.0.plan(ctx, move |root, draft| rename(root, draft, &input)).await
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Effect, ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     PathError, Place, Root,
-    changes::{Changes, Draft, Expected},
+    changes::{Draft, Expected},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ impl ChangesFiles for WriteFile {
     const WORST: Effect = Effect::Write;
     const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("createDirectories", "createDirs")];
 
-    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, Changes), ToolError> {
+    async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         self.0.plan_one(ctx, move |root, draft| write(root, draft, input)).await
     }
 }

@@ -37,7 +37,7 @@ impl Place {
         fs::create_dir(&data).unwrap();
         let workspace = Arc::new(Workspace::open(&root, &data).unwrap());
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        Self { dir, runtime, tools: haft_tools::all(&workspace), workbench: SandboxWorkbench::new(data) }
+        Self { dir, runtime, tools: haft_tools::all(&workspace), workbench: workspace.workbench() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
