@@ -4,16 +4,15 @@ use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::error::FenceError;
 use super::job::Bound;
+use super::keeper::Keeper;
 use super::tick::Tick;
 use super::wire::{self, Report};
 
@@ -23,8 +22,6 @@ const PIECE: usize = 64 << 10;
 const GATHERING: Duration = Duration::from_micros(250);
 /// How much must have been said before a pipe is made wider, and how much it holds then.
 const WIDE: usize = 1 << 20;
-/// How long the keeper of the fence has to end everything by itself before it is killed, which ends everything too.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// One of the two outputs of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +57,7 @@ pub struct Ended {
 /// A fenced process tree. Dropping it ends the whole tree.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
+    keeper: Keeper,
     stopper: Stopper,
     program: String,
     began: Tick,
@@ -107,12 +104,13 @@ impl Stopper {
 }
 
 impl Process {
-    pub(super) fn new(child: Child, socket: UnixStream, program: String, asked: Tick) -> Process {
-        let stopper = Stopper { lifeline: Arc::new(socket), stopped: Arc::default() };
-        Process { child, stopper, program, began: asked }
+    /// What a keeper runs that was given its order.
+    pub(super) fn new(keeper: Keeper, program: String, asked: Tick) -> Process {
+        let stopper = Stopper { lifeline: keeper.lifeline().clone(), stopped: Arc::default() };
+        Process { keeper, stopper, program, began: asked }
     }
 
-    pub(super) fn socket(&self) -> &UnixStream {
+    fn socket(&self) -> &UnixStream {
         &self.stopper.lifeline
     }
 
@@ -123,14 +121,12 @@ impl Process {
 
     /// The process id of the fence's keeper, as it is outside.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.keeper.id()
     }
 
     /// Hears the output, in the order in which it is read, until everything has ended.
     pub fn wait(mut self, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, FenceError> {
-        let mut pipes: Vec<(Stream, OwnedFd)> = Vec::with_capacity(2);
-        pipes.extend(self.child.stdout.take().map(|pipe| (Stream::Stdout, pipe.into())));
-        pipes.extend(self.child.stderr.take().map(|pipe| (Stream::Stderr, pipe.into())));
+        let mut pipes = self.keeper.take_outputs();
         let mut last = None;
         let mut keeper_lives = true;
         let mut piece = vec![0; PIECE];
@@ -163,7 +159,7 @@ impl Process {
             }
         }
         // The keeper closed its end, so it is at its end itself, or was killed.
-        let _ = self.child.wait();
+        self.keeper.wait();
         self.outcome(last)
     }
 
@@ -192,20 +188,6 @@ impl Process {
             Some(Report::Began(_)) | None => return Err(FenceError::Lost),
         };
         Ok(Ended { exit, bound, began: self.began })
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(Some(_))) {
-            return;
-        }
-        self.stopper.cut();
-        if !ends_within(&self.child, GRACE) {
-            // Whatever the keeper still keeps dies with it.
-            let _ = self.child.kill();
-        }
-        let _ = self.child.wait();
     }
 }
 
@@ -253,12 +235,4 @@ fn read(pipe: impl AsFd, piece: &mut [u8]) -> io::Result<Option<usize>> {
 
 fn exit_of(status: i32) -> Exit {
     if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
-}
-
-fn ends_within(child: &Child, limit: Duration) -> bool {
-    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return false };
-    // Before it was waited for, the id cannot belong to another process.
-    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
-    let limit = Timespec { tv_sec: 0, tv_nsec: limit.subsec_nanos().into() };
-    matches!(poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)), Ok(1))
 }
