@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::FenceError;
@@ -17,7 +18,7 @@ use super::tick::Tick;
 use super::wire::{self, Report};
 
 /// The largest piece of output that is told at once.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 128 << 10;
 /// Output that comes faster than this is let gather for as long, so that a flood is read in few large pieces.
 const GATHERING: Duration = Duration::from_micros(250);
 /// How much must have been said before a pipe is made wider, and how much it holds then.
@@ -125,19 +126,24 @@ impl Process {
     }
 
     /// Hears the output, in the order in which it is read, until everything has ended.
-    pub fn wait(mut self, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, FenceError> {
+    pub fn wait(self, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, FenceError> {
+        self.wait_taking(&mut |stream, piece| hear(stream, &piece))
+    }
+
+    /// Waits as [`Process::wait`] does, for whoever has a use for the pieces themselves.
+    pub fn wait_taking(mut self, hear: &mut dyn FnMut(Stream, Vec<u8>)) -> Result<Ended, FenceError> {
         let mut pipes = self.keeper.take_outputs();
         let mut last = None;
         let mut keeper_lives = true;
-        let mut piece = vec![0; PIECE];
+        let mut room = Vec::with_capacity(PIECE);
         let mut flood = Flood { bytes: 0, last: Instant::now() };
         while keeper_lives || !pipes.is_empty() {
             let ready = self.ready(&pipes, keeper_lives).map_err(FenceError::Output)?;
             let mut open = Vec::with_capacity(2);
             for ((stream, pipe), readable) in pipes.into_iter().zip(ready.pipes) {
-                let length = if readable { read(&pipe, &mut piece).map_err(FenceError::Output)? } else { None };
+                let length = if readable { read(&pipe, &mut room).map_err(FenceError::Output)? } else { None };
                 if let Some(length @ 1..) = length {
-                    hear(stream, &piece[..length]);
+                    hear(stream, taken(&mut room));
                     flood.widen(&pipe, length);
                     if keeper_lives {
                         flood.let_gather(length, self.socket());
@@ -224,9 +230,19 @@ struct Ready {
     report: bool,
 }
 
-/// Reads what there is; `None` when it was nothing after all.
-fn read(pipe: impl AsFd, piece: &mut [u8]) -> io::Result<Option<usize>> {
-    match rustix::io::read(pipe, piece) {
+/// What was read, and room for more. A large piece is handed over as it lies there; a small one would hold too much.
+fn taken(room: &mut Vec<u8>) -> Vec<u8> {
+    if room.len() >= PIECE / 2 {
+        return std::mem::replace(room, Vec::with_capacity(PIECE));
+    }
+    let piece = room.clone();
+    room.clear();
+    piece
+}
+
+/// Reads what there is into what room there is; `None` when it was nothing after all.
+fn read(pipe: impl AsFd, room: &mut Vec<u8>) -> io::Result<Option<usize>> {
+    match rustix::io::read(pipe, spare_capacity(room)) {
         Ok(length) => Ok(Some(length)),
         Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(None),
         Err(errno) => Err(errno.into()),

@@ -117,12 +117,10 @@ impl Snapshot {
         let mut all = Vec::new();
         for (folder, seen) in now {
             let before = then.get(folder).map(|seen| &seen.files);
-            all.extend(seen.files.iter().filter_map(|(name, mark)| {
-                match before.and_then(|files| files.get(name)) {
-                    None => Some((folder.join(name), Became::Created)),
-                    Some(old) if old.is_still(&mark.stamp) => None,
-                    Some(_) => Some((folder.join(name), Became::Changed)),
-                }
+            all.extend(seen.files.iter().filter_map(|(name, mark)| match before.and_then(|files| files.get(name)) {
+                None => Some((folder.join(name), Became::Created)),
+                Some(old) if old.is_still(&mark.stamp) => None,
+                Some(_) => Some((folder.join(name), Became::Changed)),
             }));
         }
         for (folder, seen) in then {
