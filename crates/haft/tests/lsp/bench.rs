@@ -24,13 +24,7 @@ impl Bench {
 
     /// The same, with other settings.
     pub(crate) fn with(options: Value, mut settings: LanguageServers) -> Self {
-        settings.servers.push(LanguageServer {
-            language: "fake".to_owned(),
-            command: vec!["python3".to_owned(), script().join("fake.py").display().to_string()],
-            extensions: vec!["fake".to_owned()],
-            init_options: options,
-            settings: json!({ "fake": { "a": 1 } }),
-        });
+        settings.servers.push(fake(options));
         let fixture = Fixture::new();
         let variables = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
         let around = around(fixture.home.clone(), variables);
@@ -86,8 +80,19 @@ pub(crate) fn ctx() -> ToolCtx {
     ToolCtx::detached(CallId::new(), caller)
 }
 
+/// The made-up server, which does as these options say.
+pub(crate) fn fake(options: Value) -> LanguageServer {
+    LanguageServer {
+        language: "fake".to_owned(),
+        command: vec!["python3".to_owned(), script().join("fake.py").display().to_string()],
+        extensions: vec!["fake".to_owned()],
+        init_options: options,
+        settings: json!({ "fake": { "a": 1 } }),
+    }
+}
+
 /// The folder of the made-up server.
-fn script() -> PathBuf {
+pub(crate) fn script() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lsp"))
 }
 

@@ -1,6 +1,9 @@
 //! Documents follow their files, whoever changes them, and answers wait for that.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
@@ -43,6 +46,45 @@ async fn every_change_is_seen_by_the_next_question() {
     fs::remove_file(bench.fixture.path("b.fake")).unwrap();
     let state = bench.state("a.fake").await;
     assert!(has(&state, "b.fake", 3) && text_of(&state, "/b.fake").is_none(), "{state:#}");
+}
+
+/// Asks until what was written before is so old that its stamps are believed.
+async fn settled(bench: &Bench) -> Value {
+    let began = Instant::now();
+    loop {
+        let state = bench.state("a.fake").await;
+        if began.elapsed() > Duration::from_millis(100) {
+            return state;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_long_been_the_same_is_seen_to_change() {
+    let bench = Bench::fake(json!({}));
+    let path = |name: &str| bench.fixture.path(name);
+    for name in ["a.fake", "b.fake", "sub/c.fake", "empty/plain.txt", "ignored/d.fake", "excluded/e.fake"] {
+        bench.fixture.put(name, "one");
+    }
+    bench.fixture.put(".gitignore", "ignored/");
+    fs::create_dir_all(path(".git/info")).unwrap();
+    let state = settled(&bench).await;
+    assert_eq!(state["events"], json!([]), "nothing has become of anything");
+    let steps: [(&dyn Fn(), &str, u32); 7] = [
+        (&|| bench.fixture.put("sub/c.fake", "two"), "c.fake", 2),
+        (&|| bench.fixture.put("empty/f.fake", "new"), "f.fake", 1),
+        (&|| fs::rename(path("empty/f.fake"), path("sub/g.fake")).unwrap(), "g.fake", 1),
+        (&|| fs::create_dir_all(path("deep/er")).unwrap(), "", 0),
+        (&|| bench.fixture.put("deep/er/h.fake", "new"), "h.fake", 1),
+        (&|| bench.fixture.put(".gitignore", "others/"), "d.fake", 1),
+        (&|| bench.fixture.put(".git/info/exclude", "excluded/"), "e.fake", 3),
+    ];
+    for (step, name, kind) in steps {
+        step();
+        let state = bench.state("a.fake").await;
+        assert!(name.is_empty() || has(&state, name, kind), "{name} {kind}: {state:#}");
+        settled(&bench).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

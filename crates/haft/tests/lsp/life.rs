@@ -2,17 +2,20 @@
 
 use std::{
     fs,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use haft_runtime::ErrorCode;
+use haft::{house, settings::Settings};
+use haft_runtime::{CallEvent, CallRequest, ErrorCode};
+use haft_store::{Store, Sync};
 use haft_tools::LanguageServers;
 use serde_json::json;
 
 use crate::{
-    bench::{Bench, ctx},
+    bench::{Bench, ctx, fake, script},
     fenced::Person,
-    support::{Fixture, until},
+    support::{Fixture, HAFT, until},
 };
 
 /// The made-up servers of a workspace that run.
@@ -106,6 +109,41 @@ async fn a_cancelled_call_ends_at_once_and_leaves_the_server() {
     assert_eq!(bench.ask("symbols", json!({ "path": "a.fake" })).await["ready"], json!(true));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_more_memory_than_it_may_is_ended() {
+    let settings = LanguageServers { memory: 200_000_000, ..LanguageServers::default() };
+    let bench = Bench::with(json!({ "mode": "grows" }), settings);
+    bench.fixture.put("a.fake", "word");
+    let error = bench.try_to("hover", json!({ "path": "a.fake", "line": 1, "col": 1 })).await.unwrap_err();
+    assert!(error.message.contains("it took more than it may (memory; `lsp.memory`"), "{error:?}");
+    assert_eq!(running(&bench.fixture), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_hears_how_far_the_server_has_read() {
+    let fixture = Fixture::new();
+    fixture.put("a.fake", "word");
+    let mut settings = Settings { program: HAFT.into(), ..Settings::defaults(fixture.data.clone()) };
+    settings.sandbox.read.push(script());
+    settings.lsp.servers.push(fake(json!({ "mode": "loads" })));
+    let store = Store::open(&fixture.data, Sync::Normal).await.unwrap();
+    let house = house::living(settings, store, &fixture.workspace).await.unwrap();
+    let input = json!({ "path": "a.fake", "line": 1, "col": 1 });
+    let mut request = CallRequest::new(house.caller.clone(), "references", input);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&heard);
+    request.listener = Some(Arc::new(move |event| {
+        if let CallEvent::Progress { progress, message } = event {
+            told.lock().unwrap().push((*progress, message.clone()));
+        }
+    }));
+    let outcome = serde_json::to_value(house.pipeline.call(request).await).unwrap();
+    assert_eq!(outcome["result"]["structured"]["ready"], true, "{outcome:#}");
+    let heard = heard.lock().unwrap().clone();
+    assert!(heard.contains(&(Some(0), "fake: Reading".to_owned())), "{heard:?}");
+    house.close().await.unwrap();
+}
+
 fn is_in(workspace: &std::path::Path) -> bool {
     let here = workspace.canonicalize().unwrap();
     let cwds = fs::read_dir("/proc").unwrap().flatten().filter_map(|one| fs::read_link(one.path().join("cwd")).ok());
@@ -136,6 +174,6 @@ fn a_server_ends_with_the_command_that_asked_it() {
         asking.wait().unwrap();
         let killed = Instant::now();
         until("the server has ended", || (running(&person.fixture) == 0).then_some(()));
-        assert!(killed.elapsed() < Duration::from_secs(5), "it took {:?}", killed.elapsed());
+        assert!(killed.elapsed() < Duration::from_secs(1), "it took {:?}", killed.elapsed());
     }
 }

@@ -53,6 +53,40 @@ async fn an_answer_is_given_again_as_long_as_its_host_says_that_it_holds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_its_host_still_stands_by_is_not_sent_twice() {
+    for mark in ["etag: \"one\"", "last-modified: Sun, 06 Nov 1994 08:49:37 GMT"] {
+        let server = Server::new(move |request, stream| {
+            let asks = ["if-none-match: \"one\"", "if-modified-since: Sun, 06 Nov 1994 08:49:37 GMT"];
+            let knows = request.lines().any(|line| asks.iter().any(|ask| line.eq_ignore_ascii_case(ask)));
+            let _gone = match (request.contains(" /gone "), knows) {
+                (false, true) => write!(stream, "HTTP/1.1 304 Not Modified\r\n{mark}\r\nx-now: yes\r\n\r\n"),
+                (false, false) => write!(stream, "HTTP/1.1 200 OK\r\n{mark}\r\ncontent-length: 2\r\n\r\nhi"),
+                (true, _) => write!(stream, "HTTP/1.1 200 OK\r\n{mark}\r\nvary: *\r\ncontent-length: 2\r\n\r\nhi"),
+            };
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let house = living(folder.path(), &server).await;
+        let read = async |input: Value| serde_json::to_value(fetch(&house, input).await).unwrap();
+        let plain = json!({"url": server.url("/")});
+        assert_eq!(read(plain.clone()).await["result"]["metadata"]["confirmed"], Value::Null);
+        let again = read(plain.clone()).await;
+        let said = &again["result"]["structured"];
+        assert_eq!((&said["status"], &said["body"]), (&json!(200), &json!("hi")), "{mark}: {again}");
+        assert_eq!(said["headers"]["x-now"], "yes", "{mark}: {again}");
+        assert_eq!(again["result"]["metadata"]["confirmed"], true, "{mark}: {again}");
+        let asks = json!({"url": server.url("/"), "headers": {"If-None-Match": "\"one\""}});
+        assert_eq!(read(asks).await["result"]["structured"]["status"], 304, "who asks it itself is told so");
+        for input in [json!({"url": server.url("/gone")}), json!({"url": server.url("/"), "headers": {"Cookie": "a"}})]
+        {
+            read(input.clone()).await;
+            let twice = read(input).await;
+            assert_eq!(twice["result"]["metadata"]["confirmed"], Value::Null, "{mark}: {twice}");
+        }
+        house.close().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_that_is_stopped_ends_at_once() {
     let (_open, held) = std::sync::mpsc::channel::<()>();
     let held = std::sync::Mutex::new(held);

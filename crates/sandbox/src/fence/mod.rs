@@ -3,6 +3,7 @@
 mod error;
 mod inside;
 mod job;
+mod keeper;
 mod mounts;
 mod private;
 mod probe;

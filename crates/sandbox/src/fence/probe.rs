@@ -106,7 +106,8 @@ impl Fence {
     }
 
     fn try_once(&self, job: &Job) -> Result<(), Missing> {
-        let ended = self.start(job).and_then(|process| process.wait(&mut |_, _| {}));
+        // A fence for this alone: that both are tried does not mean that a command will be run.
+        let ended = Fence::new(self.program()).start(job).and_then(|process| process.wait(&mut |_, _| {}));
         let (step, why) = match ended {
             Ok(ended) if ended.exit == Exit::Code(0) => return Ok(()),
             Ok(ended) => ("run `true`".to_owned(), format!("it ended with {:?}", ended.exit)),

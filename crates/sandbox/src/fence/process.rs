@@ -4,27 +4,25 @@ use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::error::FenceError;
 use super::job::Bound;
+use super::keeper::Keeper;
 use super::tick::Tick;
 use super::wire::{self, Report};
 
 /// The largest piece of output that is told at once.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 128 << 10;
 /// Output that comes faster than this is let gather for as long, so that a flood is read in few large pieces.
 const GATHERING: Duration = Duration::from_micros(250);
 /// How much must have been said before a pipe is made wider, and how much it holds then.
 const WIDE: usize = 1 << 20;
-/// How long the keeper of the fence has to end everything by itself before it is killed, which ends everything too.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// One of the two outputs of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +58,7 @@ pub struct Ended {
 /// A fenced process tree. Dropping it ends the whole tree.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
+    keeper: Keeper,
     stopper: Stopper,
     program: String,
     began: Tick,
@@ -107,12 +105,13 @@ impl Stopper {
 }
 
 impl Process {
-    pub(super) fn new(child: Child, socket: UnixStream, program: String, asked: Tick) -> Process {
-        let stopper = Stopper { lifeline: Arc::new(socket), stopped: Arc::default() };
-        Process { child, stopper, program, began: asked }
+    /// What a keeper runs that was given its order.
+    pub(super) fn new(keeper: Keeper, program: String, asked: Tick) -> Process {
+        let stopper = Stopper { lifeline: keeper.lifeline().clone(), stopped: Arc::default() };
+        Process { keeper, stopper, program, began: asked }
     }
 
-    pub(super) fn socket(&self) -> &UnixStream {
+    fn socket(&self) -> &UnixStream {
         &self.stopper.lifeline
     }
 
@@ -123,25 +122,28 @@ impl Process {
 
     /// The process id of the fence's keeper, as it is outside.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.keeper.id()
     }
 
     /// Hears the output, in the order in which it is read, until everything has ended.
-    pub fn wait(mut self, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, FenceError> {
-        let mut pipes: Vec<(Stream, OwnedFd)> = Vec::with_capacity(2);
-        pipes.extend(self.child.stdout.take().map(|pipe| (Stream::Stdout, pipe.into())));
-        pipes.extend(self.child.stderr.take().map(|pipe| (Stream::Stderr, pipe.into())));
+    pub fn wait(self, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, FenceError> {
+        self.wait_taking(&mut |stream, piece| hear(stream, &piece))
+    }
+
+    /// Waits as [`Process::wait`] does, for whoever has a use for the pieces themselves.
+    pub fn wait_taking(mut self, hear: &mut dyn FnMut(Stream, Vec<u8>)) -> Result<Ended, FenceError> {
+        let mut pipes = self.keeper.take_outputs();
         let mut last = None;
         let mut keeper_lives = true;
-        let mut piece = vec![0; PIECE];
+        let mut room = Vec::with_capacity(PIECE);
         let mut flood = Flood { bytes: 0, last: Instant::now() };
         while keeper_lives || !pipes.is_empty() {
             let ready = self.ready(&pipes, keeper_lives).map_err(FenceError::Output)?;
             let mut open = Vec::with_capacity(2);
             for ((stream, pipe), readable) in pipes.into_iter().zip(ready.pipes) {
-                let length = if readable { read(&pipe, &mut piece).map_err(FenceError::Output)? } else { None };
+                let length = if readable { read(&pipe, &mut room).map_err(FenceError::Output)? } else { None };
                 if let Some(length @ 1..) = length {
-                    hear(stream, &piece[..length]);
+                    hear(stream, taken(&mut room));
                     flood.widen(&pipe, length);
                     if keeper_lives {
                         flood.let_gather(length, self.socket());
@@ -163,7 +165,7 @@ impl Process {
             }
         }
         // The keeper closed its end, so it is at its end itself, or was killed.
-        let _ = self.child.wait();
+        self.keeper.wait();
         self.outcome(last)
     }
 
@@ -192,20 +194,6 @@ impl Process {
             Some(Report::Began(_)) | None => return Err(FenceError::Lost),
         };
         Ok(Ended { exit, bound, began: self.began })
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(Some(_))) {
-            return;
-        }
-        self.stopper.cut();
-        if !ends_within(&self.child, GRACE) {
-            // Whatever the keeper still keeps dies with it.
-            let _ = self.child.kill();
-        }
-        let _ = self.child.wait();
     }
 }
 
@@ -242,9 +230,19 @@ struct Ready {
     report: bool,
 }
 
-/// Reads what there is; `None` when it was nothing after all.
-fn read(pipe: impl AsFd, piece: &mut [u8]) -> io::Result<Option<usize>> {
-    match rustix::io::read(pipe, piece) {
+/// What was read, and room for more. A large piece is handed over as it lies there; a small one would hold too much.
+fn taken(room: &mut Vec<u8>) -> Vec<u8> {
+    if room.len() >= PIECE / 2 {
+        return std::mem::replace(room, Vec::with_capacity(PIECE));
+    }
+    let piece = room.clone();
+    room.clear();
+    piece
+}
+
+/// Reads what there is into what room there is; `None` when it was nothing after all.
+fn read(pipe: impl AsFd, room: &mut Vec<u8>) -> io::Result<Option<usize>> {
+    match rustix::io::read(pipe, spare_capacity(room)) {
         Ok(length) => Ok(Some(length)),
         Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(None),
         Err(errno) => Err(errno.into()),
@@ -253,12 +251,4 @@ fn read(pipe: impl AsFd, piece: &mut [u8]) -> io::Result<Option<usize>> {
 
 fn exit_of(status: i32) -> Exit {
     if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
-}
-
-fn ends_within(child: &Child, limit: Duration) -> bool {
-    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return false };
-    // Before it was waited for, the id cannot belong to another process.
-    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
-    let limit = Timespec { tv_sec: 0, tv_nsec: limit.subsec_nanos().into() };
-    matches!(poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)), Ok(1))
 }

@@ -3,11 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::FenceError;
 use super::job::Job;
+use super::keeper::Keeper;
 use super::process::Process;
 use super::tick::Tick;
 use super::wire::{self, Input, Order};
@@ -19,12 +20,25 @@ pub const HELPER: &str = "__fence";
 #[derive(Clone, Debug)]
 pub struct Fence {
     program: Arc<Path>,
+    next: Arc<Mutex<Next>>,
+}
+
+/// Who builds the next fence. Loading a large program takes as long as building a fence, so whoever has run a second
+/// command has a keeper wait for the third. It ends with the last copy of the fence, or with the process.
+#[derive(Debug)]
+enum Next {
+    /// There may be no next one.
+    First,
+    /// It is started when it is asked for.
+    Started,
+    /// It waits for its order.
+    Waiting(Keeper),
 }
 
 impl Fence {
     /// A fence that `program` builds: one that calls [`become_helper_if_asked`](super::become_helper_if_asked) first.
     pub fn new(program: impl Into<PathBuf>) -> Fence {
-        Fence { program: program.into().into() }
+        Fence { program: program.into().into(), next: Arc::new(Mutex::new(Next::First)) }
     }
 
     /// The program that builds the fence.
@@ -34,36 +48,49 @@ impl Fence {
 
     /// Starts a job. What goes wrong inside is heard from [`Process::wait`].
     pub fn start(&self, job: &Job) -> Result<Process, FenceError> {
-        self.start_with(job, Stdio::piped(), Input::Given)
+        let asked = Tick::latest();
+        let before = std::mem::replace(&mut *self.next(), Next::Started);
+        let is_first = matches!(before, Next::First);
+        let waiting = match before {
+            Next::Waiting(keeper) => keeper.if_it_lives(),
+            Next::First | Next::Started => None,
+        };
+        let keeper = match waiting {
+            Some(keeper) => keeper,
+            None => Keeper::start(&self.program, Stdio::piped())?,
+        };
+        let process = give(keeper, job, (asked, Input::Given))?;
+        if !is_first {
+            self.prepare_next();
+        }
+        Ok(process)
     }
 
     /// Starts a job that is talked with: what is written into the socket is its standard input, what is read from it is
     /// its standard output. [`Process::wait`] hears only its standard error, and must be waiting.
     pub fn converse(&self, job: &Job) -> Result<(Process, UnixStream), FenceError> {
-        let (ours, theirs) = UnixStream::pair().map_err(FenceError::Order)?;
-        let process = self.start_with(job, Stdio::from(OwnedFd::from(theirs)), Input::Conversation)?;
-        Ok((process, ours))
-    }
-
-    fn start_with(&self, job: &Job, stdout: Stdio, input: Input) -> Result<Process, FenceError> {
         let asked = Tick::latest();
         let (ours, theirs) = UnixStream::pair().map_err(FenceError::Order)?;
-        // Invariant: nothing here may make the standard library fork instead of calling posix_spawn, whose cost does
-        // not grow with our memory: no pre_exec, uid, gid or groups.
-        #[expect(clippy::disallowed_methods, reason = "this is the place where processes are started")]
-        let child = Command::new(&*self.program)
-            .arg(HELPER)
-            .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(stdout)
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|source| FenceError::Helper { program: self.program.to_path_buf(), source })?;
-        let process = Process::new(child, ours, job.command.first().cloned().unwrap_or_default(), asked);
-        let order = Order { job: Job { stdin: Vec::new(), ..job.clone() }, asked, input };
-        wire::send(process.socket(), &order)
-            .and_then(|()| wire::send_bytes(process.socket(), &job.stdin))
-            .map_err(FenceError::Order)?;
-        Ok(process)
+        let keeper = Keeper::start(&self.program, Stdio::from(OwnedFd::from(theirs)))?;
+        Ok((give(keeper, job, (asked, Input::Conversation))?, ours))
     }
+
+    /// Has a keeper wait, while the one that has its order builds. Where none can be started, the next start says why.
+    fn prepare_next(&self) {
+        let Ok(keeper) = Keeper::start(&self.program, Stdio::piped()) else { return };
+        *self.next() = Next::Waiting(keeper);
+    }
+
+    fn next(&self) -> MutexGuard<'_, Next> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives a keeper its order.
+fn give(keeper: Keeper, job: &Job, (asked, input): (Tick, Input)) -> Result<Process, FenceError> {
+    let order = Order { job: Job { stdin: Vec::new(), ..job.clone() }, asked, input };
+    wire::send(&**keeper.lifeline(), &order)
+        .and_then(|()| wire::send_bytes(&**keeper.lifeline(), &job.stdin))
+        .map_err(FenceError::Order)?;
+    Ok(Process::new(keeper, job.command.first().cloned().unwrap_or_default(), asked))
 }

@@ -212,7 +212,7 @@ for name in ["sysrq-trigger", "sys/kernel/core_pattern", "sys/kernel/modprobe", 
     def write_proc(name=name): return writes("/proc/" + name)
     write_proc.__name__ = "write_proc_" + name.replace("/", "_")
     attempt("namespaces landlock")(write_proc)
-for name in ["kcore", "kmsg", "keys", "timer_list", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo"]:
+for name in ["kcore", "kmsg", "keys", "key-users", "timer_list", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "kallsyms", "config.gz"]:
     def read_proc(name=name): return reads("/proc/" + name)
     read_proc.__name__ = "read_proc_" + name
     attempt("namespaces")(read_proc)

@@ -168,13 +168,13 @@ impl Bench {
         let mut length = 0;
         let here = Handle::current();
         let ended = process
-            .wait(&mut |stream, bytes| {
+            .wait_taking(&mut |stream, bytes| {
                 let stream = match stream {
                     fence::Stream::Stdout => Stream::Stdout,
                     fence::Stream::Stderr => Stream::Stderr,
                 };
-                let text = said.take(stream, bytes);
                 length += bytes.len() as u64;
+                let text = said.take(stream, bytes);
                 if length > LONGEST_OUTPUT {
                     leash.pull(Pulled::Output);
                 }

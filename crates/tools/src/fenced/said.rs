@@ -17,15 +17,13 @@ pub(crate) struct Said {
 
 impl Said {
     /// Takes a piece in and gives it as text. A letter whose bytes are not all there waits for the rest.
-    pub(crate) fn take(&mut self, stream: Stream, bytes: &[u8]) -> String {
+    pub(crate) fn take(&mut self, stream: Stream, bytes: Vec<u8>) -> String {
         let pending = &mut self.pending[usize::from(stream == Stream::Stderr)];
-        let text = match pending.is_empty() {
-            true => decoded(bytes, pending),
-            false => {
-                let joined = [std::mem::take(pending).as_slice(), bytes].concat();
-                decoded(&joined, pending)
-            }
+        let whole = match pending.is_empty() {
+            true => bytes,
+            false => [std::mem::take(pending), bytes].concat(),
         };
+        let text = decoded(whole, pending);
         self.keep(stream, &text);
         text
     }
@@ -67,14 +65,9 @@ impl Said {
 }
 
 /// The text of some bytes; a letter that is cut at their end is left in `rest`.
-fn decoded(bytes: &[u8], rest: &mut Vec<u8>) -> String {
-    let cut = match std::str::from_utf8(bytes) {
-        Ok(text) => return text.to_owned(),
-        Err(err) if err.error_len().is_none() => err.valid_up_to(),
-        Err(_) => bytes.len() - cut_letter(bytes),
-    };
-    rest.extend_from_slice(&bytes[cut..]);
-    String::from_utf8_lossy(&bytes[..cut]).into_owned()
+fn decoded(mut bytes: Vec<u8>, rest: &mut Vec<u8>) -> String {
+    rest.extend(bytes.drain(bytes.len() - cut_letter(&bytes)..));
+    String::from_utf8(bytes).unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned())
 }
 
 /// How many bytes at the end begin a letter that is not whole.
@@ -138,7 +131,7 @@ mod tests {
         for cut in 0..=text.len() {
             let mut said = Said::default();
             let (first, second) = text.as_bytes().split_at(cut);
-            let handed = said.take(Stream::Stdout, first) + &said.take(Stream::Stdout, second);
+            let handed = said.take(Stream::Stdout, first.to_vec()) + &said.take(Stream::Stdout, second.to_vec());
             said.finish();
             assert_eq!((handed.as_str(), said.stdout.text().as_str()), (text, text), "cut at {cut}");
         }
@@ -147,7 +140,7 @@ mod tests {
     #[test]
     fn what_is_no_text_is_shown_all_the_same() {
         let mut said = Said::default();
-        said.take(Stream::Stderr, b"a\xff\xfeb\xc3");
+        said.take(Stream::Stderr, b"a\xff\xfeb\xc3".to_vec());
         said.finish();
         assert_eq!(said.stderr.text(), "a\u{fffd}\u{fffd}b\u{fffd}");
         assert_eq!(said.both().text(), said.stderr.text());
@@ -156,11 +149,11 @@ mod tests {
     #[test]
     fn of_a_flood_the_beginning_and_the_end_are_kept() {
         let mut said = Said::default();
-        said.take(Stream::Stdout, b"first\n");
+        said.take(Stream::Stdout, b"first\n".to_vec());
         for _ in 0..100 {
-            said.take(Stream::Stdout, "é".repeat(40_000).as_bytes());
+            said.take(Stream::Stdout, "é".repeat(40_000).into_bytes());
         }
-        said.take(Stream::Stdout, b"\nlast");
+        said.take(Stream::Stdout, b"\nlast".to_vec());
         let text = said.stdout.text();
         assert!(said.is_truncated() && text.starts_with("first\n") && text.ends_with("\nlast"));
         assert!(text.len() < 4 * KEPT && text.contains("bytes left out"), "{}", text.len());

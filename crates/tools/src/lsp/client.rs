@@ -198,7 +198,10 @@ impl Client {
         let offered = self.heard.borrow().offered.clone().ok_or(Trouble::Broken)?;
         let around = Surroundings { root, server: &self.server, offered: &offered };
         let mut documents = lock(&self.documents);
-        let now = Snapshot::take(root, &self.server, told)?;
+        let now = match documents.seen().holds_still(root) {
+            true => None,
+            false => Some(Snapshot::take(root, &self.server, told)?),
+        };
         let (opened, mut news) = documents.step(&around, now, place)?;
         if again == Again::IfOthersChanged {
             documents.touch(&opened, &mut news);

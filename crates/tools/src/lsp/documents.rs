@@ -91,24 +91,32 @@ impl Documents {
         Self { seen, open: HashMap::new(), changes: 0, uses: 0 }
     }
 
+    /// The files as the server was last told of them.
+    pub(super) fn seen(&self) -> &Snapshot {
+        &self.seen
+    }
+
     /// Whether all files are compared, and not only open documents.
     pub(super) fn sees_all(&self) -> bool {
         self.seen.is_whole()
     }
 
-    /// Brings the server in step with the files as they are `now`, and opens the document that is asked about.
+    /// Brings the server in step with the files as they are `now`, where they are not still as they were `seen`, and
+    /// opens the document that is asked about.
     pub(super) fn step(
         &mut self,
         around: &Surroundings<'_>,
-        now: Snapshot,
+        now: Option<Snapshot>,
         place: &Place,
     ) -> Result<(Opened, News), ToolError> {
         let mut news = News::default();
         self.uses += 1;
         let mut became: Vec<(PathBuf, Became)> = self.follow_open(around, &mut news);
-        let others = now.since(&self.seen).into_iter().filter(|(path, _)| !self.open.contains_key(*path));
-        became.extend(others.map(|(path, became)| (path.to_owned(), became)));
-        self.seen = now;
+        if let Some(now) = now {
+            let others = now.since(&self.seen).into_iter().filter(|(path, _)| !self.open.contains_key(path));
+            became.extend(others);
+            self.seen = now;
+        }
         self.tell(around.root, &became, &mut news);
         let new = became.iter().filter(|(path, became)| *became != Became::Deleted && !is_of_project(path));
         let new: Vec<&PathBuf> = new.map(|(path, _)| path).filter(|path| !self.open.contains_key(*path)).collect();
@@ -250,7 +258,7 @@ pub(super) fn note(method: &str, params: Value) -> Value {
 }
 
 /// A place by its path in the workspace, as a walk gives it.
-fn within(path: &Path) -> Place {
+pub(super) fn within(path: &Path) -> Place {
     path.iter().fold(Place::root(), |place, name| place.join(name))
 }
 

@@ -2,19 +2,20 @@
 
 use std::{
     collections::HashMap,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, SystemTime},
 };
 
 use haft_runtime::{ToolCtx, ToolError};
-use haft_sandbox::{EntryKind, Place, Root, Stamp};
+use haft_sandbox::{EntryKind, Folder, Place, Root, Stamp};
 
-use super::servers::LanguageServer;
+use super::{documents::within, servers::LanguageServer};
 use crate::{
     aside::Stop,
     refusal::Trying,
-    search::{Pace, Spot, Visitor, Walk},
+    search::{Pace, Rules, Spot, Visitor, Walk, has},
 };
 
 /// With more files of its kind than this, only open documents are compared: a look at them all would take longer than
@@ -26,8 +27,18 @@ const YOUNG: Duration = Duration::from_millis(20);
 /// What files were when they were last looked at.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
-    /// `None` when there were too many.
-    files: Option<HashMap<PathBuf, Mark>>,
+    /// The folders that were gone through; `None` when there were too many files.
+    folders: Option<HashMap<PathBuf, Seen>>,
+}
+
+/// What a folder was, and what in it matters.
+#[derive(Debug)]
+struct Seen {
+    /// The folder itself, which changes when a name comes or goes; `None` when nothing could be told of it.
+    own: Option<Mark>,
+    /// The files that say what is left out; `None` for one that may come without a change of the folder.
+    rules: Vec<(&'static str, Option<Mark>)>,
+    files: HashMap<OsString, Mark>,
 }
 
 /// What one file was.
@@ -69,52 +80,126 @@ impl Snapshot {
         let pace = Pace::new(ctx.clone(), stop.clone());
         let start = root.open_folder(&Place::root()).trying("look at the workspace")?;
         let walk = Walk { root, pace: &pace, pattern: None, include_hidden: false, respect_ignore: true };
-        let (seen, before) = (AtomicUsize::new(0), SystemTime::now());
-        let visitor = || Marking { server, seen: &seen, before, files: HashMap::new() };
+        let (count, before) = (AtomicUsize::new(0), SystemTime::now());
+        let visitor = || Marking { root, server, count: &count, before, folders: Vec::new(), files: Vec::new() };
         let (found, _) = walk.through(start, visitor);
-        let is_whole = !pace.ran_out()? && seen.load(Ordering::Relaxed) <= MOST;
-        let files = found.into_iter().flat_map(|marking| marking.files).collect();
-        Ok(Self { files: is_whole.then_some(files) })
+        if pace.ran_out()? || count.load(Ordering::Relaxed) > MOST {
+            return Ok(Self { folders: None });
+        }
+        let mut folders = HashMap::new();
+        let mut files = Vec::new();
+        for marking in found {
+            folders.extend(marking.folders);
+            files.extend(marking.files);
+        }
+        for (path, marks) in files {
+            if let Some(seen) = folders.get_mut(&path) {
+                seen.files.extend(marks);
+            }
+        }
+        Ok(Self { folders: Some(folders) })
     }
 
     /// Whether all files are compared, and not only open documents.
     pub(super) fn is_whole(&self) -> bool {
-        self.files.is_some()
+        self.folders.is_some()
+    }
+
+    /// Whether surely nothing has become of any file. A name comes and goes only in a folder that changes by it, so a
+    /// look at what was there tells it, without going through everything again.
+    pub(super) fn holds_still(&self, root: &Root) -> bool {
+        self.folders.as_ref().is_some_and(|folders| folders.iter().all(|(path, seen)| seen.holds_still(root, path)))
     }
 
     /// What has become of the files since an earlier look.
-    pub(super) fn since<'a>(&'a self, earlier: &'a Snapshot) -> Vec<(&'a Path, Became)> {
-        let (Some(now), Some(then)) = (&self.files, &earlier.files) else { return Vec::new() };
-        let here = now.iter().filter_map(|(path, mark)| match then.get(path) {
-            None => Some((path.as_path(), Became::Created)),
-            Some(old) if old.is_still(&mark.stamp) => None,
-            Some(_) => Some((path.as_path(), Became::Changed)),
-        });
-        let gone = then.keys().filter(|path| !now.contains_key(*path)).map(|path| (path.as_path(), Became::Deleted));
-        let mut all: Vec<_> = here.chain(gone).collect();
-        all.sort_by_key(|(path, _)| *path);
+    pub(super) fn since(&self, earlier: &Snapshot) -> Vec<(PathBuf, Became)> {
+        let (Some(now), Some(then)) = (&self.folders, &earlier.folders) else { return Vec::new() };
+        let mut all = Vec::new();
+        for (folder, seen) in now {
+            let before = then.get(folder).map(|seen| &seen.files);
+            all.extend(seen.files.iter().filter_map(|(name, mark)| match before.and_then(|files| files.get(name)) {
+                None => Some((folder.join(name), Became::Created)),
+                Some(old) if old.is_still(&mark.stamp) => None,
+                Some(_) => Some((folder.join(name), Became::Changed)),
+            }));
+        }
+        for (folder, seen) in then {
+            let after = now.get(folder).map(|seen| &seen.files);
+            let gone = seen.files.keys().filter(|name| !after.is_some_and(|files| files.contains_key(*name)));
+            all.extend(gone.map(|name| (folder.join(name), Became::Deleted)));
+        }
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
         all
     }
 }
 
-/// The files that one thread comes by.
+impl Seen {
+    fn new(root: &Root, folder: &Folder, before: SystemTime) -> Self {
+        let own = folder.entry(OsStr::new(".")).ok().flatten().map(|entry| Mark::new(entry.meta.stamp, before));
+        let mut rules = Vec::new();
+        for name in Rules::FILES {
+            let mark = look(root, folder, name).map(|stamp| Mark::new(stamp, before));
+            let comes_unseen = || name.split_once('/').is_some_and(|(above, _)| has(folder, OsStr::new(above)));
+            if mark.is_some() || comes_unseen() {
+                rules.push((name, mark));
+            }
+        }
+        Self { own, rules, files: HashMap::new() }
+    }
+
+    fn holds_still(&self, root: &Root, path: &Path) -> bool {
+        let (Ok(folder), Some(own)) = (root.enter(within(path)), self.own) else { return false };
+        let now = |name: &OsStr| folder.entry(name).ok().flatten().map(|entry| entry.meta.stamp);
+        let is_still = |mark: &Mark, stamp: Option<Stamp>| stamp.is_some_and(|stamp| mark.is_still(&stamp));
+        is_still(&own, now(OsStr::new(".")))
+            && self.files.iter().all(|(name, mark)| is_still(mark, now(name)))
+            && self.rules.iter().all(|(name, mark)| match (mark, look(root, &folder, name)) {
+                (None, None) => true,
+                // What is said where a link leads may change without it.
+                (Some(mark), Some(stamp)) => stamp.kind() == EntryKind::File && mark.is_still(&stamp),
+                (None, Some(_)) | (Some(_), None) => false,
+            })
+    }
+}
+
+/// What is at a path in a folder.
+fn look(root: &Root, folder: &Folder, path: &str) -> Option<Stamp> {
+    match path.contains('/') {
+        true => root.meta(&folder.place().join(path)).ok().flatten().map(|meta| meta.stamp),
+        false => folder.entry(OsStr::new(path)).ok().flatten().map(|entry| entry.meta.stamp),
+    }
+}
+
+/// The folders and files that one thread comes by.
 struct Marking<'a> {
+    root: &'a Root,
     server: &'a LanguageServer,
-    seen: &'a AtomicUsize,
+    count: &'a AtomicUsize,
     before: SystemTime,
-    files: HashMap<PathBuf, Mark>,
+    folders: Vec<(PathBuf, Seen)>,
+    /// By the folder that they are in, which another thread may have come by.
+    files: Vec<(PathBuf, Vec<(OsString, Mark)>)>,
 }
 
 impl Visitor for Marking<'_> {
     const AT_ONCE: usize = 256;
 
+    fn enter(&mut self, folder: &Folder) {
+        self.folders.push((folder.place().as_path().to_owned(), Seen::new(self.root, folder, self.before)));
+    }
+
     fn visit(&mut self, spot: &Spot<'_>) {
         let is_one = spot.kind == EntryKind::File && self.server.looks_at(spot.path);
-        if !is_one || self.seen.fetch_add(1, Ordering::Relaxed) >= MOST {
+        if !is_one || self.count.fetch_add(1, Ordering::Relaxed) >= MOST {
             return;
         }
-        if let Ok(Some(entry)) = spot.folder.entry(spot.name) {
-            self.files.insert(spot.path.to_owned(), Mark::new(entry.meta.stamp, self.before));
+        let Ok(Some(entry)) = spot.folder.entry(spot.name) else { return };
+        let folder = spot.folder.place().as_path();
+        if self.files.last().is_none_or(|(last, _)| last != folder) {
+            self.files.push((folder.to_owned(), Vec::new()));
+        }
+        if let Some((_, marks)) = self.files.last_mut() {
+            marks.push((spot.name.to_owned(), Mark::new(entry.meta.stamp, self.before)));
         }
     }
 }

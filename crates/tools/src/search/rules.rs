@@ -40,6 +40,9 @@ enum Verdict {
 }
 
 impl Rules {
+    /// What may say something in a folder, by its name there. Git's own file is looked for only beside its mark.
+    pub(crate) const FILES: [&str; NAMES.len() + 1] = [NAMES[0], NAMES[1], NAMES[2], EXCLUDE];
+
     /// The rules in a folder, when those above it are known. `has` tells which names the folder has.
     pub(crate) fn within(
         above: Option<&Arc<Rules>>,

@@ -42,6 +42,9 @@ pub(crate) trait Visitor: Send {
     /// How many files a thread takes from a folder; others may take the rest.
     const AT_ONCE: usize;
 
+    /// Hears of a folder before its names are read.
+    fn enter(&mut self, _folder: &Folder) {}
+
     fn visit(&mut self, spot: &Spot<'_>);
 }
 
@@ -180,6 +183,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
     }
 
     fn begin(&mut self, folder: Folder, above: Option<Arc<Rules>>) {
+        self.visitor.enter(&folder);
         let more = self.read(&folder);
         let mut rules = above;
         if self.walk.respect_ignore {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use haft_sandbox::web::{Client, Limits, Rules, Target};
 
 use super::{
+    earlier::Earlier,
     fresh::Fresh,
     listed::Listed,
     search::{Search, SearchAccess},
@@ -44,6 +45,7 @@ pub(crate) struct Web {
     pub(super) timeout: Duration,
     pub(super) search: Option<Result<Search, String>>,
     pub(super) fresh: Fresh,
+    pub(super) earlier: Earlier,
     allowlist: Vec<Listed>,
 }
 
@@ -55,6 +57,7 @@ impl Web {
             timeout: access.timeout,
             search: access.search.map(|search| search.map(|search| Search::new(search, limits))),
             fresh: Fresh::default(),
+            earlier: Earlier::default(),
             allowlist: access.allowlist,
         }
     }

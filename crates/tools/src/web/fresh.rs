@@ -59,18 +59,16 @@ impl Fresh {
     }
 }
 
+/// Whether an answer with these headers may be kept at all, for whoever asks the same again.
+pub(super) fn may_be_kept(headers: &HeaderMap) -> bool {
+    let varies = headers.get(header::VARY).is_some_and(|vary| vary == "*");
+    !varies && !headers.contains_key(header::SET_COOKIE) && !directives(headers).iter().any(|one| one == "no-store")
+}
+
 /// How long an answer with these headers holds; nothing when they do not say.
 pub(super) fn lasting(headers: &HeaderMap) -> Duration {
-    let control: Vec<String> = headers
-        .get_all(header::CACHE_CONTROL)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(|directive| directive.trim().to_ascii_lowercase())
-        .collect();
-    let forbids = |directive: &String| matches!(directive.as_str(), "no-store" | "no-cache");
-    let varies = headers.get(header::VARY).is_some_and(|vary| vary == "*");
-    if control.iter().any(forbids) || varies || headers.contains_key(header::SET_COOKIE) {
+    let control = directives(headers);
+    if !may_be_kept(headers) || control.iter().any(|directive| directive == "no-cache") {
         return Duration::ZERO;
     }
     let seconds = |text: &str| text.trim_matches('"').parse::<u64>().ok().map(Duration::from_secs);
@@ -83,6 +81,17 @@ pub(super) fn lasting(headers: &HeaderMap) -> Duration {
         Duration::try_from(date(header::EXPIRES)?.duration_since(sent)).ok()
     };
     said.or_else(expires).unwrap_or_default().saturating_sub(age)
+}
+
+/// What a host says of keeping its answer.
+fn directives(headers: &HeaderMap) -> Vec<String> {
+    headers
+        .get_all(header::CACHE_CONTROL)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|directive| directive.trim().to_ascii_lowercase())
+        .collect()
 }
 
 #[cfg(test)]

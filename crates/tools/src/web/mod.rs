@@ -2,6 +2,7 @@
 
 mod access;
 mod charset;
+mod earlier;
 mod fault;
 mod fresh;
 mod html;

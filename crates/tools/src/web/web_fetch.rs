@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use haft_runtime::{Described, Effect, ErrorCode, Prepared, Ran, Reach, Stamp, Tool, ToolCtx, ToolError};
-use haft_sandbox::web::{Bytes, End, Failed, Fetched, HeaderMap, Method, Request, Target, Url, header, is_forbidden};
+use haft_sandbox::web::{
+    Bytes, End, Failed, Fetched, HeaderMap, Method, Request, StatusCode, Target, Url, header, is_forbidden,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -12,6 +14,7 @@ use tokio::time::Instant;
 use super::{
     access::Web,
     charset,
+    earlier::Answer,
     fault::{failed, refused},
     fresh,
     html::{self, Form},
@@ -103,6 +106,19 @@ pub(crate) struct Output {
     binary: bool,
     #[serde(skip)]
     way: Way,
+    /// Whether the body is an earlier one, which its host says still holds.
+    #[serde(skip)]
+    confirmed: bool,
+}
+
+/// An answer and how it was come to.
+struct Given {
+    status: u16,
+    answer: Answer,
+    way: Way,
+    url: Url,
+    truncated: bool,
+    confirmed: bool,
 }
 
 /// How an answer was come to, and what is missing of it.
@@ -139,11 +155,7 @@ impl Tool for WebFetch {
     }
 
     async fn stamp(&self, _ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
-        let private = |name: &String| ["authorization", "cookie"].iter().any(|word| name.eq_ignore_ascii_case(word));
-        if input.method == Verb::Post || input.headers.keys().any(private) {
-            return None;
-        }
-        Some(self.0.fresh.stamp(&input.as_question()))
+        input.is_for_anybody().then(|| self.0.fresh.stamp(&input.as_question()))
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
@@ -159,6 +171,22 @@ impl Tool for WebFetch {
 impl Input {
     fn as_question(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// What of it the answer of a host depends on.
+    fn as_request(&self) -> String {
+        json!([self.url, self.headers, self.max_bytes]).to_string()
+    }
+
+    /// Whether it asks its host by itself if an answer still holds.
+    fn asks_by_itself(&self) -> bool {
+        self.headers.keys().any(|name| Answer::is_asked_about_by(name))
+    }
+
+    /// Whether whoever asks the same may be given the same answer.
+    fn is_for_anybody(&self) -> bool {
+        let private = |name: &String| ["authorization", "cookie"].iter().any(|word| name.eq_ignore_ascii_case(word));
+        self.method == Verb::Get && !self.headers.keys().any(private)
     }
 
     fn limit(&self, usual: Duration) -> Duration {
@@ -190,11 +218,51 @@ impl WebFetch {
     }
 
     async fn fetch(&self, ctx: &ToolCtx, input: &Input) -> Result<Output, ToolError> {
-        let request = self.request(input)?;
-        let asked = request.target.clone();
-        let may_go = |next: &Target| is_same_site(&asked, next) || self.0.lists(next);
-        let fetched = self.0.client.fetch(request, may_go).await.map_err(|failure| told(input, &failure))?;
+        let Given { status, answer, way, url, truncated, confirmed } = self.given(input).await?;
+        let Answer { headers, bytes } = answer;
+        let is_whole = status == 200 && way.redirects.is_empty() && way.broken.is_none();
+        let lasting = if is_whole { fresh::lasting(&headers) } else { Duration::ZERO };
+        self.0.fresh.answered(&input.as_question(), lasting);
+        let may_be_kept = input.is_for_anybody() && !input.asks_by_itself() && fresh::may_be_kept(&headers);
+        if is_whole && !truncated && may_be_kept {
+            let answer = Answer { headers: headers.clone(), bytes: Arc::clone(&bytes) };
+            self.0.earlier.keep(input.as_request(), answer);
+        }
+        let content_type = headers.get(header::CONTENT_TYPE).map(|kind| shown(kind.as_bytes()));
+        let length = bytes.len() as u64;
+        let text = self.text(ctx, bytes, content_type.clone(), (url.clone(), input.format)).await?;
+        Ok(Output {
+            status,
+            headers: shown_headers(&headers),
+            binary: text.is_none(),
+            body: text.unwrap_or_default(),
+            url: url.to_string(),
+            content_type,
+            bytes: length,
+            truncated,
+            way,
+            confirmed,
+        })
+    }
+
+    /// What a host answers, or has answered before and says that it still holds.
+    async fn given(&self, input: &Input) -> Result<Given, ToolError> {
+        let earlier = self.0.earlier.answer(&input.as_request());
+        let fetched = self.send(input, earlier.as_deref()).await?;
+        let holds = fetched.response.status == StatusCode::NOT_MODIFIED;
+        let (fetched, earlier) = match earlier.filter(|_| holds) {
+            // Somebody else says so, of something else.
+            Some(_) if !fetched.redirects.is_empty() => (self.send(input, None).await?, None),
+            earlier => (fetched, earlier),
+        };
         let Fetched { response, url, redirects, not_followed } = fetched;
+        let redirects = redirects.iter().map(ToString::to_string).collect();
+        let not_followed = not_followed.map(|not| (not.to.to_string(), not.why));
+        let way = Way { redirects, not_followed, broken: None };
+        if let Some(earlier) = earlier {
+            let answer = earlier.confirmed(&response.headers);
+            return Ok(Given { status: 200, answer, way, url, truncated: false, confirmed: true });
+        }
         let (status, headers) = (response.status.as_u16(), response.headers.clone());
         let most = usize::try_from(input.max_bytes.min(MOST_BYTES)).unwrap_or(usize::MAX);
         let body = response.read(most).await.map_err(|error| failed(&doing(input), &error))?;
@@ -203,37 +271,26 @@ impl WebFetch {
             End::Limit => (true, None),
             End::Broken(why) => (true, Some(why)),
         };
-        let lasting = if status == 200 && redirects.is_empty() && broken.is_none() {
-            fresh::lasting(&headers)
-        } else {
-            Duration::ZERO
-        };
-        self.0.fresh.answered(&input.as_question(), lasting);
-        let content_type = headers.get(header::CONTENT_TYPE).map(|kind| shown(kind.as_bytes()));
-        let bytes = body.bytes.len() as u64;
-        let text = self.text(ctx, body.bytes, content_type.clone(), (url.clone(), input.format)).await?;
-        Ok(Output {
-            status,
-            headers: shown_headers(&headers),
-            binary: text.is_none(),
-            body: text.unwrap_or_default(),
-            url: url.to_string(),
-            content_type,
-            bytes,
-            truncated,
-            way: Way {
-                redirects: redirects.iter().map(ToString::to_string).collect(),
-                not_followed: not_followed.map(|not| (not.to.to_string(), not.why)),
-                broken,
-            },
-        })
+        let answer = Answer { headers, bytes: Arc::new(body.bytes) };
+        Ok(Given { status, answer, way: Way { broken, ..way }, url, truncated, confirmed: false })
+    }
+
+    /// Sends the request, which asks whether an earlier answer still holds where there is one.
+    async fn send(&self, input: &Input, earlier: Option<&Answer>) -> Result<Fetched, ToolError> {
+        let mut request = self.request(input)?;
+        if let Some(earlier) = earlier {
+            earlier.ask(&mut request.headers);
+        }
+        let asked = request.target.clone();
+        let may_go = |next: &Target| is_same_site(&asked, next) || self.0.lists(next);
+        self.0.client.fetch(request, may_go).await.map_err(|failure| told(input, &failure))
     }
 
     /// The body as it was asked for; `None` when it is binary. A large page takes a while to read.
     async fn text(
         &self,
         ctx: &ToolCtx,
-        bytes: Vec<u8>,
+        bytes: Arc<Vec<u8>>,
         content_type: Option<String>,
         (url, format): (Url, Format),
     ) -> Result<Option<String>, ToolError> {
@@ -352,6 +409,9 @@ impl haft_runtime::Output for Output {
         facts.insert("redirects".to_owned(), json!(self.way.redirects));
         if let Some((to, why)) = &self.way.not_followed {
             facts.insert("not_followed".to_owned(), json!({ "to": to, "why": why }));
+        }
+        if self.confirmed {
+            facts.insert("confirmed".to_owned(), json!(true));
         }
         if let Some(why) = &self.way.broken {
             facts.insert("incomplete".to_owned(), json!(why));

@@ -10,19 +10,18 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
-use super::fork::{exit_now, heed_signals};
+use super::fork::heed_signals;
 use super::{landlock, seccomp, watch};
 use crate::fence::job::{Job, Rung};
 use crate::fence::wire::{self, AtStep, Failure, Report};
 
-/// Locks itself in and becomes the command.
-pub(super) fn become_command(socket: &UnixStream, job: &Job, input: &OwnedFd) -> ! {
+/// Locks itself in and becomes the command, or says why it could not.
+pub(super) fn become_command(socket: &UnixStream, job: &Job, input: &OwnedFd) {
     let report = match lock_in(job, input) {
         Ok(()) => not_run(job, &execute(job)),
         Err(failure) => Report::Failed(failure),
     };
     let _ = wire::send(socket, &report);
-    exit_now(127)
 }
 
 fn lock_in(job: &Job, input: &OwnedFd) -> Result<(), Failure> {

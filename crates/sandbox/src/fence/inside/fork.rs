@@ -7,6 +7,9 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
+/// Room for the stack of a process that is in our memory; what it does not touch takes none.
+const STACK: usize = 1 << 20;
+
 /// Which of the two processes this is after a fork.
 pub(super) enum Forked {
     /// The one that forked, and the id of the new one.
@@ -24,6 +27,27 @@ pub(super) fn fork() -> Result<Forked, Errno> {
         return Err(last_errno());
     }
     Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
+}
+
+/// Starts a process in our memory, in which we stand still until it has become another program or has ended. Copying
+/// that memory, only for it to be left at once, would take longer than all that the process does in it.
+#[expect(unsafe_code, reason = "neither the standard library nor rustix clones")]
+pub(super) fn start_in_our_memory(mut become_program: impl FnMut()) -> Result<Pid, Errno> {
+    let mut become_program: &mut dyn FnMut() = &mut become_program;
+    let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let what = ptr::from_mut(&mut become_program).cast();
+    // SAFETY: the stack and what is run outlive the process's time in our memory, in which nobody else runs: we have a
+    // single thread, which the kernel stops for so long.
+    let pid = unsafe { libc::clone(run, stack.as_mut_ptr_range().end.cast(), flags, what) };
+    Pid::from_raw(pid.max(0)).ok_or_else(last_errno)
+}
+
+#[expect(unsafe_code, reason = "the system hands over what is to be run as a bare pointer")]
+extern "C" fn run(what: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `start_in_our_memory` hands over a reference that lives as long as this process is in its memory.
+    unsafe { (*what.cast::<&mut dyn FnMut()>())() };
+    exit_now(127)
 }
 
 /// Starts a process that has namespaces of its own and does nothing but wait until the other end of the pipe closes. It

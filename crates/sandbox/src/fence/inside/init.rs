@@ -12,7 +12,7 @@ use rustix::process::{
     set_parent_process_death_signal, wait,
 };
 
-use super::fork::{Forked, exit_now, fork};
+use super::fork::{exit_now, start_in_our_memory};
 use super::sources::Sources;
 use super::watch::{self, Watch};
 use super::{command, keeper, root, spaces};
@@ -95,9 +95,8 @@ fn begin(
         View::ReadOnly => Tick::now(),
     };
     wire::send(socket, &Report::Began(began)).at(|| "say that it begins".to_owned())?;
-    let Forked::Parent(command) = fork().at(|| "start the command".to_owned())? else {
-        command::become_command(socket, job, &input)
-    };
+    let command = start_in_our_memory(|| command::become_command(socket, job, &input));
+    let command = command.at(|| "start the command".to_owned())?;
     drop(input);
     keeper::release_output();
     // Whoever is inside may be the same user, but this is not theirs to look into.

@@ -100,7 +100,8 @@ fn start_first(socket: &UnixStream, order: &Order, input: OwnedFd, inside: Insid
             init::run(socket, order, input, inside, &lives.into())
         }
         Forked::Parent(first) => {
-            drop(input);
+            // Whatever was opened for the job is held by the first process alone.
+            drop((input, inside));
             release_output();
             wait_for(first);
             drop(held);

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Access as Right, AtFlags, FileType, Mode};
+use rustix::fs::{Access as Right, FileType, Mode};
 use rustix::io::Errno;
 
 use super::mounts::{self, Access, Depth};
@@ -75,6 +75,7 @@ fn protect(root: &Root, path: &Path) -> Result<(), Failure> {
 /// Puts nothing over something: an empty file or folder that nobody may open.
 struct Masks<'a> {
     root: &'a Root,
+    /// Mounts of an empty folder and an empty file, to be copied.
     folder: OwnedFd,
     file: OwnedFd,
 }
@@ -82,11 +83,8 @@ struct Masks<'a> {
 impl Masks<'_> {
     fn new(root: &Root) -> Result<Masks<'_>, Failure> {
         let (folder, file) = (root.folder(Path::new("/run/hidden/folder"))?, root.file(Path::new("/run/hidden/file"))?);
-        for nothing in [&folder, &file] {
-            let path = format!("/proc/self/fd/{}", nothing.as_raw_fd());
-            rustix::fs::chmod(path, Mode::empty()).at(|| "make something empty to hide things with".to_owned())?;
-        }
-        Ok(Masks { root, folder, file })
+        let closed = |nothing: OwnedFd| close(nothing).at(|| "make something empty to hide things with".to_owned());
+        Ok(Masks { root, folder: closed(folder)?, file: closed(file)? })
     }
 
     /// Hides what the job hides. A link is as hidden as what it leads to, if that lies in the workspace.
@@ -105,18 +103,27 @@ impl Masks<'_> {
 
     fn hide_if_readable(&self, path: &Path) -> Result<(), Failure> {
         let Ok(place) = self.root.open_itself(path) else { return Ok(()) };
-        if rustix::fs::accessat(&place, "", Right::READ_OK, AtFlags::EMPTY_PATH) != Ok(()) {
-            return Ok(());
+        match rustix::fs::access(by_number(&place), Right::READ_OK) {
+            Err(Errno::ACCESS | Errno::NOENT) => Ok(()),
+            // Whatever else is said, it may be readable.
+            Ok(()) | Err(_) => self.hide(&place).at(|| format!("hide {}", path.display())),
         }
-        self.hide(&place).at(|| format!("hide {}", path.display()))
     }
 
     fn hide(&self, place: &OwnedFd) -> Result<(), Errno> {
         let nothing = if kind_of(place)? == FileType::Directory { &self.folder } else { &self.file };
-        let nothing = mounts::clone_of(nothing, Depth::Alone)?;
-        mounts::restrict(&nothing, Access::Read, Depth::Alone)?;
-        mounts::attach(nothing, place)
+        mounts::attach(mounts::clone_of(nothing, Depth::Alone)?, place)
     }
+}
+
+/// Closes something empty to everybody, as a read-only mount. It is mounted over itself, as only what is in its place can
+/// be copied by every kernel.
+fn close(nothing: OwnedFd) -> Result<OwnedFd, Errno> {
+    rustix::fs::chmod(by_number(&nothing), Mode::empty())?;
+    let mount = mounts::clone_of(&nothing, Depth::Alone)?;
+    mounts::restrict(&mount, Access::Read, Depth::Alone)?;
+    mounts::attach(&mount, nothing)?;
+    Ok(mount)
 }
 
 /// Hides the private keys of this machine.
@@ -129,6 +136,11 @@ fn hide_host_keys(masks: &Masks<'_>) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// A path that leads to an open file or folder, and not to what was put over it since.
+fn by_number(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 fn kind_of(file: &OwnedFd) -> Result<FileType, Errno> {

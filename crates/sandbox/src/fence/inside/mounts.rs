@@ -92,6 +92,11 @@ pub(super) fn attach(mount: impl AsFd, at: impl AsFd) -> Result<(), Errno> {
     move_mount(mount, "", at, "", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH)
 }
 
+/// Puts a mount over what has this name in a folder.
+pub(super) fn attach_in(mount: impl AsFd, folder: impl AsFd, name: &Path) -> Result<(), Errno> {
+    move_mount(mount, "", folder, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
 #[expect(unsafe_code, reason = "neither the standard library nor rustix has mount_setattr")]
 fn set_attributes(tree: BorrowedFd<'_>, depth: Depth, attributes: libc::mount_attr) -> Result<(), Errno> {
     let recursive = match depth {

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 
@@ -150,11 +150,12 @@ impl Root {
     }
 
     fn devices(&mut self, devices: Vec<(&'static str, OwnedFd)>) -> Result<(), Failure> {
-        let folder = Path::new("/dev");
-        self.folder(folder)?;
+        let folder = self.folder(Path::new("/dev"))?;
+        self.must_be_ours(&folder).at(|| "make /dev".to_owned())?;
         for (name, device) in devices {
-            let room = self.file(&folder.join(name))?;
-            mounts::attach(device, room).at(|| format!("mount /dev/{name}"))?;
+            make_file(&folder, Path::new(name))
+                .and_then(|()| mounts::attach_in(device, &folder, Path::new(name)))
+                .at(|| format!("mount /dev/{name}"))?;
         }
         for (name, target) in [
             ("fd", "/proc/self/fd"),
@@ -163,12 +164,12 @@ impl Root {
             ("stderr", "/proc/self/fd/2"),
             ("ptmx", "pts/ptmx"),
         ] {
-            self.link(&folder.join(name), Path::new(target)).at(|| format!("make the link /dev/{name}"))?;
+            make_link(&folder, Path::new(name), Path::new(target)).at(|| format!("make the link /dev/{name}"))?;
         }
-        self.private(&folder.join("shm"), "1777")?;
+        self.private(Path::new("/dev/shm"), "1777")?;
         let no_programs = PLAIN.difference(MountAttrFlags::MOUNT_ATTR_NODEV) | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let terminals = mounts::make("devpts", &[("ptmxmode", "0666"), ("mode", "620")], no_programs);
-        let room = self.folder(&folder.join("pts"))?;
+        let room = self.folder(Path::new("/dev/pts"))?;
         terminals.and_then(|terminals| mounts::attach(terminals, room)).at(|| "mount /dev/pts".to_owned())
     }
 
@@ -196,10 +197,7 @@ impl Root {
 
     fn link(&self, at: &Path, target: &Path) -> Result<(), Errno> {
         let (Some(folder), Some(name)) = (at.parent(), at.file_name()) else { return Ok(()) };
-        match rustix::fs::symlinkat(target, self.make_folder(folder)?, Path::new(name)) {
-            Err(Errno::EXIST) => Ok(()),
-            made => made,
-        }
+        make_link(&self.make_folder(folder)?, Path::new(name), target)
     }
 
     /// The folder at a path, which is made if it can be without a trace.
@@ -213,8 +211,7 @@ impl Root {
             let (Some(folder), Some(name)) = (at.parent(), at.file_name()) else { return Err(Errno::ISDIR) };
             let folder = self.make_folder(folder)?;
             self.must_be_ours(&folder)?;
-            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-            rustix::fs::openat(folder, Path::new(name), flags, Mode::from_raw_mode(0o444))?;
+            make_file(&folder, Path::new(name))?;
             self.open(at)
         });
         made.at(|| "find a place to mount it".to_owned())
@@ -236,6 +233,22 @@ impl Root {
     /// Whatever is made in a folder of the outside would stay there.
     fn must_be_ours(&self, folder: &OwnedFd) -> Result<(), Errno> {
         if self.ours.contains(&mount_of(folder)?) { Ok(()) } else { Err(Errno::NOENT) }
+    }
+}
+
+/// Makes an empty file, unless there is something.
+fn make_file(folder: &OwnedFd, name: &Path) -> Result<(), Errno> {
+    match rustix::fs::mknodat(folder, name, FileType::RegularFile, Mode::from_raw_mode(0o444), 0) {
+        Err(Errno::EXIST) => Ok(()),
+        made => made,
+    }
+}
+
+/// Makes a link, unless there is something.
+fn make_link(folder: &OwnedFd, name: &Path, target: &Path) -> Result<(), Errno> {
+    match rustix::fs::symlinkat(target, folder, name) {
+        Err(Errno::EXIST) => Ok(()),
+        made => made,
     }
 }
 

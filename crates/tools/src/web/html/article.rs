@@ -1,6 +1,6 @@
 //! Which part of a page is what somebody came to read.
 
-use super::tree::{Node, What, is_inline};
+use super::tree::{Node, What};
 
 /// Shorter than this, a part is no article.
 const SHORTEST: usize = 200;
@@ -148,7 +148,7 @@ impl<'a> Weighed<'a> {
                     }
                 }
             }
-            if !is_inline(node.name()) {
+            if !node.is_inline {
                 open.push(at);
             }
         }
@@ -163,6 +163,9 @@ impl<'a> Weighed<'a> {
     fn leave_out_what_stands_around(&mut self, range: &std::ops::Range<usize>, most: usize) {
         for at in range.clone().skip(1) {
             let node = &self.nodes[at];
+            if matches!(node.what, What::Text(_)) {
+                continue;
+            }
             let inside = at..node.end;
             let by_name =
                 matches!(node.name(), "nav" | "aside" | "footer" | "button" | "select" | "input" | "textarea");
@@ -170,7 +173,7 @@ impl<'a> Weighed<'a> {
                 node.attribute("role"),
                 Some("navigation" | "banner" | "contentinfo" | "complementary" | "search" | "menu" | "dialog")
             );
-            let by_word = !is_inline(node.name()) && self.links(at) > 0.3 && is_around(node);
+            let by_word = !node.is_inline && self.links(at) > 0.3 && is_around(node);
             if (by_name || by_role || by_word) && self.text(&inside) <= most {
                 self.left_out[at] = true;
             }
@@ -179,6 +182,7 @@ impl<'a> Weighed<'a> {
 }
 
 fn is_never_shown(node: &Node) -> bool {
+    let What::Element { attributes, .. } = &node.what else { return false };
     let by_name = matches!(
         node.name(),
         "script"
@@ -203,8 +207,10 @@ fn is_never_shown(node: &Node) -> bool {
         let style: String = style.split_whitespace().collect();
         style.contains("display:none") || style.contains("visibility:hidden")
     };
-    by_name
-        || node.attribute("hidden").is_some()
+    if by_name || attributes.is_empty() {
+        return by_name;
+    }
+    node.attribute("hidden").is_some()
         || node.attribute("aria-hidden") == Some("true")
         || node.attribute("style").is_some_and(styled)
 }

@@ -7,7 +7,7 @@ use haft_sandbox::web::Url;
 use super::{
     article::Article,
     lines::{Gap, Lines},
-    tree::{self, Node, What, is_inline},
+    tree::{self, Node, What},
 };
 use crate::aside::Stop;
 
@@ -146,7 +146,7 @@ impl<'a> Writer<'a> {
             }
             "dd" => self.indented(node.end, "  ", None),
             "td" | "th" | "tr" | "option" => self.block(node.end, Gap::Line),
-            name if is_inline(name) => {}
+            _ if node.is_inline => {}
             _ => self.block(node.end, Gap::Block),
         }
         at + 1
@@ -320,6 +320,10 @@ impl<'a> Writer<'a> {
 
 /// Adds a word in which nothing is taken for Markdown.
 fn escaped(text: &mut String, word: &str) {
+    // Most words have no letter that could be.
+    if !word.bytes().any(|byte| b"\\`*[]<_".contains(&byte)) {
+        return text.push_str(word);
+    }
     let mut before = ' ';
     let mut letters = word.chars().peekable();
     while let Some(letter) = letters.next() {

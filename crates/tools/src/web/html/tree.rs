@@ -19,6 +19,8 @@ use crate::aside::Stop;
 const DEEPEST: usize = 256;
 /// How much of a page is read between two looks at the time and at whether anybody still waits.
 const PIECE: usize = 4 << 10;
+/// About how many bytes of a page are one node of it.
+const BYTES_OF_A_NODE: usize = 16;
 /// What is not read by then is left out: a page that takes longer was made to.
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -27,6 +29,8 @@ pub(super) struct Node {
     pub(super) what: What,
     /// The first node that does not lie inside.
     pub(super) end: usize,
+    /// Whether it is part of a line.
+    pub(super) is_inline: bool,
 }
 
 pub(super) enum What {
@@ -56,7 +60,7 @@ impl Node {
 
 /// Reads a page; `None` when nobody waits for it any more.
 pub(super) fn read(page: &str, stop: &Stop) -> Option<Vec<Node>> {
-    let tokenizer = Tokenizer::new(Builder::default(), TokenizerOpts::default());
+    let tokenizer = Tokenizer::new(Builder::for_page(page), TokenizerOpts::default());
     let input = BufferQueue::default();
     let mut rest = page;
     let until = Instant::now() + LONGEST;
@@ -76,7 +80,6 @@ pub(super) fn read(page: &str, stop: &Stop) -> Option<Vec<Node>> {
     Some(tokenizer.sink.0.into_inner().finish())
 }
 
-#[derive(Default)]
 struct Builder(RefCell<Growing>);
 
 #[derive(Default)]
@@ -86,6 +89,12 @@ struct Growing {
     open: Vec<usize>,
     /// How many more are open that lie too deep.
     too_deep: usize,
+}
+
+impl Builder {
+    fn for_page(page: &str) -> Self {
+        Self(RefCell::new(Growing { nodes: Vec::with_capacity(page.len() / BYTES_OF_A_NODE), ..Growing::default() }))
+    }
 }
 
 impl TokenSink for Builder {
@@ -109,8 +118,12 @@ impl TokenSink for Builder {
 
 impl Growing {
     fn add(&mut self, what: What) {
+        let is_inline = match &what {
+            What::Text(_) => true,
+            What::Element { name, .. } => is_inline(name),
+        };
         let end = self.nodes.len() + 1;
-        self.nodes.push(Node { what, end });
+        self.nodes.push(Node { what, end, is_inline });
     }
 
     fn start(&mut self, tag: Tag) -> TokenSinkResult<()> {
@@ -134,13 +147,13 @@ impl Growing {
         }
         let inline = is_inline(name);
         for at in (0..self.open.len()).rev() {
-            let open = self.nodes[self.open[at]].name();
-            if open == name {
+            let open = &self.nodes[self.open[at]];
+            if open.name() == name {
                 self.close_down_to(at);
                 return;
             }
             // A stray end of something small does not end something large.
-            if inline && !is_inline(open) {
+            if inline && !open.is_inline {
                 return;
             }
         }
@@ -223,11 +236,10 @@ fn is_foreign(name: &str) -> bool {
 }
 
 /// Elements that are part of a line.
-pub(super) fn is_inline(name: &str) -> bool {
+fn is_inline(name: &str) -> bool {
     matches!(
         name,
-        "" | "a"
-            | "abbr"
+        "a" | "abbr"
             | "acronym"
             | "b"
             | "bdi"
