@@ -39,6 +39,7 @@ fn codex_reads_and_writes_after_a_yes_from_elsewhere() {
     );
     fs::write(file, settings).unwrap();
     story::works(&fixture, &model, command, "codex-mcp-client");
+    assert_eq!(model.heard().outside, [""; 0], "it spoke with nobody else");
 }
 
 #[test]
