@@ -20,7 +20,7 @@ test: setup-tests check ## Everything: formatting, lints, tidy, units, cases, st
 
 # Beside programs that take long to install, or are not everywhere; one line each.
 test-peers: setup-peers ## What `make test` leaves out: peers that are slower to get.
-	cargo test --locked -p haft --features peers --test lsp_peers --test upstream_peers
+	cargo test --locked -p haft --features peers --test agent_peers --test lsp_peers --test mcp_peers --test upstream_peers
 	cargo build --locked -p haft
 	scripts/peers/search $(CARGO_TARGET_DIR)/debug/haft
 

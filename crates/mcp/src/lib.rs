@@ -10,6 +10,6 @@ mod upstream;
 pub use http::HttpService;
 pub use server::{Asked, Ground, MayApprove, Server};
 pub use upstream::{
-    Contact, Definition, Difference, Dropped, Endpoint, Launch, Line, Listener, NEEDS_LOGIN, Pins, Upstream,
+    Contact, Definition, Difference, Dropped, Endpoint, Launch, Line, Listener, NEEDS_LOGIN, Pins, Started, Upstream,
     UpstreamSpec, held, tool_name, tools_of,
 };

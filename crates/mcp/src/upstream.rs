@@ -14,5 +14,5 @@ mod wire;
 pub use definition::{Definition, Dropped, tool_name};
 pub use http::{Endpoint, NEEDS_LOGIN};
 pub use pins::{Difference, Pins};
-pub use server::{Contact, Launch, Line, Listener, Upstream, UpstreamSpec};
+pub use server::{Contact, Launch, Line, Listener, Started, Upstream, UpstreamSpec};
 pub use tool::{held, tools_of};

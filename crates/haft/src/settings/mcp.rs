@@ -1,6 +1,7 @@
 //! Upstream MCP servers: the user's own in `haft.toml` and `mcp.json`, and those of a trusted workspace in `.mcp.json`.
 
 mod entry;
+mod revealed;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,12 +13,9 @@ use anyhow::{Context, Result, bail};
 use haft_runtime::Effect;
 use serde_json::Value;
 
-use super::{
-    Settings,
-    web::{SECRET, found_secret, secret_name},
-};
 pub(crate) use entry::name_fault;
 use entry::{Entry, Keys};
+pub(crate) use revealed::Revealed;
 
 /// The user's list of servers in the common shape, beside `haft.toml`.
 pub(crate) const USER_LIST: &str = "mcp.json";
@@ -47,6 +45,8 @@ pub struct McpServer {
     pub allowed_tools: Option<BTreeSet<String>>,
     /// Tools that are not used.
     pub denied_tools: BTreeSet<String>,
+    /// The user's variables that a workspace's entry gets.
+    pub variables: BTreeSet<String>,
     /// How far tools reach.
     pub effects: BTreeMap<String, Effect>,
     /// How long one call may take.
@@ -74,7 +74,7 @@ pub enum Wanted {
     ByTheWorkspace,
 }
 
-/// How a server is reached. Values may be names of secrets.
+/// How a server is reached, as it is written down: what it names may be secrets and variables.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reached {
     /// It is started here.
@@ -159,16 +159,6 @@ impl McpSettings {
         }
         let of_workspace = self.workspace_list.get(name)?;
         added.over(of_workspace).meant(name, Wanted::ByTheWorkspace)
-    }
-}
-
-impl Settings {
-    /// A value as it is, or the secret that it names.
-    pub(crate) fn revealed(&self, value: &str) -> Result<String> {
-        if !value.starts_with(SECRET) {
-            return Ok(value.to_owned());
-        }
-        found_secret(&secret_name(value)?, &self.data, &self.variables)
     }
 }
 

@@ -1,16 +1,16 @@
 //! A server of the settings, ready to be started in the fence of a workspace.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use haft_mcp::{Endpoint, Launch, Line, UpstreamSpec};
-use haft_runtime::{ErrorCode, ToolError};
+use haft_mcp::{Endpoint, Launch, Line, Started, UpstreamSpec};
+use haft_runtime::{ErrorCode, Redactor, ToolError};
 use haft_sandbox::web::{Client, Limits, Url};
 use haft_tools::{Companion, Script, Workspace};
 
 use crate::{
     settings::{
         McpServer, Settings,
-        mcp::{Reached, Wanted},
+        mcp::{Reached, Revealed, Wanted},
     },
     trust,
 };
@@ -30,36 +30,55 @@ pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Se
         effects: server.effects.clone(),
         trusted: server.trusted,
         network: server.network,
-        host: match &server.reached {
-            Reached::Command { .. } => None,
-            Reached::Url { url, .. } => Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)),
-        },
+        host: host(server, workspace, settings),
     }
+}
+
+/// Where it runs, if that is elsewhere: its host, or what is written down while that names no host.
+fn host(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Option<String> {
+    let Reached::Url { url: written, .. } = &server.reached else { return None };
+    let host = match revealed(server, workspace, settings) {
+        Ok(Revealed { reached: Reached::Url { url, .. }, .. }) => Url::parse(&url).ok(),
+        Ok(Revealed { reached: Reached::Command { .. }, .. }) | Err(_) => None,
+    };
+    host.and_then(|url| url.host_str().map(str::to_owned)).or_else(|| Some(written.clone()))
 }
 
 fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> Launch {
     let (server, workspace, settings) = (server.clone(), Arc::clone(workspace), settings.clone());
-    Arc::new(move || match &server.reached {
-        Reached::Url { url, headers } => {
-            let headers = revealed(headers, "header", &server.name, &settings)?.into_iter().collect();
-            let client = Arc::new(client(&server, url, &settings));
-            Ok(Line::Http(Endpoint { client, url: url.clone(), headers, patience: server.timeout.max(FIRST_ANSWER) }))
-        }
-        Reached::Command { command, env, cwd } => {
-            let (process, socket) = workspace.converse(&Companion {
-                name: format!("mcp-{}", server.name),
-                command: command.clone(),
-                folder: cwd.clone(),
-                scripts: scripts(&server, command, cwd, (&workspace, &settings))?,
-                environment: revealed(env, "variable", &server.name, &settings)?,
-                network: server.network,
-                writes: server.writes,
-                cpu_seconds: server.cpu.as_secs().max(1),
-                memory: server.memory,
-                open_files: server.open_files,
-            })?;
-            Ok(Line::Process(process, socket))
-        }
+    Arc::new(move || {
+        let Revealed { reached, secrets } = revealed(&server, &workspace, &settings)?;
+        let line = match reached {
+            Reached::Url { url, headers } => {
+                let client = Arc::new(client(&server, &url, &settings));
+                let headers = headers.into_iter().collect();
+                Line::Http(Endpoint { client, url, headers, patience: server.timeout.max(FIRST_ANSWER) })
+            }
+            Reached::Command { command, env, cwd } => {
+                let (process, socket) = workspace.converse(&Companion {
+                    name: format!("mcp-{}", server.name),
+                    scripts: scripts(&server, &command, &cwd, (&workspace, &settings))?,
+                    command,
+                    folder: cwd,
+                    environment: env,
+                    network: server.network,
+                    writes: server.writes,
+                    cpu_seconds: server.cpu.as_secs().max(1),
+                    memory: server.memory,
+                    open_files: server.open_files,
+                })?;
+                Line::Process(process, socket)
+            }
+        };
+        Ok(Started { line, redactor: Redactor::knowing(Vec::new(), secrets) })
+    })
+}
+
+/// The entry with secrets and variables in the place of their names.
+fn revealed(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Result<Revealed, ToolError> {
+    server.revealed(settings, workspace.path()).map_err(|err| {
+        let message = format!("the MCP server `{}` was not started: {err:#}", server.name);
+        ToolError::new(ErrorCode::ExecutionError, message)
     })
 }
 
@@ -92,21 +111,4 @@ fn scripts(
             Ok(record.brought.scripts_of_command(command, cwd, workspace.path()))
         }
     }
-}
-
-/// Variables or headers, with secrets in the place of their names.
-fn revealed(
-    pairs: &BTreeMap<String, String>,
-    what: &str,
-    server: &str,
-    settings: &Settings,
-) -> Result<BTreeMap<String, String>, ToolError> {
-    let one = |(name, value): (&String, &String)| match settings.revealed(value) {
-        Ok(value) => Ok((name.clone(), value)),
-        Err(err) => {
-            let message = format!("the MCP server `{server}` was not started: its {what} `{name}`: {err:#}");
-            Err(ToolError::new(ErrorCode::ExecutionError, message))
-        }
-    };
-    pairs.iter().map(one).collect()
 }

@@ -48,3 +48,20 @@ async fn clangd() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gopls() {
+    all_tools_work(&Project {
+        files: &[
+            ("go.mod", "module sum\n\ngo 1.19\n"),
+            ("sum.go", "package sum\n\n// Adds 🦀.\nfunc add(x, y int) int { return x + y }\n"),
+            ("main.go", "package sum\n\nfunc three() int {\n\treturn add(1, 2)\n}\n"),
+        ],
+        defines: "sum.go",
+        uses: "main.go",
+        at: (4, 9),
+        broken: "package sum\n\nfunc three() int {\n\treturn add(1)\n}\n",
+        complaint: "not enough arguments",
+    })
+    .await;
+}

@@ -1,7 +1,9 @@
 //! Servers that run elsewhere.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
     process::{Child, Command, Stdio},
 };
 
@@ -51,6 +53,26 @@ fn its_tools_are_called_with_the_token_that_the_user_has_for_it() {
         assert!(!said.contains("good-token"), "{said}");
         assert_eq!(bench.0.call("mcp__fake__echo", &json!({ "text": "hi" }), &[]).0, 4, "it asks");
     }
+}
+
+#[test]
+fn a_token_is_a_variable_or_a_file_that_only_its_owner_reads() {
+    let server = Elsewhere::start("at once");
+    let mut bench = Bench::new();
+    bench.0.variables.push(("TOKEN", "good-token".into()));
+    bench.list(&server.entry("Bearer ${TOKEN}"));
+    assert_eq!(bench.does("echo", &json!({ "text": "hi" }))["content"], "hi");
+
+    let bench = Bench::new();
+    let headers = format!("url = '{}'\nheaders = {{ Authorization = 'secret:THERE' }}\n", server.url);
+    bench.settings(&format!("[mcp.servers.fake]\n{headers}"));
+    let (_, said) = bench.fails("echo", &json!({ "text": "hi" }));
+    assert!(said.contains("its header `Authorization`: there is no secret `THERE`"), "{said}");
+    let secrets = bench.0.fixture.data.join("secrets");
+    fs::create_dir_all(&secrets).unwrap();
+    fs::write(secrets.join("THERE"), "Bearer good-token\n").unwrap();
+    fs::set_permissions(secrets.join("THERE"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(bench.does("echo", &json!({ "text": "hi" }))["content"], "hi");
 }
 
 #[test]

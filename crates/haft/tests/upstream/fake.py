@@ -88,7 +88,8 @@ def call(request, name, arguments, token):
     if name == "picture":
         return {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}
     if name == "fails":
-        return {"content": [{"type": "text", "text": "there is no such branch"}], "isError": True}
+        said = os.path.expandvars(options.get("says", "there is no such branch"))
+        return {"content": [{"type": "text", "text": said}], "isError": True}
     if name == "facts":
         return {"content": [{"type": "text", "text": json.dumps(facts())}]}
     if name == "slow":

@@ -12,5 +12,6 @@ mod elsewhere;
 mod holds;
 mod lists;
 mod lives;
+mod names;
 mod works;
 mod wrong;

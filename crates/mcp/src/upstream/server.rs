@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_runtime::{Category, Effect, ErrorCode, ToolError};
+use haft_runtime::{Category, Effect, ErrorCode, Redactor, ToolError};
 use haft_sandbox::fence::Process;
 use tokio::sync::Mutex as Turns;
 
@@ -25,7 +25,15 @@ const MOST_RESTARTS: u32 = 3;
 const REST: Duration = Duration::from_secs(60);
 
 /// Starts the server in the fence, or says where it is. It may block.
-pub type Launch = Arc<dyn Fn() -> Result<Line, ToolError> + Send + Sync>;
+pub type Launch = Arc<dyn Fn() -> Result<Started, ToolError> + Send + Sync>;
+
+/// A server that was started.
+pub struct Started {
+    /// How it is talked with.
+    pub line: Line,
+    /// Knows the secrets that it was given, which it may tell when something goes wrong.
+    pub redactor: Redactor,
+}
 
 /// How a server is talked with.
 pub enum Line {
@@ -87,6 +95,8 @@ pub struct Upstream {
     listener: Listener,
     /// The version that the same command spoke before.
     version: Mutex<Option<String>>,
+    /// Takes the secrets of the one that was last started out of what is said of it.
+    redactor: Mutex<Redactor>,
     slot: Turns<Slot>,
     /// Whether somebody wants it started anew.
     is_stale: AtomicBool,
@@ -108,6 +118,7 @@ impl Upstream {
             spec,
             listener,
             version: Mutex::new(version),
+            redactor: Mutex::default(),
             slot: Turns::default(),
             is_stale: AtomicBool::new(false),
         })
@@ -155,7 +166,10 @@ impl Upstream {
         let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).take();
         let launch = Arc::clone(&self.spec.launch);
         let begun = match tokio::task::spawn_blocking(move || launch()).await {
-            Ok(Ok(started)) => Connection::begin(started, version.as_deref()).await,
+            Ok(Ok(Started { line, redactor })) => {
+                *self.redactor.lock().unwrap_or_else(PoisonError::into_inner) = redactor;
+                Connection::begin(line, version.as_deref()).await
+            }
             Ok(Err(error)) => {
                 (self.listener)(Err(error.message.clone()));
                 return Err(error.having_done_nothing());
@@ -171,6 +185,7 @@ impl Upstream {
                 Ok(connection)
             }
             Err(why) => {
+                let why = self.without_secrets(&why);
                 slot.note(why.clone());
                 let error = self.unavailable(&format!("did not start: {why}"), &why);
                 (self.listener)(Err(error.message.clone()));
@@ -208,8 +223,14 @@ impl Upstream {
 
     /// It broke in the middle of a call.
     pub(super) async fn broke(&self, why: &str) -> ToolError {
-        self.slot.lock().await.note(why.to_owned());
-        self.unavailable(&format!("broke: {why}"), why)
+        let why = self.without_secrets(why);
+        self.slot.lock().await.note(why.clone());
+        self.unavailable(&format!("broke: {why}"), &why)
+    }
+
+    /// What it said, without what it was trusted with.
+    pub(super) fn without_secrets(&self, said: &str) -> String {
+        self.redactor.lock().unwrap_or_else(PoisonError::into_inner).text(said).into_owned()
     }
 
     fn unavailable(&self, what: &str, why: &str) -> ToolError {

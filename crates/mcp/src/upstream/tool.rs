@@ -131,7 +131,10 @@ impl AnyTool for UpstreamTool {
 
     fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
         Box::pin(async move {
-            let output = self.call(ctx, input).await?;
+            let output = self.call(ctx, input).await.map_err(|mut error| {
+                error.message = self.upstream.without_secrets(&error.message);
+                error
+            })?;
             Ok(Ran::Done { output, isolation: isolation(&self.upstream.spec), staged: None })
         })
     }

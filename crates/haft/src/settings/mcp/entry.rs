@@ -26,6 +26,7 @@ const KEYS: &[&str] = &[
     "disabled",
     "allowed_tools",
     "denied_tools",
+    "variables",
     "effects",
     "timeout",
     "trusted",
@@ -75,6 +76,7 @@ pub(super) struct Entry {
     disabled: Option<bool>,
     allowed_tools: Option<BTreeSet<String>>,
     denied_tools: Option<BTreeSet<String>>,
+    variables: Option<BTreeSet<String>>,
     effects: Option<BTreeMap<String, Effect>>,
     timeout: Option<Duration>,
     trusted: Option<bool>,
@@ -99,6 +101,7 @@ impl Entry {
             disabled: read(part("disabled"), "disabled", switch)?,
             allowed_tools: read(part("allowed_tools"), "allowed_tools", texts)?,
             denied_tools: read(part("denied_tools"), "denied_tools", texts)?,
+            variables: read(part("variables"), "variables", texts)?,
             effects: read(part("effects"), "effects", effects)?,
             timeout: read(part("timeout"), "timeout", |value| duration(&written(value)))?,
             trusted: read(part("trusted"), "trusted", switch)?,
@@ -123,6 +126,7 @@ impl Entry {
             disabled: self.disabled.or(under.disabled),
             allowed_tools: self.allowed_tools.or(under.allowed_tools),
             denied_tools: self.denied_tools.or(under.denied_tools),
+            variables: self.variables.or(under.variables),
             effects: self.effects.or(under.effects),
             timeout: self.timeout.or(under.timeout),
             trusted: self.trusted.or(under.trusted),
@@ -143,6 +147,7 @@ impl Entry {
             enabled: !self.disabled.unwrap_or(false),
             allowed_tools: self.allowed_tools,
             denied_tools: self.denied_tools.unwrap_or_default(),
+            variables: self.variables.unwrap_or_default(),
             effects: self.effects.unwrap_or_default(),
             timeout: self.timeout.unwrap_or(Duration::from_secs(30)),
             trusted: self.trusted.unwrap_or(false),
@@ -167,8 +172,11 @@ fn reached<'a>(part: &impl Fn(&str) -> Option<&'a Value>, keys: Keys) -> Result<
         (Some(_), Some(_)) => bail!("it has both `command` and `url`; say one"),
         (None, None) => Ok(None),
         (None, Some(url)) => {
-            let url = checked_url(url.as_str().filter(|url| !url.is_empty()).context("`url` is no URL")?)?;
-            Ok(Some(Reached::Url { url, headers: pairs("headers")? }))
+            let url = url.as_str().filter(|url| !url.is_empty()).context("`url` is no URL")?;
+            if !names_variables(url) {
+                checked_url(url)?;
+            }
+            Ok(Some(Reached::Url { url: url.to_owned(), headers: pairs("headers")? }))
         }
         (Some(program), None) => {
             let args =
@@ -179,13 +187,18 @@ fn reached<'a>(part: &impl Fn(&str) -> Option<&'a Value>, keys: Keys) -> Result<
                 bail!("`command` is empty: name the program");
             }
             let command: Vec<String> = [program.to_owned()].into_iter().chain(args.unwrap_or_default()).collect();
-            if keys != Keys::Common {
+            if keys != Keys::Common && !names_variables(program) {
                 argv(&toml::Value::from(command.clone()).to_string())?;
             }
             let cwd = part("cwd").map(|cwd| cwd.as_str().context("`cwd` is not text")).transpose()?;
             Ok(Some(Reached::Command { command, env: pairs("env")?, cwd: cwd.unwrap_or(".").to_owned() }))
         }
     }
+}
+
+/// Whether more is known of a text once its variables are in their places, which is when the server is started.
+fn names_variables(text: &str) -> bool {
+    text.contains("${")
 }
 
 fn read<T>(value: Option<&Value>, key: &str, read: impl Fn(&Value) -> Result<T>) -> Result<Option<T>> {
