@@ -8,8 +8,11 @@ use tokio::time::{Instant, sleep};
 use crate::StoreError;
 
 /// Each text leads from the version that is its index to the next.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_init.sql"), include_str!("../migrations/0002_views.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_init.sql"),
+    include_str!("../migrations/0002_views.sql"),
+    include_str!("../migrations/0003_questions.sql"),
+];
 
 /// Whether there are tables, but no version: they are not ours, or the header was overwritten.
 const FOREIGN: &str = "select user_version = 0 and exists (select 1 from sqlite_schema) from pragma_user_version";

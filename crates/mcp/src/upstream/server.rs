@@ -155,7 +155,7 @@ impl Upstream {
         let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).take();
         let launch = Arc::clone(&self.spec.launch);
         let begun = match tokio::task::spawn_blocking(move || launch()).await {
-            Ok(Ok(started)) => Connection::begin(started, version.as_deref()).await,
+            Ok(Ok(started)) => Connection::begin(&self.spec.name, started, version.as_deref()).await,
             Ok(Err(error)) => {
                 (self.listener)(Err(error.message.clone()));
                 return Err(error.having_done_nothing());
