@@ -17,9 +17,6 @@ use haft_runtime::{
 };
 use haft_store::{Store, Sync};
 use haft_tools::SandboxWorkbench;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-};
 use tokio::{io::AsyncReadExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
@@ -40,11 +37,7 @@ async fn main() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let stop = CancellationToken::new();
-    let config =
-        StreamableHttpServerConfig::default().with_cancellation_token(stop.clone()).enforce_origin_validation();
-    let handler = Beside(server.clone());
-    let service =
-        StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(LocalSessionManager::default()), config);
+    let service = haft_mcp::over_http(Beside(server.clone()), address, stop.clone());
     println!("http://{address}/mcp");
     let serving = axum::serve(listener, Router::new().nest_service("/mcp", service)).into_future();
     let mut rest = Vec::new();
