@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use haft_runtime::{AnswerReceipt, CallEvent, CallRecord, CallState, Direction, Journal, Questions, ToolOutput, Turn};
+use haft_runtime::{
+    AnswerReceipt, CallEvent, CallRecord, CallState, Direction, Journal, Question, Questions, ToolOutput, Turn,
+};
 use haft_store::CallFilter;
 use jiff::{SignedDuration, Timestamp};
 
@@ -113,6 +115,24 @@ async fn a_question_is_asked_answered_once_and_found_again() {
     assert_eq!(second, AnswerReceipt::TooLate(yes.clone()));
     assert_eq!(Questions::find(&store, &scope, &call).await.unwrap(), Some((question, Some(yes))));
     assert!(Questions::open(&store, &scope).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_may_put_several_questions_and_each_has_its_own_answer() {
+    let (folder, store) = new_store().await;
+    let entry = opened(CallState::Executing);
+    let call = entry.call.clone();
+    let second = Question { number: 2, ..question(&call) };
+    store.ask(&scope(), &question(&call), entry).await.unwrap();
+    store.answer(&scope(), &first(&call), &answered("anna")).await.unwrap();
+    store.ask(&scope(), &second, later(&call, CallState::Waiting)).await.unwrap();
+    assert_eq!(Questions::find(&store, &scope(), &call).await.unwrap(), Some((second.clone(), None)));
+    assert!(store.answered(&scope()).await.unwrap().is_empty(), "the last one is open");
+    let late = store.answer(&scope(), &first(&call), &answered("bob")).await.unwrap();
+    assert!(matches!(late, AnswerReceipt::TooLate(_)), "{late:?}");
+    assert_eq!(Questions::open(&open(&folder).await, &scope()).await.unwrap(), std::slice::from_ref(&second));
+    assert_eq!(store.answer(&scope(), &second.id(), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
+    assert_eq!(store.answered(&scope()).await.unwrap(), std::slice::from_ref(&call));
 }
 
 #[tokio::test]
