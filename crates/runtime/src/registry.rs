@@ -94,12 +94,12 @@ impl Shape {
 
 /// Linear-time patterns only, and no `$ref` that leaves the schema: both could come from a stranger.
 fn compile(schema: &Value) -> Result<Validator, String> {
-    built(options(), schema)
+    built(&options(), schema)
 }
 
 /// The same for what people fill in: a date must be a date.
 pub(crate) fn compile_form(schema: &Value) -> Result<Validator, String> {
-    built(options().should_validate_formats(true), schema)
+    built(&options().should_validate_formats(true), schema)
 }
 
 fn options() -> ValidationOptions<'static> {
@@ -108,7 +108,7 @@ fn options() -> ValidationOptions<'static> {
         .with_pattern_options(PatternOptions::regex().size_limit(1 << 20))
 }
 
-fn built(options: ValidationOptions<'_>, schema: &Value) -> Result<Validator, String> {
+fn built(options: &ValidationOptions<'_>, schema: &Value) -> Result<Validator, String> {
     options.build(schema).map_err(|err| format!("its schema is broken: {err}"))
 }
 

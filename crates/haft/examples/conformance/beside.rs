@@ -41,7 +41,7 @@ fn contents(uri: &str) -> Option<Value> {
     }
 }
 
-fn message(content: Value) -> Value {
+fn message(content: &Value) -> Value {
     json!({"messages": [{"role": "user", "content": content}], "resultType": "complete"})
 }
 
@@ -49,19 +49,19 @@ fn prompt(request: &GetPromptRequestParams) -> Option<Value> {
     let argument = |name: &str| request.arguments.as_ref().map_or(Value::Null, |all| all[name].clone());
     let text = |text: String| json!({"type": "text", "text": text});
     Some(match request.name.as_str() {
-        "test_simple_prompt" => message(text("This is a simple prompt for testing.".to_owned())),
+        "test_simple_prompt" => message(&text("This is a simple prompt for testing.".to_owned())),
         "test_prompt_with_arguments" => {
-            message(text(format!("Prompt with arguments: {}, {}", argument("arg1"), argument("arg2"))))
+            message(&text(format!("Prompt with arguments: {}, {}", argument("arg1"), argument("arg2"))))
         }
         "test_prompt_with_embedded_resource" => {
             let resource = json!({"uri": argument("resourceUri"), "mimeType": "text/plain", "text": "embedded"});
-            message(json!({"type": "resource", "resource": resource}))
+            message(&json!({"type": "resource", "resource": resource}))
         }
-        "test_prompt_with_image" => message(json!({"type": "image", "data": PIXEL, "mimeType": "image/png"})),
+        "test_prompt_with_image" => message(&json!({"type": "image", "data": PIXEL, "mimeType": "image/png"})),
         "test_input_required_result_prompt" => {
             let given = request.input_responses.as_ref().and_then(|given| given.get("user_context"));
             match given {
-                Some(given) => message(text(format!("context: {}", given["content"]["context"]))),
+                Some(given) => message(&text(format!("context: {}", given["content"]["context"]))),
                 None => json!({"resultType": "input_required", "inputRequests": {"user_context": {
                     "method": "elicitation/create",
                     "params": {"mode": "form", "message": "What context should the prompt use?", "requestedSchema": {

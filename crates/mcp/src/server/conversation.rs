@@ -37,7 +37,7 @@ pub(super) struct Conversation<'a> {
 /// How it goes on after a question.
 enum Next {
     GoOn,
-    Ended(Outcome),
+    Ended(Box<Outcome>),
     /// The call waits on behind the answer to its client.
     HandBack,
 }
@@ -68,12 +68,12 @@ impl<'a> Conversation<'a> {
         loop {
             let question = tokio::select! {
                 biased;
-                outcome = ended(&mut call, self.context, &self.cancel) => return Standing::Ended(Box::new(outcome)),
+                outcome = ended(&mut call, self.context, &self.cancel) => return Standing::Ended(outcome),
                 Some(question) = self.questions.recv() => question,
             };
             match self.put(&question, &mut call).await {
                 Next::GoOn => {}
-                Next::Ended(outcome) => return Standing::Ended(Box::new(outcome)),
+                Next::Ended(outcome) => return Standing::Ended(outcome),
                 Next::HandBack => {
                     // It is recorded by itself, and ends with the server at the latest.
                     drop(self.server.under_way.spawn(call));
@@ -161,10 +161,10 @@ impl<'a> Conversation<'a> {
 }
 
 /// The end of a call that its client may cancel as long as it waits for it.
-async fn ended(call: &mut Call, context: &RequestContext<RoleServer>, cancel: &CancellationToken) -> Outcome {
+async fn ended(call: &mut Call, context: &RequestContext<RoleServer>, cancel: &CancellationToken) -> Box<Outcome> {
     tokio::select! {
-        outcome = &mut *call => return outcome,
+        outcome = &mut *call => return Box::new(outcome),
         () = context.ct.cancelled() => cancel.cancel(),
     }
-    call.await
+    Box::new(call.await)
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Choice, Form, Kind};
 use crate::ToolError;
 
-fn form(properties: Value, required: &[&str]) -> Result<Form, ToolError> {
+fn form(properties: &Value, required: &[&str]) -> Result<Form, ToolError> {
     Form::new("What?", json!({"type": "object", "properties": properties, "required": required}))
 }
 
@@ -18,7 +18,7 @@ fn filled(form: &Form, values: Value) -> Result<Value, String> {
 fn every_kind_of_field_that_clients_show_is_read() {
     let choices = json!([{"const": "a", "title": "First"}, {"const": "b", "title": "Second"}]);
     let form = form(
-        json!({
+        &json!({
             "name": {"type": "string", "title": "Name", "default": "Ann"},
             "age": {"type": "integer"}, "score": {"type": "number"}, "sure": {"type": "boolean"},
             "plain": {"type": "string", "enum": ["a", "b"]},
@@ -57,7 +57,7 @@ fn what_no_client_could_show_is_refused() {
         json!({"list": {"type": "array", "items": {"type": "string"}}}),
         json!({"any": {}}),
     ] {
-        assert!(form(broken.clone(), &[]).unwrap_err().message.contains("cannot be shown"), "{broken}");
+        assert!(form(&broken, &[]).unwrap_err().message.contains("cannot be shown"), "{broken}");
     }
     assert!(Form::new("What?", json!({"type": "string"})).is_err());
 }
@@ -68,7 +68,7 @@ fn only_what_fits_is_taken_and_defaults_fill_the_rest() {
         "mail": {"type": "string", "format": "email"}, "age": {"type": "integer", "minimum": 18, "default": 30},
         "pets": {"type": "array", "items": {"type": "string", "enum": ["cat", "dog"]}, "maxItems": 1},
     });
-    let form = form(fields, &["mail"]).unwrap();
+    let form = form(&fields, &["mail"]).unwrap();
     assert_eq!(filled(&form, json!({"mail": "a@b.ch"})).unwrap(), json!({"mail": "a@b.ch", "age": 30}));
     for (wrong, why) in [
         (json!({}), "`answer.mail` is required"),
