@@ -14,9 +14,10 @@ run: setup ## Builds the release program and shows where you are.
 	@echo
 	@echo "The program is $(HAFT)"
 
-test: setup-tests check ## Everything: formatting, lints, tidy, units, cases, stories, crash and race tests.
+test: setup-tests check ## Everything: formatting, lints, tidy, units, cases, stories, crash and race tests, MCP conformance.
 	cargo build --locked --workspace --all-targets
 	cargo test --locked --workspace
+	cargo xtask conformance
 
 # Beside programs that take long to install, or are not everywhere; one line each.
 test-peers: setup-peers ## What `make test` leaves out: peers that are slower to get.

@@ -1,7 +1,8 @@
-//! Chores of this workspace: `cargo xtask tidy`, `cargo xtask bench`.
+//! Chores of this workspace: `cargo xtask tidy`, `cargo xtask conformance`, `cargo xtask bench`.
 #![expect(clippy::print_stdout, reason = "a chore talks to whoever runs it")]
 #![expect(clippy::disallowed_methods, reason = "a chore runs cargo; no tool is behind it")]
 
+mod conformance;
 mod tidy;
 
 use std::{
@@ -19,8 +20,9 @@ fn main() -> Result<ExitCode> {
             faults.iter().for_each(|fault| println!("{fault}"));
             Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
+        "conformance" => conformance::run(&root()),
         "bench" => bench(),
-        other => bail!("there is no chore `{other}`: tidy or bench"),
+        other => bail!("there is no chore `{other}`: tidy, conformance or bench"),
     }
 }
 

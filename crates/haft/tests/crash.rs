@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_runtime::{Answer, AnswerReceipt, Answered, CallId, Questions, Scope, Source};
+use haft_runtime::{Answer, AnswerReceipt, Answered, CallId, QuestionId, Questions, Scope, Source};
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -121,7 +121,8 @@ async fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
         let scope = Scope::local(fixture.workspace.to_string_lossy());
         let store = Store::open(&fixture.data, Sync::Normal).await.unwrap();
         let answered = Answered { answer, by: "tester".to_owned(), source: Source::Cli, at: Timestamp::now() };
-        let taken = Questions::answer(&store, &scope, &CallId::parse(&call).unwrap(), &answered).await.unwrap();
+        let question = QuestionId { call: CallId::parse(&call).unwrap(), number: 1 };
+        let taken = Questions::answer(&store, &scope, &question, &answered).await.unwrap();
         assert_eq!(taken, AnswerReceipt::Taken);
         store.close().await.unwrap();
         // The next start may carry it on, or whoever answers again, or whoever waits for it.

@@ -2,8 +2,11 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
 };
 use tokio_util::sync::CancellationToken;
 
@@ -19,13 +22,22 @@ impl Server {
     /// The service behind an address. Pages of other origins, and names that lead here by a trick of the DNS, are turned
     /// away.
     pub fn over_http(&self, address: SocketAddr, stop: CancellationToken) -> HttpService {
-        let mut config =
-            StreamableHttpServerConfig::default().with_cancellation_token(stop).enforce_origin_validation();
-        config.max_request_body_bytes = LONGEST;
-        if !address.ip().is_unspecified() {
-            config.allowed_hosts.push(address.ip().to_string());
-        }
-        let server = self.clone();
-        StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
+        over_http(self.clone(), address, stop)
     }
+}
+
+/// The same for whatever answers as our server does.
+pub fn over_http<S: ServerHandler + Clone>(
+    server: S,
+    address: SocketAddr,
+    stop: CancellationToken,
+) -> StreamableHttpService<S, LocalSessionManager> {
+    let mut config = StreamableHttpServerConfig::default().with_cancellation_token(stop).enforce_origin_validation();
+    config.max_request_body_bytes = LONGEST;
+    // A page of this very address is no stranger.
+    config.allowed_origins.push(format!("http://{address}"));
+    if !address.ip().is_unspecified() {
+        config.allowed_hosts.push(address.ip().to_string());
+    }
+    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
 }

@@ -7,7 +7,7 @@ mod server;
 pub mod stdio;
 mod upstream;
 
-pub use http::HttpService;
+pub use http::{HttpService, over_http};
 pub use server::{Asked, Ground, MayApprove, Server};
 pub use upstream::{
     Contact, Definition, Difference, Dropped, Endpoint, Launch, Line, Listener, NEEDS_LOGIN, Pins, Started, Upstream,

@@ -4,6 +4,7 @@ mod answer;
 mod asking;
 mod calling;
 mod changes;
+mod conversation;
 mod listing;
 mod misread;
 mod progress;
@@ -80,6 +81,8 @@ pub struct Server {
     codec: RequestStateCodec,
     /// Calls and answers that are being seen through.
     under_way: TaskTracker,
+    /// Ends the calls that go on behind an answer.
+    stop: CancellationToken,
 }
 
 impl Server {
@@ -87,7 +90,7 @@ impl Server {
     pub fn new(ground: Ground) -> Self {
         // The key is as long as its type says.
         let codec = RequestStateCodec::new_unchecked(ground.key);
-        Self { ground: Arc::new(ground), codec, under_way: TaskTracker::new() }
+        Self { ground: Arc::new(ground), codec, under_way: TaskTracker::new(), stop: CancellationToken::new() }
     }
 
     /// Speaks with one client until it is gone or this shall stop. What is under way then is ended and recorded.
@@ -115,8 +118,9 @@ impl Server {
         self.finish().await;
     }
 
-    /// Waits for what is under way. Nothing more is begun.
+    /// Ends calls that wait for what their client was asked, and waits for what is under way. Nothing more is begun.
     pub async fn finish(&self) {
+        self.stop.cancel();
         self.under_way.close();
         self.under_way.wait().await;
     }

@@ -1,6 +1,7 @@
 //! Upstream MCP servers become tools: started when they are first needed, held to what was accepted of them.
 
 mod answer;
+mod asking;
 mod child;
 mod connection;
 mod definition;

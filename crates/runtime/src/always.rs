@@ -50,7 +50,7 @@ impl Pipeline {
     /// The grants that a yes to this question may be turned into, narrowest first. Each would have covered the call.
     pub async fn offers(&self, scope: &Scope, question: &Question) -> Result<Vec<Offer>, Withheld> {
         let tool = self.doors.catalog.find(scope, &question.tool).await.map_err(|error| Withheld(error.message))?;
-        let seen = Seen::new(&question.input, &question.evidence);
+        let seen = Seen::new(&question.input, evidence_of(question)?);
         let part = needs_a_grant(&self.doors.policy, tool.spec(), &seen);
         let (mut covering, mut withheld) = (Vec::new(), None);
         for offer in offers(question, part)? {
@@ -68,7 +68,7 @@ impl Pipeline {
             spec,
             input: &question.input,
             effect: question.effect,
-            evidence: &question.evidence,
+            evidence: evidence_of(question)?,
             mode: AutoApprove::Reads,
             caller: &question.asked_by,
             grants: &grants,
@@ -85,12 +85,17 @@ impl Pipeline {
     }
 }
 
+/// A form is answered each time: there is no yes in it to remember.
+fn evidence_of(question: &Question) -> Result<&Evidence, Withheld> {
+    question.evidence().ok_or_else(|| Withheld("it is a form, not a question for a yes".to_owned()))
+}
+
 fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {
     let bounded = |breadth, written: WrittenBounds| {
         Bounds::try_from(written).map(|bounds| Offer { breadth, bounds }).map_err(|err| Withheld(err.to_string()))
     };
     let input = Some(question.input.clone());
-    let changes = match &question.evidence {
+    let changes = match evidence_of(question)? {
         Evidence::Staged { changes, .. } => {
             ChangeList(changes.0.iter().filter(|change| part.has(change)).cloned().collect())
         }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::{CallRequest, Scope, Source, Stamp, ToolOutput, ToolSpec};
+use crate::{Body, CallRequest, Scope, Source, Stamp, ToolOutput, ToolSpec};
 
 /// How long an answer is given again at the most, whatever its stamp says.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -142,9 +142,17 @@ impl Kept {
 /// About how much memory an output takes.
 fn size(output: &ToolOutput) -> usize {
     let images: usize = output.images.iter().map(|image| image.data.len()).sum();
+    let audio: usize = output.audio.iter().map(|audio| audio.data.len()).sum();
+    let resources: usize = output.resources.iter().map(|one| one.uri.len() + body_size(&one.body)).sum();
     let shown = output.display_content.as_ref().map_or(0, String::len);
     let metadata: usize = output.metadata.iter().map(|(name, value)| name.len() + value_size(value)).sum();
-    output.content.len() + shown + images + metadata + value_size(&output.structured)
+    output.content.len() + shown + images + audio + resources + metadata + value_size(&output.structured)
+}
+
+fn body_size(body: &Body) -> usize {
+    match body {
+        Body::Text(text) | Body::Blob(text) => text.len(),
+    }
 }
 
 fn value_size(value: &Value) -> usize {

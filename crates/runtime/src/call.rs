@@ -82,6 +82,8 @@ pub struct CallRequest {
     pub auto_approve: AutoApprove,
     /// How long to wait for an answer before handing back `pending`.
     pub wait: Duration,
+    /// How long a form stays open that the tool puts in the middle of its work; as long as the house lets it when absent.
+    pub form_wait: Option<Duration>,
     /// The caller's own limit for the work.
     pub timeout: Option<Duration>,
     /// Whether the work must be done anew, not answered from the cache.
@@ -104,6 +106,7 @@ impl CallRequest {
             edited_by: None,
             auto_approve: AutoApprove::default(),
             wait: Duration::ZERO,
+            form_wait: None,
             timeout: None,
             fresh: false,
             cancel: CancellationToken::new(),

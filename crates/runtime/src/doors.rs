@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Described, Direction, Effect, Grant, GrantId,
-    Isolation, Listing, Outcome, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
+    AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Described, Direction, Effect, Filled, Form, Grant,
+    GrantId, Isolation, Listing, Outcome, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
 };
 
 /// Which tools exist, and for whom.
@@ -60,6 +60,9 @@ pub struct Recovered {
 pub struct Question {
     /// The call that waits.
     pub call: CallId,
+    /// Which of its questions, from 1.
+    #[serde(default = "first")]
+    pub number: u32,
     /// The tool's own name.
     pub tool: String,
     /// The exact input.
@@ -74,8 +77,9 @@ pub struct Question {
     /// Which bound of which grant nearly matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearly: Option<String>,
-    /// What the call does, where that could be seen before.
-    pub evidence: Evidence,
+    /// What is wanted.
+    #[serde(rename = "evidence")]
+    pub about: About,
     /// Who asked for the call.
     pub asked_by: String,
     /// The workspace that it belongs to.
@@ -87,9 +91,50 @@ pub struct Question {
     pub expires_at: Timestamp,
 }
 
+fn first() -> u32 {
+    1
+}
+
+impl Question {
+    /// What it is answered by.
+    pub fn id(&self) -> QuestionId {
+        QuestionId { call: self.call.clone(), number: self.number }
+    }
+
+    /// What the call does, where it waits for a yes.
+    pub fn evidence(&self) -> Option<&Evidence> {
+        match &self.about {
+            About::Approval(evidence) => Some(evidence),
+            About::Form(_) => None,
+        }
+    }
+}
+
+/// One question of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QuestionId {
+    /// The call.
+    pub call: CallId,
+    /// Which of its questions, from 1.
+    pub number: u32,
+}
+
+/// What a question wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "there are few of them, and none is kept beside many others")]
+pub enum About {
+    /// What the tool wants to know in the middle of its work. Only the process that does the work can go on with it.
+    Form(Form),
+    /// A yes to what the call does, as far as that could be seen before.
+    #[serde(untagged)]
+    Approval(Evidence),
+}
+
 /// What is known of a call before the decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "there are few of them, and none is kept beside many others")]
 pub enum Evidence {
     /// It is done but for the commit.
     Staged {
@@ -139,6 +184,11 @@ pub enum Answer {
         /// The other input.
         input: Value,
     },
+    /// A form is filled in.
+    Fill {
+        /// What fits it.
+        values: Filled,
+    },
     /// No.
     Reject {
         /// In the person's own words.
@@ -179,7 +229,7 @@ pub trait Questions: Send + Sync {
     fn wait<'a>(
         &'a self,
         scope: &'a Scope,
-        call: &'a CallId,
+        question: &'a QuestionId,
         limit: Duration,
     ) -> BoxFuture<'a, Result<Option<Answered>, ToolError>>;
 
@@ -187,11 +237,11 @@ pub trait Questions: Send + Sync {
     fn answer<'a>(
         &'a self,
         scope: &'a Scope,
-        call: &'a CallId,
+        question: &'a QuestionId,
         answered: &'a Answered,
     ) -> BoxFuture<'a, Result<AnswerReceipt, ToolError>>;
 
-    /// The question of one call, open or answered.
+    /// The last question of one call, open or answered.
     fn find<'a>(
         &'a self,
         scope: &'a Scope,

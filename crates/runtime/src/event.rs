@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ApprovedBy, CallId, ChangeList, Effect, ToolError, Turn};
+use crate::{Answer, ApprovedBy, CallId, ChangeList, Effect, Form, Source, ToolError, Turn};
 
 /// One thing that happened to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,6 +85,26 @@ pub enum CallEvent {
         progress: Option<u8>,
         /// What it is doing.
         message: String,
+    },
+    /// The tool asks something in the middle of its work.
+    #[serde(rename = "tool.asks")]
+    Asks {
+        /// Which of the call's questions.
+        question: u32,
+        /// What it wants to know.
+        form: Form,
+    },
+    /// What the tool asked was answered, or put away.
+    #[serde(rename = "tool.answered")]
+    Answered {
+        /// Which of the call's questions.
+        question: u32,
+        /// The answer.
+        answer: Answer,
+        /// Who gave it.
+        by: String,
+        /// Through which door.
+        source: Source,
     },
     /// The caller was told to come back later.
     #[serde(rename = "tool.pending")]

@@ -1,7 +1,7 @@
 //! Why an input does not fit: every issue with its JSON Pointer, what was expected and what came.
 
 use jsonschema::{
-    ValidationError,
+    ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
 use serde_json::{Value, json};
@@ -14,12 +14,17 @@ const LONGEST_VALUE: usize = 80;
 /// The error for an input that does not fit its schema.
 pub(crate) fn issues_of(tool: &RegisteredTool, input: &Value) -> ToolError {
     let spec = tool.spec();
+    told(tool.input(), &spec.input_schema, &spec.name, input)
+}
+
+/// Everything about a value that does not fit, told of what has this name.
+pub(crate) fn told(validator: &Validator, schema: &Value, name: &str, value: &Value) -> ToolError {
     let mut issues = Vec::new();
-    for error in tool.input().iter_errors(input) {
-        collect(&error, &spec.input_schema, &mut issues);
+    for error in validator.iter_errors(value) {
+        collect(&error, schema, &mut issues);
     }
     issues.truncate(MOST_ISSUES);
-    let lines: Vec<String> = issues.iter().map(|issue| issue.sentence(&spec.name)).collect();
+    let lines: Vec<String> = issues.iter().map(|issue| issue.sentence(name)).collect();
     let details: Vec<Value> = issues.iter().map(Issue::to_json).collect();
     ToolError::new(ErrorCode::InvalidArgs, lines.join("; ")).with("issues", details)
 }

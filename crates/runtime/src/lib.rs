@@ -13,7 +13,9 @@ mod effect;
 mod error;
 mod event;
 mod export;
+mod form;
 mod grant;
+mod interview;
 mod issues;
 mod listing;
 mod log;
@@ -45,17 +47,18 @@ pub use call::{AutoApprove, CallId, CallRequest, Listener};
 pub use caller::{Caller, Scope, Source, TenantId};
 pub use changes::{Change, ChangeKind, ChangeList, ChangeState, Direction, Flag, Turn};
 pub use doors::{
-    Answer, AnswerReceipt, Answered, CallRecord, CallState, Catalog, Delivery, Entry, Evidence, Guard, Journal,
-    Opening, Question, QuestionAndAnswer, Questions, Recovered, Workbench,
+    About, Answer, AnswerReceipt, Answered, CallRecord, CallState, Catalog, Delivery, Entry, Evidence, Guard, Journal,
+    Opening, Question, QuestionAndAnswer, QuestionId, Questions, Recovered, Workbench,
 };
 pub use effect::{Effect, Isolation};
 pub use error::{Category, ErrorCode, ToolError};
 pub use event::{CallEvent, Stream};
 pub use export::{annotations, to_anthropic, to_mcp, to_openai};
+pub use form::{Choice, Field, Filled, Form, FormAnswer, Kind};
 pub use grant::{Grant, GrantId, Standing};
 pub use listing::{Listing, MOST_TOKENS, Pins};
 pub use nearest::nearest;
-pub use outcome::{ApprovedBy, End, Image, Outcome, Pending, ToolOutput};
+pub use outcome::{ApprovedBy, Audio, Body, Embedded, End, Image, Outcome, Pending, ToolOutput};
 pub use pipeline::{Doors, Pipeline};
 pub use policy::{Case, Decision, Policy, Rule, Step, Verdict, decide, explain};
 pub use ran::{CutShort, Described, Lasting, Ran, Reach};

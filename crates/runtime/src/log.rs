@@ -21,6 +21,10 @@ pub(crate) struct CallLog {
     pub(crate) started_at: Timestamp,
     /// Time spent working, waiting for answers not counted.
     pub(crate) worked: Duration,
+    /// Time that the work has waited for answers to its forms.
+    pub(crate) waited: Duration,
+    /// How many questions were put.
+    pub(crate) questions: u32,
     pub(crate) attempts: u32,
     /// The answer was remembered.
     pub(crate) cached: bool,
@@ -60,6 +64,8 @@ impl CallLog {
             called_as: None,
             started_at,
             worked: Duration::ZERO,
+            waited: Duration::ZERO,
+            questions: 0,
             attempts: 0,
             cached: false,
             edited: request.caller.source == Source::Edit,

@@ -161,6 +161,12 @@ pub struct ToolOutput {
     /// Pictures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
+    /// Something to listen to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audio: Vec<Audio>,
+    /// Files and the like that come with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<Embedded>,
     /// Facts beside the value.
     #[serde(default)]
     pub metadata: Map<String, Value>,
@@ -177,6 +183,51 @@ impl ToolOutput {
             text.push_str(&format!("\n\n[{left}]"));
         }
     }
+}
+
+/// Something that a model can listen to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Audio {
+    /// `audio/wav` and the like.
+    pub mime_type: String,
+    /// The bytes in base64.
+    pub data: String,
+}
+
+/// A file or the like that comes with a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Embedded {
+    /// Where it is from.
+    pub uri: String,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// What is in it.
+    #[serde(flatten)]
+    pub body: Body,
+}
+
+impl Embedded {
+    /// What it is, in a few words.
+    pub fn words(&self) -> String {
+        let size = match &self.body {
+            Body::Text(text) => format!("{} characters", text.chars().count()),
+            Body::Blob(blob) => format!("about {} bytes", blob.len() / 4 * 3),
+        };
+        format!("{}, {}, {size}", self.uri, self.mime_type.as_deref().unwrap_or("of no stated kind"))
+    }
+}
+
+/// What is in a file or the like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Body {
+    /// Text.
+    Text(String),
+    /// Bytes in base64.
+    Blob(String),
 }
 
 /// A picture that a model can look at.

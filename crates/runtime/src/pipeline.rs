@@ -11,13 +11,14 @@ use crate::{
     ApprovedBy, CallEvent, CallId, CallRequest, Catalog, Delivery, Guard, Journal, Limits, Outcome, Pending, Policy,
     Questions, Source, Workbench,
     cache::Cache,
+    interview::Forms,
     log::CallLog,
     stage::{
         approve::{Desk, Left, approve},
         authorize::authorize,
         deliver::deliver,
         execute::{Bench, Executed, execute},
-        prepare::prepare,
+        prepare::{Anteroom, prepare},
         record::{Ending, record},
         resolve::resolve,
         validate::validate,
@@ -91,7 +92,7 @@ impl Pipeline {
         let call = resolve(&*doors.catalog, request, log).await?;
         let call = authorize(&*doors.guard, call).await?;
         let call = validate(call)?;
-        let call = prepare(&doors.limits, &*doors.journal, call, log).await?;
+        let call = prepare(&self.anteroom(), call, log).await?;
         let call = approve(&self.desk(), call, log).await?;
         Ok(execute(&self.bench(), call, log).await)
     }
@@ -137,6 +138,15 @@ impl Pipeline {
         self.clone().line(child).await
     }
 
+    fn anteroom(&self) -> Anteroom<'_> {
+        Anteroom { limits: &self.doors.limits, journal: &*self.doors.journal, forms: self.forms() }
+    }
+
+    fn forms(&self) -> Forms<'_> {
+        let doors = &*self.doors;
+        Forms { questions: &*doors.questions, deliveries: &doors.deliveries, within: doors.limits.answer_within }
+    }
+
     pub(crate) fn desk(&self) -> Desk<'_> {
         let doors = &*self.doors;
         Desk {
@@ -156,6 +166,7 @@ impl Pipeline {
             journal: &*doors.journal,
             workbench: &*doors.workbench,
             cache: &self.cache,
+            forms: self.forms(),
         }
     }
 }

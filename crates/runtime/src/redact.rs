@@ -89,10 +89,10 @@ impl Redactor {
     pub fn value(&self, value: &Value) -> Value {
         match value {
             Value::Object(fields) => {
-                // The bytes of a picture are no secret, however random they look.
+                // The bytes of a picture, a sound or a file are no secret, however random they look.
                 let picture = ["mimeType", "mime_type"].iter().any(|name| fields.contains_key(*name));
                 let shown = |name: &String, inner: &Value| {
-                    if picture && name == "data" {
+                    if picture && (name == "data" || name == "blob") {
                         inner.clone()
                     } else if self.is_secret_name(name) {
                         hidden(inner)

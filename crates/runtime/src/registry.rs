@@ -7,7 +7,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
 use serde_json::Value;
 
 use crate::{
@@ -94,11 +94,22 @@ impl Shape {
 
 /// Linear-time patterns only, and no `$ref` that leaves the schema: both could come from a stranger.
 fn compile(schema: &Value) -> Result<Validator, String> {
+    built(&options(), schema)
+}
+
+/// The same for what people fill in: a date must be a date.
+pub(crate) fn compile_form(schema: &Value) -> Result<Validator, String> {
+    built(&options().should_validate_formats(true), schema)
+}
+
+fn options() -> ValidationOptions<'static> {
     jsonschema::options()
         .with_draft(Draft::Draft202012)
         .with_pattern_options(PatternOptions::regex().size_limit(1 << 20))
-        .build(schema)
-        .map_err(|err| format!("its schema is broken: {err}"))
+}
+
+fn built(options: &ValidationOptions<'_>, schema: &Value) -> Result<Validator, String> {
+    options.build(schema).map_err(|err| format!("its schema is broken: {err}"))
 }
 
 fn is_name(name: &str) -> bool {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ChangeState,
-    ErrorCode, Outcome, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    About, Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList,
+    ChangeState, ErrorCode, Outcome, Pipeline, Question, Recovered, Scope, ToolError, Turn,
     log::CallLog,
     stage::{
         approve::{Left, settle},
@@ -27,6 +27,8 @@ const ONE_LOOK: Duration = Duration::from_millis(250);
 pub enum Reply {
     /// It counted, and this is how the call ended or stands.
     Counted(Box<Outcome>),
+    /// It counted, and the process that does the work goes on with it.
+    Heard,
     /// Somebody was earlier.
     TooLate(Answered),
     /// The call waits for nothing.
@@ -36,12 +38,20 @@ pub enum Reply {
 impl Pipeline {
     /// Gives an answer and sees it through: the owner carries the call on, or this process does if the owner is gone.
     pub async fn answer(&self, scope: &Scope, call: &CallId, answered: &Answered) -> Result<Reply, ToolError> {
-        match self.doors.questions.answer(scope, call, answered).await? {
+        let question = match self.doors.questions.find(scope, call).await? {
+            Some((question, None)) => question,
+            Some((_, Some(first))) => return Ok(Reply::TooLate(first)),
+            None => return Ok(Reply::NoQuestion),
+        };
+        match self.doors.questions.answer(scope, &question.id(), answered).await? {
             AnswerReceipt::Taken => {}
             AnswerReceipt::TooLate(first) => return Ok(Reply::TooLate(first)),
             AnswerReceipt::NoQuestion => return Ok(Reply::NoQuestion),
         }
-        self.carry(scope, call).await.map(|outcome| Reply::Counted(Box::new(outcome)))
+        match question.about {
+            About::Form(_) => Ok(Reply::Heard),
+            About::Approval(_) => self.carry(scope, call).await.map(|outcome| Reply::Counted(Box::new(outcome))),
+        }
     }
 
     /// Sees an answered call to its end. The owner may die at any moment, so this keeps trying, bounded.
@@ -91,7 +101,7 @@ impl Pipeline {
         log.called_as.clone_from(&question.called_as);
         let call = authorize(&*doors.guard, call).await?;
         let call = validate(call)?;
-        let call = prepared_before(call, question, log);
+        let call = prepared_before(call, question, log)?;
         let call = settle(&self.desk(), call, answered, log).await?;
         Ok(execute(&self.bench(), call, log).await)
     }
@@ -130,6 +140,7 @@ impl Pipeline {
         let (state, turn, at) = (record.state, record.turn.clone(), record.opening.at);
         let foreseen = record.outcome.clone().filter(|_| state == CallState::Executing);
         let own = record.call.clone();
+        self.put_away(scope, &own).await?;
         let request = request_of(scope, record);
         let mut log = CallLog::resumed(&request, at);
         log.turn.clone_from(&turn);
@@ -145,6 +156,16 @@ impl Pipeline {
             (_, turned) => Ending::Interrupted { sentence, changes: turned.or(left) },
         };
         self.end(&mut log, ending).await;
+        Ok(())
+    }
+
+    /// What a dead process had asked can no longer be answered.
+    async fn put_away(&self, scope: &Scope, call: &CallId) -> Result<(), ToolError> {
+        if let Some((question, None)) = self.doors.questions.find(scope, call).await? {
+            let (by, source) = ("haft".to_owned(), crate::Source::House);
+            let gone = Answered { answer: Answer::Cancel, by, source, at: Timestamp::now() };
+            self.doors.questions.answer(scope, &question.id(), &gone).await?;
+        }
         Ok(())
     }
 

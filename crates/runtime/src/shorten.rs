@@ -35,6 +35,8 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Opt
         display_content: output.display_content.as_ref().map(cut),
         structured,
         images: output.images.clone(),
+        audio: output.audio.clone(),
+        resources: output.resources.clone(),
         metadata,
     };
     (short, Some(capped(output, limits.kept_bytes)))

@@ -26,7 +26,7 @@ struct Deed {
 impl Question {
     /// `None` where the effect cannot be seen before: such a call is like no other.
     pub fn signature(&self) -> Option<Signature> {
-        let Evidence::Staged { changes, isolation, .. } = &self.evidence else { return None };
+        let Some(Evidence::Staged { changes, isolation, .. }) = self.evidence() else { return None };
         let deeds = changes.0.iter().flat_map(deeds).collect();
         Some(Signature { tool: self.tool.clone(), workspace: self.workspace.clone(), deeds, isolation: *isolation })
     }
@@ -50,8 +50,8 @@ mod tests {
 
     use super::Signature;
     use crate::{
-        CallId, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag, Isolation, Question, ToolOutput,
-        Turn,
+        About, CallId, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag, Isolation, Question,
+        ToolOutput, Turn,
     };
 
     fn question(changes: Vec<Change>) -> Question {
@@ -65,7 +65,8 @@ mod tests {
             effect: Effect::Write,
             reason: "it writes".into(),
             nearly: None,
-            evidence: Evidence::Staged { output, changes: ChangeList(changes), turn, isolation },
+            number: 1,
+            about: About::Approval(Evidence::Staged { output, changes: ChangeList(changes), turn, isolation }),
             asked_by: "ann".into(),
             workspace: Some("/w".into()),
             asked_at: Timestamp::UNIX_EPOCH,
@@ -114,7 +115,7 @@ mod tests {
         let elsewhere = Question { workspace: Some("/v".into()), ..same.clone() };
         let by_another_tool = Question { tool: "run_code".into(), ..same.clone() };
         let mut lower = same.clone();
-        if let Evidence::Staged { isolation, .. } = &mut lower.evidence {
+        if let About::Approval(Evidence::Staged { isolation, .. }) = &mut lower.about {
             *isolation = Some(Isolation::Landlock);
         }
         for other in [elsewhere, by_another_tool, lower] {
@@ -132,7 +133,8 @@ mod tests {
 
     #[test]
     fn what_can_only_be_described_is_like_nothing() {
-        let plain = Question { evidence: Evidence::Plain(Described::default()), ..question(vec![]) };
+        let about = About::Approval(Evidence::Plain(Described::default()));
+        let plain = Question { about, ..question(vec![]) };
         assert!(plain.signature().is_none());
     }
 }

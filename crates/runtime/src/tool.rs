@@ -10,12 +10,12 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallEvent, CallId, Caller, ChangeList, CutShort, DeprecatedAlias, Described, Effect, ErrorCode, Image, Isolation,
-    Ran, Stream, ToolError, ToolOutput, Turn, schema,
+    Audio, CallId, Caller, ChangeList, CutShort, DeprecatedAlias, Described, Effect, Embedded, ErrorCode, Form,
+    FormAnswer, Image, Isolation, Ran, Stream, ToolError, ToolOutput, Turn, interview::Asking, schema,
 };
 
 /// What a tool is, as data: everything a list, a form or a model needs.
@@ -222,6 +222,16 @@ pub trait Output: Serialize + JsonSchema + Send {
     fn images(&mut self) -> Vec<Image> {
         Vec::new()
     }
+
+    /// Something to listen to.
+    fn audio(&mut self) -> Vec<Audio> {
+        Vec::new()
+    }
+
+    /// Files and the like that come with it.
+    fn resources(&mut self) -> Vec<Embedded> {
+        Vec::new()
+    }
 }
 
 /// The same contract without types: what the line holds. Dynamic tools implement it directly.
@@ -298,7 +308,7 @@ impl<T: Tool> Typed<T> {
     }
 
     fn erase(mut output: T::Output) -> Result<ToolOutput, ToolError> {
-        let images = output.images();
+        let (images, audio, resources) = (output.images(), output.audio(), output.resources());
         let structured = serde_json::to_value(&output)
             .map_err(|err| ToolError::new(ErrorCode::OutputInvalid, format!("`{}`: {err}", T::NAME)))?;
         Ok(ToolOutput {
@@ -306,6 +316,8 @@ impl<T: Tool> Typed<T> {
             display_content: None,
             structured,
             images,
+            audio,
+            resources,
             metadata: output.metadata(),
         })
     }
@@ -376,7 +388,8 @@ pub struct ToolCtx {
     pub caller: Caller,
     /// Fires when the work must stop.
     pub cancel: CancellationToken,
-    /// When the work is given up; what can end with a part of its result ends before that.
+    /// When the work is given up; what can end with a part of its result ends before that. The time that answers to
+    /// forms take is not counted.
     pub deadline: Instant,
     pub(crate) words: mpsc::Sender<Words>,
 }
@@ -386,6 +399,7 @@ pub struct ToolCtx {
 pub(crate) enum Words {
     Output { stream: Stream, chunk: String },
     Progress { progress: Option<u8>, message: String },
+    Ask(Box<Asking>),
 }
 
 impl ToolCtx {
@@ -402,18 +416,18 @@ impl ToolCtx {
         let _ = self.words.send(Words::Output { stream, chunk: chunk.into() }).await;
     }
 
+    /// Puts a form to whoever is behind the call, and waits for the answer. Forms are put one after the other. An error
+    /// says that nobody could be asked or nobody answered in time.
+    pub async fn ask(&self, form: Form) -> Result<FormAnswer, ToolError> {
+        let nobody = || ToolError::new(ErrorCode::Unavailable, "nobody can be asked here: the call is over");
+        let (reply, answer) = oneshot::channel();
+        let asking = Words::Ask(Box::new(Asking { form, reply }));
+        self.words.send(asking).await.map_err(|_| nobody())?;
+        answer.await.map_err(|_| nobody())?
+    }
+
     /// Says how far the work is. Skipped when the reader is slow.
     pub fn progress(&self, progress: Option<u8>, message: impl Into<String>) {
         let _ = self.words.try_send(Words::Progress { progress, message: message.into() });
-    }
-}
-
-impl Words {
-    /// The event that tells of these words.
-    pub(crate) fn into_event(self, offset: u64) -> CallEvent {
-        match self {
-            Self::Output { stream, chunk } => CallEvent::OutputAppended { stream, chunk, offset },
-            Self::Progress { progress, message } => CallEvent::Progress { progress, message },
-        }
     }
 }

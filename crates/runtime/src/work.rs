@@ -1,6 +1,6 @@
 //! Work under limits: streamed, timed, stoppable, and never able to take the house down with it.
 
-use std::{any::Any, future::Future, panic::AssertUnwindSafe, pin::Pin, time::Duration};
+use std::{any::Any, collections::VecDeque, future::Future, panic::AssertUnwindSafe, pin::Pin, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::{
@@ -10,7 +10,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallEvent, CallRequest, CallState, ErrorCode, Journal, Stream, ToolCtx, ToolError, log::CallLog, ran::Given,
+    CallEvent, CallRequest, CallState, Effect, ErrorCode, Journal, Stream, ToolCtx, ToolError,
+    interview::{Asking, Forms, Interview},
+    log::CallLog,
+    ran::Given,
     tool::Words,
 };
 
@@ -65,12 +68,19 @@ impl Default for Limits {
 #[derive(Clone, Copy)]
 pub(crate) struct Limit {
     whole: Duration,
-    pub(crate) until: Instant,
+    end: Instant,
+    /// How long the call had waited for answers when it began.
+    waited: Duration,
 }
 
 impl Limit {
-    pub(crate) fn from_now(whole: Duration) -> Self {
-        Self { whole, until: Instant::now() + whole }
+    pub(crate) fn from_now(whole: Duration, log: &CallLog) -> Self {
+        Self { whole, end: Instant::now() + whole, waited: log.waited }
+    }
+
+    /// Waiting for an answer does not count.
+    pub(crate) fn until(&self, log: &CallLog) -> Instant {
+        self.end + log.waited.saturating_sub(self.waited)
     }
 }
 
@@ -85,6 +95,10 @@ pub(crate) struct Work<'a> {
     pub(crate) state: CallState,
     /// When the caller hears what it says.
     pub(crate) heard: Heard,
+    /// How far it reaches.
+    pub(crate) effect: Effect,
+    /// Where its forms go.
+    pub(crate) forms: Forms<'a>,
 }
 
 /// When the caller hears what a tool says. The journal hears it at once.
@@ -102,7 +116,7 @@ impl Work<'_> {
         T: Given,
         F: Future<Output = Result<T, ToolError>> + 'w,
     {
-        let started = Instant::now();
+        let (started, waited) = (Instant::now(), log.waited);
         let (words, heard) = mpsc::channel(WORDS_IN_FLIGHT);
         let cancel = self.request.cancel.child_token();
         let stop = cancel.clone().drop_guard();
@@ -110,20 +124,22 @@ impl Work<'_> {
             call_id: self.request.id.clone(),
             caller: self.request.caller.clone(),
             cancel: cancel.clone(),
-            deadline: self.limit.until.into_std(),
+            deadline: self.limit.until(log).into_std(),
             words,
         };
         let working = AssertUnwindSafe(work(ctx)).catch_unwind();
         tokio::pin!(working);
-        let mut ear = Ear { heard, when: self.heard, said: [0; 3], tail: String::new() };
-        let watched = self.watch(working.as_mut(), &cancel, &mut ear, log).await;
+        let mut ear = Ear { heard, when: self.heard, said: [0; 3], tail: String::new(), asked: VecDeque::new() };
+        let mut interview = Interview::new(self.forms);
+        let watched = self.watch(working.as_mut(), &cancel, (&mut ear, &mut interview), log).await;
+        interview.withdraw(self, log).await;
         drop(stop);
         let mut result = match watched {
             Ok(ended) => ended,
             Err(stop) => tidied(working, stop, &mut ear, log).await,
         };
         ear.rest(log);
-        log.worked += started.elapsed();
+        log.worked += started.elapsed().saturating_sub(log.waited - waited);
         let error = match &mut result {
             Ok(given) => given.cut_short().map(|cut| &mut cut.error),
             Err(error) => Some(error),
@@ -139,10 +155,10 @@ impl Work<'_> {
         &self,
         mut working: Pin<&mut impl Future<Output = Caught<T>>>,
         cancel: &CancellationToken,
-        ear: &mut Ear,
+        (ear, interview): (&mut Ear, &mut Interview<'_>),
         log: &mut CallLog,
     ) -> Result<Result<T, ToolError>, ToolError> {
-        let deadline = tokio::time::sleep_until(self.limit.until);
+        let deadline = tokio::time::sleep_until(self.limit.until(log));
         let idle = tokio::time::sleep(self.idle.unwrap_or(NEVER));
         let shown = tokio::time::sleep(SHOWN_AFTER);
         let scope = log.scope.clone();
@@ -150,16 +166,26 @@ impl Work<'_> {
         let stop_wanted = self.journal.stop_wanted(&scope, &call);
         tokio::pin!(deadline, idle, shown, stop_wanted);
         loop {
+            if !interview.is_open()
+                && let Some(asking) = ear.asked.pop_front()
+            {
+                interview.put(*asking, self, log).await;
+            }
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled")),
-                () = &mut deadline => return Err(too_long(self.limit.whole)),
+                () = &mut deadline, if !interview.is_open() => return Err(too_long(self.limit.whole)),
                 Some(words) = ear.heard.recv() => {
                     ear.take(words, log);
                     postpone(idle.as_mut(), self.idle);
                 }
                 result = &mut working => return Ok(result.unwrap_or_else(|panic| Err(fault(&*panic)))),
-                () = &mut idle => return Err(too_quiet(self.idle)),
+                () = &mut idle, if !interview.is_open() => return Err(too_quiet(self.idle)),
+                news = interview.news(), if interview.is_open() => {
+                    interview.close(news, self, log).await;
+                    deadline.as_mut().reset(self.limit.until(log));
+                    postpone(idle.as_mut(), self.idle);
+                }
                 () = &mut shown, if !log.is_recorded() => {
                     let entry = log.entry(self.state);
                     self.journal.record_later(&scope, entry).await?;
@@ -185,7 +211,11 @@ async fn tidied<T: Given>(
         tokio::select! {
             biased;
             () = &mut over => return Err(stop),
-            Some(words) = ear.heard.recv() => ear.take(words, log),
+            Some(words) = ear.heard.recv() => {
+                ear.take(words, log);
+                // Nobody is asked any more.
+                ear.asked.clear();
+            }
             ended = &mut working => break ended,
         }
     };
@@ -223,6 +253,8 @@ struct Ear {
     /// Bytes of each stream so far.
     said: [u64; 3],
     tail: String,
+    /// The forms that it wants to put.
+    asked: VecDeque<Box<Asking>>,
 }
 
 impl Ear {
@@ -250,19 +282,25 @@ impl Ear {
     }
 
     fn hand_on(&mut self, words: Words, log: &mut CallLog) {
-        let Words::Output { stream, chunk } = &words else {
+        match words {
+            Words::Ask(asking) => self.asked.push_back(asking),
             // Progress is for whoever may look on now.
-            if self.when == Heard::AtOnce {
-                log.tell(&words.into_event(0));
+            Words::Progress { progress, message } => {
+                if self.when == Heard::AtOnce {
+                    log.tell(&CallEvent::Progress { progress, message });
+                }
             }
-            return;
-        };
-        let said = &mut self.said[slot(*stream)];
+            Words::Output { stream, chunk } => self.hand_on_output(stream, chunk, log),
+        }
+    }
+
+    fn hand_on_output(&mut self, stream: Stream, chunk: String, log: &mut CallLog) {
+        let said = &mut self.said[slot(stream)];
         let offset = *said;
         *said += chunk.len() as u64;
-        keep_tail(&mut self.tail, chunk);
+        keep_tail(&mut self.tail, &chunk);
         let total: u64 = self.said.iter().sum();
-        let event: CallEvent = words.into_event(offset);
+        let event = CallEvent::OutputAppended { stream, chunk, offset };
         match (self.when, total <= JOURNALED_OUTPUT) {
             (Heard::AtOnce, true) => log.note(event),
             (Heard::AtOnce, false) => log.tell(&event),

@@ -6,7 +6,7 @@ use std::{io::Read, path::PathBuf};
 
 use haft_runtime::{
     Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Entry, GrantId, Journal, Opening,
-    Questions, Scope, Source,
+    QuestionId, Questions, Scope, Source,
 };
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ async fn main() {
                 source: Source::Cli,
                 at: Timestamp::now(),
             };
-            let receipt = store.answer(&scope, &call(&id), &answered).await.unwrap();
+            let receipt = store.answer(&scope, &QuestionId { call: call(&id), number: 1 }, &answered).await.unwrap();
             println!("{}", if receipt == AnswerReceipt::Taken { "won" } else { "lost" });
         }
         "spend" => {

@@ -85,7 +85,6 @@ impl Addition {
 
     /// The same entry with a question that is put in the same transaction.
     pub(crate) fn asking(mut self, scope: &Scope, question: &Question) -> Result<Self, StoreError> {
-        self.standing.asked = true;
         self.news.push(News::Questions);
         self.question = Some(questions::Asked::new(scope, question)?);
         Ok(self)

@@ -137,6 +137,8 @@ fn told(row: &SqliteRow) -> Result<(i64, Option<CallRow>), StoreError> {
         | CallEvent::Started { .. }
         | CallEvent::OutputAppended { .. }
         | CallEvent::Progress { .. }
+        | CallEvent::Asks { .. }
+        | CallEvent::Answered { .. }
         | CallEvent::Committed { .. }
         | CallEvent::Undone { .. } => None,
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, Question, Questions, Scope, ToolError,
+    Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, Question, QuestionId, Questions, Scope, ToolError,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
@@ -23,26 +23,29 @@ use crate::{
 /// A question as columns.
 pub(crate) struct Asked {
     call: String,
+    number: u32,
     workspace: Option<String>,
     asked_at: i64,
     expires_at: i64,
     body: String,
 }
 
-const INSERT: &str = "insert into questions (tenant, call, workspace, asked_at, expires_at, open, body) \
-                      values (?, ?, ?, ?, ?, true, ?)";
-const ANSWER: &str = "update questions set open = false, answer = $3 where tenant = $1 and call = $2 and open = true";
-const FIND: &str = "select body, answer from questions where tenant = $1 and call = $2";
-const ANSWER_OF: &str = "select answer from questions where tenant = $1 and call = $2 and answer is not null";
+const INSERT: &str = "insert into questions (tenant, call, number, workspace, asked_at, expires_at, open, body) \
+                      values (?, ?, ?, ?, ?, ?, true, ?)";
+const ANSWER: &str = "update questions set open = false, answer = $4 \
+                      where tenant = $1 and call = $2 and number = $3 and open = true";
+const FIND: &str = "select body, answer from questions where tenant = $1 and call = $2 order by number desc limit 1";
+const ANSWER_OF: &str =
+    "select answer from questions where tenant = $1 and call = $2 and number = $3 and answer is not null";
 const OPEN: &str = "select call, body from questions where tenant = $1 and open = true order by call";
 const OPEN_OF_WORKSPACE: &str =
     "select call, body from questions where tenant = $1 and open = true and workspace = $2 order by call";
 const OVERDUE: &str = "select call from questions where tenant = $1 and open = true and expires_at < $2 \
                        and ($3 is null or workspace = $3) order by call";
-const ANSWERED: &str = "select questions.call from calls join questions on questions.tenant = calls.tenant \
-                        and questions.call = calls.id where calls.tenant = $1 and calls.state <> 'ended' \
-                        and calls.state = 'waiting' and questions.open = false \
-                        and ($2 is null or calls.workspace = $2) order by questions.call";
+const ANSWERED: &str = "select id as call from calls where tenant = $1 and state <> 'ended' and state = 'waiting' \
+                        and not exists (select 1 from questions where questions.tenant = calls.tenant \
+                        and questions.call = calls.id and questions.open = true) \
+                        and ($2 is null or workspace = $2) order by id";
 const WAITING_OWNER: &str = "select owner from calls where tenant = $1 and id = $2 and state = 'waiting'";
 const CLAIM: &str = "update calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 and state = 'waiting'";
 
@@ -50,6 +53,7 @@ impl Asked {
     pub(crate) fn new(scope: &Scope, question: &Question) -> Result<Self, StoreError> {
         Ok(Self {
             call: question.call.to_string(),
+            number: question.number,
             workspace: scope.workspace.clone(),
             asked_at: question.asked_at.as_microsecond(),
             expires_at: question.expires_at.as_microsecond(),
@@ -58,8 +62,9 @@ impl Asked {
     }
 
     pub(crate) fn insert(&self, conn: &Connection, tenant: &str) -> Result<(), StoreError> {
-        let Self { call, workspace, asked_at, expires_at, body } = self;
-        conn.prepare_cached(INSERT)?.execute(params![tenant, call, workspace, asked_at, expires_at, body])?;
+        let Self { call, number, workspace, asked_at, expires_at, body } = self;
+        let row = params![tenant, call, number, workspace, asked_at, expires_at, body];
+        conn.prepare_cached(INSERT)?.execute(row)?;
         Ok(())
     }
 }
@@ -81,22 +86,22 @@ impl Questions for Store {
     fn wait<'a>(
         &'a self,
         scope: &'a Scope,
-        call: &'a CallId,
+        question: &'a QuestionId,
         limit: Duration,
     ) -> BoxFuture<'a, Result<Option<Answered>, ToolError>> {
         Box::pin(async move {
-            let look = || self.answer_of(scope, call);
-            Ok(self.watch().until(News::Answered(call.to_string()), limit, look).await?)
+            let look = || self.answer_of(scope, question);
+            Ok(self.watch().until(News::Answered(question.call.to_string()), limit, look).await?)
         })
     }
 
     fn answer<'a>(
         &'a self,
         scope: &'a Scope,
-        call: &'a CallId,
+        question: &'a QuestionId,
         answered: &'a Answered,
     ) -> BoxFuture<'a, Result<AnswerReceipt, ToolError>> {
-        Box::pin(async move { Ok(self.give_answer(scope, call, answered).await?) })
+        Box::pin(async move { Ok(self.give_answer(scope, question, answered).await?) })
     }
 
     fn find<'a>(
@@ -140,13 +145,14 @@ impl Store {
     async fn give_answer(
         &self,
         scope: &Scope,
-        call: &CallId,
+        question: &QuestionId,
         answered: &Answered,
     ) -> Result<AnswerReceipt, StoreError> {
-        let statement = Statement::new(ANSWER).bind_text(&scope.tenant.0).bind_text(call.as_str());
+        let statement = Statement::new(ANSWER).bind_text(&scope.tenant.0).bind_text(question.call.as_str());
         let mut statement = statement
+            .bind(question.number)
             .bind(serde_json::to_string(answered)?)
-            .waking(News::Answered(call.to_string()))
+            .waking(News::Answered(question.call.to_string()))
             .waking(News::Questions);
         if let Answer::Always { grant } = &answered.answer {
             statement = statement.and_then(grants::remembering(scope, grant)?);
@@ -154,7 +160,7 @@ impl Store {
         if self.writer().run(statement).await? {
             return Ok(AnswerReceipt::Taken);
         }
-        let earlier = self.answer_of(scope, call).await?;
+        let earlier = self.answer_of(scope, question).await?;
         Ok(earlier.map_or(AnswerReceipt::NoQuestion, AnswerReceipt::TooLate))
     }
 
@@ -163,10 +169,11 @@ impl Store {
         self.watch().register(News::Questions)
     }
 
-    async fn answer_of(&self, scope: &Scope, call: &CallId) -> Result<Option<Answered>, StoreError> {
-        let query = sqlx::query(ANSWER_OF).bind(&scope.tenant.0).bind(call.as_str());
+    async fn answer_of(&self, scope: &Scope, question: &QuestionId) -> Result<Option<Answered>, StoreError> {
+        let call = question.call.as_str();
+        let query = sqlx::query(ANSWER_OF).bind(&scope.tenant.0).bind(call).bind(question.number);
         let Some(row) = query.fetch_optional(self.reads()).await? else { return Ok(None) };
-        Columns { of: call.as_str(), row: &row }.json("answer").map(Some)
+        Columns { of: call, row: &row }.json("answer").map(Some)
     }
 
     async fn question(&self, scope: &Scope, call: &CallId) -> Result<Option<(Question, Option<Answered>)>, StoreError> {

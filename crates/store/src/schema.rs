@@ -11,8 +11,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::StoreError;
 
 /// Each text leads from the version that is its index to the next.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_init.sql"), include_str!("../migrations/0002_views.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_init.sql"),
+    include_str!("../migrations/0002_views.sql"),
+    include_str!("../migrations/0003_questions.sql"),
+];
 
 /// The version of the database.
 pub(crate) const VERSION: &str = "pragma user_version";

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use haft_runtime::{Answer, Answered, CallId, End, Journal, Outcome, Reply};
+use haft_runtime::{About, Answer, Answered, CallId, End, Journal, Outcome, Reply};
 
 use crate::{
     cli::Everywhere,
     commands::{
         alike,
         always::{Always, Lease, by_flag, parse_lasting, remembered},
-        arguments, open_for,
+        arguments, fill, open_for,
         prompt::{Lines, Person, answered, ask},
     },
     exit::Exit,
@@ -25,7 +25,7 @@ const MOMENT: Duration = Duration::from_millis(200);
 pub(crate) struct ApproveArgs {
     /// The call that waits
     call: String,
-    /// Use this input instead; you then see what it would do
+    /// Use this input instead, and see what it would do; for a form, its values
     #[arg(long, value_name = "JSON", conflicts_with = "always")]
     input: Option<String>,
     /// Say yes to all open questions of its workspace with the same effect: the same tool, folders and kinds of change
@@ -60,6 +60,14 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
         house.leave().await?;
         return Ok(exit);
     }
+    if let Some((question, None)) = house.question(&record.call).await?
+        && let About::Form(form) = &question.about
+    {
+        let answer = fill::by_flag(&house, (&question, form), args.input.as_deref()).await?;
+        let exit = fill::give_and_say(&house, out, &question, answer).await?;
+        house.leave().await?;
+        return Ok(exit);
+    }
     let lease = Lease { lasting: args.lasting, uses: args.uses };
     let answer = match (&args.input, args.always) {
         (Some(text), _) => Answer::Edit { input: arguments::read(text)? },
@@ -74,7 +82,15 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
 
 pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs) -> Result<Exit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
-    let outcome = give(&house, &record.call, Answer::Reject { message: args.message }).await?;
+    let answer = Answer::Reject { message: args.message };
+    if let Some((question, None)) = house.question(&record.call).await?
+        && question.evidence().is_none()
+    {
+        let exit = fill::give_and_say(&house, out, &question, answer).await?;
+        house.leave().await?;
+        return Ok(exit);
+    }
+    let outcome = give(&house, &record.call, answer).await?;
     house.leave().await?;
     outcome::print(*out, &outcome);
     Ok(Exit::Success)
@@ -89,6 +105,7 @@ pub(crate) async fn give(house: &House, call: &CallId, answer: Answer) -> Result
             remembered.into_iter().for_each(|text| anstream::eprintln!("{text}"));
             Ok(*outcome)
         }
+        Reply::Heard => bail!("{call} had asked something in the middle of its work, and goes on with this answer"),
         Reply::TooLate(first) => bail!("{call} was already answered: {}", told(&first)),
         Reply::NoQuestion => bail!("{call} waits for no answer; `haft log show {call}` tells its story"),
     }
@@ -101,6 +118,7 @@ pub(crate) fn told(first: &Answered) -> String {
         Answer::Approve { paths: Some(paths) } => format!("yes to {}", paths.join(", ")),
         Answer::Always { grant } => format!("yes, always: {}", grant.id),
         Answer::Edit { .. } => "with another input".to_owned(),
+        Answer::Fill { .. } => "filled in".to_owned(),
         Answer::Reject { message: None } => "no".to_owned(),
         Answer::Reject { message: Some(message) } => format!("no, “{message}”"),
         Answer::Cancel => "cancelled".to_owned(),
@@ -139,6 +157,13 @@ async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> 
     if Person::at_the_terminal() != Person::Terminal {
         return Ok(outcome);
     }
-    let answer = ask(house, &question, &mut Lines::new()).await;
-    give(house, &child, answer).await
+    let mut lines = Lines::new();
+    match &question.about {
+        About::Approval(evidence) => give(house, &child, ask(house, (&question, evidence), &mut lines).await).await,
+        About::Form(form) => {
+            let answer = fill::ask(house, (&question, form), &mut lines).await;
+            fill::give(house, &question, answer).await?;
+            Ok(outcome)
+        }
+    }
 }

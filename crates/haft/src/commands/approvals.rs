@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use haft_runtime::{Answer, CallId, Question, Redactor, Scope};
+use haft_runtime::{About, Answer, Question, QuestionId, Redactor, Scope};
 use serde_json::Value;
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     commands::{
         alike::{alike, approve, grouped},
         answer::give,
-        open, open_for,
+        fill, open, open_for,
         prompt::{Interrupts, Lines, Said, ask_beside},
     },
     exit::Exit,
@@ -58,7 +58,8 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         }
         for question in group {
             out.text(&card(question, Depth::Short, &house.redactor));
-            out.line(&format!("{DIM}haft approve {0}\nhaft reject {0}{DIM:#}\n", question.call));
+            let values = if question.evidence().is_none() { " --input JSON" } else { "" };
+            out.line(&format!("{DIM}haft approve {0}{values}\nhaft reject {0}{DIM:#}\n", question.call));
         }
     }
     Ok(Exit::Success)
@@ -99,10 +100,10 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, scope: &Scope)
             question = next(house, scope, &left) => question?,
             () = interrupts.next() => break,
         };
-        let others = alike(house, &question).await?.len();
+        let (id, others) = (question.id(), alike(house, &question).await?.len());
         let said = tokio::select! {
-            said = ask_beside(house, &question, others, &mut lines) => said,
-            () = answered_elsewhere(house, &question.call) => {
+            said = ask(house, &question, others, &mut lines) => said,
+            () = answered_elsewhere(house, &id) => {
                 anstream::eprintln!("\n{DIM}answered elsewhere{DIM:#}");
                 continue;
             }
@@ -113,6 +114,9 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, scope: &Scope)
         }
         let (its_house, _) = open_for(everywhere, question.call.as_str()).await?;
         let answered = match said {
+            Said::Answer(answer) if question.evidence().is_none() => {
+                fill::give_and_say(&its_house, out, &question, answer).await.map(drop)
+            }
             Said::Answer(answer) => give(&its_house, &question.call, answer).await.map(|ended| {
                 outcome::print(*out, &ended);
             }),
@@ -121,29 +125,36 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, scope: &Scope)
         if let Err(err) = answered {
             anstream::eprintln!("{err:#}");
         }
-        left.insert(question.call);
+        left.insert(id);
         its_house.close().await?;
     }
     house.leave().await?;
     Ok(Exit::Success)
 }
 
+async fn ask(house: &House, question: &Question, others: usize, lines: &mut Lines) -> Said {
+    match &question.about {
+        About::Form(form) => Said::Answer(fill::ask(house, (question, form), lines).await),
+        About::Approval(evidence) => ask_beside(house, (question, evidence), others, lines).await,
+    }
+}
+
 /// The oldest open question that was not looked at yet; waits for one.
-async fn next(house: &House, scope: &Scope, left: &HashSet<CallId>) -> Result<Question> {
+async fn next(house: &House, scope: &Scope, left: &HashSet<QuestionId>) -> Result<Question> {
     loop {
         let news = house.store.watch_questions();
         let open = house.open_questions(scope).await?;
-        if let Some(question) = open.into_iter().find(|question| !left.contains(&question.call)) {
+        if let Some(question) = open.into_iter().find(|question| !left.contains(&question.id())) {
             return Ok(question);
         }
         news.changed().await;
     }
 }
 
-async fn answered_elsewhere(house: &House, call: &CallId) {
+async fn answered_elsewhere(house: &House, asked: &QuestionId) {
     loop {
         let news = house.store.watch_questions();
-        if !matches!(house.question(call).await, Ok(Some((_, None)))) {
+        if !matches!(house.question(&asked.call).await, Ok(Some((last, None))) if last.id() == *asked) {
             return;
         }
         news.changed().await;

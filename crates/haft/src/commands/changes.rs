@@ -113,9 +113,9 @@ fn story(record: &CallRecord, ended: Option<&Ended>, changes: &ChangeList, view:
 /// How the process of a call ended: as its evidence says while it waits, as its outcome says after.
 async fn ended(house: &House, record: &CallRecord, question: Option<&Question>) -> Result<Option<Ended>> {
     if let Some(question) = question {
-        return Ok(match &question.evidence {
-            Evidence::Staged { output, .. } => Ended::of(output),
-            Evidence::Plain(_) => None,
+        return Ok(match question.evidence() {
+            Some(Evidence::Staged { output, .. }) => Ended::of(output),
+            Some(Evidence::Plain(_)) | None => None,
         });
     }
     Ok(match record.outcome.as_ref().map(|outcome| &outcome.end) {

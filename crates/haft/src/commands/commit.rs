@@ -1,6 +1,6 @@
 //! `haft commit`
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use haft_runtime::{Answer, CallRequest, Evidence, Turn};
 use serde_json::json;
 
@@ -29,8 +29,14 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
     let paths = (!args.paths.is_empty()).then_some(args.paths);
     let question = house.question(&record.call).await?;
     let ended = if let Some((question, None)) = question {
+        let Some(evidence) = question.evidence() else {
+            bail!(
+                "{0} asks something in the middle of its work; `haft approve {0} --input JSON` answers",
+                question.call
+            );
+        };
         // A slip of the finger is no answer: the question stays open.
-        if let (Evidence::Staged { turn, .. }, Some(_)) = (&question.evidence, &paths) {
+        if let (Evidence::Staged { turn, .. }, Some(_)) = (evidence, &paths) {
             house.workbench.preview(&Turn { paths: paths.clone(), ..turn.clone() }).await?;
         }
         give(&house, &record.call, Answer::Approve { paths }).await?

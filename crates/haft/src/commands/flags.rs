@@ -29,7 +29,8 @@ pub(crate) struct Manner {
     /// What may happen without asking: none, safe (what only reads) or all
     #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     auto_approve: Option<AutoApprove>,
-    /// How long to wait for an answer before handing a call back as pending; with `haft call` at a terminal you are asked instead
+    /// How long to wait for an answer before handing a call back as pending, or ending what a tool asks in the middle
+    /// of its work; with `haft call` at a terminal you are asked instead
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     wait: Option<Duration>,
     /// How long the tool may work, in milliseconds
@@ -51,6 +52,8 @@ impl Manner {
             (None, Person::Absent) => Duration::ZERO,
             (None, Person::Terminal | Person::SaysYes) => settings.expire,
         };
+        // A call of this process ends with it, so that a form can be open only as long as somebody waits.
+        request.form_wait = Some(request.wait);
     }
 }
 

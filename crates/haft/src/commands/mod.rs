@@ -14,6 +14,7 @@ pub(crate) mod commit;
 pub(crate) mod completions;
 pub(crate) mod discard;
 pub(crate) mod doctor;
+pub(crate) mod fill;
 pub(crate) mod flags;
 pub(crate) mod gc;
 pub(crate) mod grants;

@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::Result;
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, CallEvent, CallId, CallRequest, Evidence, Outcome, Question, Questions, Scope,
-    Source,
+    About, Answer, AnswerReceipt, Answered, CallEvent, CallId, CallRequest, Evidence, Outcome, Question, Questions,
+    Scope, Source,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -19,7 +19,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    commands::always::{choose, remembered},
+    commands::{
+        always::{choose, remembered},
+        fill,
+    },
     house::House,
     show::{
         card::card,
@@ -65,7 +68,7 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
         if let Some(listener) = &listener {
             listener(event);
         }
-        if matches!(event, CallEvent::NeedsApproval { .. }) {
+        if matches!(event, CallEvent::NeedsApproval { .. } | CallEvent::Asks { .. }) {
             let _ = asked.send(());
         }
     }));
@@ -128,22 +131,26 @@ pub(crate) async fn interrupt() {
 
 /// The question is in the store a moment after the event; an edited input's child asks under its own id.
 async fn answer_when_asked(house: &House, call: &CallId, person: &Person, lines: Option<&mut Lines>) -> Result<()> {
-    if *person == Person::Absent {
-        return std::future::pending().await;
-    }
     let question = loop {
         if let Some(question) = open_question(house, call).await? {
             break question;
         }
         tokio::task::yield_now().await;
     };
-    let answer = match lines {
-        Some(lines) => ask(house, &question, lines).await,
-        None => Answer::Approve { paths: None },
+    let answer = match (&question.about, lines) {
+        (About::Form(form), Some(lines)) => fill::ask(house, (&question, form), lines).await,
+        (About::Form(form), None) => {
+            let (call, message) = (&question.call, safe(&form.message));
+            anstream::eprintln!("{WARN}asked:{WARN:#} {message}\n  haft approve {call} --input JSON");
+            return std::future::pending().await;
+        }
+        (About::Approval(evidence), Some(lines)) => ask(house, (&question, evidence), lines).await,
+        (About::Approval(_), None) if *person == Person::SaysYes => Answer::Approve { paths: None },
+        (About::Approval(_), None) => return std::future::pending().await,
     };
     let remembered = remembered(house, &answer).await;
     let answered = answered(house, answer);
-    match house.store.answer(&house.scope, &question.call, &answered).await? {
+    match house.store.answer(&house.scope, &question.id(), &answered).await? {
         AnswerReceipt::Taken => remembered.into_iter().for_each(|text| anstream::eprintln!("{text}")),
         AnswerReceipt::TooLate(first) => anstream::eprintln!("{WARN}already answered by {}{WARN:#}", first.by),
         AnswerReceipt::NoQuestion => {}
@@ -199,17 +206,22 @@ pub(crate) enum Said {
 }
 
 /// Shows the card and asks until the answer is clear. No more input means: stop the call.
-pub(crate) async fn ask(house: &House, question: &Question, lines: &mut Lines) -> Answer {
-    match ask_beside(house, question, 0, lines).await {
+pub(crate) async fn ask(house: &House, asked: (&Question, &Evidence), lines: &mut Lines) -> Answer {
+    match ask_beside(house, asked, 0, lines).await {
         Said::Answer(answer) => answer,
         Said::YesToAllAlike => Answer::Approve { paths: None },
     }
 }
 
 /// The same where so many other questions are like this one and can be answered with it.
-pub(crate) async fn ask_beside(house: &House, question: &Question, others: usize, lines: &mut Lines) -> Said {
+pub(crate) async fn ask_beside(
+    house: &House,
+    (question, evidence): (&Question, &Evidence),
+    others: usize,
+    lines: &mut Lines,
+) -> Said {
     anstream::eprint!("{}", card(question, Depth::Short, &house.redactor));
-    let what = match question.evidence {
+    let what = match evidence {
         Evidence::Staged { .. } => "Commit this?",
         Evidence::Plain(_) => "Do this?",
     };

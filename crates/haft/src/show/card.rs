@@ -1,6 +1,8 @@
 //! The approval card: what a yes covers, computed by haft, nothing hidden.
 
-use haft_runtime::{ChangeList, Described, Evidence, Isolation, Question, Redactor, ToolOutput};
+use haft_runtime::{
+    About, ChangeList, Choice, Described, Evidence, Field, Form, Isolation, Kind, Question, Redactor, ToolOutput,
+};
 
 use crate::show::{
     changes::{Depth, changes_text},
@@ -20,9 +22,12 @@ pub(crate) fn card(question: &Question, depth: Depth, redactor: &Redactor) -> St
     let (tool, call, by) = (&question.tool, &question.call, safe(&question.asked_by));
     let mut text = format!("{STRONG}{tool}{STRONG:#} {DIM}{call}{DIM:#}  asked {} by {by}\n", ago(question.asked_at));
     let view = View { depth, redactor, all: format!("haft changes {call} --all") };
-    text.push_str(&match &question.evidence {
-        Evidence::Staged { output, changes, isolation, .. } => staged(question, (output, changes, *isolation), &view),
-        Evidence::Plain(described) => plain(question, described, &view),
+    text.push_str(&match &question.about {
+        About::Approval(Evidence::Staged { output, changes, isolation, .. }) => {
+            staged(question, (output, changes, *isolation), &view)
+        }
+        About::Approval(Evidence::Plain(described)) => plain(question, described, &view),
+        About::Form(form) => fields(form),
     });
     text.push_str(&format!("{DIM}{}{DIM:#}\n", sentence(&format!("why asked: {}", question.reason))));
     if let Some(nearly) = &question.nearly {
@@ -88,6 +93,39 @@ fn plain(question: &Question, described: &Described, view: &View<'_>) -> String 
     text
 }
 
+/// What a tool wants to know in the middle of its work.
+fn fields(form: &Form) -> String {
+    let mut text = format!("{}\n", wrapped(&safe(&form.message), width()));
+    for Field { name, title, description, default, required, kind } in form.fields() {
+        let what = match kind {
+            Kind::Text => "text".to_owned(),
+            Kind::Number => "number".to_owned(),
+            Kind::Integer => "whole number".to_owned(),
+            Kind::YesOrNo => "yes or no".to_owned(),
+            Kind::One(choices) => format!("one of {}", listed(&choices)),
+            Kind::Any(choices) => format!("any of {}", listed(&choices)),
+        };
+        let about = [title, description].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        let must = if required { "" } else { ", may be left out" };
+        let default = default.map_or_else(String::new, |value| format!(", {value} if left out"));
+        let line = format!("{name} ({what}{}) {about}", if default.is_empty() { must } else { &default });
+        text.push_str(&format!("  {}\n", wrapped(&safe(line.trim_end()), width().saturating_sub(2))));
+    }
+    text
+}
+
+fn listed(choices: &[Choice]) -> String {
+    choices.iter().map(|choice| choice.value.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// A choice with the name that people read.
+pub(crate) fn choice_words(choice: &Choice) -> String {
+    match &choice.title {
+        Some(title) => format!("{} ({})", safe(title), safe(&choice.value)),
+        None => safe(&choice.value),
+    }
+}
+
 /// The input, and what the tool itself says of it.
 fn as_it_came(question: &Question, preview: Option<&str>, view: &View<'_>) -> String {
     let exact = (question.input.clone(), preview.map(str::to_owned));
@@ -116,7 +154,7 @@ fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use haft_runtime::{CallId, Described, Effect, Evidence, Isolation, Question, Redactor};
+    use haft_runtime::{About, CallId, Described, Effect, Evidence, Isolation, Question, Redactor};
     use jiff::Timestamp;
     use serde_json::json;
 
@@ -127,12 +165,13 @@ mod tests {
         Question {
             called_as: None,
             call: CallId::new(),
+            number: 1,
             tool: "push".into(),
             input,
             effect: Effect::Write,
             reason: "it acts outside".into(),
             nearly: None,
-            evidence: Evidence::Plain(described),
+            about: About::Approval(Evidence::Plain(described)),
             asked_by: "anna".into(),
             workspace: None,
             asked_at: Timestamp::now(),

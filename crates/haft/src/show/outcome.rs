@@ -1,6 +1,6 @@
 //! An outcome as people read it.
 
-use haft_runtime::{End, Outcome};
+use haft_runtime::{Body, End, Outcome};
 
 use crate::{
     exit::Exit,
@@ -48,7 +48,16 @@ pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: Seen) -> Exit {
                 (Seen::Output | Seen::Nothing, _) => out.text(&with_newline(&safe(text))),
             }
             for image in &result.images {
-                out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", image.mime_type));
+                out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&image.mime_type)));
+            }
+            for audio in &result.audio {
+                out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&audio.mime_type)));
+            }
+            for resource in &result.resources {
+                out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&resource.words())));
+                if let Body::Text(text) = &resource.body {
+                    out.text(&with_newline(&safe(text)));
+                }
             }
             changed(out, outcome);
         }

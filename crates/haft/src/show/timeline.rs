@@ -1,7 +1,8 @@
 //! One call's whole story: who asked for what, what was asked and answered, what it did, and when.
 
 use haft_runtime::{
-    Answered, CallEvent, CallId, CallRecord, ChangeList, End, Outcome, Question, Redactor, Source, ToolOutput,
+    About, Answer, Answered, CallEvent, CallId, CallRecord, ChangeList, End, Outcome, Question, Redactor, Source,
+    ToolOutput,
 };
 use haft_store::CallRow;
 use jiff::Timestamp;
@@ -86,9 +87,14 @@ impl Page<'_> {
 
     fn question(&mut self, story: &Story) {
         let Some(question) = &story.question else { return };
-        let effect = serde_json::to_value(question.effect).unwrap_or_default();
-        let effect = effect.as_str().unwrap_or_default().to_owned();
-        self.row("question", &format!("{} (effect {effect})", question.reason));
+        match &question.about {
+            About::Form(form) => self.row("question", &form.message),
+            About::Approval(_) => {
+                let effect = serde_json::to_value(question.effect).unwrap_or_default();
+                let effect = effect.as_str().unwrap_or_default().to_owned();
+                self.row("question", &format!("{} (effect {effect})", question.reason));
+            }
+        }
         if let Some(nearly) = &question.nearly {
             self.row("", nearly);
         }
@@ -103,8 +109,8 @@ impl Page<'_> {
         let begin = story.record.opening.at;
         for (_, at, event) in &story.events {
             let after = at.duration_since(begin).as_secs_f64().max(0.0);
-            let happened =
-                cut(&self.redactor.text(&happened(event, &story.record.call)), width().saturating_sub(INDENT));
+            let words = happened(event, &story.record.call, self.redactor);
+            let happened = cut(&self.redactor.text(&words), width().saturating_sub(INDENT));
             let after = format!("+{after:.3}s");
             self.text.push_str(&format!("{DIM}{after:<INDENT$}{DIM:#}{}\n", safe(&happened)));
         }
@@ -194,7 +200,7 @@ fn relation(call: &CallRow) -> String {
 }
 
 /// One event of a call in one line.
-fn happened(event: &CallEvent, call: &CallId) -> String {
+fn happened(event: &CallEvent, call: &CallId, redactor: &Redactor) -> String {
     let paths = |changes: &ChangeList| changes.paths().join(", ");
     match event {
         CallEvent::Called { tool, called_as: Some(alias), remove_by: Some(until), .. } => {
@@ -214,6 +220,13 @@ fn happened(event: &CallEvent, call: &CallId) -> String {
         CallEvent::Started { attempt } => format!("started, attempt {attempt}"),
         CallEvent::OutputAppended { chunk, .. } => format!("output: {chunk}"),
         CallEvent::Progress { message, .. } => format!("progress: {message}"),
+        CallEvent::Asks { form, .. } => format!("asks: {}", form.message),
+        CallEvent::Answered { answer: Answer::Fill { values }, by, .. } => {
+            format!("answered by {by}: {}", redactor.value(&values.values().clone().into()))
+        }
+        CallEvent::Answered { answer: Answer::Reject { .. }, by, .. } => format!("declined by {by}"),
+        CallEvent::Answered { answer: Answer::Expire, .. } => "nobody answered in time".to_owned(),
+        CallEvent::Answered { by, .. } => format!("put away by {by} without an answer"),
         CallEvent::Pending { pending_tool_call_id: own } if own == call => "handed back as pending".to_owned(),
         CallEvent::Pending { pending_tool_call_id: other } => format!("handed back, {other} goes on in its place"),
         CallEvent::Committed { changes, .. } => format!("committed {}", paths(changes)),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 home = os.path.expanduser("~")
 out = threading.Lock()
 stopped = set()
+replies = {}
 
 
 def send(message):
@@ -39,6 +41,9 @@ def tools():
         {"name": "slow", "description": "Takes its time.", "inputSchema": {"type": "object"}},
         {"name": "facts", "description": "Tells what it sees.", "inputSchema": {"type": "object"}},
     ]
+    if options.get("asks"):
+        listed += [{"name": name, "description": "Asks first.", "inputSchema": {"type": "object"}}
+                   for name in ("ask", "ask_again", "ask_page", "ask_model", "media")]
     if options.get("broken_tool"):
         listed += [{"name": "no_schema"}, {"name": "bad_schema", "inputSchema": {"type": "object", "$ref": "http://x/y"}},
                    {"name": "echo", "inputSchema": {"type": "object"}}]
@@ -64,7 +69,55 @@ def facts():
     return seen
 
 
+FORM = {"type": "object", "required": ["password"], "properties": {
+    "password": {"type": "string", "minLength": 3},
+    "color": {"type": "string", "oneOf": [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}], "default": "g"}}}
+
+
+def question(name):
+    """What a tool asks, as a request of the protocol."""
+    if name == "ask_model":
+        return "sampling/createMessage", {"messages": [], "maxTokens": 1}
+    if name == "ask_page":
+        return "elicitation/create", {"mode": "url", "message": "Log in", "url": "https://x.example/", "elicitationId": "1"}
+    return "elicitation/create", {"mode": "form", "message": "What is the password?", "requestedSchema": FORM}
+
+
+def heard(reply):
+    """What a tool was told, as its text."""
+    return {"content": [{"type": "text", "text": json.dumps(reply, sort_keys=True)}]}
+
+
+def ask(name):
+    """Asks as servers of the earlier era do, while the call goes on."""
+    method, params = question(name)
+    token = "q%d" % count("questions")
+    replies[token] = queue.Queue()
+    send({"jsonrpc": "2.0", "id": token, "method": method, "params": params})
+    reply = replies[token].get()
+    return heard(reply.get("result") or {"error": reply["error"]["message"]})
+
+
+def require(name, params):
+    """Asks as servers of the later era do, by the answer."""
+    given, rounds = params.get("inputResponses"), 2 if name == "ask_again" else 1
+    state = int(params.get("requestState") or 0)
+    if given is not None and state == rounds:
+        return heard(given["secret"])
+    method, asked = question(name)
+    return {"resultType": "input_required", "requestState": str(state + 1),
+            "inputRequests": {"secret": {"method": method, "params": asked}}}
+
+
 def call(request, name, arguments, token):
+    if name.startswith("ask"):
+        if options.get("modern"):
+            return require(name, request["params"])
+        return [ask(name) for _ in range(2 if name == "ask_again" else 1)][-1]
+    if name == "media":
+        return {"content": [{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+                            {"type": "resource", "resource": {"uri": "x://a", "mimeType": "text/csv", "text": "a,b"}},
+                            {"type": "resource", "resource": {"uri": "x://b", "mimeType": "image/gif", "blob": "BBBB"}}]}
     done = count("calls") if name == "act" else 0
     if options.get("dies") == name:
         os._exit(7)
@@ -150,5 +203,7 @@ for line in sys.stdin:
     if request.get("method") == "notifications/cancelled":
         stopped.add(request["params"]["requestId"])
         count("cancels")
+    elif "id" in request and "method" not in request:
+        replies[request["id"]].put(request)
     elif "id" in request and "method" in request:
         threading.Thread(target=handle, args=(request,), daemon=True).start()

@@ -7,6 +7,11 @@ mod support;
 #[path = "../fenced/mod.rs"]
 mod fenced;
 
+#[path = "../mcp/client.rs"]
+#[allow(dead_code, reason = "these tests use a part of it")]
+mod client;
+
+mod asks;
 mod bench;
 mod elsewhere;
 mod holds;

@@ -1,10 +1,10 @@
 //! The end of a call in the protocol's words. A model reads either the text or the value, so neither repeats the other;
 //! what is no success has only text, because clients check every value against the tool's output schema.
 
-use haft_runtime::{End, Outcome, ToolError, ToolOutput};
+use haft_runtime::{About, Body, Embedded, End, Outcome, Question, ToolError, ToolOutput};
 use rmcp::{
     ErrorData,
-    model::{CallToolResult, ContentBlock, MetaObject, Resource},
+    model::{CallToolResult, ContentBlock, MetaObject, Resource, ResourceContents},
 };
 use serde_json::{Value, json};
 
@@ -36,6 +36,20 @@ pub(super) fn result(outcome: Outcome) -> CallToolResult {
     result
 }
 
+/// What a model is told of a call that has asked something which its client does not answer.
+pub(super) fn asks(question: &Question) -> CallToolResult {
+    let (tool, call, until) = (&question.tool, &question.call, question.expires_at);
+    let asked = match &question.about {
+        About::Form(form) => form.message.as_str(),
+        About::Approval(_) => question.reason.as_str(),
+    };
+    CallToolResult::error(vec![text(format!(
+        "PENDING: `{tool}` asks a person in the middle of its work, until {until}: {asked}\nFollow it with `wait_call` and \
+         `{{\"callId\": \"{call}\"}}`; do not repeat the call. A person answers it with `haft approve {call} --input JSON` \
+         or `haft approvals`."
+    ))])
+}
+
 /// A tool that does not exist is the protocol's own error; everything else is told to the model.
 pub(super) fn unknown_tool(outcome: &Outcome) -> Option<ErrorData> {
     let error = outcome.end.error().filter(|error| error.code == haft_runtime::ErrorCode::ToolNotFound)?;
@@ -43,8 +57,13 @@ pub(super) fn unknown_tool(outcome: &Outcome) -> Option<ErrorData> {
 }
 
 fn success(call: &haft_runtime::CallId, output: ToolOutput) -> CallToolResult {
-    let mut content = vec![text(output.content)];
-    content.extend(output.images.into_iter().map(|image| ContentBlock::image(image.data, image.mime_type)));
+    let mut beside: Vec<ContentBlock> =
+        output.images.into_iter().map(|image| ContentBlock::image(image.data, image.mime_type)).collect();
+    beside.extend(output.audio.into_iter().map(|audio| ContentBlock::audio(audio.data, audio.mime_type)));
+    beside.extend(output.resources.into_iter().map(|resource| ContentBlock::resource(contents(resource))));
+    // An empty text says nothing where something else speaks.
+    let said = Some(output.content).filter(|said| !said.is_empty() || beside.is_empty()).map(text);
+    let mut content: Vec<ContentBlock> = said.into_iter().chain(beside).collect();
     if output.metadata.get("truncated") == Some(&Value::Bool(true)) {
         let link = Resource::new(results::address(call), "the whole result").with_mime_type("application/json");
         content.push(ContentBlock::resource_link(link));
@@ -52,6 +71,17 @@ fn success(call: &haft_runtime::CallId, output: ToolOutput) -> CallToolResult {
     let mut result = CallToolResult::success(content);
     result.structured_content = Some(output.structured).filter(Value::is_object);
     result
+}
+
+fn contents(resource: Embedded) -> ResourceContents {
+    let contents = match resource.body {
+        Body::Text(text) => ResourceContents::text(text, resource.uri),
+        Body::Blob(blob) => ResourceContents::blob(blob, resource.uri),
+    };
+    match resource.mime_type {
+        Some(mime_type) => contents.with_mime_type(mime_type),
+        None => contents,
+    }
 }
 
 fn failure(error: &ToolError) -> String {

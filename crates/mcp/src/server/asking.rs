@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{Answer, Answered, CallId, Delivery, Effect, Outcome, Question, Scope, Source};
+use haft_runtime::{About, Answer, Answered, CallId, Delivery, Effect, Form, Outcome, Question, Scope, Source};
 use jiff::Timestamp;
 use rmcp::{
     RoleServer,
@@ -14,12 +14,14 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 
 use super::Ground;
 
-/// What the one question of a call is called among the inputs that a client is asked for.
-pub(super) const APPROVAL: &str = "approval";
+/// What the question for a yes is called among the inputs that a client is asked for.
+const APPROVAL: &str = "approval";
+/// How many questions of a call may wait to be put to its client; it puts one after the other.
+const AHEAD: usize = 4;
 
 /// What a yes that was given in a client counts for. Ordered: a later one lets more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +49,8 @@ impl MayApprove {
     pub(super) fn covers(self, question: &Question) -> bool {
         match self {
             Self::Nothing => false,
-            Self::Harmless => question.effect < Effect::Destroy,
+            // A form gives no yes: the call has it by then, or will be asked about.
+            Self::Harmless => question.evidence().is_none() || question.effect < Effect::Destroy,
             Self::Everything => true,
         }
     }
@@ -55,26 +58,26 @@ impl MayApprove {
 
 /// Hears of questions as they open, for the calls that want to know.
 #[derive(Default)]
-pub struct Asked(Mutex<HashMap<CallId, oneshot::Sender<Question>>>);
+pub struct Asked(Mutex<HashMap<CallId, mpsc::Sender<Question>>>);
 
 impl Asked {
-    /// The question of a call, once it opens.
-    pub(super) fn of(&self, call: &CallId) -> oneshot::Receiver<Question> {
-        let (sender, question) = oneshot::channel();
+    /// The questions of a call, as they open.
+    pub(super) fn of(&self, call: &CallId) -> mpsc::Receiver<Question> {
+        let (sender, questions) = mpsc::channel(AHEAD);
         self.waiting().insert(call.clone(), sender);
-        question
+        questions
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, oneshot::Sender<Question>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, mpsc::Sender<Question>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Delivery for Asked {
     fn asked<'a>(&'a self, _scope: &'a Scope, question: &'a Question) -> BoxFuture<'a, ()> {
-        if let Some(waiting) = self.waiting().remove(&question.call) {
+        if let Some(waiting) = self.waiting().get(&question.call) {
             // Whoever wanted to know may be gone.
-            let _gone = waiting.send(question.clone());
+            let _gone = waiting.try_send(question.clone());
         }
         Box::pin(std::future::ready(()))
     }
@@ -85,34 +88,80 @@ impl Delivery for Asked {
     }
 }
 
-/// The form that a client shows: what the yes covers, and room for an answer.
-pub(super) fn form(ground: &Ground, question: &Question) -> Option<ElicitRequestParams> {
-    let schema = json!({
+/// What a question is called among the inputs that a client is asked for.
+pub(super) fn name(question: &Question) -> &str {
+    match &question.about {
+        About::Approval(_) => APPROVAL,
+        About::Form(form) => &form.name,
+    }
+}
+
+/// The form that a client shows, with what was wrong about the last answer.
+pub(super) fn form(ground: &Ground, question: &Question, wrong: Option<&str>) -> Option<ElicitRequestParams> {
+    let (message, schema) = match &question.about {
+        About::Approval(_) => ((ground.card)(question), yes_or_no()),
+        About::Form(form) => (form.message.clone(), form.schema().clone()),
+    };
+    let message = wrong.map_or_else(|| message.clone(), |wrong| format!("{wrong}\n\n{message}"));
+    let requested_schema = serde_json::from_value(schema).ok()?;
+    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}
+
+/// What a yes is asked for with: what it covers, and room for an answer.
+fn yes_or_no() -> Value {
+    json!({
         "type": "object",
         "properties": {
             "approve": {"type": "boolean", "title": "Approve", "description": "Yes commits or runs exactly what is shown."},
             "message": {"type": "string", "title": "Words to the agent", "description": "Told to the agent with a no."},
         },
         "required": ["approve"],
-    });
-    let message = (ground.card)(question);
-    let requested_schema = serde_json::from_value(schema).ok()?;
-    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+    })
 }
 
 /// The same for a client that is asked in the answer to its call.
-pub(super) fn inputs(ground: &Ground, question: &Question) -> Option<InputRequests> {
-    let asked = InputRequest::Elicitation(ElicitRequest::new(form(ground, question)?));
-    Some(InputRequests::from([(APPROVAL.to_owned(), asked)]))
+pub(super) fn inputs(ground: &Ground, question: &Question, wrong: Option<&str>) -> Option<InputRequests> {
+    let asked = InputRequest::Elicitation(ElicitRequest::new(form(ground, question, wrong)?));
+    Some(InputRequests::from([(name(question).to_owned(), asked)]))
 }
 
-/// What the person said, when it was a person: clients decline and cancel by themselves, and that answers nothing.
-pub(super) fn said(given: &Value) -> Option<Answer> {
-    let content = given.get("content").filter(|_| given["action"] == "accept")?;
+/// What a client gave back.
+pub(super) enum Said {
+    /// An answer of the person.
+    Answer(Answer),
+    /// Values that do not fit, and why.
+    Wrong(String),
+    /// Nothing: the client has put the question away by itself, or cannot show it.
+    Nothing,
+}
+
+/// What was said to a question. Clients decline and cancel questions for a yes by themselves, and that answers nothing;
+/// a form that is declined is declined, because its tool must learn of it.
+pub(super) fn said(question: &Question, given: &Value) -> Said {
+    let content = given.get("content").filter(|_| given["action"] == "accept");
+    match (&question.about, content) {
+        (About::Approval(_), Some(content)) => approval(content),
+        (About::Form(form), Some(content)) => values(form, content),
+        (About::Form(form), None) if given["action"] == "accept" => values(form, &json!({})),
+        (About::Form(_), None) if given["action"] == "decline" => Said::Answer(Answer::Reject { message: None }),
+        (About::Approval(_) | About::Form(_), None) => Said::Nothing,
+    }
+}
+
+fn approval(content: &Value) -> Said {
     let words = content["message"].as_str().filter(|words| !words.trim().is_empty()).map(str::to_owned);
-    match content["approve"].as_bool()? {
-        true => Some(Answer::Approve { paths: None }),
-        false => Some(Answer::Reject { message: words }),
+    match content["approve"].as_bool() {
+        Some(true) => Said::Answer(Answer::Approve { paths: None }),
+        Some(false) => Said::Answer(Answer::Reject { message: words }),
+        None => Said::Nothing,
+    }
+}
+
+fn values(form: &Form, content: &Value) -> Said {
+    let Some(values) = content.as_object() else { return Said::Wrong("the values must be an object".to_owned()) };
+    match form.filled(values.clone()) {
+        Ok(values) => Said::Answer(Answer::Fill { values }),
+        Err(error) => Said::Wrong(error.message),
     }
 }
 

@@ -1,23 +1,24 @@
-//! One call of a client, with the question that it may put, in the words that this client understands.
+//! One call of a client, from its request to what it is answered with.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{Answer, AnswerReceipt, CallId, CallRequest, Caller, End, ErrorCode, Outcome, Source, ToolError};
+use haft_runtime::{
+    About, Answer, AnswerReceipt, CallId, CallRequest, Caller, End, ErrorCode, Outcome, Question, Source, ToolError,
+};
 use rmcp::{
     ErrorData, RoleServer,
-    model::{
-        CallToolRequestParams, CallToolResponse, CreateTaskResult, ElicitRequest, InputRequiredResult, SealOptions,
-        ServerRequest,
-    },
-    service::{PeerRequestOptions, RequestContext},
+    model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult, SealOptions},
+    service::RequestContext,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::{pin, task::JoinHandle};
+use tokio::{pin, task::JoinHandle, time::sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    LONG_PATIENCE, PATIENCE, Server, answer,
-    asking::{self, APPROVAL},
+    Ground, LONG_PATIENCE, PATIENCE, Server, answer,
+    asking::{self, Said},
+    conversation::Conversation,
     progress::Progress,
     tasks,
 };
@@ -25,9 +26,12 @@ use super::{
 /// How long a state that a client carries for us is understood: as long as a question stays open.
 const STATE_LASTS: Duration = Duration::from_secs(24 * 3600);
 
+/// How often a call is looked at that a server must end.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// How a client can be asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// It gets a handle and looks again.
     Task,
     /// It is asked in the answer to its call, and calls again.
@@ -38,10 +42,19 @@ enum Way {
     Wait,
 }
 
+/// Where a call stands when its client is answered.
+pub(super) enum Standing {
+    /// It has ended, or was handed back.
+    Ended(Box<Outcome>),
+    /// It goes on behind the answer, and waits for this.
+    Asks(Box<Question>),
+}
+
 /// What a client carries for us between its call and the next try.
 #[derive(Serialize, Deserialize)]
 struct Carried {
     call: CallId,
+    question: u32,
 }
 
 impl Way {
@@ -60,7 +73,7 @@ impl Way {
 /// Takes a call down the line, or goes on with one that had put a question.
 pub(super) async fn call(
     server: &Server,
-    params: CallToolRequestParams,
+    mut params: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     if let Some(state) = &params.request_state {
@@ -74,12 +87,13 @@ pub(super) async fn call(
     };
     let (listener, progress) = Progress::of(&context, &request.id);
     request.listener = listener;
-    let outcome = match way {
-        Way::Elicitation => ask_meanwhile(server, request, &context).await,
-        Way::Task | Way::InputRequired | Way::Wait => server.ground.pipeline.call(request).await,
-    };
-    progress.finish(&context.ct).await;
-    respond(server, way, &params, &context, outcome).await
+    let given = params.input_responses.take().unwrap_or_default();
+    let standing = Conversation::new(server, &context, way, &request).knowing(given).follow(request).await;
+    match &standing {
+        Standing::Ended(_) => progress.finish(&context.ct).await,
+        Standing::Asks(_) => progress.stop(),
+    }
+    respond(server, way, &params, &context, standing).await
 }
 
 fn request(server: &Server, params: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> CallRequest {
@@ -88,48 +102,14 @@ fn request(server: &Server, params: &CallToolRequestParams, context: &RequestCon
     let input = Value::Object(params.arguments.clone().unwrap_or_default());
     let mut request = CallRequest::new(caller, params.name.clone(), input);
     request.auto_approve = ground.auto_approve;
-    request.cancel = context.ct.child_token();
+    // A call that has asked something outlives the request that it came with.
+    request.cancel = server.stop.child_token();
     request
 }
 
 /// One long call must not look dead to a client: with progress it hears that a question is open.
-fn patience(context: &RequestContext<RoleServer>) -> Duration {
+pub(super) fn patience(context: &RequestContext<RoleServer>) -> Duration {
     if context.meta.get_progress_token().is_some() { LONG_PATIENCE } else { PATIENCE }
-}
-
-/// Asks the client while the call waits. Whoever answers first, here or elsewhere, is heard; a client that declines by
-/// itself leaves the question open.
-async fn ask_meanwhile(server: &Server, request: CallRequest, context: &RequestContext<RoleServer>) -> Outcome {
-    let ground = &server.ground;
-    let (id, opened) = (request.id.clone(), ground.asked.of(&request.id));
-    let call = ground.pipeline.call(request);
-    pin!(call);
-    let question = tokio::select! {
-        outcome = &mut call => return outcome,
-        question = opened => question,
-    };
-    let form = question.ok().filter(|question| ground.may_approve.covers(question));
-    let Some(form) = form.and_then(|question| asking::form(ground, &question)) else { return call.await };
-    let form = ServerRequest::ElicitRequest(ElicitRequest::new(form));
-    let asked = context.peer.send_cancellable_request(form, PeerRequestOptions::no_options()).await;
-    let Ok(mut asked) = asked else { return call.await };
-    let given = tokio::select! {
-        outcome = &mut call => {
-            // Nobody should go on filling in what is answered; who has cancelled the call knows.
-            if !context.ct.is_cancelled() {
-                let _gone = asked.cancel(Some("the question is no longer open here".to_owned())).await;
-            }
-            return outcome;
-        }
-        given = &mut asked.rx => given,
-    };
-    let given = given.ok().and_then(Result::ok).and_then(|given| serde_json::to_value(given).ok()).unwrap_or_default();
-    if let Some(answer) = asking::said(&given) {
-        let answered = asking::through(ground, context, answer);
-        // The call itself hears it; when somebody was earlier, it has heard that.
-        let _heard = ground.questions.answer(&ground.caller.scope, &id, &answered).await;
-    }
-    call.await
 }
 
 async fn respond(
@@ -137,8 +117,12 @@ async fn respond(
     way: Way,
     params: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
-    outcome: Outcome,
+    standing: Standing,
 ) -> Result<CallToolResponse, ErrorData> {
+    let outcome = match standing {
+        Standing::Asks(question) => return Ok(told_of(server, way, params, &question)),
+        Standing::Ended(outcome) => *outcome,
+    };
     if let Some(unknown) = answer::unknown_tool(&outcome) {
         return Err(unknown);
     }
@@ -150,26 +134,50 @@ async fn respond(
             return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
         }
         Way::InputRequired => {
-            if let Some(required) = required(server, params, &call).await {
+            let found = server.ground.questions.find(&server.ground.caller.scope, &call).await.ok().flatten();
+            if let Some(required) = found.and_then(|(question, _)| required(server, params, &question, None)) {
                 return Ok(required.into());
             }
             // The client may not answer this one; somebody else may, while it waits.
-            let stands = server.stands(&call, patience(context)).await.unwrap_or(outcome);
-            return Ok(answer::result(stands).into());
+            return Ok(match server.stands(&call, patience(context)).await {
+                Ok(Standing::Ended(stands)) => answer::result(*stands).into(),
+                Ok(Standing::Asks(question)) => told_of(server, way, params, &question),
+                Err(_) => answer::result(outcome).into(),
+            });
         }
         Way::Elicitation | Way::Wait => {}
     }
     Ok(answer::result(outcome).into())
 }
 
-async fn required(server: &Server, params: &CallToolRequestParams, call: &CallId) -> Option<InputRequiredResult> {
+/// A client hears what a call asks in the words that it understands, or where else it can be answered.
+fn told_of(server: &Server, way: Way, params: &CallToolRequestParams, question: &Question) -> CallToolResponse {
+    match way {
+        Way::Task => {
+            let task = tasks::waiting(&question.call, question.asked_at);
+            CallToolResponse::Task(CreateTaskResult::new(task))
+        }
+        Way::InputRequired => match required(server, params, question, None) {
+            Some(required) => required.into(),
+            None => answer::asks(question).into(),
+        },
+        Way::Elicitation | Way::Wait => answer::asks(question).into(),
+    }
+}
+
+fn required(
+    server: &Server,
+    params: &CallToolRequestParams,
+    question: &Question,
+    wrong: Option<&str>,
+) -> Option<InputRequiredResult> {
     let ground = &server.ground;
-    let (question, _) = ground.questions.find(&ground.caller.scope, call).await.ok()??;
-    let inputs = Some(&question).filter(|question| ground.may_approve.covers(question));
-    let inputs = inputs.and_then(|question| asking::inputs(ground, question))?;
+    let inputs = Some(question).filter(|question| ground.may_approve.covers(question));
+    let inputs = inputs.and_then(|question| asking::inputs(ground, question, wrong))?;
     let bound = bound_to(server, params);
     let options = SealOptions::new().associated_data(&bound).ttl(STATE_LASTS);
-    let state = server.codec.seal_json_with(&Carried { call: call.clone() }, &options).ok()?;
+    let carried = Carried { call: question.call.clone(), question: question.number };
+    let state = server.codec.seal_json_with(&carried, &options).ok()?;
     Some(InputRequiredResult::new(Some(inputs), Some(state)))
 }
 
@@ -179,7 +187,7 @@ fn bound_to(server: &Server, params: &CallToolRequestParams) -> Vec<u8> {
     format!("{}\n{}\n{input}", server.ground.caller.name, params.name).into_bytes()
 }
 
-/// The client comes back with what it was asked for. A second question is never put: who declines once would decline
+/// The client comes back with what it was asked for. What it has put away is not put to it again: it would do the same
 /// again.
 async fn go_on(
     server: &Server,
@@ -192,70 +200,136 @@ async fn go_on(
         let message = "this `requestState` was not given for this very call, or is too old; leave it out to call anew";
         ErrorData::invalid_params(message, None)
     };
-    let Carried { call } = server.codec.open_json_with(state, &bound).map_err(refused)?;
-    let given = params.input_responses.as_ref().and_then(|inputs| inputs.get(APPROVAL)).unwrap_or(&Value::Null);
-    let outcome = match asking::said(given) {
-        Some(answer) => server.settle(&call, answer, context).await,
-        None => server.stands(&call, Duration::ZERO).await,
+    let carried: Carried = server.codec.open_json_with(state, &bound).map_err(refused)?;
+    let internal = |error: ToolError| ErrorData::internal_error(error.message, None);
+    let scope = &server.ground.caller.scope;
+    let last = server.ground.questions.find(scope, &carried.call).await.map_err(internal)?;
+    let Some((question, None)) = last.filter(|(question, _)| question.number == carried.question) else {
+        let standing = server.stands(&carried.call, patience(context)).await.map_err(internal)?;
+        return respond(server, Way::InputRequired, params, context, standing).await;
     };
-    outcome
-        .map(|outcome| answer::result(outcome).into())
-        .map_err(|error| ErrorData::internal_error(error.message, None))
+    let given = params.input_responses.as_ref().and_then(|inputs| inputs.get(asking::name(&question)));
+    let wrong = match (asking::said(&question, given.unwrap_or(&Value::Null)), &question.about) {
+        (Said::Answer(answer), _) => {
+            let standing = server.settle(&question, answer, context).await.map_err(internal)?;
+            return respond(server, Way::InputRequired, params, context, standing).await;
+        }
+        (Said::Wrong(why), _) => Some(why),
+        (Said::Nothing, About::Form(_)) if given.is_none() => None,
+        (Said::Nothing, About::Form(_)) => return Ok(answer::asks(&question).into()),
+        (Said::Nothing, About::Approval(_)) => {
+            return Ok(match server.stands(&carried.call, Duration::ZERO).await.map_err(internal)? {
+                Standing::Ended(outcome) => answer::result(*outcome).into(),
+                Standing::Asks(question) => answer::asks(&question).into(),
+            });
+        }
+    };
+    Ok(match required(server, params, &question, wrong.as_deref()) {
+        Some(required) => required.into(),
+        None => answer::asks(&question).into(),
+    })
+}
+
+/// An answer that counted, and who goes on with the call.
+pub(super) enum Counted {
+    /// This process, because the call had been handed back.
+    Carried(JoinHandle<Result<Outcome, ToolError>>),
+    /// Whoever does the work.
+    Heard,
+}
+
+/// Sees a call to its end. When the server ends, what it asks meanwhile can no longer be answered, so it is stopped.
+async fn carry(ground: Arc<Ground>, call: CallId, stop: CancellationToken) -> Result<Outcome, ToolError> {
+    let scope = &ground.caller.scope;
+    let carried = ground.pipeline.carry(scope, &call);
+    pin!(carried);
+    tokio::select! {
+        ended = &mut carried => return ended,
+        () = stop.cancelled() => {}
+    }
+    loop {
+        if let Some((question, None)) = ground.questions.find(scope, &call).await?
+            && question.evidence().is_none()
+        {
+            (ground.stop)(call.clone()).await;
+        }
+        tokio::select! {
+            ended = &mut carried => return ended,
+            () = sleep(LOOK) => {}
+        }
+    }
 }
 
 impl Server {
-    /// Gives the person's answer and sees the call to its end, also when the client goes away meanwhile.
-    pub(super) async fn settle(
+    /// Gives the person's answer and sees the call to its end or to its next question, also when the client goes away
+    /// meanwhile.
+    async fn settle(
         &self,
-        call: &CallId,
+        question: &Question,
         answer: Answer,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Outcome, ToolError> {
-        let Some(mut carried) = self.answer(call, answer, context).await? else {
+    ) -> Result<Standing, ToolError> {
+        let (ground, call) = (&self.ground, &question.call);
+        let mut opened = ground.asked.of(call);
+        let Some(counted) = self.answer(question, answer, context).await? else {
             return self.stands(call, patience(context)).await;
         };
-        let ended = tokio::select! {
-            ended = &mut carried => ended,
-            () = context.ct.cancelled() => {
-                (self.ground.stop)(call.clone()).await;
-                carried.await
+        let ended = async {
+            let broken = |why| ToolError::new(ErrorCode::Internal, format!("{call} could not be carried on: {why}"));
+            match counted {
+                Counted::Carried(carried) => carried.await.map_err(|err| broken(err.to_string()))?,
+                Counted::Heard => {
+                    let ended = ground.journal.ended(&ground.caller.scope, call, STATE_LASTS).await?;
+                    ended.ok_or_else(|| broken("it has not ended for a day".to_owned()))
+                }
             }
         };
-        let broken = |err| ToolError::new(ErrorCode::Internal, format!("{call} could not be carried on: {err}"));
-        ended.map_err(broken)?
+        pin!(ended);
+        tokio::select! {
+            ended = &mut ended => return Ok(Standing::Ended(Box::new(ended?))),
+            Some(question) = opened.recv() => return Ok(Standing::Asks(Box::new(question))),
+            () = context.ct.cancelled() => (ground.stop)(call.clone()).await,
+        }
+        Ok(Standing::Ended(Box::new(ended.await?)))
     }
 
     /// Gives the person's answer; the call goes on behind it. `None` when it does not count: the client may not give it,
     /// or somebody was earlier.
     pub(super) async fn answer(
         &self,
-        call: &CallId,
+        question: &Question,
         answer: Answer,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Option<JoinHandle<Result<Outcome, ToolError>>>, ToolError> {
+    ) -> Result<Option<Counted>, ToolError> {
         let (ground, scope) = (self.ground.clone(), self.ground.caller.scope.clone());
-        let Some((question, None)) = ground.questions.find(&scope, call).await? else { return Ok(None) };
-        if matches!(answer, Answer::Approve { .. }) && !ground.may_approve.covers(&question) {
+        let needs_leave = matches!(answer, Answer::Approve { .. } | Answer::Fill { .. });
+        if needs_leave && !ground.may_approve.covers(question) {
             return Ok(None);
         }
         let answered = asking::through(&ground, context, answer);
-        match ground.questions.answer(&scope, call, &answered).await? {
-            AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion => Ok(None),
-            AnswerReceipt::Taken => {
-                let call = call.clone();
-                Ok(Some(self.under_way.spawn(async move { ground.pipeline.carry(&scope, &call).await })))
+        match (ground.questions.answer(&scope, &question.id(), &answered).await?, &question.about) {
+            (AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion, _) => Ok(None),
+            (AnswerReceipt::Taken, About::Form(_)) => Ok(Some(Counted::Heard)),
+            (AnswerReceipt::Taken, About::Approval(_)) => {
+                let carried = carry(ground, question.call.clone(), self.stop.clone());
+                Ok(Some(Counted::Carried(self.under_way.spawn(carried))))
             }
         }
     }
 
     /// How a call has ended, or how it stands after so long.
-    pub(super) async fn stands(&self, call: &CallId, limit: Duration) -> Result<Outcome, ToolError> {
+    async fn stands(&self, call: &CallId, limit: Duration) -> Result<Standing, ToolError> {
         let (journal, scope) = (&self.ground.journal, &self.ground.caller.scope);
         if let Some(outcome) = journal.ended(scope, call, limit).await? {
-            return Ok(outcome);
+            return Ok(Standing::Ended(Box::new(outcome)));
+        }
+        if let Some((question, None)) = self.ground.questions.find(scope, call).await?
+            && question.evidence().is_none()
+        {
+            return Ok(Standing::Asks(Box::new(question)));
         }
         let stands = journal.find(scope, call).await?.and_then(|record| record.outcome);
-        stands.ok_or_else(|| {
+        stands.map(|outcome| Standing::Ended(Box::new(outcome))).ok_or_else(|| {
             ToolError::new(ErrorCode::Busy, format!("{call} is still under way; follow it with `wait_call`"))
         })
     }

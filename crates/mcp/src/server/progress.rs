@@ -41,6 +41,13 @@ impl Progress {
         (Some(listener), Self { told: Some(tokio::spawn(teller.tell(events))) })
     }
 
+    /// The client has its answer, and hears nothing more although the call goes on.
+    pub(super) fn stop(self) {
+        if let Some(told) = self.told {
+            told.abort();
+        }
+    }
+
     /// Everything has been told before the result is. Who has cancelled the call, or is gone, is told nothing more.
     pub(super) async fn finish(self, cancelled: &CancellationToken) {
         let Some(mut told) = self.told else { return };
@@ -92,7 +99,11 @@ fn words(event: &CallEvent, call: &CallId) -> Option<String> {
         CallEvent::NeedsApproval { reason, .. } => {
             Some(format!("waits for a person's yes ({reason}): `haft approve {call}` or `haft approvals`"))
         }
+        CallEvent::Asks { form, .. } => {
+            Some(format!("asks a person: {}: `haft approve {call} --input JSON` or `haft approvals`", form.message))
+        }
         CallEvent::Called { .. }
+        | CallEvent::Answered { .. }
         | CallEvent::Staged { .. }
         | CallEvent::Approved { .. }
         | CallEvent::Rejected { .. }

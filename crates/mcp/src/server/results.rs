@@ -5,6 +5,7 @@ use rmcp::{
     ErrorData,
     model::{ReadResourceResponse, ReadResourceResult, ResourceContents},
 };
+use serde_json::json;
 
 use super::Ground;
 
@@ -17,7 +18,7 @@ pub(super) fn address(call: &CallId) -> String {
 
 /// The whole result that an address leads to.
 pub(super) async fn read(ground: &Ground, uri: &str) -> Result<ReadResourceResponse, ErrorData> {
-    let missing = || ErrorData::resource_not_found(format!("there is nothing at `{uri}`"), None);
+    let missing = || ErrorData::resource_not_found(format!("there is nothing at `{uri}`"), Some(json!({ "uri": uri })));
     let call = uri.strip_prefix(SCHEME).and_then(CallId::parse).ok_or_else(missing)?;
     let found = ground.journal.output(&ground.caller.scope, &call).await;
     let output = found.map_err(|error| ErrorData::internal_error(error.message, None))?.ok_or_else(missing)?;

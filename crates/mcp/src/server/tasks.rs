@@ -1,6 +1,6 @@
 //! Calls that wait, as tasks: the journal is what a task is kept in, so that it outlives this process.
 
-use haft_runtime::{Answer, CallId, CallRecord, CallState, End, ToolError};
+use haft_runtime::{Answer, CallId, CallRecord, CallState, End, Question, ToolError};
 use jiff::Timestamp;
 use rmcp::{
     ErrorData, RoleServer,
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Server, answer,
-    asking::{self, APPROVAL},
+    asking::{self, Said},
 };
 
 /// How long an unanswered question stays open; after that a task is only a part of the history.
@@ -22,7 +22,7 @@ const LOOK_AGAIN_MS: u64 = 1000;
 /// A call that has just put a question.
 pub(super) fn waiting(call: &CallId, since: Timestamp) -> Task {
     task(call, since)
-        .with_status_message(format!("waits for a person's yes: `haft approve {call}` or `haft approvals`"))
+        .with_status_message(format!("waits for a person's answer: `haft approve {call}` or `haft approvals`"))
 }
 
 fn task(call: &CallId, since: Timestamp) -> Task {
@@ -34,7 +34,6 @@ fn task(call: &CallId, since: Timestamp) -> Task {
 /// How the call of a task stands.
 pub(super) async fn look(server: &Server, id: &str) -> Result<GetTaskResult, ErrorData> {
     let ground = &server.ground;
-    let scope = &ground.caller.scope;
     let (call, record) = known(server, id).await?;
     let task = task(&call, record.opening.at);
     if record.state == CallState::Ended {
@@ -48,9 +47,9 @@ pub(super) async fn look(server: &Server, id: &str) -> Result<GetTaskResult, Err
         };
         return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Completed { result })));
     }
-    let open = ground.questions.find(scope, &call).await.map_err(internal)?.filter(|(_, answered)| answered.is_none());
-    let asked = open.as_ref().filter(|(question, _)| ground.may_approve.covers(question));
-    let payload = match asked.and_then(|(question, _)| asking::inputs(ground, question)) {
+    let open = open(server, &call).await?;
+    let asked = open.as_ref().filter(|question| ground.may_approve.covers(question));
+    let payload = match asked.and_then(|question| asking::inputs(ground, question, None)) {
         Some(input_requests) => TaskPayload::InputRequired { input_requests },
         None => TaskPayload::Working,
     };
@@ -66,17 +65,30 @@ pub(super) async fn answer(
     context: &RequestContext<RoleServer>,
 ) -> Result<(), ErrorData> {
     let (call, _) = known(server, id).await?;
-    if let Some(answer) = inputs.get(APPROVAL).and_then(asking::said) {
-        server.answer(&call, answer, context).await.map_err(internal)?;
+    let Some(question) = open(server, &call).await? else { return Ok(()) };
+    let Some(given) = inputs.get(asking::name(&question)) else { return Ok(()) };
+    match asking::said(&question, given) {
+        Said::Answer(answer) => drop(server.answer(&question, answer, context).await.map_err(internal)?),
+        Said::Wrong(why) => return Err(ErrorData::invalid_params(why, None)),
+        Said::Nothing => {}
     }
     Ok(())
+}
+
+/// What the call waits for.
+async fn open(server: &Server, call: &CallId) -> Result<Option<Question>, ErrorData> {
+    let found = server.ground.questions.find(&server.ground.caller.scope, call).await.map_err(internal)?;
+    Ok(found.filter(|(_, answered)| answered.is_none()).map(|(question, _)| question))
 }
 
 /// Withdraws the question of a task, or stops what it does.
 pub(super) async fn cancel(server: &Server, id: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     let (call, _) = known(server, id).await?;
     (server.ground.stop)(call.clone()).await;
-    server.answer(&call, Answer::Cancel, context).await.map_err(internal)?;
+    // A form is put away by the call itself when it stops.
+    if let Some(question) = open(server, &call).await?.filter(|question| question.evidence().is_some()) {
+        server.answer(&question, Answer::Cancel, context).await.map_err(internal)?;
+    }
     Ok(())
 }
 

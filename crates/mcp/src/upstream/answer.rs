@@ -1,8 +1,11 @@
 //! What an upstream tool answered, in our own shape.
 
-use haft_runtime::{ErrorCode, Image, ToolError, ToolOutput};
+use haft_runtime::{Audio, Body, Embedded, ErrorCode, Image, ToolError, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value, json};
+
+/// The longest text that a client is handed as a file.
+const LONGEST_EMBEDDED: usize = 30_000;
 
 /// The output, or the error that the tool tells of itself.
 pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
@@ -15,15 +18,16 @@ pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
         return Err(ToolError::new(ErrorCode::ExecutionError, said));
     }
     let mut metadata = Map::new();
-    if !blocks.others.is_empty() {
-        metadata.insert("resources".to_owned(), Value::Array(blocks.others));
+    if !blocks.links.is_empty() {
+        metadata.insert("links".to_owned(), Value::Array(blocks.links));
     }
     let (content, structured) = match result.structured_content {
         Some(value) if text.is_empty() => (value.to_string(), value),
         Some(value) => (text, value),
         None => (text.clone(), json!({ "text": text })),
     };
-    Ok(ToolOutput { content, display_content: None, structured, images: blocks.images, metadata })
+    let Blocks { images, audio, resources, .. } = blocks;
+    Ok(ToolOutput { content, display_content: None, structured, images, audio, resources, metadata })
 }
 
 /// The parts of an answer by what they are.
@@ -31,27 +35,42 @@ pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
 struct Blocks {
     texts: Vec<String>,
     images: Vec<Image>,
-    /// What a model gets only as a fact: sounds, files, links.
-    others: Vec<Value>,
+    audio: Vec<Audio>,
+    resources: Vec<Embedded>,
+    /// What can be followed, as facts.
+    links: Vec<Value>,
 }
 
 impl Blocks {
     fn take(&mut self, block: ContentBlock) {
         if let ContentBlock::Text(text) = block {
-            return self.texts.push(text.text);
-        }
-        if let ContentBlock::Image(image) = block {
-            return self.images.push(Image { mime_type: image.mime_type, data: image.data });
-        }
-        if let ContentBlock::Resource(resource) = &block
-            && let ResourceContents::TextResourceContents { text, .. } = &resource.resource
-        {
-            self.texts.push(text.clone());
-        }
-        if let ContentBlock::ResourceLink(link) = &block {
+            self.texts.push(text.text);
+        } else if let ContentBlock::Image(image) = block {
+            self.images.push(Image { mime_type: image.mime_type, data: image.data });
+        } else if let ContentBlock::Audio(audio) = block {
+            self.audio.push(Audio { mime_type: audio.mime_type, data: audio.data });
+        } else if let ContentBlock::Resource(resource) = block {
+            self.embed(resource.resource);
+        } else if let ContentBlock::ResourceLink(link) = &block {
             self.texts.push(format!("[{}: {}]", link.name, link.uri));
+            self.links.extend(serde_json::to_value(&block).ok());
         }
-        self.others.extend(serde_json::to_value(&block).ok());
+    }
+
+    fn embed(&mut self, contents: ResourceContents) {
+        let (uri, mime_type, body) =
+            if let ResourceContents::TextResourceContents { uri, mime_type, text, .. } = contents {
+                // What is long is shortened and kept like any text.
+                if text.len() > LONGEST_EMBEDDED {
+                    return self.texts.push(text);
+                }
+                (uri, mime_type, Body::Text(text))
+            } else if let ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } = contents {
+                (uri, mime_type, Body::Blob(blob))
+            } else {
+                return;
+            };
+        self.resources.push(Embedded { uri, mime_type, body });
     }
 }
 
@@ -71,12 +90,22 @@ mod tests {
             {"type": "text", "text": "a"},
             {"type": "image", "data": "AAAA", "mimeType": "image/png"},
             {"type": "resource", "resource": {"uri": "x://y", "text": "b"}},
+            {"type": "resource", "resource": {"uri": "x://b", "blob": "AAAA", "mimeType": "application/zip"}},
+            {"type": "audio", "data": "BBBB", "mimeType": "audio/wav"},
             {"type": "resource_link", "uri": "x://z", "name": "z"},
         ], "structuredContent": {"n": 1}}))
         .unwrap();
-        assert_eq!((output.content.as_str(), &output.structured), ("a\nb\n[z: x://z]", &json!({"n": 1})));
+        assert_eq!((output.content.as_str(), &output.structured), ("a\n[z: x://z]", &json!({"n": 1})));
         assert_eq!(output.images[0].mime_type, "image/png");
-        assert_eq!(output.metadata["resources"].as_array().unwrap().len(), 2);
+        assert_eq!(output.audio[0].data, "BBBB");
+        assert_eq!(output.metadata["links"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            json!(output.resources),
+            json!([
+                {"uri": "x://y", "text": "b"},
+                {"uri": "x://b", "mimeType": "application/zip", "blob": "AAAA"},
+            ])
+        );
     }
 
     #[test]

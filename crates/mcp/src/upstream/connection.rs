@@ -10,8 +10,8 @@ use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 use rmcp::{
     RoleClient,
     model::{
-        CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, ListToolsRequest,
-        PaginatedRequestParams, ProtocolVersion, Request, ServerResult,
+        CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, InputRequiredResult,
+        ListToolsRequest, PaginatedRequestParams, ProtocolVersion, Request, ServerResult,
     },
     service::{
         ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
@@ -22,6 +22,7 @@ use serde_json::Value;
 use tokio::{net::UnixStream, time::timeout};
 
 use super::{
+    asking,
     child::{Child, Tail},
     definition::{Definition, Dropped},
     ear::Ear,
@@ -37,9 +38,12 @@ const FRESH: Duration = Duration::from_secs(60);
 /// How many pages and tools a server may list.
 const MOST_PAGES: usize = 1000;
 const MOST_TOOLS: usize = 20_000;
+/// How often a server may ask before it ends a call.
+const MOST_ROUNDS: usize = 20;
 
 /// A server that runs.
 pub(super) struct Connection {
+    name: String,
     peer: Peer<RoleClient>,
     /// Taken when it ends.
     farewell: Mutex<Option<RunningServiceCancellationToken>>,
@@ -57,6 +61,13 @@ struct Listed {
     at: Instant,
 }
 
+/// What a server answers to a call.
+enum Answer {
+    Done(CallToolResult),
+    /// It wants to know something first.
+    Asks(InputRequiredResult),
+}
+
 /// Why a server did not answer.
 pub(super) enum Trouble {
     /// It broke, and why.
@@ -67,11 +78,12 @@ pub(super) enum Trouble {
 
 impl Connection {
     /// Begins a conversation with a server, and asks for its tools.
-    pub(super) async fn begin(line: Line, known: Option<&str>) -> Result<(Self, Contact), String> {
-        let (broke, ear) = (Arc::new(OnceLock::new()), Arc::new(Ear::default()));
+    pub(super) async fn begin(name: &str, line: Line, known: Option<&str>) -> Result<(Self, Contact), String> {
+        let (broke, ear) = (Arc::new(OnceLock::new()), Arc::new(Ear::new(name)));
         let (child, service) = greet(line, known, &ear, &broke).await?;
         let version = service.peer_info().map(|info| info.protocol_version.to_string()).unwrap_or_default();
         let connection = Self {
+            name: name.to_owned(),
             peer: service.peer().clone(),
             farewell: Mutex::new(Some(service.cancellation_token())),
             ear,
@@ -153,10 +165,27 @@ impl Connection {
         }
     }
 
-    /// Uses a tool. Dropping it does not reach the server, so whoever stops waiting does it by `ctx.cancel`.
+    /// Uses a tool, and passes on what the server asks meanwhile.
     pub(super) async fn call(&self, ctx: &ToolCtx, tool: &str, input: &Value) -> Result<CallToolResult, Trouble> {
         let arguments = input.as_object().cloned().unwrap_or_default();
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        for _ in 0..MOST_ROUNDS {
+            match self.call_once(ctx, params.clone()).await? {
+                Answer::Done(result) => return Ok(result),
+                Answer::Asks(asked) => {
+                    let inputs = asked.input_requests.unwrap_or_default();
+                    let answers = asking::put_all(ctx, &self.name, inputs).await.map_err(Trouble::Refused)?;
+                    params.input_responses = Some(answers);
+                    params.request_state = asked.request_state;
+                }
+            }
+        }
+        let message = format!("`{tool}` asked {MOST_ROUNDS} times in the middle of its work and came to no end");
+        Err(Trouble::Refused(ToolError::new(ErrorCode::ExecutionError, message)))
+    }
+
+    /// Dropping it does not reach the server, so whoever stops waiting does it by `ctx.cancel`.
+    async fn call_once(&self, ctx: &ToolCtx, params: CallToolRequestParams) -> Result<Answer, Trouble> {
         let request = ClientRequest::CallToolRequest(Request::new(params));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let handle = match sent {
@@ -171,11 +200,8 @@ impl Connection {
         };
         self.ear.forget(&token);
         match answer {
-            Some(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-            Some(Ok(ServerResult::InputRequiredResult(_))) => Err(Trouble::Refused(ToolError::new(
-                ErrorCode::ExecutionError,
-                format!("`{tool}` asked a question in the middle of its work, which haft does not pass on"),
-            ))),
+            Some(Ok(ServerResult::CallToolResult(result))) => Ok(Answer::Done(result)),
+            Some(Ok(ServerResult::InputRequiredResult(asked))) => Ok(Answer::Asks(asked)),
             Some(Ok(_)) => Err(no_answer(&"the result of a tool was asked for")),
             Some(Err(err)) => Err(self.trouble(err).await),
             None => {

@@ -1,4 +1,4 @@
-//! What a server says of its own accord: progress, and that its tools have changed. What it asks for is refused.
+//! What a server says of its own accord: progress, that its tools have changed, and what it asks in the middle of a call.
 
 use std::{
     collections::HashMap,
@@ -10,19 +10,35 @@ use std::{
 
 use haft_runtime::ToolCtx;
 use rmcp::{
-    ClientHandler, RoleClient,
-    model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken},
-    service::NotificationContext,
+    ClientHandler, ErrorData, RoleClient,
+    model::{
+        ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
+        FormElicitationCapability, Implementation, ProgressNotificationParam, ProgressToken,
+    },
+    service::{NotificationContext, RequestContext},
 };
 
-/// Hears one server. It offers neither sampling nor elicitation, so a server that asks for either is refused.
-#[derive(Default)]
+use super::asking;
+
+/// Hears one server. It offers forms, but neither models nor folders, so that a server that asks for those is refused.
 pub(super) struct Ear {
+    server: String,
     calls: Mutex<HashMap<ProgressToken, ToolCtx>>,
     changed: AtomicBool,
 }
 
 impl Ear {
+    pub(super) fn new(server: &str) -> Self {
+        Self { server: server.to_owned(), calls: Mutex::default(), changed: AtomicBool::new(false) }
+    }
+
+    /// The call that a question belongs to. Servers of the earlier era do not say, so it must be the only one.
+    fn only_call(&self) -> Option<ToolCtx> {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = calls.values();
+        under_way.next().filter(|_| under_way.next().is_none()).cloned()
+    }
+
     /// From now on a call hears of its progress.
     pub(super) fn listen_for(&self, token: ProgressToken, ctx: &ToolCtx) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(token, ctx.clone());
@@ -41,7 +57,25 @@ impl Ear {
 impl ClientHandler for Ear {
     fn get_info(&self) -> ClientConfig {
         let haft = Implementation::new("haft", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), haft)
+        let mut able = ClientCapabilities::default();
+        able.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
+        ClientConfig::new(able, haft)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let Some(ctx) = self.only_call() else {
+            let message = "it cannot be told which call this belongs to: none, or more than one is under way";
+            return Err(ErrorData::invalid_request(message, None));
+        };
+        let refused = |error: haft_runtime::ToolError| ErrorData::invalid_params(error.message, None);
+        tokio::select! {
+            answer = asking::put(&ctx, &self.server, None, request) => answer.map_err(refused),
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("it was withdrawn", None)),
+        }
     }
 
     async fn on_progress(&self, heard: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {

@@ -168,7 +168,7 @@ impl Upstream {
         let begun = match tokio::task::spawn_blocking(move || launch()).await {
             Ok(Ok(Started { line, redactor })) => {
                 *self.redactor.lock().unwrap_or_else(PoisonError::into_inner) = redactor;
-                Connection::begin(line, version.as_deref()).await
+                Connection::begin(&self.spec.name, line, version.as_deref()).await
             }
             Ok(Err(error)) => {
                 (self.listener)(Err(error.message.clone()));

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{Breadth, folder, offers};
 use crate::{
-    CallId, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag, Lasting, Question, ToolOutput, Turn,
-    WrittenBounds, bounds::Part,
+    About, CallId, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag, Lasting, Question, ToolOutput,
+    Turn, WrittenBounds, bounds::Part,
 };
 
 fn change(path: &str) -> Change {
@@ -27,7 +27,8 @@ fn question(evidence: Evidence) -> Question {
         effect: Effect::Write,
         reason: "it writes".into(),
         nearly: None,
-        evidence,
+        number: 1,
+        about: About::Approval(evidence),
         asked_by: "ann".into(),
         workspace: None,
         asked_at: Timestamp::UNIX_EPOCH,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, Delivery, Effect, ErrorCode,
+    About, Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, Delivery, Effect, ErrorCode,
     Evidence, Grant, GrantId, Limits, Pending, Question, Questions, ToolError, Workbench,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
@@ -106,7 +106,11 @@ pub(crate) async fn settle(
     let paths = match answered.answer {
         Answer::Approve { paths } => paths,
         Answer::Always { .. } => None,
-        answer @ (Answer::Edit { .. } | Answer::Reject { .. } | Answer::Cancel | Answer::Expire) => {
+        answer @ (Answer::Edit { .. }
+        | Answer::Fill { .. }
+        | Answer::Reject { .. }
+        | Answer::Cancel
+        | Answer::Expire) => {
             desk.discard(&call).await?;
             return Err(refusal(answer, answered.by));
         }
@@ -132,7 +136,7 @@ fn refusal(answer: Answer, by: String) -> Left {
         Answer::Edit { input } => Left::Edited { input, by },
         Answer::Reject { message } => rejected("User rejected the operation", message, ErrorCode::Rejected),
         Answer::Expire => rejected("Approval expired: nobody answered in time", None, ErrorCode::ApprovalExpired),
-        Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } => {
+        Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } | Answer::Fill { .. } => {
             let message = format!("the call was cancelled by {by} while it waited for an answer");
             ToolError::new(ErrorCode::Cancelled, message).into()
         }
@@ -192,8 +196,9 @@ impl Desk<'_> {
 
     async fn wait(&self, call: &PreparedCall, question: &Question, log: &mut CallLog) -> Result<Answered, Left> {
         let request = &call.call().request;
+        let id = question.id();
         let answered = tokio::select! {
-            answered = self.questions.wait(&log.scope, &question.call, request.wait) => answered?,
+            answered = self.questions.wait(&log.scope, &id, request.wait) => answered?,
             () = request.cancel.cancelled() => Some(self.answer_for(&log.scope, question, Answer::Cancel).await?),
         };
         let Some(answered) = answered else {
@@ -215,7 +220,7 @@ impl Desk<'_> {
     ) -> Result<Answered, ToolError> {
         let by = question.asked_by.clone();
         let mine = Answered { answer, by, source: crate::Source::House, at: Timestamp::now() };
-        Ok(match self.questions.answer(scope, &question.call, &mine).await? {
+        Ok(match self.questions.answer(scope, &question.id(), &mine).await? {
             AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
             AnswerReceipt::TooLate(first) => first,
         })
@@ -234,22 +239,24 @@ impl Desk<'_> {
 
 fn question(
     call: &PreparedCall,
-    log: &CallLog,
+    log: &mut CallLog,
     reason: String,
     nearly: Option<String>,
     answer_within: Duration,
 ) -> Question {
     let request = &call.call().request;
     let asked_at = Timestamp::now();
+    log.questions += 1;
     Question {
         call: request.id.clone(),
+        number: log.questions,
         tool: log.tool.clone(),
         input: request.input.clone(),
         called_as: log.called_as.clone(),
         effect: call.effect(),
         reason,
         nearly,
-        evidence: call.evidence().clone(),
+        about: About::Approval(call.evidence().clone()),
         asked_by: request.caller.name.clone(),
         workspace: log.scope.workspace.clone(),
         asked_at,

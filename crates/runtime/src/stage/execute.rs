@@ -8,6 +8,7 @@ use crate::{
     ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, CutShort, Effect, Entry, ErrorCode, Evidence, Isolation,
     Journal, Limits, Ran, Stamp, ToolCtx, ToolError, ToolOutput, Turn, Workbench,
     cache::{Cache, Key},
+    interview::Forms,
     log::CallLog,
     policy::{Policy, covered_by_the_run},
     ran::Failure,
@@ -42,6 +43,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) journal: &'a dyn Journal,
     pub(crate) workbench: &'a dyn Workbench,
     pub(crate) cache: &'a Cache,
+    pub(crate) forms: Forms<'a>,
 }
 
 pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut CallLog) -> Executed {
@@ -115,12 +117,14 @@ impl Bench<'_> {
         let acts = effect != Effect::Read;
         let work = Work {
             request: &call.request,
-            limit: work_limit(self.limits, call),
+            limit: work_limit(self.limits, call, log),
             idle: self.limits.idle,
             journal: self.journal,
             // What only reads is, to everybody else, still being looked at: it can be stopped and leaves nothing.
             state: if acts { CallState::Executing } else { CallState::Preparing },
             heard: Heard::AtOnce,
+            effect,
+            forms: self.forms,
         };
         let ran = if acts {
             self.act(&work, call, log).await?
@@ -186,8 +190,11 @@ impl Bench<'_> {
             return Ok(Ran::plain(output));
         }
         started(log);
+        let questions = log.questions;
         let ran = attempts(work, call, Twice::Harmless, log).await?;
+        // What somebody was asked for is theirs to say anew.
         if let Ran::Done { output, staged: None, .. } = &ran
+            && log.questions == questions
             && stamp(work, call, log).await.is_ok_and(|after| after.as_ref() == Some(&before))
         {
             self.cache.keep(&key, before, output);
@@ -219,7 +226,7 @@ async fn attempts(
             Err(error) => error,
         };
         let delay = retry::delay(&log.call, &error, log.attempts, twice);
-        let left = work.limit.until.saturating_duration_since(Instant::now());
+        let left = work.limit.until(log).saturating_duration_since(Instant::now());
         let Some(delay) = delay.filter(|delay| *delay < left) else { return Err(error) };
         let message = format!("{error}; trying again in {} ms", delay.as_millis());
         log.note(CallEvent::Progress { progress: None, message });

@@ -1,7 +1,8 @@
 //! Everything that can be done without leaving a trace, so that the decision is made on evidence.
 
 use crate::{
-    Asks, AutoApprove, CallState, Effect, Evidence, Journal, Limits, Prepared, Question,
+    About, Asks, AutoApprove, CallState, Effect, ErrorCode, Evidence, Journal, Limits, Prepared, Question, ToolError,
+    interview::Forms,
     log::CallLog,
     ran::Failure,
     stage::{resolve::ResolvedCall, validate::ValidCall},
@@ -33,21 +34,25 @@ impl PreparedCall {
     }
 }
 
-pub(crate) async fn prepare(
-    limits: &Limits,
-    journal: &dyn Journal,
-    call: ValidCall,
-    log: &mut CallLog,
-) -> Result<PreparedCall, Failure> {
+/// What preparing needs of the house.
+pub(crate) struct Anteroom<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) journal: &'a dyn Journal,
+    pub(crate) forms: Forms<'a>,
+}
+
+pub(crate) async fn prepare(room: &Anteroom<'_>, call: ValidCall, log: &mut CallLog) -> Result<PreparedCall, Failure> {
     let call = call.into_inner();
     let told = call.tool.tool().effect(&call.request.input);
     let work = Work {
         request: &call.request,
-        limit: work_limit(limits, &call),
-        idle: limits.idle,
-        journal,
+        limit: work_limit(room.limits, &call, log),
+        idle: room.limits.idle,
+        journal: room.journal,
         state: CallState::Preparing,
         heard: heard(&call),
+        effect: told,
+        forms: room.forms,
     };
     let prepared = work
         .run(log, |ctx| {
@@ -80,14 +85,23 @@ fn heard(call: &ResolvedCall) -> Heard {
 }
 
 /// A call whose question was put by a process that is gone: the evidence is the one that was stored with it.
-pub(crate) fn prepared_before(call: ValidCall, question: Question, log: &mut CallLog) -> PreparedCall {
-    if let Evidence::Staged { turn, .. } = &question.evidence {
+pub(crate) fn prepared_before(
+    call: ValidCall,
+    question: Question,
+    log: &mut CallLog,
+) -> Result<PreparedCall, ToolError> {
+    log.questions = question.number;
+    let About::Approval(evidence) = question.about else {
+        let message = format!("{} waited for a form in a process that is gone; call it anew", question.call);
+        return Err(ToolError::new(ErrorCode::Interrupted, message));
+    };
+    if let Evidence::Staged { turn, .. } = &evidence {
         log.turn = Some(turn.clone());
     }
-    PreparedCall { call: call.into_inner(), effect: question.effect, evidence: question.evidence }
+    Ok(PreparedCall { call: call.into_inner(), effect: question.effect, evidence })
 }
 
 /// The caller's limit or the tool's own, and never more than the house allows.
-pub(crate) fn work_limit(limits: &Limits, call: &ResolvedCall) -> Limit {
-    Limit::from_now(call.request.timeout.unwrap_or(call.tool.spec().timeout).min(limits.longest_work))
+pub(crate) fn work_limit(limits: &Limits, call: &ResolvedCall, log: &CallLog) -> Limit {
+    Limit::from_now(call.request.timeout.unwrap_or(call.tool.spec().timeout).min(limits.longest_work), log)
 }

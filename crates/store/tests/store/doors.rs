@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use haft_runtime::{AnswerReceipt, CallEvent, CallRecord, CallState, Direction, Journal, Questions, ToolOutput, Turn};
+use haft_runtime::{
+    AnswerReceipt, CallEvent, CallRecord, CallState, Direction, Journal, Question, Questions, ToolOutput, Turn,
+};
 use haft_store::CallFilter;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::samples::{
-    answered, ended, grant, later, new_store, now, open, opened, outcome, pending, question, scope, success,
+    answered, ended, first, grant, later, new_store, now, open, opened, outcome, pending, question, scope, success,
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -97,21 +99,40 @@ async fn a_question_is_asked_answered_once_and_found_again() {
     let entry = opened(CallState::Waiting);
     let call = entry.call.clone();
     let question = question(&call);
-    assert_eq!(store.answer(&scope(), &call, &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
+    assert_eq!(store.answer(&scope(), &first(&call), &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
     store.ask(&scope(), &question, entry).await.unwrap();
-    assert_eq!(store.wait(&scope(), &call, Duration::ZERO).await.unwrap(), None);
+    assert_eq!(store.wait(&scope(), &first(&call), Duration::ZERO).await.unwrap(), None);
     assert_eq!(Questions::find(&store, &scope(), &call).await.unwrap(), Some((question.clone(), None)));
     assert_eq!(Questions::open(&store, &scope()).await.unwrap(), std::slice::from_ref(&question));
     assert!(store.overdue(&scope()).await.unwrap().is_empty());
 
     let (scope, yes) = (scope(), answered("anna"));
-    let (heard, receipt) = tokio::join!(store.wait(&scope, &call, SOON), store.answer(&scope, &call, &yes));
+    let id = first(&call);
+    let (heard, receipt) = tokio::join!(store.wait(&scope, &id, SOON), store.answer(&scope, &id, &yes));
     assert_eq!(receipt.unwrap(), AnswerReceipt::Taken);
     assert_eq!(heard.unwrap(), Some(yes.clone()));
-    let second = store.answer(&scope, &call, &answered("bob")).await.unwrap();
+    let second = store.answer(&scope, &first(&call), &answered("bob")).await.unwrap();
     assert_eq!(second, AnswerReceipt::TooLate(yes.clone()));
     assert_eq!(Questions::find(&store, &scope, &call).await.unwrap(), Some((question, Some(yes))));
     assert!(Questions::open(&store, &scope).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_may_put_several_questions_and_each_has_its_own_answer() {
+    let (folder, store) = new_store().await;
+    let entry = opened(CallState::Executing);
+    let call = entry.call.clone();
+    let second = Question { number: 2, ..question(&call) };
+    store.ask(&scope(), &question(&call), entry).await.unwrap();
+    store.answer(&scope(), &first(&call), &answered("anna")).await.unwrap();
+    store.ask(&scope(), &second, later(&call, CallState::Waiting)).await.unwrap();
+    assert_eq!(Questions::find(&store, &scope(), &call).await.unwrap(), Some((second.clone(), None)));
+    assert!(store.answered(&scope()).await.unwrap().is_empty(), "the last one is open");
+    let late = store.answer(&scope(), &first(&call), &answered("bob")).await.unwrap();
+    assert!(matches!(late, AnswerReceipt::TooLate(_)), "{late:?}");
+    assert_eq!(Questions::open(&open(&folder).await, &scope()).await.unwrap(), std::slice::from_ref(&second));
+    assert_eq!(store.answer(&scope(), &second.id(), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
+    assert_eq!(store.answered(&scope()).await.unwrap(), std::slice::from_ref(&call));
 }
 
 #[tokio::test]
@@ -135,7 +156,7 @@ async fn a_question_that_nobody_answered_in_time_is_overdue() {
     question.expires_at = now() - SignedDuration::from_secs(1);
     store.ask(&scope(), &question, entry).await.unwrap();
     assert_eq!(store.overdue(&scope()).await.unwrap(), std::slice::from_ref(&call));
-    store.answer(&scope(), &call, &answered("haft")).await.unwrap();
+    store.answer(&scope(), &first(&call), &answered("haft")).await.unwrap();
     assert!(store.overdue(&scope()).await.unwrap().is_empty());
 }
 

@@ -1,11 +1,11 @@
 //! Grants that are given with an answer, and the calls that they are judged by.
 
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, CallEvent, CallState, Change, ChangeKind, ChangeList, Evidence, Grant, Isolation,
-    Questions, Source, ToolOutput, Turn,
+    About, Answer, AnswerReceipt, Answered, CallEvent, CallState, Change, ChangeKind, ChangeList, Evidence, Grant,
+    Isolation, Questions, Source, ToolOutput, Turn,
 };
 
-use crate::samples::{answered, grant, new_store, now, open, opened, question, scope};
+use crate::samples::{answered, first, grant, new_store, now, open, opened, question, scope};
 
 fn always(grant: &Grant) -> Answered {
     let answer = Answer::Always { grant: Box::new(grant.clone()) };
@@ -19,10 +19,10 @@ async fn an_answer_and_its_grant_are_one() {
     let call = entry.call.clone();
     store.ask(&scope(), &question(&call), entry).await.unwrap();
     let (given, late) = (grant(Some(2)), grant(None));
-    assert_eq!(store.answer(&scope(), &call, &always(&given)).await.unwrap(), AnswerReceipt::Taken);
-    let first = AnswerReceipt::TooLate(always(&given));
-    let AnswerReceipt::TooLate(told) = store.answer(&scope(), &call, &always(&late)).await.unwrap() else {
-        panic!("not {first:?}");
+    assert_eq!(store.answer(&scope(), &first(&call), &always(&given)).await.unwrap(), AnswerReceipt::Taken);
+    let earlier = AnswerReceipt::TooLate(always(&given));
+    let AnswerReceipt::TooLate(told) = store.answer(&scope(), &first(&call), &always(&late)).await.unwrap() else {
+        panic!("not {earlier:?}");
     };
     assert_eq!(told.answer, always(&given).answer, "the answer tells what was remembered");
     let other = open(&folder).await;
@@ -37,8 +37,8 @@ async fn when_the_grant_cannot_be_kept_there_is_no_answer() {
     store.ask(&scope(), &question(&call), entry).await.unwrap();
     let twice = grant(None);
     store.remember(&scope(), &twice).await.unwrap();
-    store.answer(&scope(), &call, &always(&twice)).await.unwrap_err();
-    assert_eq!(store.answer(&scope(), &call, &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
+    store.answer(&scope(), &first(&call), &always(&twice)).await.unwrap_err();
+    assert_eq!(store.answer(&scope(), &first(&call), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
 }
 
 #[tokio::test]
@@ -50,8 +50,8 @@ async fn the_last_calls_come_with_their_evidence() {
     entry.events.push((now(), CallEvent::Staged { changes: changes.clone(), turn: turn.clone() }));
     let mut asked = question(&call);
     let isolation = Some(Isolation::Landlock);
-    asked.evidence =
-        Evidence::Staged { output: ToolOutput::default(), changes: changes.clone(), turn: turn.clone(), isolation };
+    let (output, staged) = (ToolOutput::default(), changes.clone());
+    asked.about = About::Approval(Evidence::Staged { output, changes: staged, turn: turn.clone(), isolation });
     store.ask(&scope(), &asked, entry).await.unwrap();
     let other = opened(CallState::Ended);
     haft_runtime::Journal::record(&store, &scope(), other.clone()).await.unwrap();

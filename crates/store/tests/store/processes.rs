@@ -12,7 +12,7 @@ use std::{
 use haft_runtime::{AnswerReceipt, CallId, CallState, Journal, Questions};
 use tempfile::TempDir;
 
-use crate::samples::{answered, grant, new_store, open, opened, question, scope};
+use crate::samples::{answered, first, grant, new_store, open, opened, question, scope};
 
 const PROCESSES: usize = 16;
 const SOON: Duration = Duration::from_secs(30);
@@ -103,10 +103,11 @@ async fn the_first_answer_of_many_processes_wins() {
     let (racing, id) = (folder, call.to_string());
     let (scope, waiting) = (scope(), call.clone());
     let raced = tokio::task::spawn_blocking(move || (race(&racing, "answer", &id), racing));
+    let waiting = first(&waiting);
     let (heard, raced) = tokio::join!(store.wait(&scope, &waiting, SOON), raced);
     assert_eq!(raced.unwrap().0, 1);
     let winner = heard.unwrap().unwrap();
-    let late = store.answer(&scope, &call, &answered("late")).await.unwrap();
+    let late = store.answer(&scope, &first(&call), &answered("late")).await.unwrap();
     assert_eq!(late, AnswerReceipt::TooLate(winner));
 }
 
@@ -164,7 +165,8 @@ async fn waiting_is_woken_by_another_process() {
     store.ask(&scope(), &question(&call), entry).await.unwrap();
     let mut other = Contender::start(&folder, "answer", call.as_str());
     let scope = scope();
-    let wait = store.wait(&scope, &call, SOON);
+    let question = first(&call);
+    let wait = store.wait(&scope, &question, SOON);
     let answer = async {
         tokio::task::yield_now().await;
         other.go();

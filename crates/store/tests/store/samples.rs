@@ -1,8 +1,9 @@
 //! Calls, questions and grants to write, and stores to write them to.
 
 use haft_runtime::{
-    Answer, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Described, Effect, End, Entry, Evidence,
-    Grant, Isolation, Opening, Outcome, Pending, Question, Scope, Source, ToolOutput, Turn, WrittenBounds,
+    About, Answer, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Described, Effect, End, Entry,
+    Evidence, Grant, Isolation, Opening, Outcome, Pending, Question, QuestionId, Scope, Source, ToolOutput, Turn,
+    WrittenBounds,
 };
 use haft_store::{Store, Sync};
 use jiff::{SignedDuration, Timestamp};
@@ -106,18 +107,24 @@ pub(crate) fn ended(call: &CallId) -> Entry {
 pub(crate) fn question(call: &CallId) -> Question {
     Question {
         call: call.clone(),
+        number: 1,
         tool: "write_file".into(),
         input: json!({"path": "a.txt"}),
         called_as: None,
         effect: Effect::Write,
         reason: "it writes".into(),
         nearly: None,
-        evidence: Evidence::Plain(Described::default()),
+        about: About::Approval(Evidence::Plain(Described::default())),
         asked_by: "anna".into(),
         workspace: Some("w".into()),
         asked_at: now(),
         expires_at: now() + SignedDuration::from_hours(24),
     }
+}
+
+/// What the first question of a call is answered by.
+pub(crate) fn first(call: &CallId) -> QuestionId {
+    QuestionId { call: call.clone(), number: 1 }
 }
 
 pub(crate) fn answered(by: &str) -> Answered {

@@ -53,6 +53,8 @@ pub(super) fn output(done: &Done) -> ToolOutput {
         display_content: None,
         structured,
         images: Vec::new(),
+        audio: Vec::new(),
+        resources: Vec::new(),
         metadata: Map::from_iter([("exit_code".to_owned(), exit_code.into())]),
     }
 }

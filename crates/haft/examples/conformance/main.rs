@@ -1,0 +1,85 @@
+//! What the official MCP conformance suite expects a server to have: its tools as ordinary tools behind our own server,
+//! and beside them its resources and prompts. Prints the address it serves at, and serves until its input ends.
+#![allow(clippy::print_stdout, clippy::expect_used, reason = "a program for tests says where it is, or fails")]
+
+mod beside;
+mod tools;
+
+use std::{path::Path, sync::Arc};
+
+use axum::Router;
+use beside::Beside;
+use futures_util::future::BoxFuture;
+use haft_mcp::{Asked, Ground, MayApprove, Server};
+use haft_runtime::{
+    AutoApprove, CallId, Caller, Delivery, Doors, Guard, Isolation, Limits, Pipeline, Policy, Registry, Scope, Source,
+    ToolError, ToolSpec,
+};
+use haft_store::{Store, Sync};
+use haft_tools::SandboxWorkbench;
+use tokio::{io::AsyncReadExt, net::TcpListener};
+use tokio_util::sync::CancellationToken;
+
+/// Everybody may use the tools of the suite.
+struct Open;
+
+impl Guard for Open {
+    fn permit<'a>(&'a self, _caller: &'a Caller, _tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(&folder.path().join("data"), Sync::Normal).await.expect("a store");
+    let server = server(&store, folder.path());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let stop = CancellationToken::new();
+    let service = haft_mcp::over_http(Beside(server.clone()), address, stop.clone());
+    println!("http://{address}/mcp");
+    let serving = axum::serve(listener, Router::new().nest_service("/mcp", service)).into_future();
+    let mut rest = Vec::new();
+    tokio::select! {
+        served = serving => served.expect("to serve"),
+        _end = async { tokio::io::stdin().read_to_end(&mut rest).await } => stop.cancel(),
+    }
+    server.finish().await;
+    store.close().await.expect("everything written");
+}
+
+/// Our own server, with the tools of the suite.
+fn server(store: &Store, folder: &Path) -> Server {
+    let registry = Arc::new(Registry::with(tools::all()).expect("tools"));
+    tools::let_change(&registry);
+    let (asked, scope) = (Arc::new(Asked::default()), Scope::local("conformance"));
+    let (questions, journal) = (Arc::new(store.clone()), Arc::new(store.clone()));
+    let pipeline = Pipeline::new(Doors {
+        catalog: registry.clone(),
+        guard: Arc::new(Open),
+        workbench: Arc::new(SandboxWorkbench::new(folder)),
+        questions: questions.clone(),
+        journal: journal.clone(),
+        deliveries: vec![asked.clone() as Arc<dyn Delivery>],
+        policy: Policy { rules: Vec::new(), tightening: Vec::new(), minimum_unasked: Isolation::None },
+        limits: Limits::default(),
+    });
+    let (store, at) = (store.clone(), scope.clone());
+    Server::new(Ground {
+        pipeline,
+        catalog: registry,
+        questions,
+        journal,
+        asked,
+        caller: Caller { name: "conformance".to_owned(), scope, source: Source::Mcp },
+        auto_approve: AutoApprove::Reads,
+        may_approve: MayApprove::default(),
+        card: Box::new(|question| question.reason.clone()),
+        stop: Box::new(move |call: CallId| {
+            let (store, scope) = (store.clone(), at.clone());
+            Box::pin(async move { drop(store.want_stop(&scope, &call).await) })
+        }),
+        key: [7; 32],
+    })
+}

@@ -1,0 +1,170 @@
+//! One call and its client, who is asked while the call waits, as far as it can be asked then.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use haft_runtime::{Answer, CallRequest, Outcome, Question};
+use rmcp::{
+    RoleServer,
+    model::{ElicitRequest, InputResponses, ServerRequest},
+    service::{PeerRequestOptions, RequestContext, RequestHandle},
+};
+use tokio::{sync::mpsc, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Server,
+    asking::{self, Said},
+    calling::{Standing, Way, patience},
+};
+
+/// How often a client may give values that do not fit before it is left alone.
+const TRIES: usize = 3;
+/// As long as any question can be open.
+const EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// What is known of a call while it goes on.
+pub(super) struct Conversation<'a> {
+    server: &'a Server,
+    context: &'a RequestContext<RoleServer>,
+    way: Way,
+    /// What the client has said before it was asked.
+    given: InputResponses,
+    questions: mpsc::Receiver<Question>,
+    cancel: CancellationToken,
+}
+
+/// How it goes on after a question.
+enum Next {
+    GoOn,
+    Ended(Box<Outcome>),
+    /// The call waits on behind the answer to its client.
+    HandBack,
+}
+
+type Call = BoxFuture<'static, Outcome>;
+
+impl<'a> Conversation<'a> {
+    pub(super) fn new(
+        server: &'a Server,
+        context: &'a RequestContext<RoleServer>,
+        way: Way,
+        request: &CallRequest,
+    ) -> Self {
+        let questions = server.ground.asked.of(&request.id);
+        let cancel = request.cancel.clone();
+        Self { server, context, way, given: InputResponses::new(), questions, cancel }
+    }
+
+    /// The same with answers that the client has sent along.
+    pub(super) fn knowing(mut self, given: InputResponses) -> Self {
+        self.given = given;
+        self
+    }
+
+    /// Takes the call down the line until it ends, or asks what its client is told only by the answer to its call.
+    pub(super) async fn follow(mut self, request: CallRequest) -> Standing {
+        let mut call: Call = Box::pin(self.server.ground.pipeline.call(request));
+        loop {
+            let question = tokio::select! {
+                biased;
+                outcome = ended(&mut call, self.context, &self.cancel) => return Standing::Ended(outcome),
+                Some(question) = self.questions.recv() => question,
+            };
+            match self.put(&question, &mut call).await {
+                Next::GoOn => {}
+                Next::Ended(outcome) => return Standing::Ended(outcome),
+                Next::HandBack => {
+                    // It is recorded by itself, and ends with the server at the latest.
+                    drop(self.server.under_way.spawn(call));
+                    return Standing::Asks(Box::new(question));
+                }
+            }
+        }
+    }
+
+    async fn put(&mut self, question: &Question, call: &mut Call) -> Next {
+        let is_form = question.evidence().is_none();
+        if is_form
+            && let Some(given) = self.given.remove(asking::name(question))
+            && let Said::Answer(answer) = asking::said(question, &given)
+        {
+            self.give(question, answer).await;
+            return Next::GoOn;
+        }
+        let way = if self.server.ground.may_approve.covers(question) { self.way } else { Way::Wait };
+        match way {
+            Way::Elicitation => self.elicit(question, call).await,
+            Way::Task | Way::InputRequired if is_form => Next::HandBack,
+            Way::Wait if is_form => self.wait_for_others(question, call).await,
+            // A call that waits for a yes hands itself back.
+            Way::Task | Way::InputRequired | Way::Wait => Next::GoOn,
+        }
+    }
+
+    /// Asks the client. Whoever answers first, here or elsewhere, is heard; what a client puts away by itself stays open.
+    async fn elicit(&self, question: &Question, call: &mut Call) -> Next {
+        let (ground, id) = (&self.server.ground, question.id());
+        let is_form = question.evidence().is_none();
+        let mut wrong = None;
+        for _ in 0..TRIES {
+            let Some(form) = asking::form(ground, question, wrong.as_deref()) else { break };
+            let form = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+            let asked = self.context.peer.send_cancellable_request(form, PeerRequestOptions::no_options()).await;
+            let Ok(mut asked) = asked else { break };
+            let next = tokio::select! {
+                outcome = ended(call, self.context, &self.cancel) => Next::Ended(outcome),
+                given = &mut asked.rx => {
+                    let given = given.ok().and_then(Result::ok).and_then(|given| serde_json::to_value(given).ok());
+                    match asking::said(question, &given.unwrap_or_default()) {
+                        Said::Answer(answer) => {
+                            self.give(question, answer).await;
+                            return Next::GoOn;
+                        }
+                        Said::Wrong(why) => wrong = Some(why),
+                        Said::Nothing => break,
+                    }
+                    continue;
+                }
+                _answered = ground.questions.wait(&ground.caller.scope, &id, EVER) => Next::GoOn,
+                () = sleep(patience(self.context)), if is_form => Next::HandBack,
+            };
+            self.withdraw(asked).await;
+            return next;
+        }
+        if is_form { self.wait_for_others(question, call).await } else { Next::GoOn }
+    }
+
+    /// Nobody should go on filling in what is answered; who has cancelled the call knows.
+    async fn withdraw(&self, asked: RequestHandle<RoleServer>) {
+        if !self.context.ct.is_cancelled() {
+            let _gone = asked.cancel(Some("the question is no longer open here".to_owned())).await;
+        }
+    }
+
+    /// The client cannot answer, but somebody else may while it waits.
+    async fn wait_for_others(&self, question: &Question, call: &mut Call) -> Next {
+        let (ground, id) = (&self.server.ground, question.id());
+        tokio::select! {
+            outcome = ended(call, self.context, &self.cancel) => Next::Ended(outcome),
+            _answered = ground.questions.wait(&ground.caller.scope, &id, EVER) => Next::GoOn,
+            () = sleep(patience(self.context)) => Next::HandBack,
+        }
+    }
+
+    /// The call itself hears it; when somebody was earlier, it has heard that.
+    async fn give(&self, question: &Question, answer: Answer) {
+        let ground = &self.server.ground;
+        let answered = asking::through(ground, self.context, answer);
+        let _heard = ground.questions.answer(&ground.caller.scope, &question.id(), &answered).await;
+    }
+}
+
+/// The end of a call that its client may cancel as long as it waits for it.
+async fn ended(call: &mut Call, context: &RequestContext<RoleServer>, cancel: &CancellationToken) -> Box<Outcome> {
+    tokio::select! {
+        outcome = &mut *call => return Box::new(outcome),
+        () = context.ct.cancelled() => cancel.cancel(),
+    }
+    Box::new(call.await)
+}

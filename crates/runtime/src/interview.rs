@@ -1,0 +1,173 @@
+//! The forms that one piece of work puts, one after the other: durable, waited for, put away when the work ends.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::{sync::oneshot, time::Instant};
+
+use crate::{
+    About, Answer, AnswerReceipt, Answered, CallEvent, Delivery, ErrorCode, Form, FormAnswer, Question, Questions,
+    Source, ToolError, log::CallLog, stage::deliver::tell_of_question, work::Work,
+};
+
+/// A form on its way from a tool, and the way back.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(crate) form: Form,
+    pub(crate) reply: oneshot::Sender<Result<FormAnswer, ToolError>>,
+}
+
+/// What a form needs to reach people.
+#[derive(Clone, Copy)]
+pub(crate) struct Forms<'a> {
+    pub(crate) questions: &'a dyn Questions,
+    pub(crate) deliveries: &'a [Arc<dyn Delivery>],
+    /// How long one stays open where its caller says nothing else.
+    pub(crate) within: Duration,
+}
+
+/// What the work asks, and whether it waits for an answer now.
+pub(crate) struct Interview<'a> {
+    forms: Forms<'a>,
+    open: Option<Open<'a>>,
+}
+
+/// A form that waits.
+struct Open<'a> {
+    question: Question,
+    reply: oneshot::Sender<Result<FormAnswer, ToolError>>,
+    since: Instant,
+    answer: BoxFuture<'a, Result<Option<Answered>, ToolError>>,
+}
+
+/// What has come of an open form.
+pub(crate) enum News {
+    Answered(Answered),
+    /// Nobody said anything, so the house does.
+    Unanswered(Answer),
+    /// Nobody can tell.
+    Lost(ToolError),
+}
+
+impl<'a> Interview<'a> {
+    pub(crate) fn new(forms: Forms<'a>) -> Self {
+        Self { forms, open: None }
+    }
+
+    /// Whether the work waits for an answer; such time does not count.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Puts a form. The question, the call's row and its events are one transaction.
+    pub(crate) async fn put(&mut self, asking: Asking, work: &Work<'_>, log: &mut CallLog) {
+        let Asking { form, reply } = asking;
+        let Forms { questions, deliveries, within } = self.forms;
+        let within = work.request.form_wait.unwrap_or(within);
+        let question = question(form, within, work, log);
+        let id = question.id();
+        if let About::Form(form) = &question.about {
+            log.note(CallEvent::Asks { question: id.number, form: form.clone() });
+        }
+        let entry = log.entry(work.state);
+        if let Err(error) = questions.ask(&log.scope, &question, entry).await {
+            let _gone = reply.send(Err(error));
+            return;
+        }
+        tell_of_question(deliveries, &log.scope, &question).await;
+        let scope = log.scope.clone();
+        let answer = Box::pin(async move { questions.wait(&scope, &id, within).await });
+        self.open = Some(Open { question, reply, since: Instant::now(), answer });
+    }
+
+    /// Waits until the open form is answered, its time is over, or the work no longer wants to know.
+    pub(crate) async fn news(&mut self) -> News {
+        let Some(open) = &mut self.open else { return std::future::pending().await };
+        tokio::select! {
+            answered = &mut open.answer => match answered {
+                Ok(Some(answered)) => News::Answered(answered),
+                Ok(None) => News::Unanswered(Answer::Expire),
+                Err(error) => News::Lost(error),
+            },
+            () = open.reply.closed() => News::Unanswered(Answer::Cancel),
+        }
+    }
+
+    /// Takes the form away and tells the work what came of it. The house speaks where nobody else has.
+    pub(crate) async fn close(&mut self, news: News, work: &Work<'_>, log: &mut CallLog) {
+        let Some(Open { question, reply, since, .. }) = self.open.take() else { return };
+        log.waited += since.elapsed();
+        let answered = match news {
+            News::Answered(answered) => Ok(answered),
+            News::Unanswered(answer) => self.forms.settle(&question, answer, log).await,
+            News::Lost(error) => Err(error),
+        };
+        let told = match answered {
+            Ok(Answered { answer, by, source, .. }) => {
+                let question = question.number;
+                log.note(CallEvent::Answered { question, answer: answer.clone(), by, source });
+                // Whoever looks at the call meanwhile sees that it goes on; what is not told now is told with its end.
+                let entry = log.entry(work.state);
+                let _later = work.journal.record_later(&log.scope, entry).await;
+                heard(answer)
+            }
+            Err(error) => Err(error),
+        };
+        let _gone = reply.send(told);
+    }
+
+    /// The work has ended: nobody should go on answering what it asked.
+    pub(crate) async fn withdraw(&mut self, work: &Work<'_>, log: &mut CallLog) {
+        if self.is_open() {
+            self.close(News::Unanswered(Answer::Cancel), work, log).await;
+        }
+    }
+}
+
+impl Forms<'_> {
+    /// The answer that counts: the first one, or else this one by the house.
+    async fn settle(&self, question: &Question, answer: Answer, log: &CallLog) -> Result<Answered, ToolError> {
+        let mine = Answered { answer, by: "haft".to_owned(), source: Source::House, at: Timestamp::now() };
+        Ok(match self.questions.answer(&log.scope, &question.id(), &mine).await? {
+            AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
+            AnswerReceipt::TooLate(first) => first,
+        })
+    }
+}
+
+/// What the work is told. An answer that is for no form cannot come; it would be none.
+fn heard(answer: Answer) -> Result<FormAnswer, ToolError> {
+    match answer {
+        Answer::Fill { values } => Ok(FormAnswer::Accepted(values)),
+        Answer::Reject { message } => Ok(FormAnswer::Declined { message }),
+        Answer::Expire => {
+            let message = "the tool asked something in the middle of its work, and nobody answered in time; somebody \
+                           must be there when it is called again (`haft call` waits with `--wait SECONDS`)";
+            Err(ToolError::new(ErrorCode::ApprovalExpired, message))
+        }
+        Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } | Answer::Edit { .. } => {
+            Ok(FormAnswer::Cancelled)
+        }
+    }
+}
+
+fn question(form: Form, within: Duration, work: &Work<'_>, log: &mut CallLog) -> Question {
+    let (request, asked_at) = (work.request, Timestamp::now());
+    log.questions += 1;
+    Question {
+        call: request.id.clone(),
+        number: log.questions,
+        tool: log.tool.clone(),
+        input: request.input.clone(),
+        called_as: log.called_as.clone(),
+        effect: work.effect,
+        reason: format!("`{}` asks in the middle of its work", log.tool),
+        nearly: None,
+        about: About::Form(form),
+        asked_by: request.caller.name.clone(),
+        workspace: log.scope.workspace.clone(),
+        asked_at,
+        expires_at: asked_at.checked_add(within).unwrap_or(Timestamp::MAX),
+    }
+}
