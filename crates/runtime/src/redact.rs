@@ -91,9 +91,13 @@ impl Redactor {
             Value::Object(fields) => {
                 // The bytes of a picture, a sound or a file are no secret, however random they look.
                 let picture = ["mimeType", "mime_type"].iter().any(|name| fields.contains_key(*name));
+                // A schema names fields; what it says of them is no secret.
+                let describes = fields.get("type").is_some_and(|kind| kind == "object");
                 let shown = |name: &String, inner: &Value| {
                     if picture && (name == "data" || name == "blob") {
                         inner.clone()
+                    } else if describes && name == "properties" {
+                        self.described(inner)
                     } else if self.is_secret_name(name) {
                         hidden(inner)
                     } else {
@@ -106,6 +110,23 @@ impl Redactor {
             Value::String(text) => Value::String(self.text(text).into_owned()),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
+    }
+
+    /// The fields of a schema, whatever they are called.
+    fn described(&self, properties: &Value) -> Value {
+        let Value::Object(fields) = properties else { return self.value(properties) };
+        let shown = |name: &String, schema: &Value| match (self.is_secret_name(name), schema.get("type")) {
+            (true, None) => hidden(schema),
+            (true, Some(_)) => {
+                let mut schema = self.value(schema);
+                if let Some(default) = schema.get_mut("default") {
+                    *default = hidden(default);
+                }
+                schema
+            }
+            (false, _) => self.value(schema),
+        };
+        Value::Object(fields.iter().map(|(name, schema)| (name.clone(), shown(name, schema))).collect())
     }
 
     /// The text without its secrets.

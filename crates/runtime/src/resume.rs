@@ -43,6 +43,7 @@ impl Pipeline {
             Some((_, Some(first))) => return Ok(Reply::TooLate(first)),
             None => return Ok(Reply::NoQuestion),
         };
+        refuse_what_answers_another_kind(&question, &answered.answer)?;
         match self.doors.questions.answer(scope, &question.id(), answered).await? {
             AnswerReceipt::Taken => {}
             AnswerReceipt::TooLate(first) => return Ok(Reply::TooLate(first)),
@@ -209,6 +210,28 @@ impl Pipeline {
         staged.0.retain(|change| change.state == ChangeState::Staged);
         Some(staged).filter(|staged| !staged.0.is_empty())
     }
+}
+
+/// A yes fills in no form, and values are no yes: the question stays open.
+fn refuse_what_answers_another_kind(question: &Question, answer: &Answer) -> Result<(), ToolError> {
+    let call = &question.call;
+    let why = match (&question.about, answer) {
+        (About::Form(_), Answer::Approve { .. } | Answer::Always { .. } | Answer::Edit { .. }) => {
+            format!("{call} asks something in the middle of its work; `haft approve {call} --input JSON` fills it in")
+        }
+        (About::Approval(_), Answer::Fill { .. }) => format!("{call} waits for a yes or a no, not for values"),
+        (About::Form(_), Answer::Fill { .. } | Answer::Reject { .. } | Answer::Cancel | Answer::Expire)
+        | (
+            About::Approval(_),
+            Answer::Approve { .. }
+            | Answer::Always { .. }
+            | Answer::Edit { .. }
+            | Answer::Reject { .. }
+            | Answer::Cancel
+            | Answer::Expire,
+        ) => return Ok(()),
+    };
+    Err(ToolError::new(ErrorCode::InvalidArgs, why))
 }
 
 /// What a dead process left of a call.

@@ -53,18 +53,21 @@ pub(crate) struct RejectArgs {
 
 pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArgs) -> Result<Exit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
+    if let Some((question, None)) = house.question(&record.call).await?
+        && let About::Form(form) = &question.about
+    {
+        if args.alike || args.always.is_some() {
+            bail!("{} asks something in the middle of its work, which is answered each time by itself", record.call);
+        }
+        let answer = fill::by_flag(&house, (&question, form), args.input.as_deref()).await?;
+        let exit = fill::give_and_say(&house, out, &question, answer).await?;
+        house.leave().await?;
+        return Ok(exit);
+    }
     if args.alike
         && let Some((question, None)) = house.question(&record.call).await?
     {
         let exit = alike::approve(&house, out, &question).await?;
-        house.leave().await?;
-        return Ok(exit);
-    }
-    if let Some((question, None)) = house.question(&record.call).await?
-        && let About::Form(form) = &question.about
-    {
-        let answer = fill::by_flag(&house, (&question, form), args.input.as_deref()).await?;
-        let exit = fill::give_and_say(&house, out, &question, answer).await?;
         house.leave().await?;
         return Ok(exit);
     }

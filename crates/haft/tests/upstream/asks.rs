@@ -46,6 +46,11 @@ fn it_is_answered_from_another_process() {
         let question = asked(&bench);
         let (call, form) = (call_of(&question), &question["evidence"]["form"]);
         assert_eq!(form["message"], "The MCP server `fake` asks: What is the password?", "{question:#}");
+        assert_eq!(form["schema"]["properties"]["password"]["type"], "string", "{question:#}");
+        for wrong in [&["--always", "call"][..], &["--alike"]] {
+            assert_eq!(bench.0.run(&[&["approve", &call], wrong].concat()).code, Some(1));
+        }
+        assert_eq!(bench.0.run(&["commit", &call]).code, Some(1));
         let card = bench.0.run(&["approvals"]).said();
         assert!(card.contains("fake") && card.contains("password (text)") && card.contains("--input"), "{card}");
         for (wrong, why) in [("{}", "`password`"), (r#"{"password": "x"}"#, "at least 3"), (r#"{"pass": 1}"#, "pass")] {

@@ -43,11 +43,13 @@ pub(super) fn asks(question: &Question) -> CallToolResult {
         About::Form(form) => form.message.as_str(),
         About::Approval(_) => question.reason.as_str(),
     };
-    CallToolResult::error(vec![text(format!(
+    let mut result = CallToolResult::error(vec![text(format!(
         "PENDING: `{tool}` asks a person in the middle of its work, until {until}: {asked}\nFollow it with `wait_call` and \
          `{{\"callId\": \"{call}\"}}`; do not repeat the call. A person answers it with `haft approve {call} --input JSON` \
          or `haft approvals`."
-    ))])
+    ))]);
+    result.meta = Some(beside(json!({"callId": call, "status": "pending"})));
+    result
 }
 
 /// A tool that does not exist is the protocol's own error; everything else is told to the model.
@@ -109,6 +111,10 @@ fn facts(outcome: &Outcome) -> MetaObject {
     if let Some(changes) = &outcome.changes {
         facts["changes"] = json!(changes.paths());
     }
+    beside(facts)
+}
+
+fn beside(facts: Value) -> MetaObject {
     let mut meta = serde_json::Map::new();
     meta.insert("haft/call".to_owned(), facts);
     MetaObject(meta)

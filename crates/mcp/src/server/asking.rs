@@ -58,17 +58,17 @@ impl MayApprove {
 
 /// Hears of questions as they open, for the calls that want to know.
 #[derive(Default)]
-pub struct Asked(Mutex<HashMap<CallId, mpsc::Sender<Question>>>);
+pub struct Asked(Mutex<HashMap<CallId, mpsc::Sender<Box<Question>>>>);
 
 impl Asked {
     /// The questions of a call, as they open.
-    pub(super) fn of(&self, call: &CallId) -> mpsc::Receiver<Question> {
+    pub(super) fn of(&self, call: &CallId) -> mpsc::Receiver<Box<Question>> {
         let (sender, questions) = mpsc::channel(AHEAD);
         self.waiting().insert(call.clone(), sender);
         questions
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, mpsc::Sender<Question>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, mpsc::Sender<Box<Question>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,7 +77,7 @@ impl Delivery for Asked {
     fn asked<'a>(&'a self, _scope: &'a Scope, question: &'a Question) -> BoxFuture<'a, ()> {
         if let Some(waiting) = self.waiting().get(&question.call) {
             // Whoever wanted to know may be gone.
-            let _gone = waiting.try_send(question.clone());
+            let _gone = waiting.try_send(Box::new(question.clone()));
         }
         Box::pin(std::future::ready(()))
     }

@@ -287,7 +287,7 @@ impl Server {
         pin!(ended);
         tokio::select! {
             ended = &mut ended => return Ok(Standing::Ended(Box::new(ended?))),
-            Some(question) = opened.recv() => return Ok(Standing::Asks(Box::new(question))),
+            Some(question) = opened.recv() => return Ok(Standing::Asks(question)),
             () = context.ct.cancelled() => (ground.stop)(call.clone()).await,
         }
         Ok(Standing::Ended(Box::new(ended.await?)))

@@ -30,7 +30,7 @@ pub(super) struct Conversation<'a> {
     way: Way,
     /// What the client has said before it was asked.
     given: InputResponses,
-    questions: mpsc::Receiver<Question>,
+    questions: mpsc::Receiver<Box<Question>>,
     cancel: CancellationToken,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Conversation<'a> {
                 Next::HandBack => {
                     // It is recorded by itself, and ends with the server at the latest.
                     drop(self.server.under_way.spawn(call));
-                    return Standing::Asks(Box::new(question));
+                    return Standing::Asks(question);
                 }
             }
         }

@@ -123,3 +123,16 @@ fn redacting_twice_changes_nothing_more() {
     let Value::String(text) = &once["text"] else { panic!() };
     assert!(!text.contains("abc123") && !text.contains("x y z") && !text.contains("16C7"), "{text}");
 }
+
+#[test]
+fn a_schema_may_name_a_secret_and_a_value_may_not() {
+    let form = json!({"type": "object", "properties": {"password": {"type": "string", "minLength": 3}}});
+    assert_eq!(Redactor::default().value(&form), form);
+    for kind in ["object", "other"] {
+        let given = json!({"type": kind, "properties": {"password": "hunter22"}});
+        let shown = json!({"type": kind, "properties": {"password": "[redacted]"}});
+        assert_eq!(Redactor::default().value(&given), shown);
+    }
+    let default = json!({"type": "object", "properties": {"password": {"type": "string", "default": "hunter22"}}});
+    assert!(!Redactor::default().value(&default).to_string().contains("hunter22"));
+}
