@@ -12,6 +12,7 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError,
 };
+use rustix::fs::FileType;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
@@ -65,8 +66,9 @@ fn close_paths(readable: &[PathBuf]) -> Result<(), RulesetError> {
     let theirs = readable.iter().map(|path| (path.as_path(), AccessFs::ReadFile | AccessFs::ReadDir));
     let sink = (Path::new(SINK), AccessFs::ReadFile | AccessFs::WriteFile);
     for (path, access) in system.chain(theirs).chain([sink]) {
-        let (Ok(file), Ok(kind)) = (PathFd::new(path), path.metadata()) else { continue };
-        let access: BitFlags<AccessFs> = if kind.is_dir() { access } else { access & AccessFs::from_file(KNOWN) };
+        let Ok(file) = PathFd::new(path) else { continue };
+        let is_folder = rustix::fs::fstat(&file).is_ok_and(|kind| FileType::from_raw_mode(kind.st_mode).is_dir());
+        let access: BitFlags<AccessFs> = if is_folder { access } else { access & AccessFs::from_file(KNOWN) };
         rules = rules.add_rule(PathBeneath::new(file, access))?;
     }
     rules.restrict_self()?;

@@ -7,6 +7,8 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
+use rustix::fs::FileType;
+
 use super::masks::SECRETS;
 use crate::fence::job::{Job, Rung, STEERING, SYSTEM, View};
 use crate::fence::wire::Failure;
@@ -108,8 +110,9 @@ impl Rules {
 
     /// Allows something for a path, if it exists, and for all beneath it.
     fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), RulesetError> {
-        let (Ok(file), Ok(kind)) = (PathFd::new(path), path.metadata()) else { return Ok(()) };
-        let access = if kind.is_dir() { access } else { access & AccessFs::from_file(KNOWN) };
+        let Ok(file) = PathFd::new(path) else { return Ok(()) };
+        let is_folder = rustix::fs::fstat(&file).is_ok_and(|kind| FileType::from_raw_mode(kind.st_mode).is_dir());
+        let access = if is_folder { access } else { access & AccessFs::from_file(KNOWN) };
         (&mut self.0).add_rule(PathBeneath::new(file, access))?;
         Ok(())
     }
