@@ -34,14 +34,15 @@ pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Se
     }
 }
 
-/// Where it runs, if that is elsewhere: its host, or what is written down while that names no host.
+/// Where it runs, if that is elsewhere: its host, or what is written down while that names none.
 fn host(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Option<String> {
     let Reached::Url { url: written, .. } = &server.reached else { return None };
-    let host = match revealed(server, workspace, settings) {
-        Ok(Revealed { reached: Reached::Url { url, .. }, .. }) => Url::parse(&url).ok(),
-        Ok(Revealed { reached: Reached::Command { .. }, .. }) | Err(_) => None,
-    };
-    host.and_then(|url| url.host_str().map(str::to_owned)).or_else(|| Some(written.clone()))
+    let url = Url::parse(written).ok().or_else(|| match revealed(server, workspace, settings).ok()?.reached {
+        Reached::Url { url, .. } => Url::parse(&url).ok(),
+        Reached::Command { .. } => None,
+    });
+    let host = url.and_then(|url| url.host_str().map(str::to_owned));
+    Some(host.unwrap_or_else(|| written.clone()))
 }
 
 fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> Launch {

@@ -4,7 +4,10 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
 };
 
 use serde_json::{Value, json};
@@ -23,6 +26,8 @@ pub(crate) struct Wish {
 /// The model, which listens on this machine until the test ends.
 pub(crate) struct Model {
     pub(crate) address: SocketAddr,
+    /// The tools that it has asked for, as it does.
+    pub(crate) wishes: Receiver<&'static str>,
     heard: Arc<Mutex<Heard>>,
 }
 
@@ -39,15 +44,16 @@ impl Model {
     pub(crate) fn following(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, heard) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Heard::default())));
+        let (wish, wishes) = channel();
         let ears = Arc::clone(&heard);
         // It ends with the test process; there is nothing to put away.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let ears = Arc::clone(&ears);
-                std::thread::spawn(move || converse(stream, script, &ears));
+                let (ears, wish) = (Arc::clone(&ears), wish.clone());
+                std::thread::spawn(move || converse(stream, script, &ears, &wish));
             }
         });
-        Self { address, heard }
+        Self { address, wishes, heard }
     }
 
     pub(crate) fn heard(&self) -> Heard {
@@ -56,7 +62,7 @@ impl Model {
 }
 
 /// One request and its answer.
-fn converse(mut stream: TcpStream, script: Script, heard: &Mutex<Heard>) -> Option<()> {
+fn converse(mut stream: TcpStream, script: Script, heard: &Mutex<Heard>, wishes: &Sender<&'static str>) -> Option<()> {
     stream.set_read_timeout(Some(LIMIT)).ok()?;
     let (head, body) = request(&stream)?;
     let target = head.split(' ').nth(1)?;
@@ -67,6 +73,9 @@ fn converse(mut stream: TcpStream, script: Script, heard: &Mutex<Heard>) -> Opti
             // Agents also ask for a title or a summary, and show no tools then.
             let has_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
             let wish = if has_tools { script(&answers) } else { None };
+            if let Some(wish) = &wish {
+                let _nobody_waits = wishes.send(wish.tool);
+            }
             let number = answers.len();
             if has_tools {
                 heard.lock().unwrap().answers = answers;

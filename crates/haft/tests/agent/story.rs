@@ -1,6 +1,6 @@
 //! What every agent does with haft: it reads, and it writes after a yes that comes from elsewhere.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{fs, path::PathBuf, process::Command, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -33,9 +33,12 @@ pub(crate) fn with(client: &str) -> (Fixture, Model) {
     (fixture, Model::following(script))
 }
 
-/// An agent that knows no other way out than the model.
+/// An agent that knows no other way out than the model, and leaves what it unpacks in the test's own folder.
 pub(crate) fn agent(fixture: &Fixture, model: &Model, program: &str) -> Command {
     let mut command = fixture.program(program);
+    let unpacked = fixture.home.join("tmp");
+    fs::create_dir(&unpacked).unwrap();
+    command.env("TMPDIR", unpacked);
     let everywhere_else = format!("http://{}", model.address);
     command.envs([("HTTP_PROXY", &everywhere_else), ("HTTPS_PROXY", &everywhere_else)]);
     command.env("NO_PROXY", "127.0.0.1");
@@ -59,11 +62,11 @@ fn script(answers: &[String]) -> Option<Wish> {
 /// Lets it work, says yes in its place, and looks at what everybody has seen.
 pub(crate) fn works(fixture: &Fixture, model: &Model, command: Command, client: &str) {
     let mut agent = Running::start(command);
-    let call = until("question of the agent", || {
-        assert!(!agent.ends_within(Duration::ZERO), "it ended before it asked: {:?}", model.heard());
-        let open = fixture.json(&["approvals"]);
-        open.as_array().unwrap().first().map(|question| text(&question["call"]))
+    until("wish to write", || {
+        assert!(!agent.ends_within(Duration::ZERO), "it ended before it wrote: {:?}", model.heard());
+        model.wishes.recv_timeout(Duration::from_secs(1)).ok().filter(|wish| *wish == "write_file")
     });
+    let call = fixture.asked(&[]);
     assert_eq!(fixture.text("made.txt"), None, "nothing is written before the yes");
     assert_eq!(fixture.run(&["approve", &call]).code, Some(0));
     let ran = agent.finish();

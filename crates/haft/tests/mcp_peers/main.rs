@@ -22,5 +22,6 @@ fn peers() -> PathBuf {
 
 /// The Node that came with them.
 fn node() -> String {
-    peers().join("node_modules/.bin/node").display().to_string()
+    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    peers().join(format!("node_modules/node-linux-{machine}/bin/node")).display().to_string()
 }

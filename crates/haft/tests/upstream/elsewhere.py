@@ -1,4 +1,5 @@
-"""An MCP server over HTTP that wants a token and answers as its first argument says: at once, or as events."""
+"""An MCP server over HTTP that wants a token and answers as its first argument says: at once, as events, or
+with what nobody should be told."""
 
 import json
 import sys
@@ -31,6 +32,9 @@ class Server(BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if how == "tells":
+            told = "nobody is known by %s" % self.headers["Authorization"].removeprefix("Bearer ")
+            return self.reply(500, told.encode(), kind="text/plain")
         if self.headers["Authorization"] != "Bearer good-token":
             return self.reply(401, WWW_Authenticate="Bearer")
         if "id" not in request:

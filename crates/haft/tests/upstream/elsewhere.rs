@@ -87,6 +87,18 @@ fn one_that_wants_a_login_says_so() {
 }
 
 #[test]
+fn one_that_tells_its_token_is_not_quoted() {
+    let server = Elsewhere::start("tells");
+    let mut bench = Bench::new();
+    bench.0.variables.push(("THERE", server.url.clone().into()));
+    let mut entry = server.entry("Bearer good-token");
+    entry["fake"]["url"] = json!("${THERE}");
+    bench.list(&entry);
+    let (_, said) = bench.fails("echo", &json!({ "text": "hi" }));
+    assert!(said.contains("nobody is known by [redacted]") && !said.contains("good-token"), "{said}");
+}
+
+#[test]
 fn what_may_have_happened_there_is_said() {
     let server = Elsewhere::start("lost");
     let bench = Bench::new();
