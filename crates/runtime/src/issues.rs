@@ -1,21 +1,20 @@
 //! Why an input does not fit: every issue with its JSON Pointer, what was expected and what came.
 
 use jsonschema::{
-    ValidationError,
+    ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
 use serde_json::{Value, json};
 
-use crate::{ErrorCode, RegisteredTool, ToolError, nearest::nearest};
+use crate::{ErrorCode, ToolError, ToolSpec, nearest::nearest};
 
 const MOST_ISSUES: usize = 20;
 const LONGEST_VALUE: usize = 80;
 
 /// The error for an input that does not fit its schema.
-pub(crate) fn issues_of(tool: &RegisteredTool, input: &Value) -> ToolError {
-    let spec = tool.spec();
+pub(crate) fn issues_of(spec: &ToolSpec, validator: &Validator, input: &Value) -> ToolError {
     let mut issues = Vec::new();
-    for error in tool.input().iter_errors(input) {
+    for error in validator.iter_errors(input) {
         collect(&error, &spec.input_schema, &mut issues);
     }
     issues.truncate(MOST_ISSUES);
