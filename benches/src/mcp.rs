@@ -33,30 +33,87 @@ pub(crate) fn echo() -> Result<()> {
 struct Peer {
     name: &'static str,
     command: Vec<String>,
-    read: (&'static str, &'static str),
+    read: &'static str,
+    /// Finds the files of a pattern.
+    search: &'static str,
     /// What `edit_file` is given.
     edit: fn(&str, usize) -> Value,
 }
 
-/// Reads, edits and lists of each server, and how long it takes to be there.
+/// How a server did.
+struct Taken {
+    /// A call of the tool that has least to do: reading a file with nothing in it.
+    empty: Duration,
+    read: Duration,
+    at_once: f64,
+    list: Duration,
+    edit: Duration,
+    search: Duration,
+    start: Duration,
+    /// MiB after the reads.
+    memory: f64,
+}
+
+/// Reads, edits, lists and searches of each server, and how long it takes to be there.
 pub(crate) fn measure() -> Result<Vec<Measured>> {
     let folder = tempfile::tempdir()?;
     let work = folder.path().join("work");
-    fs::create_dir(&work)?;
+    lay_out(&work)?;
     let mut table = Vec::new();
     let bare = bare_echo()?;
     table.push(Measured::new("a line said back by a bare program", format!("p50 {bare:.0?}"), "", true));
-    for peer in peers(&folder.path().join("data"), &work)? {
+    let [own, rust, node] = peers(&folder.path().join("data"), &work)?;
+    let haft = own.measure(&work)?;
+    table.push(haft.row(own.name));
+    let ratio = haft.empty.as_secs_f64() / bare.as_secs_f64();
+    table.push(Measured::new("haft's empty call beside the bare line", format!("{ratio:.1} x"), "< 4 x", ratio < 4.0));
+    for (peer, compare) in [(rust, beside_rust as fn(&Taken, &Taken) -> Measured), (node, beside_node)] {
         if which(&peer.command[0]).is_none() {
             table.push(Measured::new(peer.name, "absent", "", true));
             continue;
         }
-        table.extend(peer.measure(&work)?);
+        let taken = peer.measure(&work)?;
+        table.push(taken.row(peer.name));
+        table.push(compare(&haft, &taken));
     }
     Ok(table)
 }
 
-fn peers(data: &Path, work: &Path) -> Result<Vec<Peer>> {
+/// A folder with some files to find among others.
+fn lay_out(work: &Path) -> Result<()> {
+    for folder in 0..20 {
+        let folder = work.join(format!("part{folder}"));
+        fs::create_dir_all(&folder)?;
+        for file in 0..50 {
+            let kind = if file % 10 == 0 { "rs" } else { "txt" };
+            fs::write(folder.join(format!("f{file}.{kind}")), "some text\n")?;
+        }
+    }
+    Ok(fs::write(work.join("empty.txt"), "")?)
+}
+
+fn beside_rust(haft: &Taken, peer: &Taken) -> Measured {
+    let times = [haft.read, haft.edit, haft.list, haft.search].map(|took| took.as_secs_f64());
+    let theirs = [peer.read, peer.edit, peer.list, peer.search].map(|took| took.as_secs_f64());
+    let [read, edit, list, search] = std::array::from_fn(|of| theirs[of] / times[of]);
+    let held = [read, edit, list, search].iter().all(|times| *times > 1.0);
+    let found = format!("faster by {read:.1} x in reads, {edit:.1} edits, {list:.1} lists, {search:.1} searches");
+    Measured::new("haft beside rust-mcp-filesystem", found, "> 1 x each", held)
+}
+
+fn beside_node(haft: &Taken, peer: &Taken) -> Measured {
+    let faster = |theirs: Duration, ours: Duration| theirs.as_secs_f64() / ours.as_secs_f64();
+    let (read, edit) = (faster(peer.read, haft.read), faster(peer.edit, haft.edit));
+    let (search, start) = (faster(peer.search, haft.search), faster(peer.start, haft.start));
+    let smaller = peer.memory / haft.memory;
+    let held = read.min(edit).min(search) >= 5.0 && start >= 10.0 && smaller >= 4.0;
+    let found = format!(
+        "faster by {read:.1} x in reads, {edit:.1} edits, {search:.1} searches, {start:.1} start; {smaller:.1} x smaller"
+    );
+    Measured::new("haft beside server-filesystem", found, ">= 5, 5, 5, 10; 4 x", held)
+}
+
+fn peers(data: &Path, work: &Path) -> Result<[Peer; 3]> {
     let folder = work.display().to_string();
     let haft = program()?.display().to_string();
     let own = vec!["/usr/bin/env", &format!("HAFT_DATA_DIR={}", data.display()), &haft, "mcp", "--auto-approve", "all"]
@@ -68,11 +125,13 @@ fn peers(data: &Path, work: &Path) -> Result<Vec<Peer>> {
         let words = [program].into_iter().chain(flags.iter().copied()).chain([folder.as_str()]);
         words.map(str::to_owned).collect::<Vec<_>>()
     };
-    Ok(vec![
+    let (read, search) = ("read_text_file", "search_files");
+    Ok([
         Peer {
             name: "haft",
             command: own,
-            read: ("read_file", "path"),
+            read: "read_file",
+            search: "glob",
             edit: |path, lap| {
                 let (old, new) = (format!("line {lap} "), format!("line {} ", lap + 1));
                 json!({ "path": path, "old": old, "new": new })
@@ -81,13 +140,15 @@ fn peers(data: &Path, work: &Path) -> Result<Vec<Peer>> {
         Peer {
             name: "rust-mcp-filesystem",
             command: named("rust-mcp-filesystem", &["--allow-write"]),
-            read: ("read_text_file", "path"),
+            read,
+            search,
             edit: edit_of_the_reference,
         },
         Peer {
             name: "server-filesystem",
             command: named("mcp-server-filesystem", &[]),
-            read: ("read_text_file", "path"),
+            read,
+            search,
             edit: edit_of_the_reference,
         },
     ])
@@ -99,25 +160,38 @@ fn edit_of_the_reference(path: &str, lap: usize) -> Value {
 }
 
 impl Peer {
-    fn measure(&self, work: &Path) -> Result<Vec<Measured>> {
-        let path = work.join("a.txt").display().to_string();
+    fn measure(&self, work: &Path) -> Result<Taken> {
+        let (path, folder) = (work.join("a.txt").display().to_string(), work.display().to_string());
         let start = median((0..5).map(|_| Ok(Session::start(&self.command)?.1)).collect::<Result<_>>()?);
         fs::write(&path, format!("line 0 {}\n", "x".repeat(4080)))?;
         let mut session = Session::start(&self.command)?.0;
-        let read = json!({ self.read.1: path });
-        let reads = laps(|_| session.call(self.read.0, &read))?;
-        let many = session.many(self.read.0, &read)?;
-        let lists = laps(|_| session.call("list_directory", &json!({ "path": work.display().to_string() })))?;
-        let edits = laps(|lap| session.call("edit_file", &(self.edit)(&path, lap)))?;
+        let nothing = json!({ "path": work.join("empty.txt").display().to_string() });
+        let read = json!({ "path": path });
+        let pattern = json!({ "path": folder, "pattern": "**/*.rs" });
+        let empty = laps(|_| session.call(self.read, &nothing))?;
+        let reads = laps(|_| session.call(self.read, &read))?;
         let memory = session.memory()?;
-        Ok(vec![Measured::new(
-            self.name,
-            format!(
-                "read {reads:.0?}, {many:.0}/s at once, list {lists:.0?}, edit {edits:.0?}, start {start:.0?}, {memory:.0} MiB"
-            ),
-            "",
-            true,
-        )])
+        Ok(Taken {
+            empty,
+            read: reads,
+            at_once: session.many(self.read, &read)?,
+            list: laps(|_| session.call("list_directory", &json!({ "path": folder })))?,
+            search: laps(|_| session.call(self.search, &pattern))?,
+            edit: laps(|lap| session.call("edit_file", &(self.edit)(&path, lap)))?,
+            start,
+            memory,
+        })
+    }
+}
+
+impl Taken {
+    fn row(&self, name: &'static str) -> Measured {
+        let Self { empty, read, at_once, list, edit, search, start, memory } = self;
+        let found = format!(
+            "empty {empty:.0?}, read {read:.0?}, {at_once:.0}/s at once, list {list:.0?}, search {search:.0?}, \
+             edit {edit:.0?}, start {start:.0?}, {memory:.0} MiB"
+        );
+        Measured::new(name, found, "", true)
     }
 }
 

@@ -10,7 +10,9 @@ fn main() -> ExitCode {
     if complete::answered(std::env::args_os().collect()) {
         return ExitCode::SUCCESS;
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    // One thread: a call that goes from task to task would wake another at every step, which takes longer than most steps
+    // do. What blocks for long is done aside, or hands this thread's tasks to another.
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
         Ok(runtime) => runtime,
         Err(err) => {
             anstream::eprintln!("haft: cannot start: {err}");

@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     io,
+    ops::Range,
     sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -20,11 +21,13 @@ use rmcp::{
 use serde::Serialize;
 use serde_json::Value;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWriteExt},
     sync::Mutex,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::stdio::{Reader, Writer};
 
 /// The longest message that is read.
 const LONGEST: usize = 16 << 20;
@@ -34,11 +37,13 @@ const PIECE: usize = 64 << 10;
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Lines in, lines out.
-pub(crate) struct Frames<R, W> {
-    reader: R,
-    /// What has been read and not yet handed out.
+pub(crate) struct Frames {
+    reader: Reader,
+    /// What has been read.
     read: Vec<u8>,
-    /// How much of it is known to hold no end of a line.
+    /// How much of it has been handed out.
+    taken: usize,
+    /// How much of it is known to hold no further end of a line.
     searched: usize,
     /// The line that is being read is too long; the rest of it is passed over.
     skipping: bool,
@@ -48,14 +53,16 @@ pub(crate) struct Frames<R, W> {
     gone: CancellationToken,
     /// The refusal that is being said. It is kept here because whoever receives may turn to something else meanwhile.
     saying: Option<BoxFuture<'static, io::Result<()>>>,
-    lines: Lines<W>,
+    /// The requests that have no answer yet.
+    open: HashSet<RequestId>,
+    lines: Arc<Lines>,
 }
 
 /// The way out, shared by everything that is answered at once.
-struct Lines<W> {
-    writer: Arc<Mutex<W>>,
-    /// The requests that have no answer yet.
-    open: Arc<StdMutex<HashSet<RequestId>>>,
+struct Lines {
+    /// Whole lines that nobody has begun to write.
+    waiting: StdMutex<Vec<u8>>,
+    writer: Mutex<Writer>,
 }
 
 /// Why a line is answered instead of handed on.
@@ -66,31 +73,46 @@ struct Refused {
     message: String,
 }
 
-impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames<R, W> {
-    pub(crate) fn new(reader: R, writer: W, gone: CancellationToken) -> Self {
-        let lines = Lines { writer: Arc::new(Mutex::new(writer)), open: Arc::default() };
-        Self { reader, read: Vec::new(), searched: 0, skipping: false, begun: false, gone, saying: None, lines }
+impl Frames {
+    pub(crate) fn new(reader: Reader, writer: Writer, gone: CancellationToken) -> Self {
+        let lines = Arc::new(Lines { waiting: StdMutex::default(), writer: Mutex::new(writer) });
+        Self {
+            reader,
+            read: Vec::new(),
+            taken: 0,
+            searched: 0,
+            skipping: false,
+            begun: false,
+            gone,
+            saying: None,
+            open: HashSet::new(),
+            lines,
+        }
     }
 
-    /// The next line, or why it is none; `None` at the end.
-    async fn line(&mut self) -> Option<Result<Vec<u8>, Refused>> {
+    /// Where the next line is, or why it is none; `None` at the end.
+    async fn line(&mut self) -> Option<Result<Range<usize>, Refused>> {
         loop {
             if let Some(found) = self.read[self.searched..].iter().position(|byte| *byte == b'\n') {
-                let rest = self.read.split_off(self.searched + found + 1);
-                let line = std::mem::replace(&mut self.read, rest);
-                self.searched = 0;
+                let line = self.taken..self.searched + found;
+                (self.taken, self.searched) = (line.end + 1, line.end + 1);
                 if !std::mem::take(&mut self.skipping) {
                     return Some(Ok(line));
                 }
                 continue;
             }
-            self.searched = self.read.len();
+            self.read.drain(..self.taken);
+            self.taken = 0;
             if self.skipping {
                 self.read.clear();
-                self.searched = 0;
             } else if self.read.len() > LONGEST {
                 self.skipping = true;
                 return Some(Err(Refused::invalid(None, format!("a message is longer than {LONGEST} bytes"))));
+            }
+            self.searched = self.read.len();
+            if self.read.is_empty() {
+                // What one long message needed is not held for the short ones after it.
+                self.read.shrink_to(PIECE);
             }
             self.read.reserve(PIECE);
             match self.reader.read_buf(&mut self.read).await {
@@ -104,13 +126,14 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames
     }
 
     /// What a line says.
-    fn message(&mut self, line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refused> {
+    fn message(&mut self, line: Range<usize>) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refused> {
+        let line = &self.read[line];
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
         let message: RxJsonRpcMessage<RoleServer> = serde_json::from_slice(line).map_err(|err| refused(line, &err))?;
         if let JsonRpcMessage::Request(request) = &message
-            && !self.lines.open().insert(request.id.clone())
+            && !self.open.insert(request.id.clone())
         {
             let message = format!("the request `{}` has no answer yet; every request has an id of its own", request.id);
             return Err(Refused::invalid(Some(request.id.clone()), message));
@@ -122,11 +145,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Frames
     }
 }
 
-impl<R, W> Transport<RoleServer> for Frames<R, W>
-where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+impl Transport<RoleServer> for Frames {
     type Error = io::Error;
 
     fn send(
@@ -134,12 +153,16 @@ where
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         match &item {
-            JsonRpcMessage::Response(response) => drop(self.lines.open().remove(&response.id)),
-            JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => drop(self.lines.open().remove(id)),
+            JsonRpcMessage::Response(response) => drop(self.open.remove(&response.id)),
+            JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => drop(self.open.remove(id)),
             JsonRpcMessage::Error(_) | JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
         }
-        let writer = Arc::clone(&self.lines.writer);
-        async move { write(&writer, &item).await }
+        let said = self.lines.add(&item);
+        let lines = Arc::clone(&self.lines);
+        async move {
+            said?;
+            lines.write().await
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -151,7 +174,7 @@ where
                 said.ok()?;
             }
             let refused = match self.line().await? {
-                Ok(line) => match self.message(&line) {
+                Ok(line) => match self.message(line) {
                     Ok(Some(message)) => return Some(message),
                     Ok(None) => continue,
                     Err(refused) => refused,
@@ -159,8 +182,9 @@ where
                 Err(refused) => refused,
             };
             let error = JsonRpcError::new(refused.id, ErrorData::new(refused.code, refused.message, None));
-            let writer = Arc::clone(&self.lines.writer);
-            self.saying = Some(Box::pin(async move { write(&writer, &error).await }));
+            self.lines.add(&error).ok()?;
+            let lines = Arc::clone(&self.lines);
+            self.saying = Some(Box::pin(async move { lines.write().await }));
         }
     }
 
@@ -171,9 +195,29 @@ where
     }
 }
 
-impl<W> Lines<W> {
-    fn open(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+impl Lines {
+    /// Puts a message behind those that wait already.
+    fn add(&self, message: &impl Serialize) -> io::Result<()> {
+        let line = serde_json::to_vec(message)?;
+        let mut waiting = self.waiting();
+        waiting.extend(line);
+        waiting.push(b'\n');
+        Ok(())
+    }
+
+    /// Writes everything that waits, in one piece. Whoever finds nothing left has had it written by another.
+    async fn write(&self) -> io::Result<()> {
+        let mut writer = self.writer.lock().await;
+        let lines = std::mem::take(&mut *self.waiting());
+        if lines.is_empty() {
+            return Ok(());
+        }
+        writer.write_all(&lines).await?;
+        writer.flush().await
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,14 +225,6 @@ impl Refused {
     fn invalid(id: Option<RequestId>, message: String) -> Self {
         Self { id, code: ErrorCode::INVALID_REQUEST, message }
     }
-}
-
-async fn write<W: AsyncWrite + Unpin>(writer: &Mutex<W>, message: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(message)?;
-    line.push(b'\n');
-    let mut writer = writer.lock().await;
-    writer.write_all(&line).await?;
-    writer.flush().await
 }
 
 /// Whether a message chooses the era: the greeting of the older one, or a request of the newer one that says so. Looking

@@ -25,16 +25,15 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    pin,
-    time::timeout,
-};
+use tokio::{pin, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use asking::{Asked, MayApprove};
 
-use crate::frame::Frames;
+use crate::{
+    frame::Frames,
+    stdio::{Reader, Writer},
+};
 
 /// What a model is told of the server before it sees a tool.
 const INSTRUCTIONS: &str = "Tools for the files, commands, history and code of one workspace. Every call is recorded. \
@@ -94,11 +93,12 @@ impl Server {
     }
 
     /// Speaks with one client until it is gone or this shall stop. What is under way then is ended and recorded.
-    pub async fn speak<R, W>(&self, reader: R, writer: W, stop: &CancellationToken)
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
+    pub fn speak<'a>(&'a self, reader: Reader, writer: Writer, stop: &'a CancellationToken) -> BoxFuture<'a, ()> {
+        // Behind a pointer, so that the protocol is compiled in this crate, and not once more in each that calls it.
+        Box::pin(self.serve_lines(reader, writer, stop))
+    }
+
+    async fn serve_lines(&self, reader: Reader, writer: Writer, stop: &CancellationToken) {
         let (end, gone) = (stop.child_token(), CancellationToken::new());
         let frames = Frames::new(reader, writer, gone.clone());
         // A client that says nothing, or goes away, has nothing to be told.

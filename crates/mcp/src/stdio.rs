@@ -14,8 +14,13 @@ use tokio::{
     net::{UnixStream, unix::pipe},
 };
 
+/// What messages are read from.
+pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
+/// What answers are written to.
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
 /// Where the messages of a client come from. For a file or a terminal, which cannot be waited for, tokio keeps a thread.
-pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+pub fn input() -> io::Result<Reader> {
     let end = io::stdin();
     let kind = kind(end.as_fd())?;
     if kind.is_fifo() {
@@ -28,7 +33,7 @@ pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 }
 
 /// Where the answers go.
-pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
+pub fn output() -> io::Result<Writer> {
     let end = io::stdout();
     let kind = kind(end.as_fd())?;
     if kind.is_fifo() {

@@ -6,15 +6,14 @@ use jsonschema::{
 };
 use serde_json::{Value, json};
 
-use crate::{ErrorCode, RegisteredTool, ToolError, nearest::nearest};
+use crate::{ErrorCode, ToolError, ToolSpec, nearest::nearest};
 
 const MOST_ISSUES: usize = 20;
 const LONGEST_VALUE: usize = 80;
 
 /// The error for an input that does not fit its schema.
-pub(crate) fn issues_of(tool: &RegisteredTool, input: &Value) -> ToolError {
-    let spec = tool.spec();
-    told(tool.input(), &spec.input_schema, &spec.name, input)
+pub(crate) fn issues_of(spec: &ToolSpec, validator: &Validator, input: &Value) -> ToolError {
+    told(validator, &spec.input_schema, &spec.name, input)
 }
 
 /// Everything about a value that does not fit, told of what has this name.

@@ -17,11 +17,11 @@ use crate::{
 /// Says by its name whether there shall be a tool.
 pub type Only = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// A tool with its schemas compiled once.
+/// A tool with its schemas, each compiled once.
 pub struct RegisteredTool {
     tool: Arc<dyn AnyTool>,
-    input: Validator,
-    output: Validator,
+    input: Compiled,
+    output: Compiled,
     shown: Shown,
     tokens: OnceLock<usize>,
 }
@@ -29,6 +29,21 @@ pub struct RegisteredTool {
 impl RegisteredTool {
     /// Compiles the schemas and refuses what no client could use.
     pub fn new(tool: Arc<dyn AnyTool>) -> Result<Self, RegistryError> {
+        let tool = Self::uncompiled(tool)?;
+        let unusable =
+            |error: ToolError| RegistryError::Unusable { name: tool.spec().name.clone(), why: error.message };
+        tool.input().map_err(unusable)?;
+        tool.output().map_err(unusable)?;
+        Ok(tool)
+    }
+
+    /// The same for schemas that are made from our own types. A broken one fails where tools are developed; where they
+    /// are used, the first call compiles them, since most processes call but few tools.
+    fn of_our_own(tool: Arc<dyn AnyTool>) -> Result<Self, RegistryError> {
+        if cfg!(debug_assertions) { Self::new(tool) } else { Self::uncompiled(tool) }
+    }
+
+    fn uncompiled(tool: Arc<dyn AnyTool>) -> Result<Self, RegistryError> {
         let spec = tool.spec();
         let unusable = |why: String| RegistryError::Unusable { name: spec.name.clone(), why };
         if !is_name(&spec.name) {
@@ -43,10 +58,8 @@ impl RegisteredTool {
         if let Some(fault) = fault_of_aliases(spec) {
             return Err(unusable(fault));
         }
-        let input = compile(&spec.input_schema).map_err(&unusable)?;
-        let output = compile(&spec.output_schema).map_err(&unusable)?;
         let shown = tool.shown();
-        Ok(Self { tool, input, output, shown, tokens: OnceLock::new() })
+        Ok(Self { tool, input: Compiled::default(), output: Compiled::default(), shown, tokens: OnceLock::new() })
     }
 
     /// What the tool is.
@@ -68,12 +81,23 @@ impl RegisteredTool {
         &*self.tool
     }
 
-    pub(crate) fn input(&self) -> &Validator {
-        &self.input
+    pub(crate) fn input(&self) -> Result<&Validator, ToolError> {
+        self.input.of(&self.spec().input_schema)
     }
 
-    pub(crate) fn output(&self) -> &Validator {
-        &self.output
+    pub(crate) fn output(&self) -> Result<&Validator, ToolError> {
+        self.output.of(&self.spec().output_schema)
+    }
+}
+
+/// A schema that is compiled when it is first needed. One that is broken lets nothing pass.
+#[derive(Default)]
+struct Compiled(OnceLock<Result<Validator, String>>);
+
+impl Compiled {
+    fn of(&self, schema: &Value) -> Result<&Validator, ToolError> {
+        let compiled = self.0.get_or_init(|| compile(schema)).as_ref();
+        compiled.map_err(|broken| ToolError::new(ErrorCode::Internal, broken.clone()))
     }
 }
 
@@ -214,11 +238,11 @@ impl Snapshot {
 pub struct Registry(ArcSwap<Snapshot>);
 
 impl Registry {
-    /// A registry that holds these tools.
+    /// A registry that holds these tools of our own.
     pub fn with(tools: impl IntoIterator<Item = Arc<dyn AnyTool>>) -> Result<Self, RegistryError> {
         let mut snapshot = Snapshot::default();
         for tool in tools {
-            snapshot.insert(Arc::new(RegisteredTool::new(tool)?))?;
+            snapshot.insert(Arc::new(RegisteredTool::of_our_own(tool)?))?;
         }
         Ok(Self(ArcSwap::from_pointee(snapshot)))
     }
@@ -242,9 +266,9 @@ impl Registry {
         Self(ArcSwap::from_pointee(left))
     }
 
-    /// Adds a tool; a name or alias that is taken is an error.
+    /// Adds a tool of our own; a name or alias that is taken is an error.
     pub fn register(&self, tool: Arc<dyn AnyTool>) -> Result<(), RegistryError> {
-        let tool = Arc::new(RegisteredTool::new(tool)?);
+        let tool = Arc::new(RegisteredTool::of_our_own(tool)?);
         self.change(|snapshot| snapshot.insert(tool.clone()))
     }
 

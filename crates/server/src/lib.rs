@@ -11,6 +11,7 @@ use axum::{
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
 };
+use futures_util::future::BoxFuture;
 use haft_mcp::Server;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,17 @@ use tokio_util::sync::CancellationToken;
 pub use token::Token;
 
 /// Serves until it is told to stop; what is under way then is ended.
-pub async fn serve(listener: TcpListener, server: &Server, token: Token, stop: CancellationToken) -> io::Result<()> {
+pub fn serve(
+    listener: TcpListener,
+    server: &Server,
+    token: Token,
+    stop: CancellationToken,
+) -> BoxFuture<'_, io::Result<()>> {
+    // Behind a pointer, so that it is compiled in this crate, and not once more in the program.
+    Box::pin(serve_route(listener, server, token, stop))
+}
+
+async fn serve_route(listener: TcpListener, server: &Server, token: Token, stop: CancellationToken) -> io::Result<()> {
     let address = listener.local_addr()?;
     let app = Router::new()
         .nest_service("/mcp", server.over_http(address, stop.clone()))

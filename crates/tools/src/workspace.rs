@@ -162,6 +162,11 @@ impl Workspace {
         self.root.path()
     }
 
+    /// Looks at one path, on this very thread: waking another takes longer than a few system calls do.
+    pub(crate) fn glance<T>(&self, work: impl FnOnce(&Root) -> Result<T, ToolError>) -> Result<T, ToolError> {
+        work(&self.root)
+    }
+
     /// Looks at files for a call.
     pub(crate) async fn look<T: Send + 'static>(
         &self,

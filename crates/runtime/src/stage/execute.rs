@@ -288,7 +288,7 @@ fn told_of_an_act(error: ToolError, twice: Twice, attempts: u32) -> ToolError {
 
 /// A result that does not fit its own schema fails where tools are developed, and is marked where they are used.
 fn conforming(call: &ResolvedCall, mut output: ToolOutput) -> Result<ToolOutput, ToolError> {
-    let validator = call.tool.output();
+    let validator = call.tool.output()?;
     if validator.is_valid(&output.structured) {
         return Ok(output);
     }

@@ -17,8 +17,9 @@ impl ValidCall {
 
 pub(crate) fn validate(call: AuthorizedCall) -> Result<ValidCall, ToolError> {
     let call = call.into_inner();
-    if call.tool.input().is_valid(&call.request.input) {
+    let validator = call.tool.input()?;
+    if validator.is_valid(&call.request.input) {
         return Ok(ValidCall(call));
     }
-    Err(issues_of(&call.tool, &call.request.input))
+    Err(issues_of(call.tool.spec(), validator, &call.request.input))
 }
