@@ -135,6 +135,40 @@ fn a_person_at_the_terminal_fills_it_in_field_by_field() {
     assert_eq!(terminal.exit_code(), Some(0));
 }
 
+#[test]
+fn whoever_watches_for_questions_is_asked_each_of_them() {
+    let bench = bench(false);
+    let mut terminal = Terminal::start(bench.0.haft(&["approvals", "--watch"]));
+    terminal.read_until("waiting for questions");
+    let calling = begun(&bench, "ask_again");
+    for _ in 0..2 {
+        terminal.read_until("Answer this?");
+        terminal.type_in("y\n");
+        terminal.read_until("password");
+        terminal.type_in("abc\n");
+        terminal.read_until("[g]");
+        terminal.type_in("\n");
+        terminal.read_until("goes on with it");
+    }
+    let heard = json!({"action": "accept", "content": {"color": "g", "password": "abc"}});
+    assert_eq!(told(&calling.finish().json()), heard);
+}
+
+#[test]
+fn a_process_that_is_killed_takes_its_question_with_it() {
+    for modern in EACH {
+        let bench = bench(modern);
+        let calling = begun(&bench, "ask");
+        let call = call_of(&asked(&bench));
+        calling.kill();
+        assert_eq!(bench.0.json(&["approvals"]), json!([]));
+        let story = bench.0.json(&["log", "show", &call]);
+        assert_eq!(story["outcome"]["error"]["code"], "INTERRUPTED", "{story:#}");
+        let late = bench.0.run(&["approve", &call, "--input", r#"{"password": "late"}"#]);
+        assert_eq!(late.code, Some(1), "{late:?}");
+    }
+}
+
 /// Answers once what the client is asked, in its own way; gives the result of the call.
 fn answered_in(client: &mut Client, era: Era, tool: &str, given: &Value) -> Value {
     let name = format!("mcp__fake__{tool}");
