@@ -77,8 +77,13 @@ impl Fence {
 
     /// Has a keeper wait, while the one that has its order builds. Where none can be started, the next start says why.
     fn prepare_next(&self) {
+        if matches!(*self.next(), Next::Waiting(_)) {
+            return;
+        }
         let Ok(keeper) = Keeper::start(&self.program, Stdio::piped()) else { return };
-        *self.next() = Next::Waiting(keeper);
+        // Somebody else may have been as quick; whichever is dropped ends, while nobody is kept from starting.
+        let other = std::mem::replace(&mut *self.next(), Next::Waiting(keeper));
+        drop(other);
     }
 
     fn next(&self) -> MutexGuard<'_, Next> {
