@@ -245,3 +245,24 @@ fn lines(language: &str, command: &[&str], extensions: &[&str]) -> String {
     let _ = write!(lines, "extensions = {}", json!(extensions));
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_server_that_is_not_installed_is_told_with_the_lines_to_write() {
+        let tools = Toolchains {
+            home: "/nowhere".into(),
+            readable: Vec::new(),
+            hidden: Vec::new(),
+            environment: vec![("PATH".to_owned(), "/nowhere".to_owned())],
+            caches: Vec::new(),
+            gitconfig: None,
+            found: Vec::new(),
+            left_out: Vec::new(),
+        };
+        let refused = LanguageServers::default().for_file(Path::new("a.go"), &tools).unwrap_err();
+        assert!(refused.message.contains("go install") && refused.message.contains("[lsp.servers.go]"), "{refused}");
+    }
+}
