@@ -70,7 +70,7 @@ async fn switch_to_wal(conn: &mut SqliteConnection) -> Result<(), StoreError> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use sqlx::{AssertSqlSafe, ConnectOptions, Row, sqlite::SqliteConnectOptions};
+    use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row, sqlite::SqliteConnectOptions};
 
     /// The steps that SQLite would take for a statement.
     pub(crate) async fn plan(statement: &str) -> Vec<String> {
