@@ -87,21 +87,20 @@ pub(crate) mod tests {
         steps.collect::<Result<_, _>>().unwrap()
     }
 
-    #[tokio::test]
-    async fn an_open_question_of_the_version_before_is_the_first_of_its_call() {
+    #[test]
+    fn an_open_question_of_the_version_before_is_the_first_of_its_call() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("haft.db");
-        let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
-        let mut conn = options.connect().await.unwrap();
+        let mut conn = Connection::open(&path).unwrap();
         for migration in &super::MIGRATIONS[..2] {
-            conn.execute(*migration).await.unwrap();
+            conn.execute_batch(migration).unwrap();
         }
-        conn.execute("pragma user_version = 2").await.unwrap();
-        let asked = "insert into questions (tenant, call, asked_at, expires_at, open, body) values ('t', 'c', 1, 2, true, '{}')";
-        conn.execute(asked).await.unwrap();
-        super::bring_up(&mut conn, &path).await.unwrap();
-        let kept = sqlx::query("select number from questions where tenant = 't' and call = 'c' and open = true");
-        assert_eq!(kept.fetch_one(&mut conn).await.unwrap().get::<i64, _>("number"), 1);
+        let asked = "insert into questions (tenant, call, asked_at, expires_at, open, body) \
+                     values ('t', 'c', 1, 2, true, '{}'); pragma user_version = 2";
+        conn.execute_batch(asked).unwrap();
+        super::bring_up(&mut conn, &path).unwrap();
+        let kept = "select number from questions where tenant = 't' and call = 'c' and open = true";
+        assert_eq!(conn.query_row(kept, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
     }
 
     /// Fails when one of the statements reads a whole table, or sorts what an index could give in order.
