@@ -172,7 +172,8 @@ fn who_builds_the_next_fence_waits_for_it_and_ends_with_it() {
         assert_eq!(run(), waiting, "{who:?}");
         let [killed] = alive(&helper)[..] else { panic!("{who:?}: {:?} wait", alive(&helper)) };
         kill(killed);
-        assert!(within(SECOND, || fs::read(format!("/proc/{killed}/cmdline")).is_ok_and(|line| line.is_empty())));
+        let stat = format!("/proc/{killed}/stat");
+        assert!(within(SECOND, || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "))), "{who:?}");
         assert_ne!(run(), killed, "{who:?}: whoever was killed is replaced");
         drop(fence);
         assert_eq!(alive(&helper), [0; 0], "{who:?}");
