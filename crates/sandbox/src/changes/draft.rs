@@ -215,7 +215,8 @@ impl Draft {
             return Err(error);
         }
         let state = State::staged(&plan);
-        Ok(Changes::new(folder, plan, state, Some(Arc::clone(&self.root))))
+        // The workspace is opened anew for a turn: it may be elsewhere by then.
+        Ok(Changes::new(folder, plan, state))
     }
 
     pub(super) fn folder(&self) -> Result<&Folder, ChangesError> {

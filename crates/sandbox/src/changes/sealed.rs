@@ -34,9 +34,9 @@ pub struct Changes {
 }
 
 impl Changes {
-    pub(super) fn new(folder: Folder, plan: Plan, state: State, root: Option<Arc<Root>>) -> Changes {
+    pub(super) fn new(folder: Folder, plan: Plan, state: State) -> Changes {
         let root_path = PathBuf::from(std::ffi::OsString::from_vec(crate::place::read_shown(&plan.root)));
-        Changes { folder, plan, state, root, root_path, patience: PATIENCE }
+        Changes { folder, plan, state, root: None, root_path, patience: PATIENCE }
     }
 
     /// Opens sealed changes; a half turn that nobody is working on is healed first.
@@ -45,7 +45,7 @@ impl Changes {
         let plan: Plan = folder.read(PLAN)?.ok_or(ChangesError::Gone)?;
         folder.sync = plan.sync;
         let state = folder.read(STATE)?.unwrap_or_else(|| State::staged(&plan));
-        let mut changes = Changes::new(folder, plan, state, None);
+        let mut changes = Changes::new(folder, plan, state);
         if changes.is_half_turned()? {
             changes.heal_if_free()?;
         }
