@@ -110,6 +110,11 @@ impl StoreError {
         }
     }
 
+    /// Whether so many entries can be written by somebody who has the time: to wait, or to find the one at fault.
+    pub(crate) fn is_settled_by_waiting(&self, entries: usize) -> bool {
+        matches!(self, Self::Busy(_)) || (self.is_of_one_entry() && entries > 1)
+    }
+
     pub(crate) fn folder(path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Folder { path: path.into(), source: Arc::new(source) }
     }

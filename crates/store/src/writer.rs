@@ -196,12 +196,18 @@ impl Desk {
         if jobs.is_empty() {
             return Left::Nothing;
         }
-        let results = write_each(pen, &jobs, patience);
-        if patience.is_zero() && results.iter().all(|result| matches!(result, Err(StoreError::Busy(_)))) {
-            let mut queue = lock(&self.queue);
-            jobs.drain(..).rev().for_each(|job| queue.jobs.push_front(job));
-            return Left::Waiting;
-        }
+        let all: Vec<&Write> = jobs.iter().map(|job| &job.write).collect();
+        let results = match pen.write(&all, patience) {
+            Ok(touched) => touched.into_iter().map(Ok).collect(),
+            // Whoever may not wait leaves it to the thread; nothing of it was written.
+            Err(err) if patience.is_zero() && err.is_settled_by_waiting(all.len()) => {
+                drop(all);
+                let mut queue = lock(&self.queue);
+                jobs.drain(..).rev().for_each(|job| queue.jobs.push_front(job));
+                return Left::Waiting;
+            }
+            Err(err) => one_by_one(pen, &all, &err, patience),
+        };
         self.watch.wake(jobs.iter().flat_map(|job| job.write.news()));
         for (job, result) in jobs.into_iter().zip(results) {
             match (job.ack, result) {
@@ -215,16 +221,12 @@ impl Desk {
     }
 }
 
-/// All in one transaction; when one of them is at fault, each in its own, so that only that one fails.
-fn write_each(pen: &mut Pen, jobs: &[Job], patience: Duration) -> Vec<Result<bool, StoreError>> {
-    let all: Vec<&Write> = jobs.iter().map(|job| &job.write).collect();
-    match pen.write(&all, patience) {
-        Ok(touched) => touched.into_iter().map(Ok).collect(),
-        Err(err) if err.is_of_one_entry() && all.len() > 1 => {
-            all.iter().map(|one| pen.write(&[one], BUSY).map(|touched| touched.contains(&true))).collect()
-        }
-        Err(err) => all.iter().map(|_| Err(err.clone())).collect(),
+/// What could not be written together: when one of them is at fault, each by itself, so that only that one fails.
+fn one_by_one(pen: &mut Pen, all: &[&Write], err: &StoreError, patience: Duration) -> Vec<Result<bool, StoreError>> {
+    if !err.is_of_one_entry() || all.len() == 1 {
+        return all.iter().map(|_| Err(err.clone())).collect();
     }
+    all.iter().map(|one| pen.write(&[one], patience).map(|touched| touched.contains(&true))).collect()
 }
 
 /// The thread of the store's own.
