@@ -120,10 +120,11 @@ fn edit(world: &World, way: u64, content: &[u8]) {
 }
 const WAYS: u64 = 7;
 
-/// Waits until the clock that stamps files has moved on.
+/// Waits until the clock that stamps files has passed this moment. Newer kernels stamp a file that was looked at with the
+/// exact time, which that clock reaches up to two of its ticks later.
 fn next_tick() {
-    let begin = clock_gettime(ClockId::RealtimeCoarse);
-    while clock_gettime(ClockId::RealtimeCoarse) == begin {
+    let begin = clock_gettime(ClockId::Realtime);
+    while clock_gettime(ClockId::RealtimeCoarse) <= begin {
         std::hint::spin_loop();
     }
 }
