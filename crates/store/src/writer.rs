@@ -1,8 +1,9 @@
 //! The one who writes: gathers what many tasks want to write and commits it together.
 //!
 //! Whoever waits for an entry, alone, writes it on its own thread, with everything that is queued: waking another
-//! thread costs more than the commit does. What nobody waits for, what has to wait for another process or for
-//! the disk, and what comes while the pen is held, is written by one thread of the store's own.
+//! thread costs more than the commit does. What has to wait for another process or for the disk, and what comes while
+//! the pen is held, is written by one thread of the store's own; so is what nobody waits for, a moment later, because one
+//! commit of many entries costs little more than one of a single entry.
 
 use std::{
     collections::VecDeque,
@@ -24,6 +25,10 @@ use crate::{
 const QUEUE: usize = 4096;
 /// How much is committed at once.
 const BATCH: usize = 512;
+/// How long an entry that nobody waits for may lie until others have come to be committed with it.
+const GATHER: Duration = Duration::from_millis(10);
+/// How many such entries are enough.
+const ENOUGH: usize = 128;
 /// How often to look for commits of other processes while somebody waits.
 const POLL: Duration = Duration::from_millis(20);
 /// How long another process that writes is waited for.
@@ -51,6 +56,8 @@ struct Desk {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
+    /// When the first of them came.
+    since: Option<Instant>,
     end: Option<End>,
 }
 
@@ -84,13 +91,22 @@ enum Left {
     Waiting,
 }
 
+/// What the store's thread does next.
+enum Step {
+    Write,
+    /// Waits so long for more.
+    Gather(Duration),
+    /// There is nothing to write, and perhaps never will be.
+    Rest(Option<End>),
+}
+
 impl Writer {
     pub(crate) fn start(pen: Pen, is_quick: bool, watch: Watch) -> Result<Self, StoreError> {
         let sweeper = pen.sweeper();
         let desk = Desk { queue: Mutex::default(), pen: Mutex::new(pen), watch, lost: Mutex::default(), is_quick };
         let desk = Arc::new(desk);
         let (tell, ended) = oneshot::channel();
-        let keeper = Keeper { desk: Arc::clone(&desk), sweeper, seen: 0 };
+        let keeper = Keeper { desk: Arc::clone(&desk), sweeper, seen: 0, looked: Instant::now() };
         let run = move || {
             keeper.run();
             // Whoever asked for the end may have gone.
@@ -119,7 +135,10 @@ impl Writer {
             return self.write(write).await.map(drop);
         }
         self.desk.put(Job { write, ack: None })?;
-        self.thread.unpark();
+        // In between, the thread looks by itself when it is time.
+        if matches!(lock(&self.desk.queue).jobs.len(), 1 | ENOUGH..) {
+            self.thread.unpark();
+        }
         Ok(())
     }
 
@@ -160,6 +179,18 @@ impl Drop for Writer {
     }
 }
 
+impl Queue {
+    /// What the thread does next. What nobody waits for lies a moment, so that more of it is committed together.
+    fn step(&self) -> Step {
+        let Some(since) = self.since.filter(|_| !self.jobs.is_empty()) else { return Step::Rest(self.end) };
+        let hurried = self.end.is_some() || self.jobs.len() >= ENOUGH || self.jobs.iter().any(|job| job.ack.is_some());
+        match GATHER.checked_sub(since.elapsed()) {
+            Some(left) if !hurried => Step::Gather(left),
+            Some(_) | None => Step::Write,
+        }
+    }
+}
+
 impl Desk {
     /// Queues a job, and says whether nobody waits for another one.
     fn put(&self, job: Job) -> Result<bool, StoreError> {
@@ -168,6 +199,9 @@ impl Desk {
             return Err(StoreError::Closed);
         }
         let alone = queue.jobs.iter().rev().take(2).all(|job| job.ack.is_none());
+        if queue.jobs.is_empty() {
+            queue.since = Some(Instant::now());
+        }
         queue.jobs.push_back(job);
         Ok(alone)
     }
@@ -233,41 +267,46 @@ fn one_by_one(pen: &mut Pen, all: &[&Write], err: &StoreError, patience: Duratio
 struct Keeper {
     desk: Arc<Desk>,
     sweeper: Sweeper,
-    /// The `data_version` that was seen last.
+    /// The `data_version` that was seen last, and when.
     seen: i64,
+    looked: Instant,
 }
 
 impl Keeper {
     fn run(mut self) {
-        let mut last_look = Instant::now();
         let end = loop {
-            let (idle, end) = {
-                let queue = lock(&self.desk.queue);
-                (queue.jobs.is_empty(), queue.end)
-            };
-            if !idle {
-                self.desk.write_some(&mut lock(&self.desk.pen), BUSY);
-                continue;
+            let step = lock(&self.desk.queue).step();
+            match step {
+                Step::Write => drop(self.desk.write_some(&mut lock(&self.desk.pen), BUSY)),
+                Step::Gather(left) => self.rest(Some(left)),
+                Step::Rest(_) if lock(&self.desk.pen).log_pages() > LONG_LOG => self.sweep(),
+                Step::Rest(Some(end)) => break end,
+                Step::Rest(None) => self.rest(None),
             }
-            if lock(&self.desk.pen).log_pages() > LONG_LOG {
-                self.sweep();
-            }
-            match end {
-                Some(end) => break end,
-                None if self.desk.watch.is_empty() => {
-                    thread::park();
-                    last_look = Instant::now();
-                }
-                None => {
-                    thread::park_timeout(POLL.saturating_sub(last_look.elapsed()));
-                    if last_look.elapsed() >= POLL {
-                        self.look();
-                        last_look = Instant::now();
-                    }
-                }
-            }
+            self.look_if_due();
         };
         self.finish(end);
+    }
+
+    /// Sleeps until there is something to write, or for so long, or until it is time to look.
+    fn rest(&self, limit: Option<Duration>) {
+        let look = (!self.desk.watch.is_empty()).then(|| POLL.saturating_sub(self.looked.elapsed()));
+        match limit.into_iter().chain(look).min() {
+            Some(limit) => thread::park_timeout(limit),
+            None => thread::park(),
+        }
+    }
+
+    /// Looks for commits of other processes while somebody waits for them. Whoever begins to wait looks by itself.
+    fn look_if_due(&mut self) {
+        let watched = !self.desk.watch.is_empty();
+        if watched && self.looked.elapsed() < POLL {
+            return;
+        }
+        if watched {
+            self.look();
+        }
+        self.looked = Instant::now();
     }
 
     /// Brings the log into the database. Others write meanwhile.

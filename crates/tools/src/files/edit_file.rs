@@ -169,7 +169,7 @@ fn whole_text(open: OpenFile, place: &Place) -> Result<String, ToolError> {
     if open.meta.size > LARGEST {
         return Err(too_large());
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(open.meta.size).unwrap_or_default() + 1);
     open.file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|err| broke_off("edit", &place.to_string(), &err))?;
     // It may have grown since it was opened.
     if bytes.len() as u64 > LARGEST {
