@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -162,7 +163,7 @@ fn entry(number: u64, at: Timestamp) -> Result<Entry> {
         opening: Some(opening),
         state: CallState::Ended,
         turn: None,
-        outcome: Some(outcome),
+        outcome: Some(Arc::new(outcome)),
         whole_output: None,
         events: vec![(at, called), (at, done)],
     })

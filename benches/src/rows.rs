@@ -2,6 +2,7 @@
 
 use std::{
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -70,7 +71,7 @@ fn entry() -> Entry {
         opening: Some(opening),
         state: CallState::Ended,
         turn: None,
-        outcome: Some(outcome),
+        outcome: Some(Arc::new(outcome)),
         whole_output: None,
         events: vec![(at, called), (at, CallEvent::Completed { execution_time_ms: 3 })],
     }

@@ -296,7 +296,7 @@ pub struct Entry {
     /// What it is about to do, or did, with staged changes.
     pub turn: Option<Turn>,
     /// The envelope, once there is one; the foreseen one while the call is executing.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<Arc<Outcome>>,
     /// The whole output, when the envelope holds only head and tail of it.
     pub whole_output: Option<ToolOutput>,
     /// What happened since the last entry, in order.

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    ApprovedBy, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Entry, Listener, Opening, Scope,
-    Source, ToolOutput, Turn,
+    ApprovedBy, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Entry, Listener, Opening, Outcome,
+    Scope, Source, ToolOutput, Turn,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
@@ -150,7 +150,7 @@ impl CallLog {
     }
 
     /// The last entry of the call.
-    pub(crate) fn last_entry(&mut self, outcome: crate::Outcome, whole_output: Option<ToolOutput>) -> Entry {
+    pub(crate) fn last_entry(&mut self, outcome: Arc<Outcome>, whole_output: Option<ToolOutput>) -> Entry {
         let state = match outcome.end {
             // When an edited input waits in its place, this call itself is over.
             crate::End::Pending { ref pending } if pending.pending_tool_call_id == self.call => CallState::Waiting,

@@ -1,6 +1,6 @@
 //! A long result as head and tail, with the whole of it kept for `result_query`.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{Limits, ToolOutput};
 
@@ -81,41 +81,43 @@ fn pruned(value: &Value, most: usize) -> Option<(Value, Value)> {
     if weight(value) <= most {
         return None;
     }
-    let mut value = value.clone();
     let mut cuts = Vec::new();
-    prune(&mut value, most, "", &mut cuts);
+    let value = prune(value, most, "", &mut cuts);
     Some((value, Value::Array(cuts)))
 }
 
-fn prune(value: &mut Value, room: usize, pointer: &str, cuts: &mut Vec<Value>) {
+fn prune(value: &Value, room: usize, pointer: &str, cuts: &mut Vec<Value>) -> Value {
     if weight(value) <= room {
-        return;
+        return value.clone();
     }
     match value {
         Value::String(text) => {
-            let total = text.chars().count();
-            text.truncate(text.floor_char_boundary(room));
-            tell(cuts, json!({"pointer": pointer, "kept": text.chars().count(), "total": total}));
+            let kept = &text[..text.floor_char_boundary(room)];
+            tell(cuts, json!({"pointer": pointer, "kept": kept.chars().count(), "total": text.chars().count()}));
+            kept.into()
         }
         Value::Array(items) => {
-            let total = items.len();
             let mut left = room;
             let fits = items.iter().take_while(|item| take(&mut left, weight(item))).count();
-            items.truncate(fits);
-            tell(cuts, json!({"pointer": pointer, "kept": fits, "total": total}));
+            tell(cuts, json!({"pointer": pointer, "kept": fits, "total": items.len()}));
+            items[..fits].into()
         }
         Value::Object(fields) => {
             // The small ones stay whole; the large ones share what is left.
             let mut left = room.saturating_sub(fields.keys().map(String::len).sum());
-            let mut sorted: Vec<(&String, &mut Value)> = fields.iter_mut().collect();
-            sorted.sort_by_key(|(_, inner)| weight(inner));
+            let mut sorted: Vec<(usize, &String, &Value)> =
+                fields.iter().map(|(name, inner)| (weight(inner), name, inner)).collect();
+            sorted.sort_by_key(|(weight, ..)| *weight);
             let count = sorted.len();
-            for (at, (name, inner)) in sorted.into_iter().enumerate() {
-                prune(inner, left / (count - at), &format!("{pointer}/{}", escaped(name)), cuts);
-                left = left.saturating_sub(weight(inner));
+            let mut kept: Map<String, Value> = fields.keys().map(|name| (name.clone(), Value::Null)).collect();
+            for (at, (_, name, inner)) in sorted.into_iter().enumerate() {
+                let inner = prune(inner, left / (count - at), &format!("{pointer}/{}", escaped(name)), cuts);
+                left = left.saturating_sub(weight(&inner));
+                kept.insert(name.clone(), inner);
             }
+            Value::Object(kept)
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is told of a call whose process died after it had acted.
 
+use std::sync::Arc;
+
 use haft::house::House;
 use haft_runtime::{
     AutoApprove, CallId, CallState, ChangeState, End, Entry, ErrorCode, Journal, Outcome, ToolError, ToolOutput, Turn,
@@ -29,7 +31,7 @@ async fn a_turn_that_was_complete_is_told_as_committed() {
         opening: None,
         state: CallState::Executing,
         turn: Some(turn.clone()),
-        outcome: Some(foreseen),
+        outcome: Some(Arc::new(foreseen)),
         whole_output: None,
         events: Vec::new(),
     };
@@ -91,7 +93,7 @@ impl Dying {
         foreseen.tool_call_id = self.id.clone();
         foreseen.end = End::Success { result: ToolOutput::default() };
         foreseen.changes = Some(self.house.workbench.show(&self.id).await.unwrap().without_diffs());
-        let entry = Entry { outcome: Some(foreseen), ..self.acting(Some(turn.clone())) };
+        let entry = Entry { outcome: Some(Arc::new(foreseen)), ..self.acting(Some(turn.clone())) };
         self.house.store.record(&self.house.scope, entry).await.unwrap();
         turn
     }

@@ -1,6 +1,6 @@
 //! Commit what was staged, or run what could only be described.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -94,7 +94,7 @@ impl Bench<'_> {
     ) -> Result<Done, ToolError> {
         log.turn = Some(turn.clone());
         let (outcome, whole) = foreseen(self.limits, log, approval.clone(), done.clone());
-        let entry = Entry { outcome: Some(outcome), whole_output: whole, ..log.entry(CallState::Executing) };
+        let entry = Entry { outcome: Some(Arc::new(outcome)), whole_output: whole, ..log.entry(CallState::Executing) };
         self.journal.record(&log.scope, entry).await?;
         // Once begun, a turn is finished: nothing cancels it half-way.
         let begun = std::time::Instant::now();

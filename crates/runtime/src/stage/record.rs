@@ -1,5 +1,7 @@
 //! The end of a call, in the journal before anybody hears of it.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::{
@@ -32,14 +34,17 @@ pub(crate) enum Ending {
 /// Makes the envelope and records it: in a batch behind the answer when the call only read or the journal could tell its
 /// end by itself, at once otherwise.
 pub(crate) async fn record(limits: &Limits, journal: &dyn Journal, log: &mut CallLog, ending: Ending) -> Outcome {
-    let (mut outcome, whole) = envelope(limits, log, ending);
+    let (outcome, whole) = envelope(limits, log, ending);
     note_the_end(log, &outcome);
     let by_reference = whole.is_some();
     let only_read = !log.is_recorded() && outcome.changes.is_none() && !by_reference;
     let may_wait = only_read || log.ends_as_foreseen;
-    let entry = log.last_entry(outcome.clone(), whole);
+    // A long result is not copied for the journal, which has written it down by the time it answers.
+    let shared = Arc::new(outcome);
+    let entry = log.last_entry(Arc::clone(&shared), whole);
     let recorded =
         if may_wait { journal.record_later(&log.scope, entry).await } else { journal.record(&log.scope, entry).await };
+    let mut outcome = Arc::unwrap_or_clone(shared);
     if let Err(error) = recorded {
         // What was done is done; the caller must learn that the journal does not know how it ended.
         let message = format!(

@@ -1,6 +1,6 @@
 //! What goes in by a door comes out by it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{
     AnswerReceipt, CallEvent, CallRecord, CallState, Direction, Journal, Question, Questions, ToolOutput, Turn,
@@ -36,7 +36,12 @@ async fn a_call_is_read_back_as_it_was_recorded() {
     let last = ended(&call);
     store.record(&scope(), last.clone()).await.unwrap();
     let found = Journal::find(&store, &scope(), &call).await.unwrap().unwrap();
-    let expected = CallRecord { state: CallState::Ended, turn: last.turn, outcome: last.outcome, ..expected };
+    let expected = CallRecord {
+        state: CallState::Ended,
+        turn: last.turn,
+        outcome: last.outcome.map(Arc::unwrap_or_clone),
+        ..expected
+    };
     assert_eq!(found, expected);
 
     let events = store.events(&scope(), &call).await.unwrap();

@@ -1,5 +1,7 @@
 //! Calls, questions and grants to write, and stores to write them to.
 
+use std::sync::Arc;
+
 use haft_runtime::{
     About, Answer, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Described, Effect, End, Entry,
     Evidence, Grant, Isolation, Opening, Outcome, Pending, Question, QuestionId, Scope, Source, ToolOutput, Turn,
@@ -56,8 +58,8 @@ pub(crate) fn opened(state: CallState) -> Entry {
     }
 }
 
-pub(crate) fn outcome(call: &CallId, end: End) -> Outcome {
-    Outcome {
+pub(crate) fn outcome(call: &CallId, end: End) -> Arc<Outcome> {
+    Arc::new(Outcome {
         end,
         tool_call_id: call.clone(),
         tool: "write_file".into(),
@@ -71,16 +73,17 @@ pub(crate) fn outcome(call: &CallId, end: End) -> Outcome {
         started_at: now(),
         finished_at: Some(now()),
         execution_time_ms: 7,
-    }
+    })
 }
 
-pub(crate) fn success(call: &CallId, content: &str) -> Outcome {
+pub(crate) fn success(call: &CallId, content: &str) -> Arc<Outcome> {
     let result = ToolOutput { content: content.into(), structured: json!({"n": 1}), ..ToolOutput::default() };
     outcome(call, End::Success { result })
 }
 
-pub(crate) fn pending(call: &CallId) -> Outcome {
-    outcome(call, End::Pending { pending: Pending { pending_tool_call_id: call.clone(), expires_at: now() } })
+pub(crate) fn pending(call: &CallId) -> Arc<Outcome> {
+    let pending = Pending { pending_tool_call_id: call.clone(), expires_at: now() };
+    outcome(call, End::Pending { pending })
 }
 
 pub(crate) fn later(call: &CallId, state: CallState) -> Entry {

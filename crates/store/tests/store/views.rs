@@ -1,6 +1,6 @@
 //! Following, numbers, forgetting, and coming from an older version.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use haft_runtime::{CallId, CallState, End, Entry, ErrorCode, Journal, Questions, Scope, ToolError, ToolOutput, Turn};
 use haft_store::{CallFilter, Store, Sync};
@@ -110,10 +110,10 @@ async fn numbers_are_counted_by_day_and_by_how_long_it_took() {
     let yesterday = now() - SignedDuration::from_hours(24);
     for (ms, at, attempts) in [(3, now(), 1), (700, now(), 2), (20_000, yesterday, 1)] {
         let entry = done("read_file");
-        let mut outcome = entry.outcome.clone().unwrap();
+        let mut outcome = Arc::unwrap_or_clone(entry.outcome.clone().unwrap());
         (outcome.execution_time_ms, outcome.finished_at, outcome.attempts) = (ms, Some(at), attempts);
         outcome.cached = ms == 3;
-        store.record(&scope(), Entry { outcome: Some(outcome), ..entry }).await.unwrap();
+        store.record(&scope(), Entry { outcome: Some(Arc::new(outcome)), ..entry }).await.unwrap();
     }
     let failed = opened(CallState::Executing);
     store.record(&scope(), failed.clone()).await.unwrap();
