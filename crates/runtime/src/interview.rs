@@ -153,21 +153,6 @@ fn heard(answer: Answer) -> Result<FormAnswer, ToolError> {
 }
 
 fn question(form: Form, within: Duration, work: &Work<'_>, log: &mut CallLog) -> Question {
-    let (request, asked_at) = (work.request, Timestamp::now());
-    log.questions += 1;
-    Question {
-        call: request.id.clone(),
-        number: log.questions,
-        tool: log.tool.clone(),
-        input: request.input.clone(),
-        called_as: log.called_as.clone(),
-        effect: work.effect,
-        reason: format!("`{}` asks in the middle of its work", log.tool),
-        nearly: None,
-        about: About::Form(form),
-        asked_by: request.caller.name.clone(),
-        workspace: log.scope.workspace.clone(),
-        asked_at,
-        expires_at: asked_at.checked_add(within).unwrap_or(Timestamp::MAX),
-    }
+    let reason = format!("`{}` asks in the middle of its work", log.tool);
+    log.question((work.request, work.effect), About::Form(form), reason, within)
 }

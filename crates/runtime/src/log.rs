@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    ApprovedBy, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Entry, Listener, Opening, Outcome,
-    Scope, Source, ToolOutput, Turn,
+    About, ApprovedBy, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Effect, Entry, Listener,
+    Opening, Outcome, Question, Scope, Source, ToolOutput, Turn,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
@@ -134,6 +134,33 @@ impl CallLog {
     /// Whether the journal knows the call.
     pub(crate) fn is_recorded(&self) -> bool {
         self.opening.is_none()
+    }
+
+    /// The call's next question.
+    pub(crate) fn question(
+        &mut self,
+        (request, effect): (&CallRequest, Effect),
+        about: About,
+        reason: String,
+        within: Duration,
+    ) -> Question {
+        let asked_at = Timestamp::now();
+        self.questions += 1;
+        Question {
+            call: request.id.clone(),
+            number: self.questions,
+            tool: self.tool.clone(),
+            input: request.input.clone(),
+            called_as: self.called_as.clone(),
+            effect,
+            reason,
+            nearly: None,
+            about,
+            asked_by: request.caller.name.clone(),
+            workspace: self.scope.workspace.clone(),
+            asked_at,
+            expires_at: asked_at.checked_add(within).unwrap_or(Timestamp::MAX),
+        }
     }
 
     /// Everything that the journal does not know yet.

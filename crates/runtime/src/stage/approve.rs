@@ -244,22 +244,7 @@ fn question(
     nearly: Option<String>,
     answer_within: Duration,
 ) -> Question {
-    let request = &call.call().request;
-    let asked_at = Timestamp::now();
-    log.questions += 1;
-    Question {
-        call: request.id.clone(),
-        number: log.questions,
-        tool: log.tool.clone(),
-        input: request.input.clone(),
-        called_as: log.called_as.clone(),
-        effect: call.effect(),
-        reason,
-        nearly,
-        about: About::Approval(call.evidence().clone()),
-        asked_by: request.caller.name.clone(),
-        workspace: log.scope.workspace.clone(),
-        asked_at,
-        expires_at: asked_at.checked_add(answer_within).unwrap_or(Timestamp::MAX),
-    }
+    let about = About::Approval(call.evidence().clone());
+    let question = log.question((&call.call().request, call.effect()), about, reason, answer_within);
+    Question { nearly, ..question }
 }

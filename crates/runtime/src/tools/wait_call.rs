@@ -36,6 +36,7 @@ pub(super) struct Answer {
     status: String,
     /// The whole outcome, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     outcome: Option<Value>,
 }
 
