@@ -122,7 +122,6 @@ pub struct QuestionId {
 /// What a question wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "there are few of them, and none is kept beside many others")]
 pub enum About {
     /// What the tool wants to know in the middle of its work. Only the process that does the work can go on with it.
     Form(Form),
@@ -134,7 +133,6 @@ pub enum About {
 /// What is known of a call before the decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "there are few of them, and none is kept beside many others")]
 pub enum Evidence {
     /// It is done but for the commit.
     Staged {

@@ -1,5 +1,7 @@
 //! A long result as head and tail, with the whole of it kept for `result_query`.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use crate::{Limits, ToolOutput};
@@ -25,9 +27,9 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Opt
     let structured = match value {
         Some((value, cuts)) => {
             metadata.insert("cut".to_owned(), cuts);
-            value
+            Arc::new(value)
         }
-        None => output.structured.clone(),
+        None => Arc::clone(&output.structured),
     };
     let cut = |text: &String| head_and_tail(text, limits.content_chars).unwrap_or_else(|| text.clone());
     let short = ToolOutput {
@@ -56,7 +58,7 @@ fn capped(mut output: ToolOutput, most: usize) -> ToolOutput {
     output.metadata.insert("capped".to_owned(), Value::Bool(true));
     output.content.truncate(output.content.floor_char_boundary(most));
     if let Some((value, _)) = value {
-        output.structured = value;
+        output.structured = Arc::new(value);
     }
     output
 }
@@ -157,7 +159,7 @@ mod tests {
     }
 
     fn output(content: &str, structured: Value) -> ToolOutput {
-        ToolOutput { content: content.to_owned(), structured, ..ToolOutput::default() }
+        ToolOutput { content: content.to_owned(), structured: Arc::new(structured), ..ToolOutput::default() }
     }
 
     #[test]
@@ -170,7 +172,7 @@ mod tests {
     fn a_large_value_keeps_its_shape_and_is_kept_whole_beside() {
         let large = json!({"path": "a", "content": "é".repeat(900), "lines": vec![json!({"n": "x".repeat(50)}); 40]});
         let (short, whole) = shortened(output("text", large.clone()), &limits());
-        assert_eq!(whole.unwrap().structured, large);
+        assert_eq!(*whole.unwrap().structured, large);
         assert!(weight(&short.structured) < 1200, "{}", weight(&short.structured));
         assert_eq!(short.structured["path"], "a");
         let kept = short.structured["lines"].as_array().unwrap().len();

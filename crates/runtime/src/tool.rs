@@ -314,7 +314,7 @@ impl<T: Tool> Typed<T> {
         Ok(ToolOutput {
             content: output.text(),
             display_content: None,
-            structured,
+            structured: Arc::new(structured),
             images,
             audio,
             resources,

@@ -192,7 +192,7 @@ async fn some_of_the_changes_can_be_committed_and_the_rest_later() {
     assert!(stage.path("d").is_dir() && stage.text("d/a").is_none());
     let rest = call(&house, "commit_call", json!({"callId": pending.tool_call_id})).await;
     let rest = yes(&house, &rest.tool_call_id).await;
-    assert_eq!(success(&rest).structured, json!({"committed": ["d/a"], "left": []}));
+    assert_eq!(*success(&rest).structured, json!({"committed": ["d/a"], "left": []}));
     assert_eq!(stage.text("d/a").as_deref(), Some("a\n"));
     let undone = call(&house, "undo_call", json!({"callId": rest.tool_call_id})).await;
     yes(&house, &undone.tool_call_id).await;

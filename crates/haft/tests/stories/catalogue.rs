@@ -38,7 +38,7 @@ impl AnyTool for Upstream {
     }
 
     fn run<'a>(&'a self, _ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
-        let output = ToolOutput { structured: json!({"got": input}), ..ToolOutput::default() };
+        let output = ToolOutput { structured: json!({"got": input}).into(), ..ToolOutput::default() };
         async { Ok(Ran::plain(output)) }.boxed()
     }
 }
@@ -120,7 +120,7 @@ async fn a_call_that_was_handed_on_asks_and_is_recorded_as_the_tool_it_means() {
     let other = large_house(&stage).await;
     let outcome = yes(&other, &pending.tool_call_id).await;
     assert_eq!((outcome.tool.as_str(), outcome.approved_by), (TICKET, Some(ApprovedBy::User)));
-    assert_eq!(success(&outcome).structured, json!({"got": {"title": "a"}}));
+    assert_eq!(*success(&outcome).structured, json!({"got": {"title": "a"}}));
     assert_eq!(success(&outcome).metadata["called_as"], "call_tool");
     let events = other.store.events(&other.scope, &pending.tool_call_id).await.unwrap();
     let CallEvent::Called { tool, called_as, args, .. } = &events[0].2 else { panic!("{events:?}") };
@@ -138,7 +138,7 @@ async fn an_edited_input_is_the_inner_tools() {
     let pending = call(&house, "call_tool", through("a")).await;
     let edit = Answer::Edit { input: json!({"title": "b"}) };
     let outcome = counted(answer(&house, &pending.tool_call_id, edit).await);
-    assert_eq!((outcome.tool.as_str(), &success(&outcome).structured), (TICKET, &json!({"got": {"title": "b"}})));
+    assert_eq!((outcome.tool.as_str(), &*success(&outcome).structured), (TICKET, &json!({"got": {"title": "b"}})));
 }
 
 #[tokio::test(flavor = "multi_thread")]

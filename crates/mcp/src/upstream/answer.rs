@@ -27,7 +27,7 @@ pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
         None => (text.clone(), json!({ "text": text })),
     };
     let Blocks { images, audio, resources, .. } = blocks;
-    Ok(ToolOutput { content, display_content: None, structured, images, audio, resources, metadata })
+    Ok(ToolOutput { content, display_content: None, structured: structured.into(), images, audio, resources, metadata })
 }
 
 /// The parts of an answer by what they are.
@@ -95,7 +95,7 @@ mod tests {
             {"type": "resource_link", "uri": "x://z", "name": "z"},
         ], "structuredContent": {"n": 1}}))
         .unwrap();
-        assert_eq!((output.content.as_str(), &output.structured), ("a\n[z: x://z]", &json!({"n": 1})));
+        assert_eq!((output.content.as_str(), &*output.structured), ("a\n[z: x://z]", &json!({"n": 1})));
         assert_eq!(output.images[0].mime_type, "image/png");
         assert_eq!(output.audio[0].data, "BBBB");
         assert_eq!(output.metadata["links"].as_array().unwrap().len(), 1);
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn text_alone_is_also_the_value_and_a_value_alone_also_the_text() {
         let text = answer(json!({"content": [{"type": "text", "text": "hi"}]})).unwrap();
-        assert_eq!((text.content.as_str(), text.structured), ("hi", json!({"text": "hi"})));
+        assert_eq!((text.content.as_str(), &*text.structured), ("hi", &json!({"text": "hi"})));
         let value = answer(json!({"content": [], "structuredContent": {"n": 1}})).unwrap();
         assert_eq!(value.content, r#"{"n":1}"#);
     }

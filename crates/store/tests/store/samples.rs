@@ -77,7 +77,7 @@ pub(crate) fn outcome(call: &CallId, end: End) -> Arc<Outcome> {
 }
 
 pub(crate) fn success(call: &CallId, content: &str) -> Arc<Outcome> {
-    let result = ToolOutput { content: content.into(), structured: json!({"n": 1}), ..ToolOutput::default() };
+    let result = ToolOutput { content: content.into(), structured: json!({"n": 1}).into(), ..ToolOutput::default() };
     outcome(call, End::Success { result })
 }
 

@@ -164,6 +164,8 @@ impl Git {
             ("GIT_NO_REPLACE_OBJECTS", "1"),
             ("GIT_ALLOW_PROTOCOL", "none"),
             ("GIT_PAGER", "cat"),
+            // Into a pipe it would write each commit by itself.
+            ("GIT_FLUSH", "0"),
         ];
         for (name, value) in fixed {
             set(name, value.into());

@@ -51,7 +51,7 @@ pub(super) fn output(done: &Done) -> ToolOutput {
     ToolOutput {
         content: format!("{both}{newline}[exit {exit_code}]"),
         display_content: None,
-        structured,
+        structured: structured.into(),
         images: Vec::new(),
         audio: Vec::new(),
         resources: Vec::new(),

@@ -13,7 +13,7 @@ fn a_file_goes_and_comes_back() {
     place.put("a", "one\n");
     let staged = place.stage("delete_file", json!({ "path": "a" })).unwrap();
     assert_eq!(staged.changes.effect(), Effect::Destroy);
-    assert_eq!(staged.output.structured, json!({ "deleted": ["a"], "deletedCount": 1 }));
+    assert_eq!(*staged.output.structured, json!({ "deleted": ["a"], "deletedCount": 1 }));
     assert_eq!(staged.output.content, "Deleted a");
     place.wait(place.workbench.take(&staged.turn)).unwrap();
     assert!(!place.path("a").exists());
@@ -30,7 +30,7 @@ fn a_full_folder_needs_recursive() {
     assert_eq!(refused.code, ErrorCode::NotEmpty);
     assert!(refused.message.contains("recursive"), "{}", refused.message);
     let output = place.change("delete_file", json!({ "path": "d", "recursive": true })).unwrap();
-    assert_eq!(output.structured, json!({ "deleted": ["d", "d/e", "d/e/f"], "deletedCount": 3 }));
+    assert_eq!(*output.structured, json!({ "deleted": ["d", "d/e", "d/e/f"], "deletedCount": 3 }));
     assert_eq!(output.content, "Deleted d with everything inside (3 paths)");
     assert!(!place.path("d").exists());
     fs::create_dir(place.path("empty")).unwrap();

@@ -18,7 +18,7 @@ fn text_comes_raw_and_numbered() {
     File::options().append(true).open(&path).unwrap().set_modified(UNIX_EPOCH + Duration::from_secs(1)).unwrap();
     let output = place.read("read_file", json!({ "path": "src/a.txt" })).unwrap();
     assert_eq!(
-        output.structured,
+        *output.structured,
         json!({
             "path": "src/a.txt", "content": "one\ntwo\n", "encoding": "utf-8", "size": 8,
             "modified": "1970-01-01T00:00:01Z", "startLine": 1, "endLine": 2, "totalLines": 2,

@@ -17,7 +17,7 @@ fn a_new_file_with_its_folder() {
     assert_eq!(kinds, [("src", ChangeKind::Created), ("src/a.txt", ChangeKind::Created)]);
     assert!(staged.changes.0[1].diff.as_deref().unwrap().contains("+two"));
     assert_eq!(
-        staged.output.structured,
+        *staged.output.structured,
         json!({ "path": "src/a.txt", "size": 8, "created": true, "bytes_written": 8 })
     );
     assert_eq!(staged.output.content, "Wrote 8 bytes to src/a.txt (created)");
