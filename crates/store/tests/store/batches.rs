@@ -1,5 +1,7 @@
 //! Many entries at once: all there, in order, and only the guilty one fails.
 
+use std::time::Duration;
+
 use haft_runtime::{CallEvent, CallState, Entry, ErrorCode, Journal};
 use haft_store::{CallFilter, StoreError};
 
@@ -62,6 +64,24 @@ async fn only_the_guilty_entry_of_a_batch_fails() {
     }
     for entry in good {
         assert_eq!(store.events(&scope, &entry.call).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_is_there_for_others_soon() {
+    let (folder, store) = new_store().await;
+    let other = open(&folder).await;
+    // One alone, some, and more than are gathered.
+    for count in [1, 20, 400] {
+        let mut last = None;
+        for _ in 0..count {
+            let entry = opened(CallState::Ended);
+            last = Some(entry.call.clone());
+            let outcome = Some(success(&entry.call, "done"));
+            store.record_later(&scope(), Entry { outcome, ..entry }).await.unwrap();
+        }
+        let seen = other.ended(&scope(), &last.unwrap(), Duration::from_secs(20)).await.unwrap();
+        assert!(seen.is_some(), "nothing was written of {count}");
     }
 }
 
