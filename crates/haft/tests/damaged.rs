@@ -76,6 +76,27 @@ fn a_broken_beginning_and_a_cut_file_are_refused() {
 }
 
 #[test]
+fn a_store_with_other_columns_than_its_version_says_is_refused() {
+    let (fixture, _, mut bytes) = filled();
+    let column = b" day ";
+    let mut found = 0;
+    for at in 0..bytes.len() - column.len() {
+        if bytes[at..].starts_with(column) || bytes[at..].starts_with(b" day,") {
+            bytes[at + 1..at + 4].copy_from_slice(b"dag");
+            found += 1;
+        }
+    }
+    assert!(found >= 2, "the column is called otherwise now");
+    put_store(&fixture, &bytes);
+    for view in [&[][..], &["stats"]] {
+        let ran = fixture.run(view);
+        assert!(is_refused(&ran), "{view:?}: {ran:?}");
+        assert_eq!(ran.stderr.matches("no such column").count(), 1, "{ran:?}");
+    }
+    assert_eq!(fs::read(fixture.data.join("haft.db")).unwrap(), bytes);
+}
+
+#[test]
 fn one_broken_page_never_crashes_a_view_and_is_never_rewritten() {
     let (fixture, last, whole) = filled();
     let mut refused = 0;

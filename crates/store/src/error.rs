@@ -123,7 +123,10 @@ impl StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(err: sqlx::Error) -> Self {
         let code = err.as_database_error().and_then(|err| err.code()).and_then(|code| code.parse().ok());
-        Self::of_code(code, Arc::new(err))
+        // What SQLite says would be told twice, by sqlx and by itself.
+        let cause: Cause =
+            if let sqlx::Error::Database(inner) = err { Arc::from(inner.into_error()) } else { Arc::new(err) };
+        Self::of_code(code, cause)
     }
 }
 
@@ -139,7 +142,8 @@ impl StoreError {
         match code.map(|code| code & 0xff) {
             Some(5 | 6) => Self::Busy(err),
             Some(8 | 14) => Self::ReadOnly(err),
-            Some(11 | 26) => Self::Damaged(err),
+            // 1: it has not the tables and columns that its version says.
+            Some(1 | 11 | 26) => Self::Damaged(err),
             Some(13) => Self::Full(err),
             Some(19) => Self::Refused(err),
             Some(_) | None => Self::Database(err),
