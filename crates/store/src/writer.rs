@@ -33,8 +33,10 @@ const ENOUGH: usize = 128;
 const POLL: Duration = Duration::from_millis(20);
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(10);
-/// How many pages the write-ahead log may have before they are brought into the database.
+/// How many pages the write-ahead log may have before they are brought into the database, as soon as nobody waits.
 const LONG_LOG: i32 = 1000;
+/// How many it may have before that is done although somebody waits.
+const ENDLESS_LOG: i32 = 4 * LONG_LOG;
 
 /// The way to the pen.
 pub(crate) struct Writer {
@@ -276,10 +278,12 @@ impl Keeper {
     fn run(mut self) {
         let end = loop {
             let step = lock(&self.desk.queue).step();
+            // Invariant: the log does not grow for ever, however steady the stream is.
+            let most = if matches!(step, Step::Write) { ENDLESS_LOG } else { LONG_LOG };
             match step {
+                _ if lock(&self.desk.pen).log_pages() > most => self.sweep(),
                 Step::Write => drop(self.desk.write_some(&mut lock(&self.desk.pen), BUSY)),
                 Step::Gather(left) => self.rest(Some(left)),
-                Step::Rest(_) if lock(&self.desk.pen).log_pages() > LONG_LOG => self.sweep(),
                 Step::Rest(Some(end)) => break end,
                 Step::Rest(None) => self.rest(None),
             }

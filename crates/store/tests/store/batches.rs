@@ -1,6 +1,6 @@
 //! Many entries at once: all there, in order, and only the guilty one fails.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use haft_runtime::{CallEvent, CallState, Entry, ErrorCode, Journal};
 use haft_store::{CallFilter, StoreError};
@@ -83,6 +83,21 @@ async fn what_nobody_waits_for_is_there_for_others_soon() {
         let seen = other.ended(&scope(), &last.unwrap(), Duration::from_secs(20)).await.unwrap();
         assert!(seen.is_some(), "nothing was written of {count}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_log_stays_short_however_steady_the_stream_is() {
+    let (folder, store) = new_store().await;
+    let mut longest = 0;
+    for number in 0..40_000 {
+        let entry = opened(CallState::Ended);
+        let outcome = Some(success(&entry.call, "done"));
+        store.record_later(&scope(), Entry { outcome, ..entry }).await.unwrap();
+        if number % 1000 == 0 {
+            longest = longest.max(fs::metadata(folder.path().join("data/haft.db-wal")).unwrap().len());
+        }
+    }
+    assert!(longest > 0 && longest < 32 << 20, "{longest}");
 }
 
 #[tokio::test]
