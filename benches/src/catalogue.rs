@@ -48,7 +48,7 @@ impl AnyTool for Upstream {
     }
 
     fn run<'a>(&'a self, _ctx: &'a ToolCtx, _input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
-        let output = ToolOutput { structured: Arc::new(json!({})), ..ToolOutput::default() };
+        let output = ToolOutput { structured: json!({}).into(), ..ToolOutput::default() };
         Box::pin(async { Ok(Ran::plain(output)) })
     }
 }

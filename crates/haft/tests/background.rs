@@ -50,7 +50,7 @@ impl Bench {
         let tool = self.tools.iter().find(|known| known.spec().name == tool).unwrap();
         tool.prepare(ctx, &input).await?;
         let ran = tokio::time::timeout(LIMIT, tool.run(ctx, &input)).await.unwrap();
-        ran.and_then(Ran::into_output).map(|output| Arc::unwrap_or_clone(output.structured))
+        ran.and_then(Ran::into_output).map(|output| output.structured.into_value())
     }
 
     async fn try_to(&self, tool: &str, input: Value) -> Result<Value, ToolError> {

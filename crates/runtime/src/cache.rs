@@ -146,7 +146,7 @@ fn size(output: &ToolOutput) -> usize {
     let resources: usize = output.resources.iter().map(|one| one.uri.len() + body_size(&one.body)).sum();
     let shown = output.display_content.as_ref().map_or(0, String::len);
     let metadata: usize = output.metadata.iter().map(|(name, value)| name.len() + value_size(value)).sum();
-    output.content.len() + shown + images + audio + resources + metadata + value_size(&output.structured)
+    output.content.len() + shown + images + audio + resources + metadata + output.structured.text().len()
 }
 
 fn body_size(body: &Body) -> usize {

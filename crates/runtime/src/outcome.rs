@@ -1,12 +1,10 @@
 //! The one envelope in which every call ends, whatever door it came in by.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{CallId, ChangeList, GrantId, Isolation, ToolError, changes::left_staged};
+use crate::{CallId, ChangeList, GrantId, Isolation, Structured, ToolError, changes::left_staged};
 
 /// How a call ended, or where it stands while it waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,9 +156,8 @@ pub struct ToolOutput {
     /// Text for people, where it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_content: Option<String>,
-    /// The value, conforming to the output schema; shared, because it may be long and is kept in several places.
-    #[serde(with = "shared")]
-    pub structured: Arc<Value>,
+    /// The value, conforming to the output schema.
+    pub structured: Structured,
     /// Pictures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
@@ -173,22 +170,6 @@ pub struct ToolOutput {
     /// Facts beside the value.
     #[serde(default)]
     pub metadata: Map<String, Value>,
-}
-
-/// A shared value is written like any other.
-mod shared {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use serde_json::Value;
-
-    pub(super) fn serialize<S: Serializer>(value: &Arc<Value>, to: S) -> Result<S::Ok, S::Error> {
-        value.as_ref().serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Value>, D::Error> {
-        Value::deserialize(from).map(Arc::new)
-    }
 }
 
 impl ToolOutput {

@@ -1,10 +1,14 @@
 //! A long result as head and tail, with the whole of it kept for `result_query`.
 
-use std::sync::Arc;
+use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{Value, json, value::RawValue};
 
-use crate::{Limits, ToolOutput};
+use crate::{Limits, Structured, ToolOutput};
 
 /// The most that is told of where a value was cut.
 const CUTS_TOLD: usize = 20;
@@ -27,9 +31,9 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Opt
     let structured = match value {
         Some((value, cuts)) => {
             metadata.insert("cut".to_owned(), cuts);
-            Arc::new(value)
+            value
         }
-        None => Arc::clone(&output.structured),
+        None => output.structured.clone(),
     };
     let cut = |text: &String| head_and_tail(text, limits.content_chars).unwrap_or_else(|| text.clone());
     let short = ToolOutput {
@@ -58,7 +62,7 @@ fn capped(mut output: ToolOutput, most: usize) -> ToolOutput {
     output.metadata.insert("capped".to_owned(), Value::Bool(true));
     output.content.truncate(output.content.floor_char_boundary(most));
     if let Some((value, _)) = value {
-        output.structured = Arc::new(value);
+        output.structured = value;
     }
     output
 }
@@ -79,47 +83,127 @@ fn head_and_tail(text: &str, most: usize) -> Option<String> {
 }
 
 /// The value with its long texts and lists cut to their beginnings, and which they are; `None` when it fits.
-fn pruned(value: &Value, most: usize) -> Option<(Value, Value)> {
-    if weight(value) <= most {
+fn pruned(value: &Structured, most: usize) -> Option<(Structured, Value)> {
+    let whole = value.raw();
+    if whole.get().len() <= most {
         return None;
     }
     let mut cuts = Vec::new();
-    let value = prune(value, most, "", &mut cuts);
-    Some((value, Value::Array(cuts)))
+    let mut kept = String::with_capacity(most);
+    prune(whole, most, "", (&mut kept, &mut cuts));
+    // What is put together from pieces of JSON is JSON.
+    let kept = RawValue::from_string(kept).ok()?;
+    Some((kept.into(), Value::Array(cuts)))
 }
 
-fn prune(value: &Value, room: usize, pointer: &str, cuts: &mut Vec<Value>) -> Value {
-    if weight(value) <= room {
-        return value.clone();
+/// Works on the text: of what is left out, nothing is ever made.
+fn prune(value: &RawValue, room: usize, pointer: &str, (kept, cuts): (&mut String, &mut Vec<Value>)) {
+    let text = value.get();
+    if text.len() <= room {
+        return kept.push_str(text);
     }
-    match value {
-        Value::String(text) => {
-            let kept = &text[..text.floor_char_boundary(room)];
-            tell(cuts, json!({"pointer": pointer, "kept": kept.chars().count(), "total": text.chars().count()}));
-            kept.into()
+    match Parts::of(value) {
+        Parts::Text(text) => {
+            let head = head(&text, room);
+            tell(cuts, json!({"pointer": pointer, "kept": head.chars().count(), "total": text.chars().count()}));
+            kept.push_str(&Value::from(head).to_string());
         }
-        Value::Array(items) => {
+        Parts::List(items) => {
             let mut left = room;
-            let fits = items.iter().take_while(|item| take(&mut left, weight(item))).count();
+            let fits = items.iter().take_while(|item| take(&mut left, item.get().len() + 1)).count();
             tell(cuts, json!({"pointer": pointer, "kept": fits, "total": items.len()}));
-            items[..fits].into()
+            kept.push('[');
+            kept.push_str(&items[..fits].iter().map(|item| item.get()).collect::<Vec<_>>().join(","));
+            kept.push(']');
         }
-        Value::Object(fields) => {
-            // The small ones stay whole; the large ones share what is left.
-            let mut left = room.saturating_sub(fields.keys().map(String::len).sum());
-            let mut sorted: Vec<(usize, &String, &Value)> =
-                fields.iter().map(|(name, inner)| (weight(inner), name, inner)).collect();
-            sorted.sort_by_key(|(weight, ..)| *weight);
-            let count = sorted.len();
-            let mut kept: Map<String, Value> = fields.keys().map(|name| (name.clone(), Value::Null)).collect();
-            for (at, (_, name, inner)) in sorted.into_iter().enumerate() {
-                let inner = prune(inner, left / (count - at), &format!("{pointer}/{}", escaped(name)), cuts);
-                left = left.saturating_sub(weight(&inner));
-                kept.insert(name.clone(), inner);
+        Parts::Fields(fields) => {
+            let rooms = shared(&fields, room);
+            for (at, ((name, inner), room)) in fields.iter().zip(rooms).enumerate() {
+                kept.push(if at == 0 { '{' } else { ',' });
+                kept.push_str(&Value::from(name.as_str()).to_string());
+                kept.push(':');
+                prune(inner, room, &format!("{pointer}/{}", escaped(name)), (&mut *kept, &mut *cuts));
             }
-            Value::Object(kept)
+            kept.push('}');
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Parts::None => kept.push_str(text),
+    }
+}
+
+/// The beginning of a text that takes no more than so many bytes as JSON.
+fn head(text: &str, room: usize) -> &str {
+    let mut left = room;
+    let end = text.char_indices().find(|(_, letter)| !take(&mut left, written(*letter)));
+    end.map_or(text, |(at, _)| &text[..at])
+}
+
+/// How many bytes a letter takes in JSON.
+fn written(letter: char) -> usize {
+    match letter {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..'\u{20}' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+/// How much room each field has: the small ones stay whole, the large ones share what is left.
+fn shared(fields: &[(String, &RawValue)], room: usize) -> Vec<usize> {
+    let mut left = room.saturating_sub(fields.iter().map(|(name, _)| name.len() + 4).sum());
+    let mut by_length: Vec<usize> = (0..fields.len()).collect();
+    by_length.sort_by_key(|at| fields[*at].1.get().len());
+    let mut rooms = vec![0; fields.len()];
+    for (done, at) in by_length.into_iter().enumerate() {
+        let share = left / (fields.len() - done);
+        rooms[at] = share;
+        left -= share.min(fields[at].1.get().len());
+    }
+    rooms
+}
+
+/// What a value is made of, one level down.
+enum Parts<'a> {
+    Text(String),
+    List(Vec<&'a RawValue>),
+    Fields(Vec<(String, &'a RawValue)>),
+    /// Nothing that could be left out.
+    None,
+}
+
+impl<'a> Parts<'a> {
+    fn of(value: &'a RawValue) -> Self {
+        let text = value.get();
+        let parts = match text.as_bytes().first() {
+            Some(b'"') => serde_json::from_str(text).map(Self::Text),
+            Some(b'[') => serde_json::from_str(text).map(Self::List),
+            Some(b'{') => serde_json::from_str(text).map(|Fields(fields)| Self::Fields(fields)),
+            Some(_) | None => Ok(Self::None),
+        };
+        parts.unwrap_or(Self::None)
+    }
+}
+
+/// The fields of an object in their order.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        from.deserialize_map(InOrder)
     }
 }
 
@@ -140,16 +224,6 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// About how many bytes a value takes as text.
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-        Value::String(text) => text.len() + 3,
-        Value::Array(items) => 2 + items.iter().map(weight).sum::<usize>(),
-        Value::Object(fields) => 2 + fields.iter().map(|(name, inner)| name.len() + 4 + weight(inner)).sum::<usize>(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +233,7 @@ mod tests {
     }
 
     fn output(content: &str, structured: Value) -> ToolOutput {
-        ToolOutput { content: content.to_owned(), structured: Arc::new(structured), ..ToolOutput::default() }
+        ToolOutput { content: content.to_owned(), structured: structured.into(), ..ToolOutput::default() }
     }
 
     #[test]
@@ -173,7 +247,7 @@ mod tests {
         let large = json!({"path": "a", "content": "é".repeat(900), "lines": vec![json!({"n": "x".repeat(50)}); 40]});
         let (short, whole) = shortened(output("text", large.clone()), &limits());
         assert_eq!(*whole.unwrap().structured, large);
-        assert!(weight(&short.structured) < 1200, "{}", weight(&short.structured));
+        assert!(short.structured.text().len() < 1200, "{}", short.structured.text().len());
         assert_eq!(short.structured["path"], "a");
         let kept = short.structured["lines"].as_array().unwrap().len();
         assert!(short.structured["content"].as_str().unwrap().chars().all(|letter| letter == 'é') && kept > 2);
@@ -184,6 +258,14 @@ mod tests {
         assert_eq!(cut("/lines"), json!({"pointer": "/lines", "kept": kept, "total": 40}));
         assert_eq!(cut("/content")["total"], 900);
         assert_eq!(short.metadata["truncated"], true);
+    }
+
+    #[test]
+    fn letters_that_are_long_in_json_count_as_what_they_take() {
+        let (short, _) = shortened(output("text", json!({"a": "\u{1}".repeat(900), "b": "\"".repeat(900)})), &limits());
+        assert!(short.structured.text().len() < 1100, "{}", short.structured.text().len());
+        let kept = |name: &str| short.structured[name].as_str().unwrap().len();
+        assert!(kept("a") > 50 && kept("b") > 150, "{:?}", short.structured);
     }
 
     #[test]

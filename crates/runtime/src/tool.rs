@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Audio, CallId, Caller, ChangeList, CutShort, DeprecatedAlias, Described, Effect, Embedded, ErrorCode, Form,
-    FormAnswer, Image, Isolation, Ran, Stream, ToolError, ToolOutput, Turn, interview::Asking, schema,
+    FormAnswer, Image, Isolation, Ran, Stream, Structured, ToolError, ToolOutput, Turn, interview::Asking, schema,
 };
 
 /// What a tool is, as data: everything a list, a form or a model needs.
@@ -239,6 +239,11 @@ pub trait AnyTool: Send + Sync {
     /// What the tool is.
     fn spec(&self) -> &ToolSpec;
 
+    /// Whether its results are made by the very type that its output schema is made from, so that they fit.
+    fn is_typed(&self) -> bool {
+        false
+    }
+
     /// Whether models are shown it. It is asked for once, when the tool is taken into a registry.
     fn shown(&self) -> Shown {
         Shown::Always
@@ -309,12 +314,12 @@ impl<T: Tool> Typed<T> {
 
     fn erase(mut output: T::Output) -> Result<ToolOutput, ToolError> {
         let (images, audio, resources) = (output.images(), output.audio(), output.resources());
-        let structured = serde_json::to_value(&output)
+        let structured = Structured::of(&output)
             .map_err(|err| ToolError::new(ErrorCode::OutputInvalid, format!("`{}`: {err}", T::NAME)))?;
         Ok(ToolOutput {
             content: output.text(),
             display_content: None,
-            structured: Arc::new(structured),
+            structured,
             images,
             audio,
             resources,
@@ -326,6 +331,10 @@ impl<T: Tool> Typed<T> {
 impl<T: Tool> AnyTool for Typed<T> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn is_typed(&self) -> bool {
+        true
     }
 
     fn shown(&self) -> Shown {

@@ -61,7 +61,7 @@ impl Bench {
     }
 
     pub(crate) async fn try_to(&self, tool: &str, input: Value) -> Result<Value, ToolError> {
-        self.output(&ctx(), tool, input).await.map(|output| Arc::unwrap_or_clone(output.structured))
+        self.output(&ctx(), tool, input).await.map(|output| output.structured.into_value())
     }
 
     pub(crate) async fn ask(&self, tool: &str, input: Value) -> Value {

@@ -1,8 +1,6 @@
 //! The end of a call in the protocol's words. A model reads either the text or the value, so neither repeats the other;
 //! what is no success has only text, because clients check every value against the tool's output schema.
 
-use std::sync::Arc;
-
 use haft_runtime::{About, Body, Embedded, End, Outcome, Question, ToolError, ToolOutput};
 use rmcp::{
     ErrorData,
@@ -73,7 +71,7 @@ fn success(call: &haft_runtime::CallId, output: ToolOutput) -> CallToolResult {
         content.push(ContentBlock::resource_link(link));
     }
     let mut result = CallToolResult::success(content);
-    result.structured_content = Some(output.structured).filter(|value| value.is_object()).map(Arc::unwrap_or_clone);
+    result.structured_content = Some(output.structured.into_value()).filter(Value::is_object);
     result
 }
 

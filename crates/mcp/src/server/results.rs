@@ -22,7 +22,7 @@ pub(super) async fn read(ground: &Ground, uri: &str) -> Result<ReadResourceRespo
     let call = uri.strip_prefix(SCHEME).and_then(CallId::parse).ok_or_else(missing)?;
     let found = ground.journal.output(&ground.caller.scope, &call).await;
     let output = found.map_err(|error| ErrorData::internal_error(error.message, None))?.ok_or_else(missing)?;
-    let text = if output.structured.is_null() { output.content } else { output.structured.to_string() };
+    let text = if output.structured.is_null() { output.content } else { output.structured.text().to_owned() };
     let contents = ResourceContents::text(text, uri).with_mime_type("application/json");
     Ok(ReadResourceResult::new(vec![contents]).into())
 }

@@ -287,7 +287,11 @@ fn told_of_an_act(error: ToolError, twice: Twice, attempts: u32) -> ToolError {
 }
 
 /// A result that does not fit its own schema fails where tools are developed, and is marked where they are used.
+/// There, the type that a typed result was made from is proof enough.
 fn conforming(call: &ResolvedCall, mut output: ToolOutput) -> Result<ToolOutput, ToolError> {
+    if call.tool.tool().is_typed() && !cfg!(debug_assertions) {
+        return Ok(output);
+    }
     let validator = call.tool.output()?;
     if validator.is_valid(&output.structured) {
         return Ok(output);
