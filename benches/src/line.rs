@@ -178,7 +178,7 @@ async fn edits(place: &Path) -> Result<Duration> {
     Ok(median(taken.await??))
 }
 
-/// One folder, three files and two renames: what an edit needs on the disk, made with nothing around it.
+/// One folder, two files and a rename: what an edit needs on the disk, made with nothing around it.
 pub(crate) fn files_by_hand(place: &Path) -> Result<Duration> {
     let folder = tempfile::tempdir_in(place)?;
     let mut taken = Vec::new();
@@ -186,11 +186,10 @@ pub(crate) fn files_by_hand(place: &Path) -> Result<Duration> {
         let begin = Instant::now();
         let call = folder.path().join(lap.to_string());
         fs::create_dir(&call)?;
-        for name in ["slot", "plan", "state.tmp"] {
+        for name in ["slot", "course"] {
             fs::write(call.join(name), "some text\n")?;
         }
         fs::rename(call.join("slot"), folder.path().join("a.txt"))?;
-        fs::rename(call.join("state.tmp"), call.join("state"))?;
         taken.push(begin.elapsed());
     }
     Ok(median(taken))

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::course::Course;
 use super::error::ChangesError;
 use super::flags::{Subject, flags};
-use super::folder::{Folder, PLAN};
+use super::folder::Folder;
 use super::plan::{Item, Plan, Sketch, State, Sync};
 use super::progress::{Meter, Progress};
 use super::sealed::Changes;
@@ -209,14 +210,17 @@ impl Draft {
             sync: folder.sync,
             items: std::mem::take(&mut self.items).into_values().collect(),
         };
-        let sealed = folder.write_first(PLAN, &plan);
-        if let Err(error) = sealed {
-            let _kept_for_cleaning = folder.remove();
-            return Err(error);
-        }
+        let begun = Course::create(folder.handle(), &plan).and_then(|course| folder.flush().map(|()| course));
+        let course = match begun {
+            Ok(course) => course,
+            Err(error) => {
+                let _kept_for_cleaning = folder.remove();
+                return Err(error);
+            }
+        };
         let state = State::staged(&plan);
         // The workspace is opened anew for a turn: it may be elsewhere by then.
-        Ok(Changes::new(folder, plan, state))
+        Ok(Changes::new(folder, course, plan, state))
     }
 
     pub(super) fn folder(&self) -> Result<&Folder, ChangesError> {

@@ -137,6 +137,14 @@ impl ChangesError {
     }
 }
 
+/// The system's answer about our own folder, as the standard library tells it.
+pub(super) fn kept_io(what: &'static str, source: io::Error) -> ChangesError {
+    match source.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(errno) => ChangesError::kept(what, errno),
+        None => ChangesError::Io { what, source },
+    }
+}
+
 fn listed(paths: &[(String, String)]) -> String {
     let mut text: Vec<String> = paths.iter().take(5).map(|(path, why)| format!("`{path}` ({why})")).collect();
     if paths.len() > text.len() {

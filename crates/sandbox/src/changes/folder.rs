@@ -1,4 +1,4 @@
-//! The folder that keeps one set of changes: `plan.json`, `state.json`, `siblings.json` and the slots.
+//! The folder that keeps one set of changes: `course.jsonl`, `siblings.json` and the slots.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,15 +9,12 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::ChangesError;
+use super::course::json;
+use super::error::{ChangesError, kept_io};
 use super::plan::Sync;
 use crate::stamp::look_at;
 use crate::transfer::{self, Spot};
 
-pub(super) const PLAN: &str = "plan.json";
-pub(super) const STATE: &str = "state.json";
-/// Its presence says that a turn has begun and is not decided yet.
-pub(super) const NEXT_STATE: &str = "state.json.tmp";
 pub(super) const SIBLINGS: &str = "siblings.json";
 
 /// The open folder of one set of changes.
@@ -80,55 +77,20 @@ impl Folder {
             .map_err(|error| ChangesError::Corrupt { what: format!("{name}: {error}") })
     }
 
-    /// Begins a file that will be published later; one that is already there is an `EEXIST`.
-    pub(super) fn begin(&self, name: &str) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)
-    }
-
-    /// Writes a file that nobody reads before it is whole: until then its folder counts for nothing.
-    pub(super) fn write_first<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ChangesError> {
-        let begun = self.begin(name).map_err(|errno| ChangesError::kept("write a file", errno))?;
-        self.fill(begun, value)?;
-        self.flush()
-    }
-
-    fn fill<T: Serialize>(&self, begun: OwnedFd, value: &T) -> Result<(), ChangesError> {
-        let bytes = serde_json::to_vec(value).map_err(|error| ChangesError::Corrupt { what: error.to_string() })?;
+    /// Writes a whole file in one step; what an earlier, killed attempt left is replaced.
+    pub(super) fn write<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ChangesError> {
+        let failed = |errno| ChangesError::kept("write a file", errno);
+        let temporary = format!("{name}.new");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let begun =
+            rustix::fs::openat(&self.handle, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
         let mut file = std::fs::File::from(begun);
-        std::io::Write::write_all(&mut file, &bytes).map_err(|source| kept_io("write a file", source))?;
+        std::io::Write::write_all(&mut file, &json(value)?).map_err(|source| kept_io("write a file", source))?;
         if self.sync == Sync::Disk {
             file.sync_all().map_err(|source| kept_io("flush a file", source))?;
         }
-        Ok(())
-    }
-
-    /// Fills a file that was begun and puts it in place in one step.
-    pub(super) fn publish<T: Serialize>(
-        &self,
-        begun: OwnedFd,
-        from: &str,
-        to: &str,
-        value: &T,
-    ) -> Result<(), ChangesError> {
-        self.fill(begun, value)?;
-        rustix::fs::renameat(&self.handle, from, &self.handle, to)
-            .map_err(|errno| ChangesError::kept("publish a file", errno))?;
+        rustix::fs::renameat(&self.handle, &temporary, &self.handle, name).map_err(failed)?;
         self.flush()
-    }
-
-    /// Writes a whole file in one step; what an earlier, killed attempt left is replaced.
-    pub(super) fn write<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ChangesError> {
-        let temporary = format!("{name}.new");
-        let begun = match self.begin(&temporary) {
-            Err(Errno::EXIST) => {
-                self.unlink(&temporary)?;
-                self.begin(&temporary)
-            }
-            begun => begun,
-        };
-        let begun = begun.map_err(|errno| ChangesError::kept("write a file", errno))?;
-        self.publish(begun, &temporary, name, value)
     }
 
     pub(super) fn unlink(&self, name: &str) -> Result<(), ChangesError> {
@@ -181,11 +143,4 @@ fn make_parents(path: &Path) -> Result<(), ChangesError> {
     let mut builder = std::fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(builder.recursive(true), 0o700);
     builder.create(parent).map_err(|source| kept_io("make the folder", source))
-}
-
-fn kept_io(what: &'static str, source: std::io::Error) -> ChangesError {
-    match source.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(errno) => ChangesError::kept(what, errno),
-        None => ChangesError::Io { what, source },
-    }
 }

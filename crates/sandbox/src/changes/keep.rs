@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::change::ChangeState;
+use super::course::Course;
 use super::error::ChangesError;
-use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
+use super::folder::Folder;
 use super::lock::Lock;
-use super::plan::{Plan, State};
-use super::recover::{NO_WAIT, recover};
+use super::plan::State;
+use super::recover::{NO_WAIT, is_half_turned, recover};
 use super::sealed::open_root;
 use crate::transfer::{self, Spot};
 
@@ -31,8 +32,8 @@ pub struct Kept {
 pub fn look(dir: &Path) -> Result<Kept, ChangesError> {
     let folder = Folder::open(dir)?;
     let bytes = bytes_beneath(dir);
-    let Ok(Some(plan)) = folder.read::<Plan>(PLAN) else { return Ok(Kept { bytes, has_staged: false }) };
-    let state = folder.read(STATE).ok().flatten().unwrap_or_else(|| State::staged(&plan));
+    let Ok(Some((course, plan))) = Course::open(folder.handle()) else { return Ok(Kept { bytes, has_staged: false }) };
+    let state = course.standing().ok().and_then(|standing| standing.state).unwrap_or_else(|| State::staged(&plan));
     let has_staged = state.items.iter().any(|rest| rest.state == ChangeState::Staged);
     Ok(Kept { bytes, has_staged })
 }
@@ -45,12 +46,13 @@ pub fn give_up(dir: &Path) -> Result<(), ChangesError> {
     let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else { return Err(ChangesError::Gone) };
     let gone = parent.join([GONE.as_ref(), name].join(std::ffi::OsStr::new("")));
     // What cannot be read any more can neither be turned nor healed.
-    if let Ok(Some(plan)) = folder.read::<Plan>(PLAN) {
-        if is_half_turned(&folder)? && open_root(&plan).is_ok() {
+    if let Ok(Some((course, plan))) = Course::open(folder.handle()) {
+        let half_turned = || is_half_turned(&folder, &course.standing()?);
+        if half_turned()? && open_root(&plan).is_ok() {
             recover(dir)?;
         }
         let _lock = Lock::take(folder.handle(), &plan.root_seen, NO_WAIT)?;
-        if is_half_turned(&folder)? && open_root(&plan).is_ok() {
+        if half_turned()? && open_root(&plan).is_ok() {
             return Err(ChangesError::Busy);
         }
         rustix::fs::rename(dir, &gone).map_err(failed)?;
@@ -69,10 +71,6 @@ pub fn remove_gone(gone: &Path) -> Result<(), ChangesError> {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(failed(errno)),
     }
-}
-
-fn is_half_turned(folder: &Folder) -> Result<bool, ChangesError> {
-    Ok(folder.has(NEXT_STATE)? || folder.has(SIBLINGS)?)
 }
 
 /// The space that everything beneath a folder takes on the disk, as far as it can be seen.

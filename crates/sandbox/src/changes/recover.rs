@@ -7,10 +7,11 @@ use rustix::io::Errno;
 
 use super::change::{ChangeState, Direction};
 use super::closed::close_again;
+use super::course::{Course, Standing};
 use super::error::ChangesError;
-use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
+use super::folder::{Folder, SIBLINGS};
 use super::lock::Lock;
-use super::plan::{Item, Plan, Rest, State};
+use super::plan::{Item, Rest, State};
 use super::rename::{self, Source, Way};
 use super::sealed::{PATIENCE, open_root};
 use super::select::{can_turn, rank};
@@ -19,7 +20,6 @@ use super::swap::{self, Pair, PutBack};
 use super::tree::{Likeness, is_intact};
 use super::turn::{Aside, Bench, Parents};
 use crate::place::Place;
-use crate::root::Root;
 use crate::stamp::Seen;
 use crate::transfer::{self, Spot};
 
@@ -38,12 +38,14 @@ pub struct Recovered {
 /// Makes a half turn whole or absent; does nothing where there is none.
 pub fn recover(dir: &Path) -> Result<Recovered, ChangesError> {
     let mut folder = Folder::open(dir)?;
-    let plan: Plan = folder.read(PLAN)?.ok_or(ChangesError::Gone)?;
+    let (course, plan) = Course::open(folder.handle())?.ok_or(ChangesError::Gone)?;
     folder.sync = plan.sync;
     let root = open_root(&plan)?;
     let _lock = Lock::take(folder.handle(), root.seen(), PATIENCE)?;
-    let state = folder.read(STATE)?.unwrap_or_else(|| State::staged(&plan));
-    let (state, mut recovered) = heal(&folder, &root, &plan, state)?;
+    let standing = course.standing()?;
+    let state = standing.state.unwrap_or_else(|| State::staged(&plan));
+    let bench = Bench { folder: &folder, course: &course, root: &root, plan: &plan, state: &state };
+    let (state, mut recovered) = heal(bench, standing.turning)?;
     recovered.committed = plan
         .items
         .iter()
@@ -63,26 +65,26 @@ pub fn remove(dir: &Path) -> Result<(), ChangesError> {
     }
 }
 
-/// Brings everything to rest; the workspace's lock is held.
-pub(super) fn heal(
-    folder: &Folder,
-    root: &Root,
-    plan: &Plan,
-    state: State,
-) -> Result<(State, Recovered), ChangesError> {
-    if state.items.len() != plan.items.len() {
-        return Err(ChangesError::Corrupt { what: format!("{STATE} does not fit {PLAN}") });
+/// Whether a turn has begun that did not come to its end.
+pub(super) fn is_half_turned(folder: &Folder, standing: &Standing) -> Result<bool, ChangesError> {
+    Ok(standing.turning || folder.has(SIBLINGS)?)
+}
+
+/// Brings everything to rest; the workspace's lock is held. `turning` says that a turn has begun and was not decided.
+pub(super) fn heal(bench: Bench<'_>, turning: bool) -> Result<(State, Recovered), ChangesError> {
+    if bench.state.items.len() != bench.plan.items.len() {
+        return Err(ChangesError::Corrupt { what: "the state does not fit the plan".to_owned() });
     }
-    if state.is_unfinished() {
-        return Ok((siblings::finish(folder, root, plan, &state)?, Recovered::default()));
+    if bench.state.is_unfinished() {
+        return Ok((siblings::finish(bench)?, Recovered::default()));
     }
-    if folder.has(NEXT_STATE)? {
-        return roll_back(Bench { folder, root, plan, state: &state });
+    if turning {
+        return roll_back(bench);
     }
-    if let Some(left) = folder.read::<Siblings>(SIBLINGS)? {
-        siblings::clean(folder, root, plan, &left)?;
+    if let Some(left) = bench.folder.read::<Siblings>(SIBLINGS)? {
+        siblings::clean(bench, &left)?;
     }
-    Ok((state, Recovered::default()))
+    Ok((bench.state.clone(), Recovered::default()))
 }
 
 /// Puts back whatever an undecided turn has swapped.
@@ -101,8 +103,7 @@ pub(super) fn roll_back(bench: Bench<'_>) -> Result<(State, Recovered), ChangesE
         refresh(item, &mut next.items[index], &mut parents)?;
     }
     bench.folder.unlink(SIBLINGS)?;
-    bench.folder.write(STATE, &next)?;
-    bench.folder.unlink(NEXT_STATE)?;
+    bench.course.settle(&next)?;
     bench.folder.flush()?;
     Ok((next, recovered))
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use super::change::{Change, ChangeKind, ChangeState, Direction, Selection};
 use super::check::agree;
+use super::course::Course;
 use super::error::ChangesError;
-use super::folder::{Folder, NEXT_STATE, PLAN, SIBLINGS, STATE};
+use super::folder::Folder;
 use super::lock::Lock;
 use super::plan::{Item, Plan, State};
-use super::recover::{NO_WAIT, heal};
+use super::recover::{NO_WAIT, heal, is_half_turned};
 use super::select::select;
 use super::show::reversed;
 use super::turn::{Bench, Parents, turn};
@@ -26,6 +27,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Changes {
     pub(super) folder: Folder,
+    course: Course,
     pub(super) plan: Plan,
     pub(super) state: State,
     root: Option<Arc<Root>>,
@@ -34,19 +36,21 @@ pub struct Changes {
 }
 
 impl Changes {
-    pub(super) fn new(folder: Folder, plan: Plan, state: State) -> Changes {
+    pub(super) fn new(folder: Folder, course: Course, plan: Plan, state: State) -> Changes {
         let root_path = PathBuf::from(std::ffi::OsString::from_vec(crate::place::read_shown(&plan.root)));
-        Changes { folder, plan, state, root: None, root_path, patience: PATIENCE }
+        Changes { folder, course, plan, state, root: None, root_path, patience: PATIENCE }
     }
 
     /// Opens sealed changes; a half turn that nobody is working on is healed first.
     pub fn open(dir: &Path) -> Result<Changes, ChangesError> {
         let mut folder = Folder::open(dir)?;
-        let plan: Plan = folder.read(PLAN)?.ok_or(ChangesError::Gone)?;
+        let (course, plan) = Course::open(folder.handle())?.ok_or(ChangesError::Gone)?;
         folder.sync = plan.sync;
-        let state = folder.read(STATE)?.unwrap_or_else(|| State::staged(&plan));
-        let mut changes = Changes::new(folder, plan, state);
-        if changes.is_half_turned()? {
+        let standing = course.standing()?;
+        let half_turned = is_half_turned(&folder, &standing)?;
+        let state = standing.state.unwrap_or_else(|| State::staged(&plan));
+        let mut changes = Changes::new(folder, course, plan, state);
+        if half_turned {
             changes.heal_if_free()?;
         }
         Ok(changes)
@@ -87,7 +91,7 @@ impl Changes {
         if chosen.is_empty() {
             return Ok(Vec::new());
         }
-        let bench = Bench { folder: &self.folder, root: &root, plan: &self.plan, state: &self.state };
+        let bench = self.bench(&root);
         let mut parents = Parents::new(&root);
         let mut chosen = agree(bench, direction, chosen, &mut parents)?;
         self.state = turn(bench, direction, &chosen, &mut parents)?;
@@ -101,9 +105,9 @@ impl Changes {
             Some(root) => Arc::clone(root),
             None => Arc::new(open_root(&self.plan)?),
         };
-        let state = self.folder.read(STATE)?.unwrap_or_else(|| self.state.clone());
+        let state = self.course.standing()?.state.unwrap_or_else(|| self.state.clone());
         let chosen = select(&self.plan, &state, direction, paths)?;
-        let bench = Bench { folder: &self.folder, root: &root, plan: &self.plan, state: &state };
+        let bench = Bench { state: &state, ..self.bench(&root) };
         let mut chosen = agree(bench, direction, chosen, &mut Parents::new(&root))?;
         chosen.sort_unstable();
         let units = self.plan.units();
@@ -128,7 +132,7 @@ impl Changes {
         for &index in &staged {
             next.items[index].state = ChangeState::Discarded;
         }
-        self.folder.write(STATE, &next)?;
+        self.course.settle(&next)?;
         for index in staged {
             self.empty_slot(index)?;
         }
@@ -151,18 +155,20 @@ impl Changes {
 
     /// Takes over what other processes have done since; the lock is held.
     fn refresh(&mut self, root: &Root) -> Result<(), ChangesError> {
-        if let Some(state) = self.folder.read(STATE)? {
+        let standing = self.course.standing()?;
+        let half_turned = is_half_turned(&self.folder, &standing)?;
+        if let Some(state) = standing.state {
             self.state = state;
         }
-        if self.is_half_turned()? {
-            let (state, _) = heal(&self.folder, root, &self.plan, self.state.clone())?;
+        if half_turned {
+            let (state, _) = heal(self.bench(root), standing.turning)?;
             self.state = state;
         }
         Ok(())
     }
 
-    fn is_half_turned(&self) -> Result<bool, ChangesError> {
-        Ok(self.folder.has(NEXT_STATE)? || self.folder.has(SIBLINGS)?)
+    fn bench<'a>(&'a self, root: &'a Root) -> Bench<'a> {
+        Bench { folder: &self.folder, course: &self.course, root, plan: &self.plan, state: &self.state }
     }
 
     fn heal_if_free(&mut self) -> Result<(), ChangesError> {

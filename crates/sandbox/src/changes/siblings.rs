@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::error::ChangesError;
-use super::folder::{Folder, SIBLINGS, STATE};
+use super::folder::{Folder, SIBLINGS};
 use super::plan::{Item, Plan, Rest, State};
 use super::swap::rename;
 use super::turn::{Bench, Parents};
@@ -141,15 +141,16 @@ pub(super) fn open(root: &Root, plan: &Plan, item: &Item, folder: &str) -> Resul
 }
 
 /// Brings what a decided turn has displaced into the slots and removes the siblings.
-pub(super) fn finish(folder: &Folder, root: &Root, plan: &Plan, state: &State) -> Result<State, ChangesError> {
+pub(super) fn finish(bench: Bench<'_>) -> Result<State, ChangesError> {
+    let Bench { folder, root, plan, .. } = bench;
     let siblings: Siblings = folder.read(SIBLINGS)?.unwrap_or_default();
-    let mut next = state.clone();
+    let mut next = bench.state.clone();
     for (index, rest) in next.items.iter_mut().enumerate().filter(|(_, rest)| rest.in_sibling) {
         bring_home(folder, root, (plan, &plan.items[index]), (siblings.of(index), rest))?;
     }
     folder.flush()?;
-    folder.write(STATE, &next)?;
-    clean(folder, root, plan, &siblings)?;
+    bench.course.settle(&next)?;
+    clean(bench, &siblings)?;
     Ok(next)
 }
 
@@ -223,7 +224,8 @@ fn going(sibling: Spot<'_>) -> PathBuf {
 }
 
 /// Removes every sibling and the list of them.
-pub(super) fn clean(folder: &Folder, root: &Root, plan: &Plan, siblings: &Siblings) -> Result<(), ChangesError> {
+pub(super) fn clean(bench: Bench<'_>, siblings: &Siblings) -> Result<(), ChangesError> {
+    let Bench { folder, root, plan, .. } = bench;
     for (&index, sibling) in &siblings.list {
         let item = plan.items.get(index).ok_or_else(|| ChangesError::Corrupt { what: SIBLINGS.to_owned() })?;
         if let Some((dir, name)) = open_if_there(root, plan, item, Some(sibling))? {

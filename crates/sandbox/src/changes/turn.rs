@@ -7,8 +7,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::change::{ChangeState, Direction};
+use super::course::Course;
 use super::error::ChangesError;
-use super::folder::{Folder, NEXT_STATE, STATE};
+use super::folder::Folder;
 use super::plan::{Item, Plan, Rest, State, Sync};
 use super::recover::roll_back;
 use super::rename::{self, Source, Turned, Way};
@@ -26,6 +27,7 @@ use crate::transfer::Spot;
 #[derive(Clone, Copy)]
 pub(super) struct Bench<'a> {
     pub(super) folder: &'a Folder,
+    pub(super) course: &'a Course,
     pub(super) root: &'a Root,
     pub(super) plan: &'a Plan,
     pub(super) state: &'a State,
@@ -38,17 +40,15 @@ pub(super) fn turn(
     chosen: &[usize],
     parents: &mut Parents<'_>,
 ) -> Result<State, ChangesError> {
-    // From here on, and until it is renamed, this file says that a turn is under way.
-    let begun = bench.folder.begin(NEXT_STATE).map_err(|errno| ChangesError::kept("begin the turn", errno))?;
-    bench.folder.flush()?;
-    match swap_all(bench, direction, (chosen, parents), begun) {
+    bench.course.begin()?;
+    match swap_all(bench, direction, (chosen, parents)) {
         // The turn is decided: what cannot be brought home now is brought home by the next one to open the changes.
         Ok(next) if next.is_unfinished() => {
-            Ok(siblings::finish(bench.folder, bench.root, bench.plan, &next).unwrap_or(next))
+            Ok(siblings::finish(Bench { state: &next, ..bench }).unwrap_or(next))
         }
         Ok(next) => Ok(next),
         Err(error) => {
-            // If this fails as well, the marker stays and the next one to open the changes recovers.
+            // If this fails as well, the turn stays undecided and the next one to open the changes recovers.
             let _recovered_later = roll_back(bench);
             Err(error)
         }
@@ -59,7 +59,6 @@ fn swap_all(
     bench: Bench<'_>,
     direction: Direction,
     (chosen, parents): (&[usize], &mut Parents<'_>),
-    begun: OwnedFd,
 ) -> Result<State, ChangesError> {
     let siblings = siblings::prepare(bench, chosen, parents)?;
     let mut next = bench.state.clone();
@@ -69,7 +68,7 @@ fn swap_all(
     if bench.plan.sync == Sync::Disk {
         bench.folder.flush()?;
     }
-    bench.folder.publish(begun, NEXT_STATE, STATE, &next)?;
+    bench.course.settle(&next)?;
     Ok(next)
 }
 

@@ -1,0 +1,167 @@
+//! The course of one set of changes, as lines of one file: its plan, then what became of it turn by turn.
+//!
+//! A turn adds a line when it begins and, once everything is swapped, one that says where everything stands: that line
+//! decides it. A line that has no end was cut off when its writer died, and decides nothing.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use serde::Serialize;
+
+use super::earlier;
+use super::error::{ChangesError, kept_io};
+use super::plan::{Plan, State, Sync};
+
+pub(super) const COURSE: &str = "course.jsonl";
+const BEGUN: &[u8] = b"\"begun\"";
+
+/// The open file.
+#[derive(Debug)]
+pub(super) struct Course {
+    file: File,
+    sync: Sync,
+    /// How long the plan's own line is.
+    plan_ends: u64,
+}
+
+/// What the lines after the plan say.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    /// Where everything stands since the last turn that was decided; `None` before the first.
+    pub(super) state: Option<State>,
+    /// Whether a turn has begun and is not decided.
+    pub(super) turning: bool,
+}
+
+impl Course {
+    /// Writes the plan down. Until that is whole, its folder counts for nothing.
+    pub(super) fn create(folder: BorrowedFd<'_>, plan: &Plan) -> Result<Course, ChangesError> {
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(folder, COURSE, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|errno| ChangesError::kept("write the plan", errno))?;
+        let line = [json(plan)?, b"\n".to_vec()].concat();
+        let course = Course { file: File::from(file), sync: plan.sync, plan_ends: line.len() as u64 };
+        course.append(&line)?;
+        Ok(course)
+    }
+
+    /// Opens the file and reads the plan; `None` when there is none, or not a whole one.
+    pub(super) fn open(folder: BorrowedFd<'_>) -> Result<Option<(Course, Plan)>, ChangesError> {
+        let opened = match open(folder) {
+            Err(Errno::NOENT) if earlier::bring_over(folder)? => open(folder),
+            opened => opened,
+        };
+        let mut file = match opened {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(ChangesError::kept("open the plan", errno)),
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|source| ChangesError::Io { what: "read the plan", source })?;
+        let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
+        let plan: Plan = serde_json::from_slice(&bytes[..end])
+            .map_err(|error| ChangesError::Corrupt { what: format!("{COURSE}: {error}") })?;
+        Ok(Some((Course { file, sync: plan.sync, plan_ends: end as u64 + 1 }, plan)))
+    }
+
+    /// What has become of the plan, by whichever process.
+    pub(super) fn standing(&self) -> Result<Standing, ChangesError> {
+        let mut bytes = Vec::new();
+        let mut piece = [0; 4096];
+        loop {
+            let at = self.plan_ends + bytes.len() as u64;
+            match self.file.read_at(&mut piece, at) {
+                Ok(0) => return Ok(Standing::told_by(&bytes)),
+                Ok(read) => bytes.extend_from_slice(&piece[..read]),
+                Err(err) if err.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(ChangesError::Io { what: "read the state", source }),
+            }
+        }
+    }
+
+    /// Says that a turn begins. From here on, and until it is settled, whatever is found swapped is put back.
+    pub(super) fn begin(&self) -> Result<(), ChangesError> {
+        self.append(&line(BEGUN))
+    }
+
+    /// Says where everything stands: the turn that has begun is decided.
+    pub(super) fn settle(&self, state: &State) -> Result<(), ChangesError> {
+        self.append(&line(&json(state)?))
+    }
+
+    fn append(&self, line: &[u8]) -> Result<(), ChangesError> {
+        (&self.file).write_all(line).map_err(|source| kept_io("write the state", source))?;
+        match self.sync {
+            Sync::Process => Ok(()),
+            Sync::Disk => self.file.sync_data().map_err(|source| kept_io("flush the state", source)),
+        }
+    }
+}
+
+impl Standing {
+    fn told_by(mut bytes: &[u8]) -> Standing {
+        let mut standing = Standing::default();
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            standing.hear(&bytes[..end]);
+            bytes = &bytes[end + 1..];
+        }
+        standing.turning |= !bytes.is_empty();
+        standing
+    }
+
+    fn hear(&mut self, line: &[u8]) {
+        match serde_json::from_slice::<State>(line) {
+            Ok(state) => *self = Standing { state: Some(state), turning: false },
+            // It says that a turn has begun, or was cut off when one was to be decided.
+            Err(_) => self.turning |= !line.is_empty(),
+        }
+    }
+}
+
+/// Begins on a line of its own, whatever was cut off before it.
+fn line(bytes: &[u8]) -> Vec<u8> {
+    [b"\n", bytes, b"\n"].concat()
+}
+
+pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>, ChangesError> {
+    serde_json::to_vec(value).map_err(|error| ChangesError::Corrupt { what: error.to_string() })
+}
+
+/// What may only be read can still be shown.
+fn open(folder: BorrowedFd<'_>) -> Result<File, Errno> {
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = match rustix::fs::openat(folder, COURSE, flags | OFlags::RDWR | OFlags::APPEND, Mode::empty()) {
+        Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
+            rustix::fs::openat(folder, COURSE, flags | OFlags::RDONLY, Mode::empty())
+        }
+        opened => opened,
+    };
+    opened.map(File::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Standing;
+
+    fn told(lines: &str) -> (Option<usize>, bool) {
+        let standing = Standing::told_by(lines.as_bytes());
+        (standing.state.map(|state| state.items.len()), standing.turning)
+    }
+
+    #[test]
+    fn only_whole_lines_decide() {
+        let state = r#"{"items":[]}"#;
+        assert_eq!(told(""), (None, false));
+        assert_eq!(told("\n\"begun\"\n"), (None, true));
+        assert_eq!(told(&format!("\n\"begun\"\n\n{state}\n")), (Some(0), false));
+        assert_eq!(told(&format!("\n\"begun\"\n\n{state}")), (None, true), "it has no end");
+        assert_eq!(told("\n\"begun\"\n\n{\"items\":"), (None, true));
+        assert_eq!(told(&format!("\n\"begun\"\n\n{{\"items\":\n{state}\n")), (Some(0), false), "put back and settled");
+        assert_eq!(told(&format!("\n{state}\n\n\"beg")), (Some(0), true));
+        assert_eq!(told(&format!("\n{state}\n\n\"begun\"\n")), (Some(0), true));
+    }
+}
