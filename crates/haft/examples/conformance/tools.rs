@@ -155,7 +155,7 @@ fn spec(name: &str, input_schema: Value) -> ToolSpec {
 }
 
 fn said(text: &str) -> ToolOutput {
-    ToolOutput { content: text.to_owned(), structured: Arc::new(json!({})), ..ToolOutput::default() }
+    ToolOutput { content: text.to_owned(), structured: json!({}).into(), ..ToolOutput::default() }
 }
 
 fn done(output: ToolOutput) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::moment;
 use crate::{
-    aside::Stop,
+    aside::{Stop, stopped},
     refusal::Trying,
     search::{Best, Rules, has, is_hidden},
     shape::Reads,
@@ -26,6 +26,8 @@ const OPEN_AT_ONCE: usize = 100;
 const HEAVIEST: usize = 16 << 20;
 /// What an entry takes beside its name.
 const WEIGHT: usize = 128;
+/// How often names are read on the thread of the call; each read brings about a thousand.
+const FEW_READS: usize = 3;
 /// How many folders that could not be read are named.
 const UNREAD: usize = 100;
 
@@ -117,11 +119,17 @@ impl Reads for ListDirectory {
     const CATEGORY: &'static str = "filesystem";
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
-        self.0.look(ctx, move |root, stop| list(root, &input, stop)).await
+        // A few names are read before another thread would have woken up.
+        if let Some(output) = self.0.glance(|root| list(root, &input, FEW_READS, &Stop::default()))? {
+            return Ok(output);
+        }
+        let all = self.0.look(ctx, move |root, stop| list(root, &input, usize::MAX, stop)).await?;
+        all.ok_or_else(stopped)
     }
 }
 
-fn list(root: &Root, input: &Input, stop: &Stop) -> Result<Output, ToolError> {
+/// The listing; `None` when it takes more reads than these.
+fn list(root: &Root, input: &Input, reads: usize, stop: &Stop) -> Result<Option<Output>, ToolError> {
     let levels = match (input.recursive, input.max_depth) {
         (true, levels) => levels.map_or(usize::MAX, NonZeroUsize::get),
         (false, None) => 1,
@@ -133,6 +141,8 @@ fn list(root: &Root, input: &Input, stop: &Stop) -> Result<Output, ToolError> {
     let listing = Listing {
         root,
         levels,
+        reads_left: reads,
+        given_up: false,
         include_hidden: input.include_hidden,
         respect_ignore: input.respect_ignore,
         kept: Best::new(input.limit.get(), HEAVIEST),
@@ -148,6 +158,10 @@ fn list(root: &Root, input: &Input, stop: &Stop) -> Result<Output, ToolError> {
 struct Listing<'a> {
     root: &'a Root,
     levels: usize,
+    /// How often names may still be read.
+    reads_left: usize,
+    /// Whether that was not enough.
+    given_up: bool,
     include_hidden: bool,
     respect_ignore: bool,
     /// Whether it is a folder (those come first), and its name.
@@ -176,13 +190,15 @@ struct Found {
 }
 
 impl Listing<'_> {
-    fn of(mut self, top: &Place, stop: &Stop) -> Result<Output, ToolError> {
+    fn of(mut self, top: &Place, stop: &Stop) -> Result<Option<Output>, ToolError> {
         let folder = self.root.open_folder(top).trying("list")?;
         let rules = if self.respect_ignore { Rules::above(self.root, folder.place()) } else { None };
         let here = ToGo { above: None, place: folder.place().clone(), prefix: String::new(), level: 1, rules };
         self.take_in(&Arc::new(folder), &here, stop).trying("list")?;
         let mut complete = true;
-        while let Some(next) = self.to_go.pop() {
+        while !self.given_up
+            && let Some(next) = self.to_go.pop()
+        {
             stop.check()?;
             if self.total > WALKED {
                 complete = false;
@@ -194,7 +210,7 @@ impl Listing<'_> {
             }
         }
         stop.check()?;
-        Ok(self.into_output(top, complete))
+        Ok((!self.given_up).then(|| self.into_output(top, complete)))
     }
 
     fn enter(&self, next: &ToGo) -> Result<Folder, PathError> {
@@ -211,12 +227,15 @@ impl Listing<'_> {
             rules = Rules::within(here.rules.as_ref(), self.root, folder.place(), |name| has(folder, name));
         }
         let goes_down = here.level < self.levels;
-        loop {
+        while self.reads_left > 0 {
+            self.reads_left -= 1;
             let more = folder.read_on(|name, kind| self.add(folder, here, rules.as_ref(), (name, kind)))?;
             if !more || stop.is_wanted() || (goes_down && self.total > WALKED) {
                 return Ok(());
             }
         }
+        self.given_up = true;
+        Ok(())
     }
 
     fn add(

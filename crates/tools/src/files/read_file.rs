@@ -26,6 +26,8 @@ use crate::{
 /// How many lines come when the caller says nothing.
 const LINES: NonZeroU64 = NonZeroU64::new(2000).unwrap();
 /// The largest file that is given as base64.
+/// What is smaller is read before another thread would have woken up.
+const SMALL: u64 = 128 << 10;
 const LARGEST_BASE64: u64 = 10 << 20;
 /// The largest picture that is shown.
 const LARGEST_PICTURE: u64 = 5 << 20;
@@ -119,15 +121,23 @@ impl Reads for ReadFile {
     }
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
-        self.0.look(ctx, move |root, stop| read(root, &input, stop)).await
+        let (place, open) = self.0.glance(|root| opened(root, &input))?;
+        if open.meta.size <= SMALL {
+            return read(&place, open, &input, &Stop::default());
+        }
+        self.0.look(ctx, move |_, stop| read(&place, open, &input, stop)).await
     }
 }
 
-fn read(root: &Root, input: &Input, stop: &Stop) -> Result<Output, ToolError> {
+fn opened(root: &Root, input: &Input) -> Result<(Place, OpenFile), ToolError> {
     let place = root.place(&input.path).trying("read")?;
-    let mut open = root.open_file(&place).trying("read")?;
-    let head = beginning(&mut open.file, &place)?;
-    let output = Output::of(&place, &open, media::mime_type(place.as_path(), &head));
+    let open = root.open_file(&place).trying("read")?;
+    Ok((place, open))
+}
+
+fn read(place: &Place, mut open: OpenFile, input: &Input, stop: &Stop) -> Result<Output, ToolError> {
+    let head = beginning(&mut open.file, place)?;
+    let output = Output::of(place, &open, media::mime_type(place.as_path(), &head));
     match input.encoding {
         Encoding::Base64 => output.with_base64(head, open.file, input),
         Encoding::Utf8 if !media::is_text(&head) => output.with_picture(head, open.file),

@@ -8,6 +8,8 @@ use crate::aside::Stop;
 
 /// How much is read at once.
 const CHUNK: usize = 256 << 10;
+/// How much is read of what seems to be smaller.
+const SMALLEST: usize = 4 << 10;
 /// The most that is given back. Whole lines only, unless the first one is longer than this.
 const LARGEST: usize = 4 << 20;
 /// The largest file that is read beyond the window only to count its lines.
@@ -47,7 +49,8 @@ pub(super) enum Failed {
 /// Reads the wanted lines of a file of about this size. It may grow or shrink meanwhile: what was there when it was
 /// read is given.
 pub(super) fn read(mut file: impl Read, size: u64, wanted: Wanted, stop: &Stop) -> Result<Window, Failed> {
-    let mut chunk = vec![0; CHUNK];
+    // One byte more than there seem to be, so that the end of a small file is seen at once.
+    let mut chunk = vec![0; usize::try_from(size).unwrap_or(CHUNK).saturating_add(1).clamp(SMALLEST, CHUNK)];
     let mut scan = Scan { wanted, seen: Seen::default(), bytes: Vec::new(), full: false };
     loop {
         stop.check().map_err(Failed::Stopped)?;
