@@ -1,6 +1,6 @@
 //! `list_directory`
 
-use std::{ffi::OsStr, fmt::Write, num::NonZeroUsize, path::Path, sync::Arc, time::SystemTime};
+use std::{ffi::OsStr, num::NonZeroUsize, path::Path, sync::Arc, time::SystemTime};
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{Entry, EntryKind, Folder, PathError, Place, Root, show_name};
@@ -255,7 +255,10 @@ impl Listing<'_> {
         if ruled.unwrap_or(!self.include_hidden && is_hidden(name)) {
             return;
         }
-        let shown = [here.prefix.as_str(), &show_name(name)].concat();
+        let shown = match here.prefix.as_str() {
+            "" => show_name(name),
+            prefix => [prefix, &show_name(name)].concat(),
+        };
         if is_folder && here.level < self.levels {
             let (place, prefix) = (folder.place().join(name), format!("{shown}/"));
             let above = (self.to_go.len() < OPEN_AT_ONCE).then(|| Arc::clone(folder));
@@ -323,14 +326,16 @@ impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         let mut text = String::new();
         for Listed { name, kind, size, target, .. } in &self.entries {
-            // Writing to a string never fails.
-            let _ = match (kind, target) {
-                (Kind::Directory, _) => writeln!(text, "{name}/"),
-                (Kind::Symlink, Some(target)) => writeln!(text, "{name} -> {target}"),
-                (Kind::Symlink, None) => writeln!(text, "{name} -> ?"),
-                (Kind::File, _) => writeln!(text, "{name} ({size} bytes)"),
-                (Kind::Other, _) => writeln!(text, "{name} (not a regular file)"),
+            let size = size.to_string();
+            // Pieces are joined several times as quickly as they are formatted, and there may be very many.
+            let pieces: &[&str] = match (kind, target) {
+                (Kind::Directory, _) => &[name, "/\n"],
+                (Kind::Symlink, Some(target)) => &[name, " -> ", target, "\n"],
+                (Kind::Symlink, None) => &[name, " -> ?\n"],
+                (Kind::File, _) => &[name, " (", &size, " bytes)\n"],
+                (Kind::Other, _) => &[name, " (not a regular file)\n"],
             };
+            text.extend(pieces.iter().copied());
         }
         text + &self.summary()
     }
