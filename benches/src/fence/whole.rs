@@ -35,8 +35,8 @@ pub(super) fn measure() -> Result<Vec<Measured>> {
         let arguments = ["call", "shell_exec", "--command", TALK];
         let (peak, took) = peak_memory(command(&haft, folder.path(), &arguments))?;
         (ours, resident) = (ours.min(took), resident.max(peak));
-        let mut peer = Command::new("bash");
-        bare = bare.min(timed(peer.args(["-c", &format!("{TALK} | cat > /dev/null")]))?);
+        let talk = format!("{TALK} | cat > /dev/null");
+        bare = bare.min(timed(peer("bash", folder.path()).args(["-c", &talk]))?);
     }
     // Most of what is resident are the pages of the program itself, however little a command says.
     let (silent, _) = peak_memory(command(&haft, folder.path(), &["call", "shell_exec", "--command", "true"]))?;
@@ -57,7 +57,7 @@ fn builds(haft: &Path) -> Result<Vec<Measured>> {
     let (mut ours, mut bare, mut fresh) = (Duration::MAX, Duration::MAX, Duration::MAX);
     for _ in 0..BUILDS {
         clean(&work)?;
-        bare = bare.min(timed(Command::new("bash").args(["-c", BUILD]).current_dir(&work))?);
+        bare = bare.min(timed(peer("bash", &work).args(["-c", BUILD]))?);
         clean(&work)?;
         ours = ours.min(call(haft, folder.path(), BUILD)?.0);
         let (again, said) = call(haft, folder.path(), "cargo build --offline --verbose")?;
@@ -117,10 +117,17 @@ fn write_packages(work: &Path) -> Result<()> {
             SCRIPT.replace("OUTPUTS", &OUTPUTS.to_string()).replace("BYTES", &OUTPUT_BYTES.to_string()),
         )?;
     }
-    timed(Command::new("git").args(["init", "-q"]).current_dir(work))?;
-    timed(Command::new("cargo").args(["generate-lockfile", "--offline", "-q"]).current_dir(work))?;
-    timed(Command::new("git").args(["add", "-A"]).current_dir(work))?;
+    timed(peer("git", work).args(["init", "-q"]))?;
+    timed(peer("cargo", work).args(["generate-lockfile", "--offline", "-q"]))?;
+    timed(peer("git", work).args(["add", "-A"]))?;
     Ok(())
+}
+
+/// A program without a fence. It builds into its own folder, wherever the benches themselves were built to.
+fn peer(program: &str, work: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(work).env_remove("CARGO_TARGET_DIR");
+    command
 }
 
 const SCRIPT: &str = r#"fn main() {

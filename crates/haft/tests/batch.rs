@@ -229,6 +229,20 @@ fn a_hundred_thousand_lines_need_no_more_memory_than_a_few() {
 }
 
 #[test]
+fn a_flood_of_output_needs_little_more_memory_than_silence() {
+    let fixture = Fixture::new();
+    let mut running = Piped::start(fixture.haft(&["batch", "-", "--json"]));
+    let mut peak_after = |command: &str| {
+        running.say(&[json!({"tool": "shell_exec", "input": {"command": command}})]);
+        assert_eq!(running.next()["status"], "success");
+        running.status("VmHWM") / 1024
+    };
+    let (silent, flood) = (peak_after("true"), peak_after("yes 'a line of text' | head -c 300M"));
+    assert_eq!(running.end().0, Some(0));
+    assert!(flood < silent + 20, "{flood} MiB, and {silent} without a word");
+}
+
+#[test]
 fn when_nobody_reads_any_more_nothing_more_is_started() {
     let fixture = Fixture::new();
     let calls: Vec<Value> = (0..500).map(|at| write(&format!("f{at}"), "x\n")).collect();

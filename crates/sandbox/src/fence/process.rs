@@ -18,7 +18,7 @@ use super::tick::Tick;
 use super::wire::{self, Report};
 
 /// The largest piece of output that is told at once.
-const PIECE: usize = 128 << 10;
+const PIECE: usize = 64 << 10;
 /// Output that comes faster than this is let gather for as long, so that a flood is read in few large pieces.
 const GATHERING: Duration = Duration::from_micros(250);
 /// How much must have been said before a pipe is made wider, and how much it holds then.

@@ -2,8 +2,9 @@
 
 use haft_runtime::Stream;
 
-/// How much is kept of the beginning of each stream, and how much of its end.
-const KEPT: usize = 512 << 10;
+/// How much is kept of the beginning of each stream, and at most of its end. A result has each of it three times, as text
+/// and in its value, and the journal takes that several times over while it writes.
+const KEPT: usize = 256 << 10;
 
 /// Everything that a command has said so far.
 #[derive(Debug, Default)]
@@ -82,7 +83,7 @@ fn cut_letter(bytes: &[u8]) -> usize {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     head: String,
-    /// The end, in two parts: when the newer one is full, the older one goes.
+    /// The end, in two halves: when the newer one is full, the older one goes.
     older: String,
     newer: String,
     left_out: usize,
@@ -99,7 +100,7 @@ impl Kept {
         let (fits, mut rest) = text.split_at(text.floor_char_boundary(room));
         self.head.push_str(fits);
         while !rest.is_empty() {
-            let cut = rest.floor_char_boundary(KEPT.saturating_sub(self.newer.len()));
+            let cut = rest.floor_char_boundary((KEPT / 2).saturating_sub(self.newer.len()));
             if cut == 0 {
                 self.left_out += self.older.len();
                 self.older.clear();
@@ -156,6 +157,7 @@ mod tests {
         said.take(Stream::Stdout, b"\nlast".to_vec());
         let text = said.stdout.text();
         assert!(said.is_truncated() && text.starts_with("first\n") && text.ends_with("\nlast"));
-        assert!(text.len() < 4 * KEPT && text.contains("bytes left out"), "{}", text.len());
+        assert!(text.len() < 2 * KEPT + 100 && text.contains("bytes left out"), "{}", text.len());
+        assert!(text.len() > KEPT + KEPT / 2, "{}", text.len());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     path::PathBuf,
 };
 
@@ -19,67 +19,84 @@ const REMEMBERED: usize = 10_000;
 const PASSED_BY: &[&str] = &[".git", "node_modules", "target", ".venv", "venv", "vendor", "__pycache__"];
 
 /// What was seen in the folders of a workspace, each as long as its stamp is the same.
-#[derive(Debug, Default)]
-pub(super) struct Secrets(HashMap<Place, Listing>);
+#[derive(Debug)]
+pub(super) struct Secrets(Seen);
+
+impl Default for Secrets {
+    fn default() -> Self {
+        Self(Seen::nothing_of(Place::root()))
+    }
+}
 
 /// What matters of the names in a folder.
 #[derive(Debug)]
-struct Listing {
-    stamp: Stamp,
-    /// What has a sensitive name.
-    secrets: Vec<OsString>,
+struct Seen {
+    place: Place,
+    /// `None` where the names must be read, be it for the first time or again.
+    stamp: Option<Stamp>,
+    /// The paths of what has a sensitive name.
+    secrets: Vec<PathBuf>,
     /// The folders to look into.
-    folders: Vec<OsString>,
+    folders: Vec<Seen>,
     /// Whether git ignored the folder when it was read.
     is_ignored: bool,
+}
+
+impl Seen {
+    fn nothing_of(place: Place) -> Self {
+        Self { place, stamp: None, secrets: Vec::new(), folders: Vec::new(), is_ignored: false }
+    }
+
+    /// Whether the folder still has the names that were read.
+    fn is_true(&self, root: &Root) -> bool {
+        self.stamp.is_some_and(|stamp| root.folder_stamp(&self.place) == Some(stamp))
+    }
 }
 
 impl Secrets {
     /// The paths of the entries with sensitive names, as far as a quick look finds them. `more` are names that the user
     /// wants hidden beside the usual ones; they must always be the same.
     pub(super) fn find(&mut self, root: &Root, more: &[String]) -> Vec<PathBuf> {
-        let before = std::mem::take(&mut self.0);
-        let mut look = Look { root, more, before, now: HashMap::new(), found: Vec::new(), ahead: Ahead::default() };
-        look.go_through(Place::root(), false);
+        let mut look = Look { root, more, remembered: 0, found: Vec::new(), ahead: Ahead::default() };
+        look.go_through(&mut self.0, false);
         look.read_what_is_unknown();
-        self.0 = look.now;
         look.found
     }
 }
 
-/// One look through a workspace.
+/// One look through a workspace. It goes along what was seen before, without a search or a copy: in a large tree there
+/// are many folders to ask after, and hardly one of them has changed.
 struct Look<'a> {
     root: &'a Root,
     more: &'a [String],
-    before: HashMap<Place, Listing>,
-    now: HashMap<Place, Listing>,
+    /// How many folders are known to be as they were read.
+    remembered: usize,
     found: Vec<PathBuf>,
-    ahead: Ahead,
+    ahead: Ahead<'a>,
 }
 
 /// The folders that are still to be read, those near the top first. What git ignores comes last: commands fill it
 /// unasked, and could otherwise use up the look before it is done.
 #[derive(Default)]
-struct Ahead {
-    folders: VecDeque<Place>,
-    ignored: VecDeque<Place>,
+struct Ahead<'a> {
+    folders: VecDeque<&'a mut Seen>,
+    ignored: VecDeque<&'a mut Seen>,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
     /// Goes through a folder and those in it as far as they are remembered, and notes the others.
-    fn go_through(&mut self, top: Place, is_ignored: bool) {
+    fn go_through(&mut self, top: &'a mut Seen, is_ignored: bool) {
         let mut folders = vec![(top, is_ignored)];
-        while let Some((place, is_ignored)) = folders.pop() {
-            let known = self.before.remove(&place);
-            match known.filter(|known| self.root.folder_stamp(&place) == Some(known.stamp)) {
-                Some(listing) => {
-                    let is_ignored = listing.is_ignored;
-                    self.note_secrets(&place, &listing.secrets);
-                    folders.extend(listing.folders.iter().map(|name| (place.join(name), is_ignored)));
-                    self.now.insert(place, listing);
-                }
-                None if is_ignored => self.ahead.ignored.push_back(place),
-                None => self.ahead.folders.push_back(place),
+        while let Some((folder, is_above_ignored)) = folders.pop() {
+            if folder.is_true(self.root) {
+                self.remembered += 1;
+                self.found.extend_from_slice(&folder.secrets);
+                let is_ignored = folder.is_ignored;
+                folders.extend(folder.folders.iter_mut().map(|inner| (inner, is_ignored)));
+            } else if is_above_ignored {
+                self.ahead.ignored.push_back(folder);
+            } else {
+                self.ahead.folders.push_back(folder);
             }
         }
     }
@@ -88,28 +105,33 @@ impl Look<'_> {
         let mut left = LOOKED_AT;
         let mut rules = Derived::new(self.root);
         while left > 0
-            && let Some((place, is_above_ignored)) = self.ahead.next()
+            && let Some((folder, is_above_ignored)) = self.ahead.next()
         {
-            let is_ignored = is_above_ignored || rules.is_named(&place, true);
-            if is_ignored && !is_above_ignored {
-                self.ahead.ignored.push_back(place);
+            folder.is_ignored = is_above_ignored || rules.is_named(&folder.place, true);
+            if folder.is_ignored && !is_above_ignored {
+                self.ahead.ignored.push_back(folder);
                 continue;
             }
-            self.read(place, is_ignored, &mut left);
+            self.read(folder, &mut left);
         }
     }
 
-    fn read(&mut self, place: Place, is_ignored: bool, left: &mut usize) {
-        let Ok(folder) = self.root.enter(place.clone()) else { return };
-        let stamp = folder.settled_stamp();
-        let (mut secrets, mut folders) = (Vec::new(), Vec::new());
+    /// Reads the names in a folder. What was seen in the folders that are still there is not read again.
+    fn read(&mut self, folder: &'a mut Seen, left: &mut usize) {
+        folder.stamp = None;
+        folder.secrets.clear();
+        let before = std::mem::take(&mut folder.folders);
+        let mut before: HashMap<_, _> = before.into_iter().map(|inner| (inner.place.clone(), inner)).collect();
+        let Ok(open) = self.root.enter(folder.place.clone()) else { return };
+        let stamp = open.settled_stamp();
         let is_whole = loop {
-            let more = folder.read_on(|name, kind| {
+            let more = open.read_on(|name, kind| {
                 *left = left.saturating_sub(1);
                 if self.is_secret(name) {
-                    secrets.push(name.to_owned());
+                    folder.secrets.push(self.root.path().join(folder.place.join(name).as_path()));
                 } else if kind == Some(EntryKind::Directory) && !PASSED_BY.iter().any(|other| name == *other) {
-                    folders.push(name.to_owned());
+                    let place = folder.place.join(name);
+                    folder.folders.push(before.remove(&place).unwrap_or_else(|| Seen::nothing_of(place)));
                 }
             });
             match more {
@@ -118,27 +140,24 @@ impl Look<'_> {
                 Err(_) => break false,
             }
         };
-        self.note_secrets(&place, &secrets);
-        for name in &folders {
-            self.go_through(place.join(name), is_ignored);
+        self.found.extend_from_slice(&folder.secrets);
+        if is_whole && self.remembered < REMEMBERED && stamp.is_some() {
+            folder.stamp = stamp;
+            self.remembered += 1;
         }
-        if let Some(stamp) = stamp.filter(|_| is_whole && self.now.len() < REMEMBERED) {
-            self.now.insert(place, Listing { stamp, secrets, folders, is_ignored });
+        for inner in &mut folder.folders {
+            self.go_through(inner, folder.is_ignored);
         }
     }
 
     fn is_secret(&self, name: &OsStr) -> bool {
         is_sensitive_name(name) || self.more.iter().any(|other| name == other.as_str())
     }
-
-    fn note_secrets(&mut self, place: &Place, secrets: &[OsString]) {
-        self.found.extend(secrets.iter().map(|name| self.root.path().join(place.join(name).as_path())));
-    }
 }
 
-impl Ahead {
+impl<'a> Ahead<'a> {
     /// The next folder to read, and whether it is one that git ignores.
-    fn next(&mut self) -> Option<(Place, bool)> {
+    fn next(&mut self) -> Option<(&'a mut Seen, bool)> {
         let folder = self.folders.pop_front().map(|folder| (folder, false));
         folder.or_else(|| self.ignored.pop_front().map(|folder| (folder, true)))
     }
@@ -161,11 +180,16 @@ mod tests {
         let root = Root::open(folder.path(), &[]).unwrap();
         let (mut secrets, begun) = (Secrets::default(), Instant::now());
         // Until the clock has moved on, nobody could tell a later change by its time.
-        while !folders.iter().all(|name| secrets.0.keys().any(|place| place.as_path() == Path::new(name))) {
+        while !folders.iter().all(|name| is_remembered(&secrets.0, Path::new(name))) {
             assert!(begun.elapsed() < Duration::from_secs(10), "nothing is remembered");
             assert_eq!(secrets.find(&root, &[]), Vec::<PathBuf>::new());
         }
         (folder, root, secrets)
+    }
+
+    fn is_remembered(top: &Seen, path: &Path) -> bool {
+        let is_it = top.stamp.is_some() && top.place.as_path() == path;
+        is_it || top.folders.iter().any(|inner| is_remembered(inner, path))
     }
 
     #[test]

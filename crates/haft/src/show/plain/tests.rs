@@ -177,3 +177,21 @@ fn what_cannot_be_trusted_is_seen_anywhere_in_a_long_text() {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn only_ascii_that_is_seen_is_plain(text in "[ -~\\n\\t]{0,40}", odd in any::<char>(), at in 0usize..40) {
+        prop_assert!(is_plain(&text));
+        let at = at.min(text.len());
+        let with_odd = format!("{}{odd}{}", &text[..at], &text[at..]);
+        prop_assert_eq!(is_plain(&with_odd), matches!(odd, ' '..='~' | '\n' | '\t'), "{:?}", with_odd);
+    }
+}
+
+#[test]
+fn every_byte_of_ascii_is_judged_by_itself() {
+    for byte in 0..=0x7f_u8 {
+        let text = format!("ab{}\ty\n~ and more", char::from(byte));
+        assert_eq!(is_plain(&text), matches!(byte, b' '..=b'~' | b'\n' | b'\t'), "{byte}");
+    }
+}
