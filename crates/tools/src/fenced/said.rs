@@ -2,8 +2,9 @@
 
 use haft_runtime::Stream;
 
-/// How much is kept of the beginning of each stream, and at most of its end. A result has each of it three times, as text
-/// and in its value, and the journal takes that several times over while it writes.
+/// How much is kept of the beginning of each stream, and at least of its end; what is not three times as long is kept
+/// whole. A result has each of it three times, as text and in its value, and the journal takes that several times over
+/// while it writes.
 const KEPT: usize = 256 << 10;
 
 /// Everything that a command has said so far.
@@ -83,7 +84,7 @@ fn cut_letter(bytes: &[u8]) -> usize {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     head: String,
-    /// The end, in two halves: when the newer one is full, the older one goes.
+    /// The end, in two parts: when the newer one is full, the older one goes.
     older: String,
     newer: String,
     left_out: usize,
@@ -100,7 +101,7 @@ impl Kept {
         let (fits, mut rest) = text.split_at(text.floor_char_boundary(room));
         self.head.push_str(fits);
         while !rest.is_empty() {
-            let cut = rest.floor_char_boundary((KEPT / 2).saturating_sub(self.newer.len()));
+            let cut = rest.floor_char_boundary(KEPT.saturating_sub(self.newer.len()));
             if cut == 0 {
                 self.left_out += self.older.len();
                 self.older.clear();
@@ -157,7 +158,17 @@ mod tests {
         said.take(Stream::Stdout, b"\nlast".to_vec());
         let text = said.stdout.text();
         assert!(said.is_truncated() && text.starts_with("first\n") && text.ends_with("\nlast"));
-        assert!(text.len() < 2 * KEPT + 100 && text.contains("bytes left out"), "{}", text.len());
-        assert!(text.len() > KEPT + KEPT / 2, "{}", text.len());
+        assert!(text.len() < 3 * KEPT + 100 && text.contains("bytes left out"), "{}", text.len());
+        assert!(text.len() > 2 * KEPT, "{}", text.len());
+    }
+
+    #[test]
+    fn what_is_not_three_times_as_long_is_kept_whole() {
+        let mut said = Said::default();
+        let text = "sixteen letters.\n".repeat(3 * KEPT / 17);
+        for piece in text.as_bytes().chunks(1000) {
+            said.take(Stream::Stdout, piece.to_vec());
+        }
+        assert!(!said.is_truncated() && said.stdout.text() == text);
     }
 }
