@@ -63,7 +63,8 @@ fn close_paths(readable: &[PathBuf]) -> Result<(), RulesetError> {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(everything)?;
     let mut rules = ruleset.create()?;
     let system = SYSTEM.iter().map(|path| (Path::new(path), AccessFs::from_read(KNOWN)));
-    let theirs = readable.iter().map(|path| (path.as_path(), AccessFs::ReadFile | AccessFs::ReadDir));
+    let theirs = readable.iter().map(PathBuf::as_path).filter(|path| !SYSTEM.iter().any(|own| Path::new(own) == *path));
+    let theirs = theirs.map(|path| (path, AccessFs::ReadFile | AccessFs::ReadDir));
     let sink = (Path::new(SINK), AccessFs::ReadFile | AccessFs::WriteFile);
     for (path, access) in system.chain(theirs).chain([sink]) {
         let Ok(file) = PathFd::new(path) else { continue };

@@ -1,22 +1,25 @@
 //! `git_log`
 
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 use haft_runtime::{Effect, Isolation, Ran, Stamp, Tool, ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     git_status::here,
     names,
     program::{Arguments, Git},
     refused::refused,
-    run::Whole,
+    repository::Repository,
+    run::{Ear, LONGEST, More},
 };
 use crate::workspace::Workspace;
 
 /// The fields of a commit, each ended by a zero byte.
 const FIELDS: &str = "--format=tformat:%H%x00%h%x00%an%x00%ae%x00%aI%x00%s%x00%b";
+const FIELDS_OF_A_COMMIT: usize = 7;
 
 pub(crate) struct GitLog(pub(crate) Arc<Workspace>);
 
@@ -44,23 +47,26 @@ fn usual_limit() -> u32 {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Output {
-    commits: Vec<Commit>,
+    #[schemars(with = "Vec<Commit<'_>>")]
+    commits: Vec<Box<RawValue>>,
+    #[serde(skip)]
+    text: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Commit {
-    hash: String,
+struct Commit<'a> {
+    hash: &'a str,
     /// The beginning of the hash, as short as it may be here.
-    short_hash: String,
-    author: String,
-    email: String,
+    short_hash: &'a str,
+    author: &'a str,
+    email: &'a str,
     /// When its author made it, with the author's time zone.
-    date: String,
+    date: &'a str,
     /// The first line of its message.
-    subject: String,
+    subject: &'a str,
     /// The rest of its message.
-    body: String,
+    body: &'a str,
 }
 
 impl Tool for GitLog {
@@ -74,11 +80,12 @@ impl Tool for GitLog {
     /// The history of a commit never changes, so what it is told by is the commit. Only names that can be resolved
     /// without git have a stamp.
     async fn stamp(&self, _ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
-        let (git, _) = Git::at(&self.0, &input.path).ok()?;
-        match &input.from {
-            None => git.repository.tip().map(Stamp),
-            Some(_) => None,
+        if input.from.is_some() {
+            return None;
         }
+        let root = self.0.root();
+        let place = root.place(&input.path).and_then(|place| root.resolve(&place)).ok()?;
+        Repository::around(root, &place).ok()?.tip().map(Stamp)
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
@@ -91,14 +98,14 @@ impl Tool for GitLog {
         arguments = arguments.with("--encoding=UTF-8").with(format!("--max-count={}", input.limit));
         arguments = arguments.with("--end-of-options").with(from.as_deref().unwrap_or("HEAD"));
         let path = git.repository.path_of(&git.root, &place);
-        let ended = git.look(ctx, arguments.at(&path), Whole::default()).await?;
-        let commits = match ended.code {
-            0 => Commit::read_all(&ended.heard.bytes),
+        let ended = git.look(ctx, arguments.at(&path), History::default()).await?;
+        let history = match ended.code {
+            0 => ended.heard,
             // Before the first commit there is nothing to name.
-            _ if from.is_none() && is_unborn(&ended.complaints) => Vec::new(),
+            _ if from.is_none() && is_unborn(&ended.complaints) => History::default(),
             _ => return Err(refused(&ended.complaints, &git.root)),
         };
-        Ok(Ran::Done { output: Output { commits }, isolation: Some(Isolation::Limits), staged: None })
+        Ok(Ran::Done { output: history.told(), isolation: Some(Isolation::Limits), staged: None })
     }
 }
 
@@ -106,44 +113,114 @@ fn is_unborn(complaints: &str) -> bool {
     complaints.contains("bad revision 'HEAD'") || complaints.contains("ambiguous argument 'HEAD'")
 }
 
-impl Commit {
-    fn read_all(said: &[u8]) -> Vec<Self> {
-        let text = String::from_utf8_lossy(said);
-        let fields: Vec<&str> = text.split('\0').collect();
-        fields.chunks_exact(7).filter_map(Self::read).collect()
+/// What git has said so far. Each commit is put into words as it comes: git is still looking for the next.
+#[derive(Debug, Default)]
+struct History {
+    commits: Vec<Box<RawValue>>,
+    text: String,
+    /// The beginning of a commit whose end has not come yet, and how many of its fields have ended.
+    begun: Vec<u8>,
+    fields: usize,
+    /// How much has come in all.
+    heard: usize,
+}
+
+impl Ear for History {
+    fn hear(&mut self, bytes: &[u8]) -> More {
+        let mut start = 0;
+        for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == 0) {
+            self.fields += 1;
+            if self.fields == FIELDS_OF_A_COMMIT {
+                self.begun.extend_from_slice(&bytes[start..at]);
+                start = at + 1;
+                self.take();
+            }
+        }
+        self.begun.extend_from_slice(&bytes[start..]);
+        self.heard += bytes.len();
+        if self.heard > LONGEST { More::Enough } else { More::Please }
+    }
+}
+
+impl History {
+    /// Takes the commit whose last field has ended.
+    fn take(&mut self) {
+        self.fields = 0;
+        let said = std::mem::take(&mut self.begun);
+        let said = String::from_utf8_lossy(&said);
+        let mut fields = said.split('\0');
+        let mut next = || fields.next().unwrap_or_default();
+        let commit = Commit {
+            hash: next(),
+            short_hash: next(),
+            author: next(),
+            email: next(),
+            date: next(),
+            subject: next(),
+            body: next().trim_end(),
+        };
+        commit.write(&mut self.text);
+        // Texts can always be put into JSON.
+        self.commits.extend(to_raw_value(&commit));
     }
 
-    fn read(fields: &[&str]) -> Option<Self> {
-        let [hash, short_hash, author, email, date, subject, body] = fields else { return None };
-        let own = |text: &str| text.to_owned();
-        Some(Self {
-            hash: own(hash),
-            short_hash: own(short_hash),
-            author: own(author),
-            email: own(email),
-            date: own(date),
-            subject: own(subject),
-            body: own(body.trim_end()),
-        })
+    fn told(mut self) -> Output {
+        self.text.truncate(self.text.trim_end().len());
+        Output { commits: self.commits, text: self.text }
+    }
+}
+
+impl Commit<'_> {
+    /// Adds what people read of it.
+    fn write(&self, text: &mut String) {
+        let Commit { hash, author, email, date, subject, body, .. } = self;
+        for piece in
+            ["commit ", hash, "\nAuthor: ", author, " <", email, ">\nDate:   ", date, "\n\n    ", subject, "\n"]
+        {
+            text.push_str(piece);
+        }
+        if !body.is_empty() {
+            text.push_str("\n    ");
+            text.push_str(&body.replace('\n', "\n    "));
+            text.push('\n');
+        }
+        text.push('\n');
     }
 }
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        if self.commits.is_empty() {
-            return "no commits".to_owned();
+        if self.commits.is_empty() { "no commits".to_owned() } else { self.text.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_are_read_however_their_words_are_cut() {
+        let said = "1a\01\0Anna\0a@x\02026\0First\0Its\nbody \n\02b\02\0B\u{e9}a\0b@x\02025\0Second\0\03c\0half";
+        for size in [1, 2, 7, 64, said.len()] {
+            let mut history = History::default();
+            said.as_bytes().chunks(size).for_each(|piece| assert_eq!(history.hear(piece), More::Please));
+            let output = history.told();
+            assert_eq!(
+                serde_json::to_value(&output).unwrap(),
+                serde_json::json!({"commits": [
+                    {"hash": "1a", "shortHash": "1", "author": "Anna", "email": "a@x", "date": "2026", "subject": "First",
+                     "body": "Its\nbody"},
+                    {"hash": "2b", "shortHash": "2", "author": "B\u{e9}a", "email": "b@x", "date": "2025",
+                     "subject": "Second", "body": ""},
+                ]})
+            );
+            let text = haft_runtime::Output::text(&output);
+            assert_eq!(
+                text,
+                "commit 1a\nAuthor: Anna <a@x>\nDate:   2026\n\n    First\n\n    Its\n    body\n\n\
+                 commit 2b\nAuthor: B\u{e9}a <b@x>\nDate:   2025\n\n    Second"
+            );
         }
-        let mut text = String::new();
-        for commit in &self.commits {
-            let Commit { hash, author, email, date, subject, body, .. } = commit;
-            // Writing into a text does not fail.
-            let _ = write!(text, "commit {hash}\nAuthor: {author} <{email}>\nDate:   {date}\n\n    {subject}\n");
-            if !body.is_empty() {
-                let _ = write!(text, "\n    {}\n", body.replace('\n', "\n    "));
-            }
-            text.push('\n');
-        }
-        text.truncate(text.trim_end().len());
-        text
+        assert_eq!(haft_runtime::Output::text(&History::default().told()), "no commits");
     }
 }

@@ -56,7 +56,10 @@ impl Git {
         let around = workspace.fenced()?.around();
         let program = find(around.variables.get("PATH").map_or("", String::as_str), root.path())?;
         let mut readable = readable::settings(&around.home, &around.variables);
-        readable.extend([root.path().to_owned(), repository.own.clone(), repository.shared.clone()]);
+        readable.push(root.path().to_owned());
+        readable.extend(
+            [&repository.own, &repository.shared].into_iter().filter(|path| !path.starts_with(root.path())).cloned(),
+        );
         readable.extend(prefix(&program, &around.home));
         if repository.kind == Kind::Around {
             let between = root.path().ancestors().skip(1).take_while(|path| path.starts_with(&repository.folder));
@@ -158,7 +161,8 @@ impl Git {
         }
         let fixed = [
             ("PATH", "/usr/bin:/bin"),
-            ("LC_ALL", "C.UTF-8"),
+            // What git says is bytes to us, and this one locale needs no files.
+            ("LC_ALL", "C"),
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_NO_LAZY_FETCH", "1"),
             ("GIT_NO_REPLACE_OBJECTS", "1"),

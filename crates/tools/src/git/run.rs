@@ -32,7 +32,7 @@ pub(super) struct Whole {
 }
 
 /// The most that is kept of one output.
-const LONGEST: usize = 64 << 20;
+pub(super) const LONGEST: usize = 64 << 20;
 
 impl Ear for Whole {
     fn hear(&mut self, bytes: &[u8]) -> More {
