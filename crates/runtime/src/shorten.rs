@@ -16,6 +16,9 @@ const CUTS_TOLD: usize = 20;
 /// How long the whole text is, in the metadata of a shortened output.
 const TOTAL: &str = "total_chars";
 
+/// That the envelope has the value whole, in the metadata of what is kept beside it.
+const IN_ENVELOPE: &str = "value_in_envelope";
+
 /// The output within the limits, and the whole of it when something was cut.
 /// The notice stands in the text for the model only, never inside the value: that stays what its schema says, with the
 /// beginnings of its long texts and lists, and the metadata say which.
@@ -28,6 +31,7 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Opt
     let mut metadata = output.metadata.clone();
     metadata.insert("truncated".to_owned(), Value::Bool(true));
     metadata.insert(TOTAL.to_owned(), output.content.chars().count().into());
+    let value_is_whole = value.is_none();
     let structured = match value {
         Some((value, cuts)) => {
             metadata.insert("cut".to_owned(), cuts);
@@ -45,7 +49,26 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Opt
         resources: output.resources.clone(),
         metadata,
     };
-    (short, Some(capped(output, limits.kept_bytes)))
+    let mut whole = capped(output, limits.kept_bytes);
+    if value_is_whole {
+        whole.structured = Structured::default();
+        whole.metadata.insert(IN_ENVELOPE.to_owned(), Value::Bool(true));
+    }
+    (short, Some(whole))
+}
+
+impl ToolOutput {
+    /// Whether its value is to be read from the envelope that it is kept beside: nothing long is kept twice.
+    pub fn leaves_its_value(&self) -> bool {
+        self.metadata.contains_key(IN_ENVELOPE)
+    }
+
+    /// The whole output with the value of its envelope.
+    pub fn with_value_of(mut self, envelope: ToolOutput) -> ToolOutput {
+        self.metadata.remove(IN_ENVELOPE);
+        self.structured = envelope.structured;
+        self
+    }
 }
 
 /// Whether this is not the whole of an output. A tool may itself say `truncated`; only this file says how long it was.
@@ -258,6 +281,16 @@ mod tests {
         assert_eq!(cut("/lines"), json!({"pointer": "/lines", "kept": kept, "total": 40}));
         assert_eq!(cut("/content")["total"], 900);
         assert_eq!(short.metadata["truncated"], true);
+    }
+
+    #[test]
+    fn a_value_that_fits_is_kept_once() {
+        let long = output(&"text ".repeat(50), json!({"a": [1, 2, 3]}));
+        let (short, whole) = shortened(long.clone(), &limits());
+        let whole = whole.unwrap();
+        assert!(whole.leaves_its_value() && whole.structured.is_null());
+        assert_eq!(short.structured, long.structured);
+        assert_eq!(whole.with_value_of(short), long);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{
-    AnswerReceipt, CallEvent, CallRecord, CallState, Direction, Journal, Question, Questions, ToolOutput, Turn,
+    AnswerReceipt, CallEvent, CallRecord, CallState, Direction, End, Journal, Question, Questions, ToolOutput, Turn,
 };
 use haft_store::CallFilter;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
 use crate::samples::{
     answered, ended, first, grant, later, new_store, now, open, opened, outcome, pending, question, scope, success,
@@ -67,6 +68,21 @@ async fn the_whole_output_comes_before_the_one_in_the_envelope() {
     assert_eq!(store.output(&scope(), &short.call).await.unwrap().unwrap().content, "all of it");
     assert_eq!(store.output(&scope(), &long.call).await.unwrap(), long.whole_output);
     assert_eq!(store.output(&scope(), &waits.call).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_value_that_only_the_envelope_has_is_part_of_the_whole_output() {
+    let (_folder, store) = new_store().await;
+    let mut long = opened(CallState::Ended);
+    long.outcome = Some(success(&long.call, "head … tail"));
+    let metadata = json!({"kept": 1, "value_in_envelope": true}).as_object().cloned().unwrap();
+    long.whole_output = Some(ToolOutput { content: "head, middle, tail".into(), metadata, ..ToolOutput::default() });
+    store.record(&scope(), long.clone()).await.unwrap();
+    let End::Success { result } = long.outcome.unwrap().end.clone() else { panic!("no success") };
+    let whole = store.output(&scope(), &long.call).await.unwrap().unwrap();
+    assert_eq!((whole.content.as_str(), &whole.structured), ("head, middle, tail", &result.structured));
+    assert!(!whole.structured.is_null());
+    assert_eq!(serde_json::to_value(&whole.metadata).unwrap(), json!({"kept": 1}));
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Which part of a page is what somebody came to read.
 
-use super::tree::{Node, What};
+use html5ever::{LocalName, local_name};
+
+use super::tree::{Node, What, is_one_of};
 
 /// Shorter than this, a part is no article.
 const SHORTEST: usize = 200;
@@ -59,12 +61,12 @@ impl Article {
         let mut weighed = Weighed::new(nodes);
         let whole = 0..nodes.len();
         let all = weighed.text(&whole);
-        let candidates = [weighed.only("main"), weighed.only("article"), weighed.best()];
+        let candidates = [weighed.only(&local_name!("main")), weighed.only(&local_name!("article")), weighed.best()];
         let enough = |node: &usize| weighed.text(&(*node..nodes[*node].end)) >= SHORTEST.max(all / 4);
         let mut chosen = candidates.into_iter().flatten().find(enough);
         // A page of many articles has one within its main part only if that is most of it.
         if let Some(main) = chosen
-            && let Some(inner) = weighed.only_within("article", main)
+            && let Some(inner) = weighed.only_within(&local_name!("article"), main)
             && weighed.text(&(inner..nodes[inner].end)) * 2 > weighed.text(&(main..nodes[main].end))
         {
             chosen = Some(inner);
@@ -94,7 +96,7 @@ impl<'a> Weighed<'a> {
                 left_out[at] = true;
                 hidden_until = node.end;
             }
-            if node.name() == "a" {
+            if is_one_of!(node.name(), "a") {
                 link_until = node.end;
             }
             let length = match &node.what {
@@ -119,13 +121,13 @@ impl<'a> Weighed<'a> {
     }
 
     /// The one element of this name or role on the page.
-    fn only(&self, name: &str) -> Option<usize> {
-        let is = |node: &Node| node.name() == name || node.attribute("role") == Some(name);
+    fn only(&self, name: &LocalName) -> Option<usize> {
+        let is = |node: &Node| node.name() == name || node.attribute(&local_name!("role")) == Some(&**name);
         let mut found = self.nodes.iter().enumerate().filter(|(_, node)| is(node)).map(|(at, _)| at);
         found.next().filter(|_| found.next().is_none())
     }
 
-    fn only_within(&self, name: &str, outer: usize) -> Option<usize> {
+    fn only_within(&self, name: &LocalName, outer: usize) -> Option<usize> {
         let inside = outer + 1..self.nodes[outer].end;
         let mut found = inside.filter(|at| self.nodes[*at].name() == name);
         found.next().filter(|_| found.next().is_none())
@@ -139,7 +141,7 @@ impl<'a> Weighed<'a> {
             while open.last().is_some_and(|last| self.nodes[*last].end <= at) {
                 open.pop();
             }
-            if matches!(node.name(), "p" | "pre" | "blockquote" | "td") {
+            if is_one_of!(node.name(), "p" | "pre" | "blockquote" | "td") {
                 let length = self.text(&(at..node.end));
                 if length >= SHORTEST_PARAGRAPH {
                     let score = (1.0 + (length as f64 / 100.0).min(3.0)) * (1.0 - self.links(at));
@@ -168,9 +170,9 @@ impl<'a> Weighed<'a> {
             }
             let inside = at..node.end;
             let by_name =
-                matches!(node.name(), "nav" | "aside" | "footer" | "button" | "select" | "input" | "textarea");
+                is_one_of!(node.name(), "nav" | "aside" | "footer" | "button" | "select" | "input" | "textarea");
             let by_role = matches!(
-                node.attribute("role"),
+                node.attribute(&local_name!("role")),
                 Some("navigation" | "banner" | "contentinfo" | "complementary" | "search" | "menu" | "dialog")
             );
             let by_word = !node.is_inline && self.links(at) > 0.3 && is_around(node);
@@ -183,7 +185,7 @@ impl<'a> Weighed<'a> {
 
 fn is_never_shown(node: &Node) -> bool {
     let What::Element { attributes, .. } = &node.what else { return false };
-    let by_name = matches!(
+    let by_name = is_one_of!(
         node.name(),
         "script"
             | "style"
@@ -210,13 +212,13 @@ fn is_never_shown(node: &Node) -> bool {
     if by_name || attributes.is_empty() {
         return by_name;
     }
-    node.attribute("hidden").is_some()
-        || node.attribute("aria-hidden") == Some("true")
-        || node.attribute("style").is_some_and(styled)
+    node.attribute(&local_name!("hidden")).is_some()
+        || node.attribute(&local_name!("aria-hidden")) == Some("true")
+        || node.attribute(&local_name!("style")).is_some_and(styled)
 }
 
 fn is_around(node: &Node) -> bool {
-    let words = [node.attribute("class"), node.attribute("id")];
+    let words = [node.attribute(&local_name!("class")), node.attribute(&local_name!("id"))];
     let words: Vec<String> = words.into_iter().flatten().map(str::to_ascii_lowercase).collect();
     let has = |list: &[&str]| words.iter().any(|words| list.iter().any(|word| words.contains(word)));
     has(AROUND) && !has(HOLDS)

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use haft_sandbox::web::Url;
+use html5ever::local_name;
 
 use super::{
     article::Article,
     lines::{Gap, Lines},
-    tree::{self, Node, What},
+    tree::{self, Node, What, is_one_of},
 };
 use crate::aside::Stop;
 
@@ -21,12 +22,13 @@ pub(in crate::web) enum Form {
 /// The readable part of a page with its title; `None` when nobody waits for it any more. Links become whole URLs.
 pub(in crate::web) fn readable(page: &str, url: &Url, form: Form, stop: &Stop) -> Option<String> {
     let nodes = tree::read(page, stop)?;
-    let based = nodes.iter().find(|node| node.name() == "base").and_then(|node| node.attribute("href"));
+    let based =
+        nodes.iter().find(|node| is_one_of!(node.name(), "base")).and_then(|node| node.attribute(&local_name!("href")));
     let base = based.and_then(|base| url.join(base).ok()).unwrap_or_else(|| url.clone());
     let article = Article::find(&nodes);
     let mut writer = Writer::new(&nodes, &base, form);
     let mut range = article.start..article.end;
-    if !range.clone().any(|at| nodes[at].name() == "h1" && !article.leaves_out(at)) {
+    if !range.clone().any(|at| is_one_of!(nodes[at].name(), "h1") && !article.leaves_out(at)) {
         writer.title();
     }
     writer.walk(&mut range, |at| article.leaves_out(at));
@@ -71,7 +73,7 @@ impl<'a> Writer<'a> {
     }
 
     fn title(&mut self) {
-        let Some(at) = self.nodes.iter().position(|node| node.name() == "title") else { return };
+        let Some(at) = self.nodes.iter().position(|node| is_one_of!(node.name(), "title")) else { return };
         let title = collected(self.nodes, at);
         if !title.trim().is_empty() {
             self.lines.whole(if self.marks() { "# " } else { "" });
@@ -119,33 +121,43 @@ impl<'a> Writer<'a> {
     /// Begins an element, and gives the node to go on with.
     fn element(&mut self, at: usize) -> usize {
         let node = &self.nodes[at];
-        match node.name() {
-            "br" => self.part(Gap::Line),
-            "hr" => self.line_across(),
-            "img" => self.picture(node),
-            "pre" => return self.listing(at),
-            "code" | "kbd" | "samp" | "tt" => return self.code(at),
-            "table" if !self.flat => {
+        match *node.name() {
+            local_name!("br") => self.part(Gap::Line),
+            local_name!("hr") => self.line_across(),
+            local_name!("img") => self.picture(node),
+            local_name!("pre") => return self.listing(at),
+            local_name!("code") | local_name!("kbd") | local_name!("samp") | local_name!("tt") => return self.code(at),
+            local_name!("table") if !self.flat => {
                 if let Some(next) = self.table(at) {
                     return next;
                 }
                 self.block(node.end, Gap::Block);
             }
-            "a" => self.begin_link(node),
-            "b" | "strong" => self.mark(node.end, "**"),
-            "i" | "em" | "cite" | "dfn" => self.mark(node.end, "*"),
-            "del" | "s" | "strike" => self.mark(node.end, "~~"),
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => self.heading(node),
-            "ul" | "menu" => self.list(node, None),
-            "ol" => self.list(node, Some(node.attribute("start").and_then(|first| first.parse().ok()).unwrap_or(1))),
-            "li" => self.item(node.end),
-            "blockquote" => self.indented(node.end, "> ", None),
-            "dt" | "summary" => {
+            local_name!("a") => self.begin_link(node),
+            local_name!("b") | local_name!("strong") => self.mark(node.end, "**"),
+            local_name!("i") | local_name!("em") | local_name!("cite") | local_name!("dfn") => self.mark(node.end, "*"),
+            local_name!("del") | local_name!("s") | local_name!("strike") => self.mark(node.end, "~~"),
+            local_name!("h1")
+            | local_name!("h2")
+            | local_name!("h3")
+            | local_name!("h4")
+            | local_name!("h5")
+            | local_name!("h6") => self.heading(node),
+            local_name!("ul") | local_name!("menu") => self.list(node, None),
+            local_name!("ol") => self.list(
+                node,
+                Some(node.attribute(&local_name!("start")).and_then(|first| first.parse().ok()).unwrap_or(1)),
+            ),
+            local_name!("li") => self.item(node.end),
+            local_name!("blockquote") => self.indented(node.end, "> ", None),
+            local_name!("dt") | local_name!("summary") => {
                 self.block(node.end, Gap::Block);
                 self.mark(node.end, "**");
             }
-            "dd" => self.indented(node.end, "  ", None),
-            "td" | "th" | "tr" | "option" => self.block(node.end, Gap::Line),
+            local_name!("dd") => self.indented(node.end, "  ", None),
+            local_name!("td") | local_name!("th") | local_name!("tr") | local_name!("option") => {
+                self.block(node.end, Gap::Line)
+            }
             _ if node.is_inline => {}
             _ => self.block(node.end, Gap::Block),
         }
@@ -220,8 +232,8 @@ impl<'a> Writer<'a> {
     }
 
     fn picture(&mut self, node: &Node) {
-        let alt = node.attribute("alt").unwrap_or_default().trim().to_owned();
-        let source = node.attribute("src").and_then(|source| self.link(source));
+        let alt = node.attribute(&local_name!("alt")).unwrap_or_default().trim().to_owned();
+        let source = node.attribute(&local_name!("src")).and_then(|source| self.link(source));
         match source.filter(|_| self.marks() && !alt.is_empty()) {
             Some(source) => {
                 self.lines.whole("![");
@@ -244,7 +256,8 @@ impl<'a> Writer<'a> {
     }
 
     fn begin_link(&mut self, node: &Node) {
-        let Some(url) = node.attribute("href").and_then(|link| self.link(link)).filter(|_| self.marks()) else {
+        let Some(url) = node.attribute(&local_name!("href")).and_then(|link| self.link(link)).filter(|_| self.marks())
+        else {
             return;
         };
         let here = self.lines.here();
@@ -298,30 +311,31 @@ impl<'a> Writer<'a> {
     }
 
     fn text(&mut self, text: &str) {
-        let first = self.lines.is_at_line_start();
         if !self.marks() {
             return self.lines.words(text, |text, word| text.push_str(word));
+        }
+        if !self.lines.is_at_line_start() {
+            return self.lines.words(text, escaped);
         }
         // What would make a heading, an item or a quote of a line that is none.
         let begins = text.trim_start();
         let number = begins.trim_start_matches(|letter: char| letter.is_ascii_digit());
         let numbered = number.len() < begins.len() && number.starts_with(". ");
-        let marked = ["# ", "## ", "### ", "- ", "+ ", "> "].iter().any(|mark| begins.starts_with(mark));
-        if first && marked {
+        if ["# ", "## ", "### ", "- ", "+ ", "> "].iter().any(|mark| begins.starts_with(mark)) {
             self.lines.whole("\\");
-        } else if first && numbered {
+        } else if numbered {
             let digits = &begins[..begins.len() - number.len()];
             self.lines.whole(&format!("{digits}\\"));
             return self.lines.words(number, escaped);
         }
-        self.lines.words(if first { begins } else { text }, escaped);
+        self.lines.words(begins, escaped);
     }
 }
 
 /// Adds a word in which nothing is taken for Markdown.
 fn escaped(text: &mut String, word: &str) {
     // Most words have no letter that could be.
-    if !word.bytes().any(|byte| b"\\`*[]<_".contains(&byte)) {
+    if !word.bytes().any(|byte| matches!(byte, b'\\' | b'`' | b'*' | b'[' | b']' | b'<' | b'_')) {
         return text.push_str(word);
     }
     let mut before = ' ';
@@ -342,7 +356,7 @@ fn collected(nodes: &[Node], at: usize) -> String {
     for node in &nodes[at..nodes[at].end] {
         match &node.what {
             What::Text(piece) => text.push_str(piece),
-            What::Element { name, .. } if &**name == "br" => text.push('\n'),
+            What::Element { name, .. } if is_one_of!(name, "br") => text.push('\n'),
             What::Element { .. } => {}
         }
     }
@@ -351,7 +365,7 @@ fn collected(nodes: &[Node], at: usize) -> String {
 
 /// The language that a listing says it is in.
 fn language(nodes: &[Node]) -> &str {
-    let classes = nodes.iter().take(3).filter_map(|node| node.attribute("class"));
+    let classes = nodes.iter().take(3).filter_map(|node| node.attribute(&local_name!("class")));
     let named = classes
         .flat_map(str::split_whitespace)
         .find_map(|class| class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")));

@@ -1,25 +1,24 @@
 //! Tables that hold figures and words; those that only place things on a page are walked like the rest of it.
 
+use html5ever::{LocalName, local_name};
+
 use super::{
     lines::Gap,
     markdown::{Form, Writer},
+    tree::is_one_of,
 };
-
-/// What no cell of a table of figures holds.
-const LAYOUT: &[&str] =
-    &["table", "h1", "h2", "h3", "h4", "ul", "ol", "pre", "blockquote", "form", "article", "section"];
 
 impl Writer<'_> {
     /// Writes a table and gives the node after it; `None` when it is not one that has rows and columns to show.
     pub(super) fn table(&mut self, at: usize) -> Option<usize> {
         let end = self.nodes[at].end;
-        if self.nodes[at + 1..end].iter().any(|node| LAYOUT.contains(&node.name())) {
+        if self.nodes[at + 1..end].iter().any(|node| places_things(node.name())) {
             return None;
         }
         let rows = self.rows(at);
         let columns = rows.iter().map(Vec::len).max().filter(|columns| *columns > 1)?;
         self.lines.part(Gap::Block);
-        let caption = (at + 1..end).find(|inner| self.nodes[*inner].name() == "caption");
+        let caption = (at + 1..end).find(|inner| is_one_of!(self.nodes[*inner].name(), "caption"));
         if let Some(caption) = caption {
             let caption = self.flat(caption + 1..self.nodes[caption].end);
             self.lines.verbatim(&caption);
@@ -46,9 +45,9 @@ impl Writer<'_> {
     fn rows(&self, table: usize) -> Vec<Vec<String>> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         for at in table + 1..self.nodes[table].end {
-            match self.nodes[at].name() {
-                "tr" => rows.push(Vec::new()),
-                "td" | "th" => {
+            match *self.nodes[at].name() {
+                local_name!("tr") => rows.push(Vec::new()),
+                local_name!("td") | local_name!("th") => {
                     let text = self.flat(at + 1..self.nodes[at].end);
                     let cell = if self.form == Form::Markdown { text.replace('|', "\\|") } else { text };
                     if rows.is_empty() {
@@ -64,4 +63,12 @@ impl Writer<'_> {
         rows.retain(|row| row.iter().any(|cell| !cell.is_empty()));
         rows
     }
+}
+
+/// What no cell of a table of figures holds.
+fn places_things(name: &LocalName) -> bool {
+    is_one_of!(
+        name,
+        "table" | "h1" | "h2" | "h3" | "h4" | "ul" | "ol" | "pre" | "blockquote" | "form" | "article" | "section"
+    )
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use html5ever::{
-    LocalName,
+    Attribute, LocalName, local_name,
     tendril::StrTendril,
     tokenizer::{
         BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts, states::RawKind,
@@ -35,24 +35,33 @@ pub(super) struct Node {
 
 pub(super) enum What {
     Text(StrTendril),
-    Element { name: LocalName, attributes: Vec<(LocalName, StrTendril)> },
+    Element { name: LocalName, attributes: Vec<Attribute> },
 }
+
+/// The name of what has none.
+static NAMELESS: LocalName = local_name!("");
+
+/// Whether a name is one of those listed. Names that HTML knows are compared as numbers.
+macro_rules! is_one_of {
+    ($name:expr, $($one:tt)|+) => { matches!(*$name, $(html5ever::local_name!($one))|+) };
+}
+pub(super) use is_one_of;
 
 impl Node {
     /// The name of an element; empty for text.
-    pub(super) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &LocalName {
         match &self.what {
-            What::Text(_) => "",
+            What::Text(_) => &NAMELESS,
             What::Element { name, .. } => name,
         }
     }
 
     /// The value of an attribute.
-    pub(super) fn attribute(&self, wanted: &str) -> Option<&str> {
+    pub(super) fn attribute(&self, wanted: &LocalName) -> Option<&str> {
         match &self.what {
             What::Text(_) => None,
             What::Element { attributes, .. } => {
-                attributes.iter().find(|(name, _)| &**name == wanted).map(|(_, value)| &**value)
+                attributes.iter().find(|attribute| attribute.name.local == *wanted).map(|attribute| &*attribute.value)
             }
         }
     }
@@ -130,8 +139,7 @@ impl Growing {
         self.close_implied(&tag.name);
         let reads_on = raw(&tag.name);
         let is_open = !(is_void(&tag.name) || tag.self_closing && is_foreign(&tag.name));
-        let attributes = tag.attrs.into_iter().map(|attribute| (attribute.name.local, attribute.value)).collect();
-        self.add(What::Element { name: tag.name, attributes });
+        self.add(What::Element { name: tag.name, attributes: tag.attrs });
         if is_open && self.open.len() < DEEPEST {
             self.open.push(self.nodes.len() - 1);
         } else if is_open {
@@ -140,7 +148,7 @@ impl Growing {
         reads_on.map_or(TokenSinkResult::Continue, TokenSinkResult::RawData)
     }
 
-    fn end(&mut self, name: &str) {
+    fn end(&mut self, name: &LocalName) {
         if self.too_deep > 0 {
             self.too_deep -= 1;
             return;
@@ -160,24 +168,31 @@ impl Growing {
     }
 
     /// Ends what a new element leaves no room for: a paragraph in a paragraph, an item in an item, a cell in a cell.
-    fn close_implied(&mut self, name: &str) {
-        let (ended, within): (&[&str], &[&str]) = match name {
-            "li" => (&["li"], &["ul", "ol", "menu"]),
-            "dt" | "dd" => (&["dt", "dd"], &["dl"]),
-            "option" => (&["option"], &["select"]),
-            "td" | "th" => (&["td", "th"], &["tr", "table"]),
-            "tr" => (&["tr"], &["table"]),
-            "thead" | "tbody" | "tfoot" => (&["thead", "tbody", "tfoot"], &["table"]),
-            "body" => (&["head"], &[]),
-            name if !is_inline(name) => (&["p"], &["div", "td", "th", "li", "dd", "blockquote", "section", "article"]),
-            _ => return,
+    fn close_implied(&mut self, name: &LocalName) {
+        type Is = fn(&LocalName) -> bool;
+        let (ended, within): (Is, Is) = match *name {
+            local_name!("li") => (|open| is_one_of!(open, "li"), |open| is_one_of!(open, "ul" | "ol" | "menu")),
+            local_name!("dt") | local_name!("dd") => {
+                (|open| is_one_of!(open, "dt" | "dd"), |open| is_one_of!(open, "dl"))
+            }
+            local_name!("option") => (|open| is_one_of!(open, "option"), |open| is_one_of!(open, "select")),
+            local_name!("td") | local_name!("th") => {
+                (|open| is_one_of!(open, "td" | "th"), |open| is_one_of!(open, "tr" | "table"))
+            }
+            local_name!("tr") => (|open| is_one_of!(open, "tr"), |open| is_one_of!(open, "table")),
+            local_name!("thead") | local_name!("tbody") | local_name!("tfoot") => {
+                (|open| is_one_of!(open, "thead" | "tbody" | "tfoot"), |open| is_one_of!(open, "table"))
+            }
+            local_name!("body") => (|open| is_one_of!(open, "head"), |_| false),
+            _ if is_inline(name) => return,
+            _ => (|open| is_one_of!(open, "p"), holds_paragraphs),
         };
         for at in (0..self.open.len()).rev() {
             let open = self.nodes[self.open[at]].name();
-            if ended.contains(&open) {
+            if ended(open) {
                 return self.close_down_to(at);
             }
-            if within.contains(&open) {
+            if within(open) {
                 return;
             }
         }
@@ -197,18 +212,22 @@ impl Growing {
 }
 
 /// How the content of an element is read when it is no markup.
-fn raw(name: &str) -> Option<RawKind> {
-    Some(match name {
-        "script" => RawKind::ScriptData,
-        "style" | "xmp" | "iframe" | "noembed" | "noframes" => RawKind::Rawtext,
-        "title" | "textarea" => RawKind::Rcdata,
+fn raw(name: &LocalName) -> Option<RawKind> {
+    Some(match *name {
+        local_name!("script") => RawKind::ScriptData,
+        local_name!("style")
+        | local_name!("xmp")
+        | local_name!("iframe")
+        | local_name!("noembed")
+        | local_name!("noframes") => RawKind::Rawtext,
+        local_name!("title") | local_name!("textarea") => RawKind::Rcdata,
         _ => return None,
     })
 }
 
 /// Elements that hold nothing and have no end.
-fn is_void(name: &str) -> bool {
-    matches!(
+fn is_void(name: &LocalName) -> bool {
+    is_one_of!(
         name,
         "area"
             | "base"
@@ -228,16 +247,21 @@ fn is_void(name: &str) -> bool {
 }
 
 /// Elements of drawings and formulas, which may end where they begin.
-fn is_foreign(name: &str) -> bool {
-    matches!(
+fn is_foreign(name: &LocalName) -> bool {
+    is_one_of!(
         name,
         "svg" | "math" | "path" | "g" | "use" | "rect" | "circle" | "line" | "polygon" | "polyline" | "ellipse"
     )
 }
 
+/// Elements inside which a paragraph is one of their own.
+fn holds_paragraphs(name: &LocalName) -> bool {
+    is_one_of!(name, "div" | "td" | "th" | "li" | "dd" | "blockquote" | "section" | "article")
+}
+
 /// Elements that are part of a line.
-fn is_inline(name: &str) -> bool {
-    matches!(
+fn is_inline(name: &LocalName) -> bool {
+    is_one_of!(
         name,
         "a" | "abbr"
             | "acronym"
