@@ -51,6 +51,8 @@ impl Journal for Store {
     fn record<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
             let addition = self.addition(scope, &entry)?;
+            // A long result is in the text that is written now; it need not be held twice meanwhile.
+            drop(entry);
             Ok(self.writer().write(addition).await.map(drop)?)
         })
     }
