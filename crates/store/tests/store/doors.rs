@@ -295,7 +295,7 @@ async fn children_and_turns_lead_to_other_calls() {
     let mut failed = opened(CallState::Ended);
     failed.turn = Some(Turn { of: call.clone(), direction: Direction::Undo, paths: None });
     let error = haft_runtime::ToolError::new(haft_runtime::ErrorCode::Conflict, "changed underneath");
-    failed.outcome = Some(outcome(&failed.call, haft_runtime::End::Error { error }));
+    failed.outcome = Some(outcome(&failed.call, End::Error { error }));
     store.record(&scope(), failed.clone()).await.unwrap();
 
     assert_eq!(store.children(&scope(), &call).await.unwrap(), children);
