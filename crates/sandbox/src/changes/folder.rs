@@ -82,8 +82,7 @@ impl Folder {
         let failed = |errno| ChangesError::kept("write a file", errno);
         let temporary = format!("{name}.new");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let begun =
-            rustix::fs::openat(&self.handle, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        let begun = rustix::fs::openat(&self.handle, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
         let mut file = std::fs::File::from(begun);
         std::io::Write::write_all(&mut file, &json(value)?).map_err(|source| kept_io("write a file", source))?;
         if self.sync == Sync::Disk {

@@ -43,9 +43,7 @@ pub(super) fn turn(
     bench.course.begin()?;
     match swap_all(bench, direction, (chosen, parents)) {
         // The turn is decided: what cannot be brought home now is brought home by the next one to open the changes.
-        Ok(next) if next.is_unfinished() => {
-            Ok(siblings::finish(Bench { state: &next, ..bench }).unwrap_or(next))
-        }
+        Ok(next) if next.is_unfinished() => Ok(siblings::finish(Bench { state: &next, ..bench }).unwrap_or(next)),
         Ok(next) => Ok(next),
         Err(error) => {
             // If this fails as well, the turn stays undecided and the next one to open the changes recovers.
