@@ -5,7 +5,7 @@ use haft_runtime::Stream;
 /// How much is kept of the beginning of each stream, and at least of its end; what is not three times as long is kept
 /// whole. A result has each of it three times, as text and in its value, and the journal takes that several times over
 /// while it writes.
-const KEPT: usize = 256 << 10;
+const KEPT: usize = 320 << 10;
 
 /// Everything that a command has said so far.
 #[derive(Debug, Default)]
