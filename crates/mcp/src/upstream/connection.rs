@@ -169,6 +169,7 @@ impl Connection {
     pub(super) async fn call(&self, ctx: &ToolCtx, tool: &str, input: &Value) -> Result<CallToolResult, Trouble> {
         let arguments = input.as_object().cloned().unwrap_or_default();
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let _under_way = self.ear.expect(ctx);
         for _ in 0..MOST_ROUNDS {
             match self.call_once(ctx, params.clone()).await? {
                 Answer::Done(result) => return Ok(result),

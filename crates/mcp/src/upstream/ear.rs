@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use haft_runtime::ToolCtx;
+use haft_runtime::{CallId, ToolCtx};
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
@@ -23,34 +23,61 @@ use super::asking;
 /// Hears one server. It offers forms, but neither models nor folders, so that a server that asks for those is refused.
 pub(super) struct Ear {
     server: String,
-    calls: Mutex<HashMap<ProgressToken, ToolCtx>>,
+    /// The calls that were sent, or are about to be: a quick server asks before its request counts as sent.
+    under_way: Mutex<HashMap<CallId, ToolCtx>>,
+    /// Whom what is told of progress is for.
+    listening: Mutex<HashMap<ProgressToken, ToolCtx>>,
     changed: AtomicBool,
 }
 
 impl Ear {
     pub(super) fn new(server: &str) -> Self {
-        Self { server: server.to_owned(), calls: Mutex::default(), changed: AtomicBool::new(false) }
+        Self {
+            server: server.to_owned(),
+            under_way: Mutex::default(),
+            listening: Mutex::default(),
+            changed: AtomicBool::new(false),
+        }
     }
 
     /// The call that a question belongs to. Servers of the earlier era do not say, so it must be the only one.
     fn only_call(&self) -> Option<ToolCtx> {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         let mut under_way = calls.values();
         under_way.next().filter(|_| under_way.next().is_none()).cloned()
     }
 
+    /// From now on, and as long as this is held, the server may ask in the middle of the call.
+    pub(super) fn expect<'a>(&'a self, ctx: &ToolCtx) -> UnderWay<'a> {
+        let call = ctx.call_id.clone();
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).insert(call.clone(), ctx.clone());
+        UnderWay { ear: self, call }
+    }
+
     /// From now on a call hears of its progress.
     pub(super) fn listen_for(&self, token: ProgressToken, ctx: &ToolCtx) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(token, ctx.clone());
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner).insert(token, ctx.clone());
     }
 
     pub(super) fn forget(&self, token: &ProgressToken) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
     }
 
     /// Whether the server has said that its tools have changed, since it was last asked here.
     pub(super) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::SeqCst)
+    }
+}
+
+/// A call that a server may ask in the middle of.
+pub(super) struct UnderWay<'a> {
+    ear: &'a Ear,
+    call: CallId,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.ear.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.call);
     }
 }
 
@@ -79,8 +106,8 @@ impl ClientHandler for Ear {
     }
 
     async fn on_progress(&self, heard: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ctx) = calls.get(&heard.progress_token) else { return };
+        let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ctx) = listening.get(&heard.progress_token) else { return };
         let part = heard.total.filter(|total| *total > 0.0).map(|total| heard.progress / total * 100.0);
         // A cast keeps within the bounds of the type.
         let percent = part.map(|part| part.min(100.0) as u8);
