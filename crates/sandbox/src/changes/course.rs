@@ -10,10 +10,10 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use serde::Serialize;
 
 use super::earlier;
 use super::error::{ChangesError, kept_io};
+use super::folder::json;
 use super::plan::{Plan, State, Sync};
 
 pub(super) const COURSE: &str = "course.jsonl";
@@ -125,10 +125,6 @@ impl Standing {
 /// Begins on a line of its own, whatever was cut off before it.
 fn line(bytes: &[u8]) -> Vec<u8> {
     [b"\n", bytes, b"\n"].concat()
-}
-
-pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>, ChangesError> {
-    serde_json::to_vec(value).map_err(|error| ChangesError::Corrupt { what: error.to_string() })
 }
 
 /// What may only be read can still be shown.

@@ -27,7 +27,9 @@ pub(super) fn bring_over(folder: BorrowedFd<'_>) -> Result<bool, ChangesError> {
     let own = format!("{COURSE}.{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, &own, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-    std::io::Write::write_all(&mut std::fs::File::from(file), &lines)
+    let mut file = std::fs::File::from(file);
+    std::io::Write::write_all(&mut file, &lines)
+        .and_then(|()| file.sync_all())
         .map_err(|source| kept_io("bring the plan over", source))?;
     // Whoever is later finds it brought over, and perhaps turned since.
     match rustix::fs::renameat_with(folder, &own, folder, COURSE, RenameFlags::NOREPLACE) {
@@ -35,6 +37,8 @@ pub(super) fn bring_over(folder: BorrowedFd<'_>) -> Result<bool, ChangesError> {
         Err(Errno::EXIST) => rustix::fs::unlinkat(folder, &own, AtFlags::empty()).map_err(failed)?,
         Err(errno) => return Err(failed(errno)),
     }
+    // Invariant: the old files go only when the new one would survive whatever they do.
+    rustix::fs::fsync(folder).map_err(failed)?;
     for name in [PLAN, STATE, BEGUN] {
         // Nobody reads them any more.
         rustix::fs::unlinkat(folder, name, AtFlags::empty()).ok();

@@ -9,7 +9,6 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::course::json;
 use super::error::{ChangesError, kept_io};
 use super::plan::Sync;
 use crate::stamp::look_at;
@@ -127,6 +126,11 @@ impl Folder {
         let parent = open_dir(parent).map_err(failed)?;
         transfer::remove(Spot { dir: parent.as_fd(), name }).map_err(failed)
     }
+}
+
+/// How everything that is kept is written.
+pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>, ChangesError> {
+    serde_json::to_vec(value).map_err(|error| ChangesError::Corrupt { what: error.to_string() })
 }
 
 fn dir_flags() -> OFlags {
