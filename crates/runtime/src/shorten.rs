@@ -50,6 +50,8 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Opt
         metadata,
     };
     let mut whole = capped(output, limits.kept_bytes);
+    // Only this file says so, whatever a tool has put there.
+    whole.metadata.remove(IN_ENVELOPE);
     if value_is_whole {
         whole.structured = Structured::default();
         whole.metadata.insert(IN_ENVELOPE.to_owned(), Value::Bool(true));
@@ -291,6 +293,14 @@ mod tests {
         assert!(whole.leaves_its_value() && whole.structured.is_null());
         assert_eq!(short.structured, long.structured);
         assert_eq!(whole.with_value_of(short), long);
+    }
+
+    #[test]
+    fn no_tool_can_say_that_its_value_lies_elsewhere() {
+        let mut long = output("text", json!({"a": "y".repeat(2000)}));
+        long.metadata.insert(IN_ENVELOPE.to_owned(), json!(true));
+        let whole = shortened(long.clone(), &limits()).1.unwrap();
+        assert!(!whole.leaves_its_value() && whole.structured == long.structured);
     }
 
     #[test]
