@@ -25,9 +25,9 @@ use crate::{
 
 /// How many lines come when the caller says nothing.
 const LINES: NonZeroU64 = NonZeroU64::new(2000).unwrap();
-/// The largest file that is given as base64.
-/// What is smaller is read before another thread would have woken up.
+/// What is not larger is read before another thread would have woken up.
 const SMALL: u64 = 128 << 10;
+/// The largest file that is given as base64.
 const LARGEST_BASE64: u64 = 10 << 20;
 /// The largest picture that is shown.
 const LARGEST_PICTURE: u64 = 5 << 20;
