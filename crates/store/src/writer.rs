@@ -27,8 +27,6 @@ const QUEUE: usize = 4096;
 const BATCH: usize = 512;
 /// How long an entry that nobody waits for may lie until others have come to be committed with it.
 const GATHER: Duration = Duration::from_millis(10);
-/// How long the store's thread looks by itself after it last saw an entry, so that nobody need wake it.
-const LINGER: Duration = Duration::from_secs(1);
 /// How many such entries are enough.
 const ENOUGH: usize = 128;
 /// How often to look for commits of other processes while somebody waits.
@@ -62,8 +60,6 @@ struct Queue {
     jobs: VecDeque<Job>,
     /// When the first of them came.
     since: Option<Instant>,
-    /// Until then the thread looks by itself, at least as often as entries are gathered.
-    attended: Option<Instant>,
     end: Option<End>,
 }
 
@@ -141,9 +137,8 @@ impl Writer {
             return self.write(write).await.map(drop);
         }
         self.desk.put(Job { write, ack: None })?;
-        let queue = lock(&self.desk.queue);
-        // Waking a thread costs about as much as half a commit; while calls come, it looks by itself.
-        if queue.attended.is_none() || queue.jobs.len() >= ENOUGH {
+        // In between, the thread looks by itself when it is time.
+        if matches!(lock(&self.desk.queue).jobs.len(), 1 | ENOUGH..) {
             self.thread.unpark();
         }
         Ok(())
@@ -188,21 +183,13 @@ impl Drop for Writer {
 
 impl Queue {
     /// What the thread does next. What nobody waits for lies a moment, so that more of it is committed together.
-    // Invariant: only the thread asks, and it looks again within the time for which it calls the queue attended.
-    fn step(&mut self) -> Step {
-        let Some(since) = self.since.filter(|_| !self.jobs.is_empty()) else { return self.idle() };
-        self.attended = Some(Instant::now() + LINGER);
+    fn step(&self) -> Step {
+        let Some(since) = self.since.filter(|_| !self.jobs.is_empty()) else { return Step::Rest(self.end) };
         let hurried = self.end.is_some() || self.jobs.len() >= ENOUGH || self.jobs.iter().any(|job| job.ack.is_some());
         match GATHER.checked_sub(since.elapsed()) {
             Some(left) if !hurried => Step::Gather(left),
             Some(_) | None => Step::Write,
         }
-    }
-
-    /// What it does when there is nothing to write.
-    fn idle(&mut self) -> Step {
-        self.attended = self.attended.filter(|until| self.end.is_none() && Instant::now() < *until);
-        if self.attended.is_some() { Step::Gather(GATHER) } else { Step::Rest(self.end) }
     }
 }
 
