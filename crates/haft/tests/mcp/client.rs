@@ -257,6 +257,14 @@ pub(crate) fn call_id(result: &Value) -> String {
     text(&facts(result)["callId"])
 }
 
+/// The story of the call that a result belongs to. What only reads may be recorded a moment after it was answered.
+pub(crate) fn recorded(fixture: &Fixture, result: &Value) -> Value {
+    let call = call_id(result);
+    let told =
+        until("record", || Some(fixture.run(&["log", "show", &call, "--json"])).filter(|told| told.code == Some(0)));
+    told.json()
+}
+
 /// The first text of a result.
 pub(crate) fn said(result: &Value) -> String {
     text(&result["content"][0]["text"])

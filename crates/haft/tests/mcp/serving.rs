@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::{
-    client::{ASKS, Client, Era, MUTE, call_id, facts, failed, said, succeeded},
+    client::{ASKS, Client, Era, MUTE, call_id, facts, failed, recorded, said, succeeded},
     support::{Fixture, text},
 };
 
@@ -103,7 +103,7 @@ fn a_result_is_text_and_value_and_both_fit() {
         assert_eq!(said(&result), "     1→grüße");
         assert_eq!(result["structuredContent"]["content"], json!("grüße\n"), "{result:#}");
         assert_eq!(result.get("resultType"), (era == Era::Stateless).then_some(&json!("complete")));
-        let story = fixture.story(&call_id(&result));
+        let story = recorded(&fixture, &result);
         assert_eq!(
             (&story["tool"], &story["outcome"]["status"]),
             (&json!("read_file"), &json!("success")),

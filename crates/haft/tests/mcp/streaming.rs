@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
-    client::{Client, Era, MUTE, call_id, succeeded},
+    client::{Client, Era, MUTE, recorded, succeeded},
     support::{Fixture, HAFT, text, until},
 };
 
@@ -135,7 +135,7 @@ fn a_cancelled_call_ends_with_everything_it_started() {
         let result = client.call("read_file", &json!({"path": "a.txt"}));
         succeeded(&result);
         assert!(client.heard().is_empty(), "{:?}", client.heard());
-        assert_eq!(fixture.story(&call_id(&result))["caller"], json!("raw"));
+        assert_eq!(recorded(&fixture, &result)["caller"], json!("raw"));
     }
 }
 
