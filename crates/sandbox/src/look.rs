@@ -30,6 +30,7 @@ pub struct OpenFile {
     pub meta: Meta,
     /// Where it really is, links resolved.
     pub place: Place,
+    pub(crate) seen: Seen,
 }
 
 impl Root {
@@ -50,7 +51,7 @@ impl Root {
         }
         self.refuse_protected_at(&seen, &resolved, place)?;
         self.refuse_twin(&seen, &resolved, place)?;
-        Ok(OpenFile { file: File::from(fd), meta: seen.meta(), place: resolved })
+        Ok(OpenFile { file: File::from(fd), meta: seen.meta(), place: resolved, seen })
     }
 
     /// The entry itself, links not followed; `None` when nothing is there.

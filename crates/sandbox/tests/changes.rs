@@ -436,8 +436,55 @@ fn one_turn_at_a_time() {
     lock.lock().unwrap();
     let mut changes = changes.waiting(Duration::from_millis(5));
     assert!(matches!(changes.turn(Direction::Commit, Selection::All), Err(ChangesError::Busy)));
+    assert!(changes.turn_at_once(Direction::Commit, Selection::All).unwrap().is_none(), "it would wait");
     drop(lock);
     commit(&mut changes);
+}
+
+#[test]
+fn only_what_is_small_is_turned_at_once() {
+    let world = World::new();
+    let mut small = world.written("small", "a", "a\n");
+    let turned = small.turn_at_once(Direction::Commit, Selection::All).unwrap().unwrap();
+    assert_eq!((turned.len(), turned[0].state, world.read("a")), (1, ChangeState::Committed, "a\n".to_owned()));
+    let mut large = world.written("large", "b", &"b".repeat(1 << 17));
+    assert!(large.turn_at_once(Direction::Commit, Selection::All).unwrap().is_none());
+    let mut draft = world.draft("many");
+    for name in ["c", "d", "e", "f", "g"] {
+        draft.write(&world.place(name), b"x", Expected::Nothing).unwrap();
+    }
+    let mut many = draft.seal().unwrap();
+    assert!(many.turn_at_once(Direction::Commit, Selection::All).unwrap().is_none());
+    let mut draft = world.draft("disk").surviving(Sync::Disk);
+    draft.write(&world.place("h"), b"x", Expected::Nothing).unwrap();
+    let mut flushed = draft.seal().unwrap();
+    assert!(flushed.turn_at_once(Direction::Commit, Selection::All).unwrap().is_none(), "it waits for the disk");
+    assert!(!world.path("h").exists());
+}
+
+#[test]
+fn what_was_read_is_replaced_and_nothing_else() {
+    let world = World::new();
+    world.file("a", "old\n");
+    let open = world.root.open_file(&world.place("a")).unwrap();
+    let mut same = world.draft("same");
+    same.replace(&open, b"old\n", b"old\n").unwrap();
+    assert!(same.seal().unwrap().is_empty(), "the same content is no change");
+    let mut draft = world.draft("call");
+    draft.replace(&open, b"old\n", b"new\n").unwrap();
+    let twice = draft.replace(&open, b"old\n", b"newer\n");
+    assert!(matches!(twice, Err(ChangesError::AlreadyPlanned { .. })), "it was read before the first plan");
+    let mut changes = draft.seal().unwrap();
+    assert_eq!((changes.list()[0].added, changes.list()[0].removed), (1, 1));
+    commit(&mut changes);
+    assert_eq!(world.read("a"), "new\n");
+    // Once another file lies there, or other bytes, what was read is stale.
+    let replaced = world.draft("replaced").replace(&open, b"old\n", b"x");
+    assert!(matches!(replaced, Err(ChangesError::Stale { .. })));
+    let open = world.root.open_file(&world.place("a")).unwrap();
+    world.file("a", "odd\n");
+    let stale = world.draft("stale").replace(&open, b"new\n", b"x");
+    assert!(matches!(stale, Err(ChangesError::Stale { .. })));
 }
 
 #[test]

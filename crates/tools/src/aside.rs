@@ -67,8 +67,14 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
     if tokio::runtime::Handle::current().runtime_flavor() != RuntimeFlavor::MultiThread {
         return tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(broke_off()));
     }
-    let guarded = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-    tokio::task::block_in_place(guarded).unwrap_or_else(|_| Err(broke_off()))
+    tokio::task::block_in_place(|| at_once(work))
+}
+
+/// Does a few system calls on the thread that asks: leaving it, even in place, makes another one wake up to go on with
+/// everything else, and costs more than they do.
+pub(crate) fn at_once<T>(work: impl FnOnce() -> Result<T, ToolError>) -> Result<T, ToolError> {
+    let guarded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    guarded.unwrap_or_else(|_| Err(broke_off()))
 }
 
 /// The end of work that nobody wants any more.

@@ -10,7 +10,7 @@ use haft_runtime::{CallId, Change, ChangeList, ChangeState, Direction, Recovered
 use haft_sandbox::changes::{self, Changes, ChangesError};
 
 use crate::{
-    aside::to_the_end,
+    aside::{at_once, to_the_end},
     at_hand::AtHand,
     fenced::{keep, throw_away},
     refusal::Trying,
@@ -65,22 +65,31 @@ impl Workbench for SandboxWorkbench {
 
     fn take<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
         let Turn { of, direction: way, paths } = turn.clone();
-        let (dir, at_hand) = (changes_of(&self.data, &of), self.at_hand.take(&of));
-        Box::pin(to_the_end(move || {
-            // What was worked out without a command has no folders of its own.
-            let by_command = at_hand.is_none();
-            let mut changes = at_hand.map_or_else(|| open(&dir), Ok)?;
-            if changes.is_empty() {
-                keep(&dir);
-                changes::remove(&dir).trying("put the call's folder away")?;
-                return Ok(ChangeList::default());
+        let (dir, mut at_hand) = (changes_of(&self.data, &of), self.at_hand.take(&of));
+        Box::pin(async move {
+            if let Some(changes) = at_hand.as_mut().filter(|changes| !changes.is_empty()) {
+                let turn = || changes.turn_at_once(direction(way), selection(paths.as_deref())).trying(named(way));
+                if let Some(turned) = at_once(turn)? {
+                    return Ok(change_list(turned));
+                }
             }
-            let turned = changes.turn(direction(way), selection(paths.as_deref())).trying(named(way))?;
-            if way == Direction::Commit && by_command {
-                keep(&dir);
-            }
-            Ok(change_list(turned))
-        }))
+            to_the_end(move || {
+                // What was worked out without a command has no folders of its own.
+                let by_command = at_hand.is_none();
+                let mut changes = at_hand.map_or_else(|| open(&dir), Ok)?;
+                if changes.is_empty() {
+                    keep(&dir);
+                    changes::remove(&dir).trying("put the call's folder away")?;
+                    return Ok(ChangeList::default());
+                }
+                let turned = changes.turn(direction(way), selection(paths.as_deref())).trying(named(way))?;
+                if way == Direction::Commit && by_command {
+                    keep(&dir);
+                }
+                Ok(change_list(turned))
+            })
+            .await
+        })
     }
 
     fn discard<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>> {

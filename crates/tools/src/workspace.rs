@@ -14,7 +14,7 @@ use haft_sandbox::{
 use tokio::sync::mpsc;
 
 use crate::{
-    aside::{Stop, aside, stopped, to_the_end},
+    aside::{Stop, aside, at_once, stopped, to_the_end},
     at_hand::AtHand,
     fenced::{Around, Bench, Fenced},
     lsp::{Desk, LanguageServers},
@@ -24,6 +24,9 @@ use crate::{
     web::{Web, WebAccess},
     workbench::SandboxWorkbench,
 };
+
+/// So much is compared before another thread would have woken up.
+const SMALL: u64 = 32 << 10;
 
 /// The folder that the tools work in, and where its staged changes lie.
 #[derive(Debug)]
@@ -177,21 +180,25 @@ impl Workspace {
         aside(ctx, move |stop| work(&root, stop)).await
     }
 
-    /// Works out what changes at one path, on this very thread: waking another takes longer than such a plan does.
+    /// Works out what changes at one path, where so many bytes have to be looked at.
     pub(crate) async fn plan_one<T: Send + 'static>(
         &self,
         ctx: &ToolCtx,
+        bytes: u64,
         work: impl FnOnce(&Root, &mut Draft) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<(T, ChangeList), ToolError> {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
         let (sync, of, at_hand) = (self.sync, ctx.clone(), Arc::clone(&self.at_hand));
-        to_the_end(move || {
+        let plan = move || {
             let mut draft = Draft::new(&root, &dir).trying("stage changes")?.surviving(sync);
             let output = work(&root, &mut draft)?;
             Ok((output, sealed(draft, &dir, &of, &at_hand)?))
-        })
-        .await
+        };
+        match sync {
+            Sync::Process if bytes <= SMALL => at_once(plan),
+            Sync::Process | Sync::Disk => to_the_end(plan).await,
+        }
     }
 
     /// Works changes out for a call; they are held aside under its id.

@@ -13,12 +13,13 @@ use super::folder::Folder;
 use super::plan::{Item, Plan, Sketch, State, Sync};
 use super::progress::{Meter, Progress};
 use super::sealed::Changes;
-use super::show::{Shown, Side, compare};
+use super::show::{LONGEST_SIDE, Shown, Side, compare};
 use super::stage;
 use crate::error::PathError;
+use crate::look::OpenFile;
 use crate::place::{Place, show_name};
 use crate::root::Root;
-use crate::stamp::{EntryKind, Seen, Stamp};
+use crate::stamp::{EntryKind, Seen, Stamp, look};
 use crate::target::Target;
 
 /// The longest diff that is kept in the plan.
@@ -122,11 +123,38 @@ impl Draft {
         if target.seen.is_none() {
             self.make_parents(&target.place)?;
         }
-        let slot = self.slot_for(&target.place)?;
-        let staged = stage::file(self.folder()?, slot, content, like.as_ref())?;
-        let sketch = self.sketch_file(&target, before.as_deref(), content, &staged);
-        self.put(target.place, Item { slot, ..Item::swap(Some(staged), target.seen, sketch) });
+        self.write_over(target.place, target.seen, before.as_deref(), (content, like))?;
         Ok(written)
+    }
+
+    /// Plans to write a file that was opened and read to its end; what has been changed meanwhile is stale.
+    pub fn replace(&mut self, open: &OpenFile, before: &[u8], content: &[u8]) -> Result<(), ChangesError> {
+        self.check_stopped()?;
+        let now = look(&open.file).map_err(|errno| PathError::from_errno(&open.place, errno))?;
+        if now.stamp != open.seen.stamp {
+            return Err(ChangesError::Stale { path: open.place.to_string() });
+        }
+        self.refuse_planned(&open.place, &open.place)?;
+        if before == content {
+            return Ok(());
+        }
+        let before = Some(before).filter(|before| before.len() as u64 <= LONGEST_SIDE);
+        self.write_over(open.place.clone(), Some(now), before, (content, Some(now)))
+    }
+
+    /// Stages content for a place, with mode and owner like a file's.
+    fn write_over(
+        &mut self,
+        place: Place,
+        there: Option<Seen>,
+        before: Option<&[u8]>,
+        (content, like): (&[u8], Option<Seen>),
+    ) -> Result<(), ChangesError> {
+        let slot = self.slot_for(&place)?;
+        let staged = stage::file(self.folder()?, slot, content, like.as_ref())?;
+        let sketch = self.sketch_file(&place, (there.is_some(), before), content, &staged);
+        self.put(place, Item { slot, ..Item::swap(Some(staged), there, sketch) });
+        Ok(())
     }
 
     /// Plans to make a folder and its missing parents; says whether there was anything to make.
@@ -332,18 +360,21 @@ impl Draft {
         Ok(made)
     }
 
-    fn sketch_file(&mut self, target: &Target, before: Option<&[u8]>, after: &[u8], staged: &Seen) -> Sketch {
-        let old = match (&target.seen, before) {
-            (None, _) => Side::Nothing,
-            (Some(_), Some(content)) => Side::Content(content),
-            (Some(_), None) => Side::Unknown,
+    fn sketch_file(
+        &mut self,
+        place: &Place,
+        (exists, before): (bool, Option<&[u8]>),
+        after: &[u8],
+        staged: &Seen,
+    ) -> Sketch {
+        let old = match before {
+            _ if !exists => Side::Nothing,
+            Some(content) => Side::Content(content),
+            None => Side::Unknown,
         };
-        let shown = compare(&target.place.to_string(), old, Side::Content(after));
-        let subject = Subject {
-            before,
-            after: Some(after),
-            ..mode_subject(&target.place, EntryKind::File, staged.stamp.mode & 0o7777)
-        };
+        let shown = compare(&place.to_string(), old, Side::Content(after));
+        let subject =
+            Subject { before, after: Some(after), ..mode_subject(place, EntryKind::File, staged.stamp.mode & 0o7777) };
         let flags = flags(&subject);
         Sketch { flags, ..self.keep_diff(shown) }
     }

@@ -10,6 +10,11 @@ use super::flags::Flag;
 use crate::place::{Place, read_shown_name};
 use crate::stamp::{EntryKind, Seen, Stamp};
 
+/// How many paths are few.
+const FEW: usize = 4;
+/// The largest file that is small.
+const SMALL: u64 = 64 << 10;
+
 /// What a commit survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -145,6 +150,11 @@ impl Plan {
         let unit = |(index, item): (usize, &Item)| item.bond.map_or(index, |bond| *first.entry(bond).or_insert(index));
         self.items.iter().enumerate().map(unit).collect()
     }
+
+    /// Whether a turn takes a few system calls which wait for no disk, on another filesystem too.
+    pub(super) fn is_brief(&self) -> bool {
+        self.sync == Sync::Process && self.items.len() <= FEW && self.items.iter().all(Item::is_small)
+    }
 }
 
 impl State {
@@ -171,6 +181,12 @@ impl Item {
     /// Where in the workspace it is.
     pub(super) fn place(&self) -> Result<Place, ChangesError> {
         known(&self.path)
+    }
+
+    /// Whether it is one path with little in it.
+    fn is_small(&self) -> bool {
+        let mut ends = [self.staged, self.before, self.moved.as_ref().map(|moved| moved.seen)].into_iter().flatten();
+        self.tree.is_empty() && self.brings.is_empty() && ends.all(|seen| seen.stamp.size <= SMALL)
     }
 
     /// Whether it makes a folder that was not there and puts nothing into it by itself.

@@ -84,8 +84,32 @@ impl Changes {
 
     /// Commits or undoes the chosen changes, all or none; gives those that were turned.
     pub fn turn(&mut self, direction: Direction, paths: Selection<'_>) -> Result<Vec<Change>, ChangesError> {
+        self.turn_within(self.patience, direction, paths)
+    }
+
+    /// The same, if that takes a few system calls which wait for nobody; `None` where it would take longer.
+    pub fn turn_at_once(
+        &mut self,
+        direction: Direction,
+        paths: Selection<'_>,
+    ) -> Result<Option<Vec<Change>>, ChangesError> {
+        if !self.plan.is_brief() {
+            return Ok(None);
+        }
+        match self.turn_within(NO_WAIT, direction, paths) {
+            Err(ChangesError::Busy) => Ok(None),
+            turned => turned.map(Some),
+        }
+    }
+
+    fn turn_within(
+        &mut self,
+        patience: Duration,
+        direction: Direction,
+        paths: Selection<'_>,
+    ) -> Result<Vec<Change>, ChangesError> {
         let root = self.root()?;
-        let _lock = Lock::take(self.folder.handle(), root.seen(), self.patience)?;
+        let _lock = Lock::take(self.folder.handle(), root.seen(), patience)?;
         self.refresh(&root)?;
         let chosen = select(&self.plan, &self.state, direction, paths)?;
         if chosen.is_empty() {

@@ -45,7 +45,7 @@ impl ChangesFiles for CreateDirectory {
     const WORST: Effect = Effect::Write;
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
-        self.0.plan_one(ctx, move |root, draft| create(root, draft, &input)).await
+        self.0.plan_one(ctx, 0, move |root, draft| create(root, draft, &input)).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::{io::Read, num::NonZeroUsize, sync::Arc};
 use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     OpenFile, Place, Root,
-    changes::{ChangesError, Draft, Expected},
+    changes::{ChangesError, Draft},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,26 +88,34 @@ impl ChangesFiles for EditFile {
     const ALIASES: &'static [&'static str] = &["edit"];
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
-        let (mut output, changes) = self.0.plan_one(ctx, move |root, draft| edit(root, draft, input)).await?;
+        let (place, edits) = (self.0.glance(|root| root.place(&input.path).trying("edit"))?, input.into_edits()?);
+        let open = self.0.glance(|root| root.open_file(&place).trying("edit"))?;
+        let bytes = open.meta.size;
+        let planned = self.0.plan_one(ctx, bytes, move |root, draft| edit((root, draft), &place, open, &edits)).await;
+        let (mut output, changes) = planned?;
         output.diff = changes.0.iter().find_map(|change| change.diff.clone()).unwrap_or_default();
         Ok((output, changes))
     }
 }
 
-fn edit(root: &Root, draft: &mut Draft, input: Input) -> Result<Output, ToolError> {
-    let place = root.place(&input.path).trying("edit")?;
-    let edits = input.into_edits()?;
+fn edit(
+    (root, draft): (&Root, &mut Draft),
+    place: &Place,
+    mut open: OpenFile,
+    edits: &[Edit],
+) -> Result<Output, ToolError> {
     let mut tries = TRIES;
     loop {
-        let open = root.open_file(&place).trying("edit")?;
-        let stamp = open.meta.stamp;
-        let before = whole_text(open, &place)?;
-        let (after, replacements) = apply_all(&place, &before, &edits)?;
+        let before = whole_text(&open, place)?;
+        let (after, replacements) = apply_all(place, &before, edits)?;
         // Invariant: what is replaced is what was read; anything that happens in between is read again, or a conflict.
-        match draft.write(&place, after.as_bytes(), Expected::Exactly(stamp)) {
-            Err(ChangesError::Stale { .. }) if tries > 0 => tries -= 1,
-            written => {
-                written.trying("edit")?;
+        match draft.replace(&open, before.as_bytes(), after.as_bytes()) {
+            Err(ChangesError::Stale { .. }) if tries > 0 => {
+                tries -= 1;
+                open = root.open_file(place).trying("edit")?;
+            }
+            planned => {
+                planned.trying("edit")?;
                 return Ok(Output {
                     path: place.to_string(),
                     replacements,
@@ -163,14 +171,17 @@ impl OneEdit {
     }
 }
 
-fn whole_text(open: OpenFile, place: &Place) -> Result<String, ToolError> {
+fn whole_text(open: &OpenFile, place: &Place) -> Result<String, ToolError> {
     let no = |code, why: &str| cannot(code, "edit", &place.to_string(), why);
     let too_large = || no(ErrorCode::TooLarge, "it is larger than 64 MiB").with("limit", LARGEST);
     if open.meta.size > LARGEST {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(open.meta.size).unwrap_or_default() + 1);
-    open.file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|err| broke_off("edit", &place.to_string(), &err))?;
+    (&open.file)
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|err| broke_off("edit", &place.to_string(), &err))?;
     // It may have grown since it was opened.
     if bytes.len() as u64 > LARGEST {
         return Err(too_large());
