@@ -105,7 +105,8 @@ async fn the_first_answer_of_many_processes_wins() {
     let raced = tokio::task::spawn_blocking(move || (race(&racing, "answer", &id), racing));
     let waiting = first(&waiting);
     let (heard, raced) = tokio::join!(store.wait(&scope, &waiting, SOON), raced);
-    assert_eq!(raced.unwrap().0, 1);
+    let (won, _folder) = raced.unwrap();
+    assert_eq!(won, 1);
     let winner = heard.unwrap().unwrap();
     let late = store.answer(&scope, &first(&call), &answered("late")).await.unwrap();
     assert_eq!(late, AnswerReceipt::TooLate(winner));
