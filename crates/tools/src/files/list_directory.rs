@@ -1,9 +1,10 @@
 //! `list_directory`
 
-use std::{ffi::OsStr, num::NonZeroUsize, path::Path, sync::Arc, time::SystemTime};
+use std::{ffi::OsStr, fmt::Write, num::NonZeroUsize, path::Path, sync::Arc};
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{Entry, EntryKind, Folder, PathError, Place, Root, show_name};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +91,8 @@ struct Listed {
     /// Bytes; 0 for a folder.
     size: u64,
     /// When the content last changed, RFC 3339 in UTC.
-    modified: String,
+    #[schemars(with = "String")]
+    modified: Timestamp,
     /// What a link points to.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
@@ -185,7 +187,7 @@ struct ToGo {
 struct Found {
     kind: Kind,
     size: u64,
-    modified: SystemTime,
+    modified: Timestamp,
     target: Option<String>,
 }
 
@@ -305,14 +307,14 @@ impl Found {
         Self {
             kind,
             size: if kind == Kind::Directory { 0 } else { entry.meta.size },
-            modified: entry.meta.modified,
+            modified: moment::of(entry.meta.modified),
             target: entry.target.as_deref().map(shown_target),
         }
     }
 
     fn listed(self, name: String) -> Listed {
         let Self { kind, size, modified, target } = self;
-        Listed { name, kind, size, modified: moment::shown(modified), target }
+        Listed { name, kind, size, modified, target }
     }
 }
 
@@ -324,15 +326,17 @@ fn shown_target(target: &Path) -> String {
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        let mut text = String::new();
+        let (mut text, mut digits) = (String::new(), String::new());
         for Listed { name, kind, size, target, .. } in &self.entries {
-            let size = size.to_string();
+            digits.clear();
+            // Nothing fails to be written into memory.
+            let _written = write!(digits, "{size}");
             // Pieces are joined several times as quickly as they are formatted, and there may be very many.
             let pieces: &[&str] = match (kind, target) {
                 (Kind::Directory, _) => &[name, "/\n"],
                 (Kind::Symlink, Some(target)) => &[name, " -> ", target, "\n"],
                 (Kind::Symlink, None) => &[name, " -> ?\n"],
-                (Kind::File, _) => &[name, " (", &size, " bytes)\n"],
+                (Kind::File, _) => &[name, " (", &digits, " bytes)\n"],
                 (Kind::Other, _) => &[name, " (not a regular file)\n"],
             };
             text.extend(pieces.iter().copied());

@@ -4,6 +4,7 @@ use std::{fs::File, io::Read, num::NonZeroU64, sync::Arc};
 
 use haft_runtime::{ErrorCode, Image, Stamp, ToolCtx, ToolError};
 use haft_sandbox::{OpenFile, Place, Root};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -70,7 +71,8 @@ pub(crate) struct Output {
     /// Size of the whole file in bytes.
     size: u64,
     /// When the content last changed, RFC 3339 in UTC.
-    modified: String,
+    #[schemars(with = "String")]
+    modified: Timestamp,
     /// The first line in `content`, from 1; absent when there are no lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_line: Option<u64>,
@@ -152,7 +154,7 @@ impl Output {
             content: String::new(),
             encoding: Encoding::Utf8,
             size: open.meta.size,
-            modified: moment::shown(open.meta.modified),
+            modified: moment::of(open.meta.modified),
             start_line: None,
             end_line: None,
             total_lines: None,

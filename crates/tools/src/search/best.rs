@@ -9,6 +9,9 @@ pub(crate) struct Best<K, T> {
     /// How much all of them may weigh, in bytes.
     heaviest: usize,
     weight: usize,
+    /// What came while there was room for everything.
+    first: Vec<Kept<K, T>>,
+    /// All of them once there is not. Invariant: one of the two is empty.
     kept: BinaryHeap<Kept<K, T>>,
     /// The smallest key that found no room. Invariant: every kept key is smaller.
     ceiling: Option<K>,
@@ -22,7 +25,7 @@ struct Kept<K, T> {
 
 impl<K: Ord, T> Best<K, T> {
     pub(crate) fn new(most: usize, heaviest: usize) -> Self {
-        Self { most, heaviest, weight: 0, kept: BinaryHeap::new(), ceiling: None }
+        Self { most, heaviest, weight: 0, first: Vec::new(), kept: BinaryHeap::new(), ceiling: None }
     }
 
     /// Whether something would be kept now, that stands before the keys for which this is true. Asked before the work of
@@ -31,7 +34,7 @@ impl<K: Ord, T> Best<K, T> {
         if self.ceiling.as_ref().is_some_and(|ceiling| !is_before(ceiling)) {
             return false;
         }
-        self.kept.len() < self.most || self.kept.peek().is_some_and(|worst| is_before(&worst.key))
+        self.first.len().max(self.kept.len()) < self.most || self.kept.peek().is_some_and(|worst| is_before(&worst.key))
     }
 
     /// Keeps it if it is among the first.
@@ -40,7 +43,11 @@ impl<K: Ord, T> Best<K, T> {
             return;
         }
         self.weight += weight;
-        self.kept.push(Kept { key, weight, thing });
+        self.first.push(Kept { key, weight, thing });
+        if self.kept.is_empty() && self.first.len() < self.most && self.weight <= self.heaviest {
+            return;
+        }
+        self.kept.extend(self.first.drain(..));
         while self.kept.len() > self.most || self.weight > self.heaviest {
             let Some(worst) = self.kept.pop() else { return };
             self.weight -= worst.weight;
@@ -53,14 +60,14 @@ impl<K: Ord, T> Best<K, T> {
         if let Some(ceiling) = other.ceiling {
             self.lower_the_ceiling(ceiling);
         }
-        for Kept { key, weight, thing } in other.kept {
+        for Kept { key, weight, thing } in other.first.into_iter().chain(other.kept) {
             self.offer(key, weight, thing);
         }
     }
 
     /// What was kept, in order.
     pub(crate) fn into_sorted(self) -> Vec<(K, T)> {
-        let mut kept = self.kept.into_vec();
+        let mut kept = if self.kept.is_empty() { self.first } else { self.kept.into_vec() };
         kept.sort_unstable();
         kept.into_iter().map(|kept| (kept.key, kept.thing)).collect()
     }
@@ -69,6 +76,7 @@ impl<K: Ord, T> Best<K, T> {
         if self.ceiling.as_ref().is_some_and(|own| *own <= ceiling) {
             return;
         }
+        self.kept.extend(self.first.drain(..));
         while self.kept.peek().is_some_and(|worst| worst.key >= ceiling) {
             let Some(worst) = self.kept.pop() else { break };
             self.weight -= worst.weight;
