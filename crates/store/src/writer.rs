@@ -27,6 +27,8 @@ const QUEUE: usize = 4096;
 const BATCH: usize = 512;
 /// How long an entry that nobody waits for may lie until others have come to be committed with it.
 const GATHER: Duration = Duration::from_millis(10);
+/// How long the store's thread looks by itself after it last saw an entry, so that nobody need wake it.
+const LINGER: Duration = Duration::from_secs(1);
 /// How many such entries are enough.
 const ENOUGH: usize = 128;
 /// How often to look for commits of other processes while somebody waits.
@@ -58,8 +60,8 @@ struct Desk {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// When the first of them came.
-    since: Option<Instant>,
+    /// Until then the thread looks by itself, at least as often as entries are gathered.
+    attended: Option<Instant>,
     end: Option<End>,
 }
 
@@ -96,8 +98,8 @@ enum Left {
 /// What the store's thread does next.
 enum Step {
     Write,
-    /// Waits so long for more.
-    Gather(Duration),
+    /// Waits a moment for more.
+    Gather,
     /// There is nothing to write, and perhaps never will be.
     Rest(Option<End>),
 }
@@ -137,8 +139,10 @@ impl Writer {
             return self.write(write).await.map(drop);
         }
         self.desk.put(Job { write, ack: None })?;
-        // In between, the thread looks by itself when it is time.
-        if matches!(lock(&self.desk.queue).jobs.len(), 1 | ENOUGH..) {
+        let queue = lock(&self.desk.queue);
+        // Waking a thread costs about as much as half a commit; while calls come, it looks by itself.
+        if queue.attended.is_none() || queue.jobs.len() >= ENOUGH {
+            drop(queue);
             self.thread.unpark();
         }
         Ok(())
@@ -183,13 +187,17 @@ impl Drop for Writer {
 
 impl Queue {
     /// What the thread does next. What nobody waits for lies a moment, so that more of it is committed together.
-    fn step(&self) -> Step {
-        let Some(since) = self.since.filter(|_| !self.jobs.is_empty()) else { return Step::Rest(self.end) };
-        let hurried = self.end.is_some() || self.jobs.len() >= ENOUGH || self.jobs.iter().any(|job| job.ack.is_some());
-        match GATHER.checked_sub(since.elapsed()) {
-            Some(left) if !hurried => Step::Gather(left),
-            Some(_) | None => Step::Write,
+    // Invariant: only the thread asks, and it looks again within `GATHER` for as long as it calls the queue attended.
+    fn step(&mut self) -> Step {
+        let attended = self.attended.filter(|until| self.end.is_none() && Instant::now() < *until);
+        if self.jobs.is_empty() {
+            self.attended = attended;
+            return if attended.is_some() { Step::Gather } else { Step::Rest(self.end) };
         }
+        self.attended = Some(Instant::now() + LINGER);
+        // Where it has looked by itself, what is there has lain long enough.
+        let hurried = attended.is_some() || self.end.is_some() || self.jobs.len() >= ENOUGH;
+        if hurried || self.jobs.iter().any(|job| job.ack.is_some()) { Step::Write } else { Step::Gather }
     }
 }
 
@@ -201,9 +209,6 @@ impl Desk {
             return Err(StoreError::Closed);
         }
         let alone = queue.jobs.iter().rev().take(2).all(|job| job.ack.is_none());
-        if queue.jobs.is_empty() {
-            queue.since = Some(Instant::now());
-        }
         queue.jobs.push_back(job);
         Ok(alone)
     }
@@ -283,7 +288,7 @@ impl Keeper {
             match step {
                 _ if lock(&self.desk.pen).log_pages() > most => self.sweep(),
                 Step::Write => drop(self.desk.write_some(&mut lock(&self.desk.pen), BUSY)),
-                Step::Gather(left) => self.rest(Some(left)),
+                Step::Gather => self.rest(Some(GATHER)),
                 Step::Rest(Some(end)) => break end,
                 Step::Rest(None) => self.rest(None),
             }
