@@ -29,6 +29,8 @@ const HEAVIEST: usize = 16 << 20;
 const WEIGHT: usize = 128;
 /// How often names are read on the thread of the call; each read brings about a thousand.
 const FEW_READS: usize = 3;
+/// About how long a line of the text is.
+const USUAL_LINE: usize = 40;
 /// How many folders that could not be read are named.
 const UNREAD: usize = 100;
 
@@ -326,7 +328,8 @@ fn shown_target(target: &Path) -> String {
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        let (mut text, mut digits) = (String::new(), String::new());
+        let mut text = String::with_capacity(self.entries.len() * USUAL_LINE);
+        let mut digits = String::new();
         for Listed { name, kind, size, target, .. } in &self.entries {
             digits.clear();
             // Nothing fails to be written into memory.
