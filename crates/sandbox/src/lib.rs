@@ -8,6 +8,7 @@ pub mod fence;
 mod folder;
 pub mod limits;
 mod look;
+mod medium;
 mod place;
 mod root;
 mod sensitive;

@@ -6,20 +6,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::PathError;
 use crate::folder::Folder;
+use crate::medium::{BTRFS, EXT, F2FS, TMPFS, XFS, is_one_of};
 use crate::place::Place;
 use crate::root::Root;
 use crate::stamp::{EntryKind, Stamp, look, look_at};
 
 /// File systems that take times from this machine's clock, and tell the first write through every new mapping. Others
 /// may, but are not known to: on tmpfs a mapping can be written without a trace, on overlayfs it cannot be noticed.
-const KNOWN: &[u64] = &[
-    0xEF53,      // ext2, ext3, ext4
-    0x5846_5342, // xfs
-    0x9123_683E, // btrfs
-    0xF2F5_2010, // f2fs
-];
+const FOR_FILES: &[u64] = &[EXT, XFS, BTRFS, F2FS];
 /// Folders cannot be mapped.
-const TMPFS: u64 = 0x0102_1994;
+const FOR_FOLDERS: &[u64] = &[EXT, XFS, BTRFS, F2FS, TMPFS];
 /// Not among libc's constants; the same number on everything haft is built for.
 const F_SETSIG: libc::c_int = 10;
 
@@ -32,7 +28,7 @@ impl Root {
         let now = now();
         let open = self.open_file(place)?;
         let stamp = open.meta.stamp;
-        Ok((is_past(&stamp, now) && is_known(&open.file, &[]) && nobody_writes(&open.file)).then_some(stamp))
+        Ok((is_past(&stamp, now) && is_one_of(&open.file, FOR_FILES) && nobody_writes(&open.file)).then_some(stamp))
     }
 
     /// The stamp of a folder by its real place; `None` when there is none.
@@ -49,7 +45,7 @@ impl Folder {
         // Invariant: the clock is read first, for the same reason.
         let now = now();
         let stamp = look(self.handle()).ok()?.stamp;
-        (is_past(&stamp, now) && is_known(self.handle(), &[TMPFS])).then_some(stamp)
+        (is_past(&stamp, now) && is_one_of(self.handle(), FOR_FOLDERS)).then_some(stamp)
     }
 }
 
@@ -64,11 +60,6 @@ fn is_past(stamp: &Stamp, now: (i64, u32)) -> bool {
         (seconds, 0) => seconds < now.0,
         ctime => ctime < now,
     }
-}
-
-fn is_known(file: impl AsFd, others: &[u64]) -> bool {
-    let kind = rustix::fs::fstatfs(file).ok().and_then(|found| u64::try_from(found.f_type).ok());
-    kind.is_some_and(|kind| KNOWN.contains(&kind) || others.contains(&kind))
 }
 
 /// Whether nobody has the file open for writing. A long write is stamped when it begins, and a page that is mapped for

@@ -208,3 +208,10 @@ proptest! {
         prop_assert!(!one_place.to_string().contains('\n'));
     }
 }
+
+#[test]
+fn what_the_kernel_makes_up_is_not_near() {
+    let world = World::new();
+    assert!(world.root.is_near(), "the tests need a disk or memory");
+    assert!(!Root::open(Path::new("/proc"), &[]).unwrap().is_near());
+}

@@ -64,7 +64,7 @@ pub(crate) async fn aside<T: Send + 'static>(
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    if tokio::runtime::Handle::current().runtime_flavor() != RuntimeFlavor::MultiThread {
+    if !has_other_threads() {
         return tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(broke_off()));
     }
     tokio::task::block_in_place(|| at_once(work))
@@ -75,6 +75,15 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
 pub(crate) fn at_once<T>(work: impl FnOnce() -> Result<T, ToolError>) -> Result<T, ToolError> {
     let guarded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     guarded.unwrap_or_else(|_| Err(broke_off()))
+}
+
+/// Does what may wait for a network or for another program: meanwhile another thread goes on with everything else.
+pub(crate) fn in_place<T>(work: impl FnOnce() -> T) -> T {
+    if has_other_threads() { tokio::task::block_in_place(work) } else { work() }
+}
+
+fn has_other_threads() -> bool {
+    tokio::runtime::Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
 }
 
 /// The end of work that nobody wants any more.

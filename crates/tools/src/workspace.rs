@@ -14,7 +14,7 @@ use haft_sandbox::{
 use tokio::sync::mpsc;
 
 use crate::{
-    aside::{Stop, aside, at_once, stopped, to_the_end},
+    aside::{Stop, aside, at_once, in_place, stopped, to_the_end},
     at_hand::AtHand,
     fenced::{Around, Bench, Fenced},
     lsp::{Desk, LanguageServers},
@@ -32,6 +32,8 @@ const SMALL: u64 = 32 << 10;
 #[derive(Debug)]
 pub struct Workspace {
     root: Arc<Root>,
+    /// Whether looking at a file of it keeps nobody waiting.
+    is_near: bool,
     data: PathBuf,
     sync: Sync,
     /// Absent where no command may be run.
@@ -50,6 +52,7 @@ impl Workspace {
     pub fn open(dir: &Path, data: &Path) -> Result<Self, ToolError> {
         let root = Root::open(dir, &[data.to_owned()]).trying("open the workspace")?;
         Ok(Self {
+            is_near: root.is_near(),
             root: Arc::new(root),
             data: data.to_owned(),
             sync: Sync::Process,
@@ -157,7 +160,7 @@ impl Workspace {
 
     /// The door to the changes that are staged here, and to those of every other workspace in the same data folder.
     pub fn workbench(&self) -> SandboxWorkbench {
-        SandboxWorkbench::beside(&self.data, Arc::clone(&self.at_hand))
+        SandboxWorkbench::beside(&self.data, Arc::clone(&self.at_hand), self.is_near)
     }
 
     /// Its own path, links resolved.
@@ -165,9 +168,10 @@ impl Workspace {
         self.root.path()
     }
 
-    /// Looks at one path, on this very thread: waking another takes longer than a few system calls do.
+    /// Looks at one path, on this very thread: waking another takes longer than a few system calls do, where they are
+    /// answered by this machine.
     pub(crate) fn glance<T>(&self, work: impl FnOnce(&Root) -> Result<T, ToolError>) -> Result<T, ToolError> {
-        work(&self.root)
+        if self.is_near { work(&self.root) } else { in_place(|| work(&self.root)) }
     }
 
     /// Looks at files for a call.
@@ -196,7 +200,7 @@ impl Workspace {
             Ok((output, sealed(draft, &dir, &of, &at_hand)?))
         };
         match sync {
-            Sync::Process if bytes <= SMALL => at_once(plan),
+            Sync::Process if self.is_near && bytes <= SMALL => at_once(plan),
             Sync::Process | Sync::Disk => to_the_end(plan).await,
         }
     }

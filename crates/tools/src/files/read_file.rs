@@ -125,7 +125,7 @@ impl Reads for ReadFile {
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
         let (place, open) = self.0.glance(|root| opened(root, &input))?;
         if open.meta.size <= SMALL {
-            return read(&place, open, &input, &Stop::default());
+            return self.0.glance(|_| read(&place, open, &input, &Stop::default()));
         }
         self.0.look(ctx, move |_, stop| read(&place, open, &input, stop)).await
     }
