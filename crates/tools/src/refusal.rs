@@ -87,6 +87,9 @@ fn not_found(doing: &str, path: &str, nearest: &[String]) -> ToolError {
     if nearest.is_empty() { refused } else { refused.with("nearest", nearest) }
 }
 
+const NO_SWAP: &str = "nothing was changed: the filesystem it lies on cannot swap two files in one step, as many network \
+                       and FUSE filesystems cannot; work in a folder on a local disk";
+
 fn of_changes(doing: &str, refused: &ChangesError) -> ToolError {
     let no = |code, path: &str, why: &str| cannot(code, doing, path, why);
     let all = |code, why: &str| ToolError::new(code, format!("cannot {doing}: {why}"));
@@ -131,6 +134,7 @@ fn of_changes(doing: &str, refused: &ChangesError) -> ToolError {
         }
         ChangesError::UnknownPath { path, nearest } => unknown_path(doing, path, nearest),
         ChangesError::WrongState { path, state } => wrong_state(doing, path, *state),
+        ChangesError::NoSwap { path } => no(ErrorCode::Unavailable, path, NO_SWAP),
         ChangesError::Gone => all(
             ErrorCode::Unavailable,
             "these changes are not kept any more (`retention` in the settings says how long), so they can neither be committed nor undone",

@@ -94,6 +94,12 @@ pub enum ChangesError {
         /// The state it is in.
         state: ChangeState,
     },
+    /// The filesystem renames only the plain way, so that nothing there can be swapped in one step.
+    #[error("the filesystem that `{path}` lies on cannot swap two files in one step")]
+    NoSwap {
+        /// The path.
+        path: String,
+    },
     /// The changes are not kept any more, or were never sealed.
     #[error("these changes are not kept any more")]
     Gone,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ChangesError;
 use super::folder::{Folder, SIBLINGS};
 use super::plan::{Item, Plan, Rest, State};
-use super::swap::rename;
+use super::swap::{is_no_swap, rename};
 use super::turn::{Bench, Parents};
 use crate::beneath::{self, Links};
 use crate::copy::copy;
@@ -195,8 +195,12 @@ pub(super) fn put_away(folder: &Folder, from: Spot<'_>, item: &Item, copy: Optio
         keep(folder, from, item.slot, &OsString::from(format!("slot-{}.kept", item.slot)))?;
     }
     let going = going(from);
-    rustix::fs::renameat_with(from.dir, Path::new(from.name), from.dir, &going, RenameFlags::NOREPLACE)?;
-    transfer::remove(Spot { dir: from.dir, name: going.as_os_str() })
+    match rustix::fs::renameat_with(from.dir, Path::new(from.name), from.dir, &going, RenameFlags::NOREPLACE) {
+        Ok(()) => transfer::remove(Spot { dir: from.dir, name: going.as_os_str() }),
+        // Where nothing can be swapped, nothing was, and nobody looks whether it is whole.
+        Err(errno) if is_no_swap(errno) => transfer::remove(from),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Takes away what somebody else has already replaced, and keeps it beside the slot.

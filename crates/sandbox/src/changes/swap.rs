@@ -41,6 +41,11 @@ pub(super) fn swap(pair: Pair<'_>, aside: Option<&Seen>, path: Option<&Seen>) ->
     }
 }
 
+/// Whether that is the answer of a filesystem which knows no rename but the plain one: that replaces whatever it finds.
+pub(super) fn is_no_swap(errno: Errno) -> bool {
+    matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
+}
+
 /// Says whether a folder holds what it should and nothing else.
 pub(super) type Intact<'a> = &'a dyn Fn(Spot<'_>) -> Result<bool, Errno>;
 

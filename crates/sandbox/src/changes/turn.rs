@@ -111,6 +111,7 @@ fn refused(item: &Item, errno: Errno) -> ChangesError {
         // Some filesystems refuse renames within one mount; that has nothing to do with leading outside.
         Errno::XDEV => ChangesError::Path(PathError::Io { path: item.path.clone(), source: errno.into() }),
         Errno::EXIST | Errno::NOENT => surprise(item),
+        errno if swap::is_no_swap(errno) => ChangesError::NoSwap { path: item.path.clone() },
         other => ChangesError::at(&item.path, other),
     }
 }
@@ -241,5 +242,20 @@ impl<'a> Parents<'a> {
             self.last = Some((Place::known(parent.to_owned()), folder));
         }
         self.last.as_ref().map(|(_, folder)| folder.as_fd()).ok_or(Errno::BADF)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::plan::Sketch;
+
+    #[test]
+    fn a_filesystem_that_cannot_swap_is_named_as_that() {
+        let item = Item { path: "a".to_owned(), ..Item::swap(None, None, Sketch::default()) };
+        for errno in [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP] {
+            assert!(matches!(refused(&item, errno), ChangesError::NoSwap { path } if path == "a"));
+        }
+        assert!(matches!(refused(&item, Errno::NOSPC), ChangesError::Path(_)));
     }
 }
