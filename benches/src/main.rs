@@ -93,13 +93,13 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// The middle one of many laps.
 /// The median of the quietest of ten stretches: whatever else the machine does can only add to it.
 pub(crate) fn quiet_median(laps: &[Duration]) -> Duration {
     let stretches = laps.chunks(laps.len().div_ceil(10).max(1));
     stretches.map(|stretch| median(stretch.to_vec())).min().unwrap_or_default()
 }
 
+/// The middle one of many laps.
 pub(crate) fn median(mut laps: Vec<Duration>) -> Duration {
     laps.sort();
     laps.get(laps.len() / 2).copied().unwrap_or_default()

@@ -20,14 +20,16 @@ fn no_edit_is_ever_lost() {
         world.file(&format!("f{file}"), "start\n");
     }
     let done = AtomicBool::new(false);
-    let latest: Vec<AtomicUsize> = (0..FILES).map(|_| AtomicUsize::new(0)).collect();
+    let [begun, latest]: [Vec<AtomicUsize>; 2] =
+        std::array::from_fn(|_| (0..FILES).map(|_| AtomicUsize::new(0)).collect());
     let (mut committed, mut conflicts) = (0, 0);
     std::thread::scope(|scope| {
-        scope.spawn(|| edit(&world, &done, &latest));
+        scope.spawn(|| edit(&world, &done, (&begun, &latest)));
         let _editing = UntilDropped(&done);
         for round in 0..ROUNDS {
             // An edit that was there before a plan may be replaced by it; later ones may not.
-            let before: Vec<usize> = latest.iter().map(|edit| edit.load(Ordering::SeqCst)).collect();
+            let before = numbers(&latest);
+            let under_way = numbers(&begun);
             let mut draft = world.draft(&format!("round{round}"));
             for file in 0..FILES {
                 let content = format!("commit {round}\n");
@@ -42,7 +44,7 @@ fn no_edit_is_ever_lost() {
                 }
                 Err(error) => panic!("{error}"),
             }
-            check_edits(&world, round, &before, &latest);
+            check_edits(&world, round, (&before, &under_way), &latest);
         }
     });
     println!("{committed} commits, {conflicts} conflicts");
@@ -58,14 +60,19 @@ impl Drop for UntilDropped<'_> {
     }
 }
 
+fn numbers(edits: &[AtomicUsize]) -> Vec<usize> {
+    edits.iter().map(|edit| edit.load(Ordering::SeqCst)).collect()
+}
+
 /// Replaces one file after the other, as editors do: a new file renamed over the old one.
-fn edit(world: &World, done: &AtomicBool, latest: &[AtomicUsize]) {
+fn edit(world: &World, done: &AtomicBool, (begun, latest): (&[AtomicUsize], &[AtomicUsize])) {
     let mut number = 0;
     while !done.load(Ordering::SeqCst) {
         let file = number % FILES;
         number += 1;
         let fresh = world.data.join("editing");
         fs::write(&fresh, format!("edit {number}\n")).unwrap();
+        begun[file].store(number, Ordering::SeqCst);
         fs::rename(&fresh, world.path(&format!("f{file}"))).unwrap();
         latest[file].store(number, Ordering::SeqCst);
         for _ in 0..(number % 7) * 40 {
@@ -76,7 +83,7 @@ fn edit(world: &World, done: &AtomicBool, latest: &[AtomicUsize]) {
 
 /// Every edit that ended before now must be at its path, replaced by a later one, or kept in a slot by a commit that
 /// was planned after it.
-fn check_edits(world: &World, round: usize, before: &[usize], latest: &[AtomicUsize]) {
+fn check_edits(world: &World, round: usize, (before, under_way): (&[usize], &[usize]), latest: &[AtomicUsize]) {
     for file in 0..FILES {
         let edited = latest[file].load(Ordering::SeqCst);
         let now = world.read(&format!("f{file}"));
@@ -84,8 +91,9 @@ fn check_edits(world: &World, round: usize, before: &[usize], latest: &[AtomicUs
         let kept = match found {
             Some(number) => number >= edited,
             // A commit that was planned when the edit was already there has put it into its slot.
-            // That may have been an earlier one: a rename is seen before it has returned to whoever makes it.
-            None => edited == before[file] || (0..=round).rev().any(|round| is_kept(world, round, edited)),
+            None if edited == before[file] || is_kept(world, round, edited) => true,
+            // A rename is seen before it has returned: one that was under way may be in the slot of an earlier commit.
+            None => edited == under_way[file] && (0..round).any(|earlier| is_kept(world, earlier, edited)),
         };
         assert!(kept, "edit {edited} of f{file} is lost, round {round}: {now}");
     }

@@ -23,19 +23,17 @@ use crate::{
 pub struct SandboxWorkbench {
     data: PathBuf,
     at_hand: Arc<AtHand>,
-    /// Whether the workspace of those at hand keeps nobody waiting.
-    is_near: bool,
 }
 
 impl SandboxWorkbench {
     /// On the changes kept in haft's data folder.
     pub fn new(data: impl Into<PathBuf>) -> Self {
-        Self { data: data.into(), at_hand: Arc::default(), is_near: false }
+        Self { data: data.into(), at_hand: Arc::default() }
     }
 
     /// The same, with those at hand that a workspace of this process has just worked out.
-    pub(crate) fn beside(data: &Path, at_hand: Arc<AtHand>, is_near: bool) -> Self {
-        Self { data: data.to_owned(), at_hand, is_near }
+    pub(crate) fn beside(data: &Path, at_hand: Arc<AtHand>) -> Self {
+        Self { data: data.to_owned(), at_hand }
     }
 
     /// Opens the changes of a call and works on them; what has begun always comes to its end.
@@ -69,7 +67,7 @@ impl Workbench for SandboxWorkbench {
         let Turn { of, direction: way, paths } = turn.clone();
         let (dir, mut at_hand) = (changes_of(&self.data, &of), self.at_hand.take(&of));
         Box::pin(async move {
-            if let Some(changes) = at_hand.as_mut().filter(|changes| self.is_near && !changes.is_empty()) {
+            if let Some(changes) = at_hand.as_mut().filter(|changes| !changes.is_empty()) {
                 let turn = || changes.turn_at_once(direction(way), selection(paths.as_deref())).trying(named(way));
                 if let Some(turned) = at_once(turn)? {
                     return Ok(change_list(turned));

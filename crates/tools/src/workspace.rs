@@ -160,7 +160,7 @@ impl Workspace {
 
     /// The door to the changes that are staged here, and to those of every other workspace in the same data folder.
     pub fn workbench(&self) -> SandboxWorkbench {
-        SandboxWorkbench::beside(&self.data, Arc::clone(&self.at_hand), self.is_near)
+        SandboxWorkbench::beside(&self.data, Arc::clone(&self.at_hand))
     }
 
     /// Its own path, links resolved.

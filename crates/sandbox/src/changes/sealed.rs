@@ -93,7 +93,7 @@ impl Changes {
         direction: Direction,
         paths: Selection<'_>,
     ) -> Result<Option<Vec<Change>>, ChangesError> {
-        if !self.plan.is_brief() {
+        if !self.plan.is_brief() || !self.root()?.is_near() {
             return Ok(None);
         }
         match self.turn_within(NO_WAIT, direction, paths) {

@@ -56,12 +56,14 @@ pub(super) fn put_back(
     path: Option<&Seen>,
     intact: Intact<'_>,
 ) -> Result<PutBack, Errno> {
-    match (aside, path) {
+    let done = match (aside, path) {
         (Some(ours), None) => take_out(pair, ours, intact),
         (Some(ours), Some(_)) => exchange_back(pair, ours),
         (None, Some(_)) => put_in(pair),
         (None, None) => Ok(PutBack::AtRest),
-    }
+    };
+    // Where nothing can be swapped, nothing was.
+    done.or_else(|errno| if is_no_swap(errno) { Ok(PutBack::AtRest) } else { Err(errno) })
 }
 
 /// What was put where nothing was is taken out again, if it is still what was put there.

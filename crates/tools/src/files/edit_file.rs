@@ -88,7 +88,8 @@ impl ChangesFiles for EditFile {
     const ALIASES: &'static [&'static str] = &["edit"];
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
-        let (place, edits) = (self.0.glance(|root| root.place(&input.path).trying("edit"))?, input.into_edits()?);
+        let place = self.0.root().place(&input.path).trying("edit")?;
+        let edits = input.into_edits()?;
         let open = self.0.glance(|root| root.open_file(&place).trying("edit"))?;
         let bytes = open.meta.size;
         let planned = self.0.plan_one(ctx, bytes, move |root, draft| edit((root, draft), &place, open, &edits)).await;
