@@ -163,7 +163,7 @@ impl Peer {
     fn measure(&self, work: &Path) -> Result<Taken> {
         let (path, folder) = (work.join("a.txt").display().to_string(), work.display().to_string());
         let start = median((0..5).map(|_| Ok(Session::start(&self.command)?.1)).collect::<Result<_>>()?);
-        fs::write(&path, format!("line 0 {}\n", "x".repeat(4080)))?;
+        fs::write(&path, format!("line 0 \n{}", "a line as long as lines of text and code usually are\n".repeat(78)))?;
         let mut session = Session::start(&self.command)?.0;
         let nothing = json!({ "path": work.join("empty.txt").display().to_string() });
         let read = json!({ "path": path });

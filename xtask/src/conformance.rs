@@ -9,6 +9,8 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::cargo;
+
 /// The revisions of the protocol whose requirements are held.
 const REVISIONS: &[&str] = &["2025-11-25", "2026-07-28"];
 /// Where the suite's lock and what it is known to miss are.
@@ -20,9 +22,8 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let programs = tools()?.join("conformance/node_modules/.bin");
     let suite = programs.join("conformance");
     ensure!(suite.exists(), "the suite is not installed; run `scripts/setup tests`");
-    let built = Command::new("cargo")
+    let built = cargo(root)
         .args(["build", "--quiet", "--locked", "-p", "haft", "--example", "conformance"])
-        .current_dir(root)
         .status()
         .context("cannot start cargo")?;
     ensure!(built.success(), "the server of the suite cannot be built");

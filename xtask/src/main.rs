@@ -1,8 +1,9 @@
-//! Chores of this workspace: `cargo xtask tidy`, `cargo xtask conformance`, `cargo xtask bench`.
+//! Chores of this workspace: `cargo xtask tidy`, `cargo xtask conformance`, `cargo xtask order`, `cargo xtask bench`.
 #![expect(clippy::print_stdout, reason = "a chore talks to whoever runs it")]
 #![expect(clippy::disallowed_methods, reason = "a chore runs cargo; no tool is behind it")]
 
 mod conformance;
+mod order;
 mod tidy;
 
 use std::{
@@ -21,8 +22,9 @@ fn main() -> Result<ExitCode> {
             Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         "conformance" => conformance::run(&root()),
+        "order" => order::run(&root()),
         "bench" => bench(),
-        other => bail!("there is no chore `{other}`: tidy, conformance or bench"),
+        other => bail!("there is no chore `{other}`: tidy, conformance, order or bench"),
     }
 }
 
@@ -32,17 +34,24 @@ fn bench() -> Result<ExitCode> {
     for arguments in [&["build", "--release", "-p", "haft"][..], &["run", "--release", "-p", "haft-benches", "--"][..]]
     {
         let part = if arguments[0] == "run" { &part[..] } else { &[] };
-        let ended = Command::new("cargo")
-            .args(arguments)
-            .args(part)
-            .current_dir(root())
-            .status()
-            .context("cannot start cargo")?;
+        let ended = cargo(&root()).args(arguments).args(part).status().context("cannot start cargo")?;
         if !ended.success() {
             return Ok(ExitCode::FAILURE);
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Cargo without what it told this chore about itself: `ring` would be built anew for that, and all that stands on it.
+fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new("cargo");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CARGO_PKG_") || name == "CARGO_MANIFEST_DIR" {
+            cargo.env_remove(name);
+        }
+    }
+    cargo.current_dir(root);
+    cargo
 }
 
 /// The workspace cargo was called in. Asked when it runs: build output is shared between clones, and a path that was

@@ -1,6 +1,6 @@
 //! A long result as head and tail, with the whole of it kept for `result_query`.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use serde::{
     Deserialize, Deserializer,
@@ -129,9 +129,15 @@ fn prune(value: &RawValue, room: usize, pointer: &str, (kept, cuts): (&mut Strin
     }
     match Parts::of(value) {
         Parts::Text(text) => {
-            let head = head(&text, room);
-            tell(cuts, json!({"pointer": pointer, "kept": head.chars().count(), "total": text.chars().count()}));
-            kept.push_str(&Value::from(head).to_string());
+            let (mut end, mut fits, mut total) = (0, 0, 0);
+            for letter in letters(text) {
+                total += 1;
+                if letter.end <= room {
+                    (end, fits) = (letter.end, total);
+                }
+            }
+            tell(cuts, json!({"pointer": pointer, "kept": fits, "total": total}));
+            kept.extend(["\"", &text[..end], "\""]);
         }
         Parts::List(items) => {
             let mut left = room;
@@ -155,20 +161,23 @@ fn prune(value: &RawValue, room: usize, pointer: &str, (kept, cuts): (&mut Strin
     }
 }
 
-/// The beginning of a text that takes no more than so many bytes as JSON.
-fn head(text: &str, room: usize) -> &str {
-    let mut left = room;
-    let end = text.char_indices().find(|(_, letter)| !take(&mut left, written(*letter)));
-    end.map_or(text, |(at, _)| &text[..at])
-}
-
-/// How many bytes a letter takes in JSON.
-fn written(letter: char) -> usize {
-    match letter {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..'\u{20}' => 6,
-        other => other.len_utf8(),
-    }
+/// Where each letter lies in a text as JSON has it between quotes; a letter may be escaped.
+fn letters(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?;
+        let first = rest.chars().next()?;
+        let length = match rest.as_bytes() {
+            // Half a letter, the other half follows.
+            [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', _, _, b'\\', b'u', ..] => 12,
+            [b'\\', b'u', ..] => 6,
+            [b'\\', ..] => 2,
+            _ => first.len_utf8(),
+        };
+        let begin = at;
+        at += length.min(rest.len());
+        Some(begin..at)
+    })
 }
 
 /// How much room each field has: the small ones stay whole, the large ones share what is left.
@@ -187,7 +196,8 @@ fn shared(fields: &[(String, &RawValue)], room: usize) -> Vec<usize> {
 
 /// What a value is made of, one level down.
 enum Parts<'a> {
-    Text(String),
+    /// What stands between the quotes.
+    Text(&'a str),
     List(Vec<&'a RawValue>),
     Fields(Vec<(String, &'a RawValue)>),
     /// Nothing that could be left out.
@@ -198,7 +208,7 @@ impl<'a> Parts<'a> {
     fn of(value: &'a RawValue) -> Self {
         let text = value.get();
         let parts = match text.as_bytes().first() {
-            Some(b'"') => serde_json::from_str(text).map(Self::Text),
+            Some(b'"') => Ok(Self::Text(&text[1..text.len() - 1])),
             Some(b'[') => serde_json::from_str(text).map(Self::List),
             Some(b'{') => serde_json::from_str(text).map(|Fields(fields)| Self::Fields(fields)),
             Some(_) | None => Ok(Self::None),
@@ -309,6 +319,19 @@ mod tests {
         assert!(short.structured.text().len() < 1100, "{}", short.structured.text().len());
         let kept = |name: &str| short.structured[name].as_str().unwrap().len();
         assert!(kept("a") > 50 && kept("b") > 150, "{:?}", short.structured);
+    }
+
+    #[test]
+    fn no_letter_is_cut_however_it_is_written() {
+        let written = RawValue::from_string(r#""a\ud83d\uDE00\n\u00e9é\\\"z🦀""#.to_owned()).unwrap();
+        let whole: String = serde_json::from_str(written.get()).unwrap();
+        for room in 0..written.get().len() {
+            let (mut kept, mut cuts) = (String::new(), Vec::new());
+            prune(&written, room, "", (&mut kept, &mut cuts));
+            let read: String = serde_json::from_str(&kept).unwrap();
+            assert!(whole.starts_with(&read) && kept.len() <= room + 2, "{room}: {kept}");
+            assert_eq!(cuts, [json!({"pointer": "", "kept": read.chars().count(), "total": 9})]);
+        }
     }
 
     #[test]

@@ -35,12 +35,11 @@ impl Structured {
         self.raw().get()
     }
 
-    /// The value itself, copied only if somebody else holds it too.
+    /// The value itself. If somebody else holds it too, the tree that is read from its text is not left with them.
     pub fn into_value(self) -> Value {
-        self.tree();
         match Arc::try_unwrap(self.0) {
-            Ok(forms) => forms.tree.into_inner().unwrap_or_default(),
-            Err(shared) => shared.tree.get().cloned().unwrap_or_default(),
+            Ok(Forms { text, tree }) => tree.into_inner().unwrap_or_else(|| read(&text)),
+            Err(shared) => shared.tree.get().cloned().unwrap_or_else(|| read(&shared.text)),
         }
     }
 
@@ -50,10 +49,13 @@ impl Structured {
     }
 
     fn tree(&self) -> &Value {
-        // Text that was made from a value can be read again, unless it is nested deeper than readers of JSON go.
-        let read = || self.0.text.get().and_then(|text| serde_json::from_str(text.get()).ok()).unwrap_or_default();
-        self.0.tree.get_or_init(read)
+        self.0.tree.get_or_init(|| read(&self.0.text))
     }
+}
+
+/// Text that was made from a value can be read again, unless it is nested deeper than readers of JSON go.
+fn read(text: &OnceLock<Box<RawValue>>) -> Value {
+    text.get().and_then(|text| text.get().parse().ok()).unwrap_or_default()
 }
 
 fn null() -> Box<RawValue> {

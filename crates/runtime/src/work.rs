@@ -20,9 +20,9 @@ use crate::{
 /// Work that lasts longer than this is put into the journal while it goes on, so that it can be seen and stopped.
 const SHOWN_AFTER: Duration = Duration::from_millis(100);
 /// Words that may wait for the line to take them: pieces of output are large when there are many.
-const WORDS_IN_FLIGHT: usize = 16;
+const WORDS_IN_FLIGHT: usize = 8;
 /// Output of one call that the journal keeps as events.
-const JOURNALED_OUTPUT: u64 = 1 << 20;
+const JOURNALED_OUTPUT: u64 = 256 << 10;
 /// The end of the output that an error carries.
 const PARTIAL_OUTPUT: usize = 8 << 10;
 /// Adjacent pieces of one stream are joined up to this size.

@@ -1,4 +1,4 @@
-//! One entry of the journal as columns. Everything is text and numbers before it reaches the writer.
+//! One entry of the journal as columns. Everything is text, numbers and bytes before it reaches the writer.
 
 use haft_runtime::{CallEvent, CallState, End, Entry, Opening, Outcome, Question, Scope};
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ pub(crate) struct Addition {
     opening: Option<OpeningColumns>,
     standing: Standing,
     events: Vec<EventColumns>,
-    output: Option<String>,
+    output: Option<Vec<u8>>,
     question: Option<questions::Asked>,
 }
 
@@ -76,7 +76,7 @@ impl Addition {
     pub(crate) fn new(scope: &Scope, owner: &str, entry: &Entry) -> Result<Self, StoreError> {
         let opening = entry.opening.as_ref().map(|opening| opening_columns(scope, owner, opening)).transpose()?;
         let standing = standing(entry)?;
-        let output = entry.whole_output.as_ref().map(serde_json::to_string).transpose()?;
+        let output = entry.whole_output.as_ref().map(outputs::packed).transpose()?;
         let events = entry.events.iter().map(|(at, event)| event_columns(*at, event)).collect::<Result<_, _>>()?;
         let tenant = scope.tenant.0.clone();
         let news = standing.ended.then(|| News::Ended(entry.call.to_string())).into_iter().collect();

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_views.sql"),
     include_str!("../migrations/0003_questions.sql"),
+    include_str!("../migrations/0004_packed_outputs.sql"),
 ];
 
 /// The version of the database.

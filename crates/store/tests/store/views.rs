@@ -164,7 +164,7 @@ async fn a_call_is_forgotten_with_all_that_belongs_to_it_unless_it_is_under_way(
 }
 
 #[tokio::test]
-async fn a_store_of_the_first_version_is_brought_up_with_its_numbers() {
+async fn a_store_of_the_first_version_is_brought_up_with_its_numbers_and_outputs() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
@@ -174,13 +174,20 @@ async fn a_store_of_the_first_version_is_brought_up_with_its_numbers() {
     let counters = "insert into counters values ('local', 'w', 'read_file', 9, 7, 1, 1, 0, 1, 90); \
                     pragma journal_mode = wal; pragma user_version = 1";
     conn.execute(counters).await.unwrap();
+    let long = done("read_file");
+    let insert = sqlx::query("insert into outputs values ('local', $1, $2)").bind(long.call.as_str());
+    insert.bind(r#"{"content":"kept as it was","structured":null}"#).execute(&mut conn).await.unwrap();
     conn.close().await.unwrap();
     let store = Store::open(&data, Sync::Normal).await.unwrap();
     let used = store.tools_used(&scope(), None).await.unwrap();
     assert_eq!((used[0].calls, used[0].success, used[0].total_ms), (9, 7, 90));
     assert_eq!(used[0].took.percentile(50), None, "how long each took was not counted then");
-    store.record(&scope(), done("read_file")).await.unwrap();
+    let call = long.call.clone();
+    store.record(&scope(), long).await.unwrap();
     assert_eq!(store.tools_used(&scope(), None).await.unwrap()[0].calls, 10);
+    assert_eq!(store.output(&scope(), &call).await.unwrap().unwrap().content, "kept as it was");
+    store.forget_calls(&scope(), &[call]).await.unwrap();
+    assert!(store.kept_outputs(&scope(), None, 10).await.unwrap().is_empty());
 }
 
 #[tokio::test]

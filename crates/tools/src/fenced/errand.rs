@@ -8,7 +8,7 @@ use haft_sandbox::{
     fence::{Bound, Exit},
 };
 
-use super::said::Said;
+use super::said::Spoken;
 
 /// One command to run.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ pub(crate) struct Pinned {
 /// How a command ended, and what it left.
 #[derive(Debug)]
 pub(crate) struct Done {
-    pub(crate) said: Said,
+    pub(crate) said: Spoken,
     pub(crate) exit: Exit,
     pub(crate) took: Duration,
     /// What it changed, held aside; `None` when it wrote into the workspace itself.
@@ -170,7 +170,7 @@ impl Done {
             let message = format!("{}; what it sent until then may have arrived", error.message);
             error = ToolError::new(ErrorCode::OutcomeUnknown, message);
         }
-        let error = error.with("stdout", self.said.stdout.text()).with("stderr", self.said.stderr.text());
+        let error = error.with("stdout", &*self.said.stdout).with("stderr", &*self.said.stderr);
         let error = match cut.limit() {
             Some(limit) => error.with("limitHit", limit),
             None => error,

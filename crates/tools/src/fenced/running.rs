@@ -116,7 +116,7 @@ impl Bench {
         }
         let changes = Some(shown::change_list(changes.list()));
         let told = taken.left_out.into_iter().chain(taken.notes).map(|(path, why)| (path, why.to_owned()));
-        let left_out = told.chain(complained_of(&self.root, &heard.said.both().text())).collect();
+        let left_out = told.chain(complained_of(&self.root, &heard.said.both)).collect();
         Ok(Done { changes, left_out, ..heard })
     }
 
@@ -181,7 +181,6 @@ impl Bench {
                 here.block_on(ctx.output(stream, text));
             })
             .map_err(|err| self.fenced.refused(&err))?;
-        said.finish();
         let cut = match (leash.pulled(), ended.bound) {
             // What came to its own end in the same moment did come to its end.
             (Some(pulled), _) if ended.exit == Exit::Stopped => Some(match pulled {
@@ -193,7 +192,8 @@ impl Bench {
         };
         let isolation = isolation(job.rung);
         let (exit, took, network) = (ended.exit, begun.elapsed(), job.network);
-        let done = Done { said, exit, took, changes: None, left_out: Vec::new(), isolation, network, cut };
+        let done =
+            Done { said: said.finish(), exit, took, changes: None, left_out: Vec::new(), isolation, network, cut };
         Ok((done, ended))
     }
 

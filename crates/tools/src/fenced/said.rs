@@ -1,17 +1,18 @@
 //! What a command says: handed on as it comes, and kept up to a limit.
 
+use std::sync::Arc;
+
 use haft_runtime::Stream;
 
 /// How much is kept of the beginning of each stream, and at least of its end; what is not three times as long is kept
-/// whole. A result has each of it three times, as text and in its value, and the journal takes that several times over
-/// while it writes.
-const KEPT: usize = 320 << 10;
+/// whole. A result has each of it three times, as text and in its value.
+const KEPT: usize = 192 << 10;
 
 /// Everything that a command has said so far.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
-    pub(crate) stdout: Kept,
-    pub(crate) stderr: Kept,
+pub(super) struct Said {
+    stdout: Kept,
+    stderr: Kept,
     /// Both, in the order in which they came; as long as only one has spoken, that one is both.
     mixed: Option<Kept>,
     pending: [Vec<u8>; 2],
@@ -19,7 +20,7 @@ pub(crate) struct Said {
 
 impl Said {
     /// Takes a piece in and gives it as text. A letter whose bytes are not all there waits for the rest.
-    pub(crate) fn take(&mut self, stream: Stream, bytes: Vec<u8>) -> String {
+    pub(super) fn take(&mut self, stream: Stream, bytes: Vec<u8>) -> String {
         let pending = &mut self.pending[usize::from(stream == Stream::Stderr)];
         let whole = match pending.is_empty() {
             true => bytes,
@@ -30,25 +31,21 @@ impl Said {
         text
     }
 
-    /// What is still missing of a letter never comes.
-    pub(crate) fn finish(&mut self) {
+    /// All of it, when nothing more comes: what is still missing of a letter never does.
+    pub(super) fn finish(mut self) -> Spoken {
         for stream in [Stream::Stdout, Stream::Stderr] {
             let pending = std::mem::take(&mut self.pending[usize::from(stream == Stream::Stderr)]);
             if !pending.is_empty() {
                 self.keep(stream, &String::from_utf8_lossy(&pending));
             }
         }
-    }
-
-    /// Both streams, in the order in which they came.
-    pub(crate) fn both(&self) -> &Kept {
-        let only = if self.stdout.is_empty() { &self.stderr } else { &self.stdout };
-        self.mixed.as_ref().unwrap_or(only)
-    }
-
-    /// Whether something was not kept.
-    pub(crate) fn is_truncated(&self) -> bool {
-        self.stdout.left_out > 0 || self.stderr.left_out > 0 || self.both().left_out > 0
+        let Self { stdout, stderr, mixed, .. } = self;
+        let is_truncated =
+            [Some(&stdout), Some(&stderr), mixed.as_ref()].iter().flatten().any(|kept| kept.left_out > 0);
+        let (stdout, stderr) = (stdout.into_text(), stderr.into_text());
+        let only = if stdout.is_empty() { &stderr } else { &stdout };
+        let both = mixed.map_or_else(|| Arc::clone(only), Kept::into_text);
+        Spoken { stdout, stderr, both, is_truncated }
     }
 
     fn keep(&mut self, stream: Stream, text: &str) {
@@ -64,6 +61,17 @@ impl Said {
             mixed.push(text);
         }
     }
+}
+
+/// What a command has said in the end. Long texts are shared: nobody who tells of them needs a copy.
+#[derive(Debug)]
+pub(crate) struct Spoken {
+    pub(crate) stdout: Arc<str>,
+    pub(crate) stderr: Arc<str>,
+    /// Both streams, in the order in which they came.
+    pub(crate) both: Arc<str>,
+    /// Whether something was not kept.
+    pub(crate) is_truncated: bool,
 }
 
 /// The text of some bytes; a letter that is cut at their end is left in `rest`.
@@ -82,7 +90,7 @@ fn cut_letter(bytes: &[u8]) -> usize {
 
 /// The beginning and the end of a text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Kept {
+struct Kept {
     head: String,
     /// The end, in two parts: when the newer one is full, the older one goes.
     older: String,
@@ -114,12 +122,14 @@ impl Kept {
     }
 
     /// The text; where some of it is missing, a line says so.
-    pub(crate) fn text(&self) -> String {
-        let Self { head, older, newer, left_out } = self;
-        match left_out {
-            0 => [head.as_str(), older, newer].concat(),
-            count => format!("{head}\n[… {count} bytes left out …]\n{older}{newer}"),
+    fn into_text(self) -> Arc<str> {
+        let Self { mut head, older, newer, left_out } = self;
+        let missing = if left_out > 0 { format!("\n[… {left_out} bytes left out …]\n") } else { String::new() };
+        head.reserve_exact(missing.len() + older.len() + newer.len());
+        for part in [missing, older, newer] {
+            head.push_str(&part);
         }
+        head.into()
     }
 }
 
@@ -134,8 +144,7 @@ mod tests {
             let mut said = Said::default();
             let (first, second) = text.as_bytes().split_at(cut);
             let handed = said.take(Stream::Stdout, first.to_vec()) + &said.take(Stream::Stdout, second.to_vec());
-            said.finish();
-            assert_eq!((handed.as_str(), said.stdout.text().as_str()), (text, text), "cut at {cut}");
+            assert_eq!((handed.as_str(), &*said.finish().stdout), (text, text), "cut at {cut}");
         }
     }
 
@@ -143,9 +152,9 @@ mod tests {
     fn what_is_no_text_is_shown_all_the_same() {
         let mut said = Said::default();
         said.take(Stream::Stderr, b"a\xff\xfeb\xc3".to_vec());
-        said.finish();
-        assert_eq!(said.stderr.text(), "a\u{fffd}\u{fffd}b\u{fffd}");
-        assert_eq!(said.both().text(), said.stderr.text());
+        let spoken = said.finish();
+        assert_eq!(&*spoken.stderr, "a\u{fffd}\u{fffd}b\u{fffd}");
+        assert_eq!(spoken.both, spoken.stderr);
     }
 
     #[test]
@@ -156,8 +165,9 @@ mod tests {
             said.take(Stream::Stdout, "é".repeat(40_000).into_bytes());
         }
         said.take(Stream::Stdout, b"\nlast".to_vec());
-        let text = said.stdout.text();
-        assert!(said.is_truncated() && text.starts_with("first\n") && text.ends_with("\nlast"));
+        let spoken = said.finish();
+        let text = &spoken.stdout;
+        assert!(spoken.is_truncated && text.starts_with("first\n") && text.ends_with("\nlast"));
         assert!(text.len() < 3 * KEPT + 100 && text.contains("bytes left out"), "{}", text.len());
         assert!(text.len() > 2 * KEPT, "{}", text.len());
     }
@@ -169,6 +179,7 @@ mod tests {
         for piece in text.as_bytes().chunks(1000) {
             said.take(Stream::Stdout, piece.to_vec());
         }
-        assert!(!said.is_truncated() && said.stdout.text() == text);
+        let spoken = said.finish();
+        assert!(!spoken.is_truncated && *spoken.stdout == *text);
     }
 }

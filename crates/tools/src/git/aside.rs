@@ -76,7 +76,7 @@ impl Workspace {
         }
         let ctx = &quiet(ctx);
         let errand = steps.errand(git)?;
-        let read = |done: &Done| said(git, done).and_then(|said| read(&said));
+        let read = |done: &Done| said(git, done).and_then(read);
         Ok(match self.prepare_aside(ctx, errand, &command, read).await? {
             Prepared::Staged { output: Ok(output), changes, turn, isolation } => {
                 Prepared::Staged { output, changes, turn, isolation }
@@ -98,7 +98,7 @@ impl Workspace {
         read: impl FnOnce(&str) -> Result<O, ToolError>,
     ) -> Result<Ran<O>, ToolError> {
         let ctx = &quiet(ctx);
-        let ran = self.run_after_a_yes(ctx, steps.errand(git)?, |done| said(git, done).and_then(|said| read(&said)));
+        let ran = self.run_after_a_yes(ctx, steps.errand(git)?, |done| said(git, done).and_then(read));
         Ok(match ran.await? {
             Ran::Done { output: Ok(output), isolation, staged } => Ran::Done { output, isolation, staged },
             Ran::Done { output: Err(error), .. } => {
@@ -127,11 +127,11 @@ fn quiet(ctx: &ToolCtx) -> ToolCtx {
 }
 
 /// What git said in the end, or why it refused.
-fn said(git: &Git, done: &Done) -> Result<String, ToolError> {
+fn said<'d>(git: &Git, done: &'d Done) -> Result<&'d str, ToolError> {
     match done.exit {
-        Exit::Code(0) => Ok(done.said.stdout.text()),
+        Exit::Code(0) => Ok(&done.said.stdout),
         Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => {
-            Err(refused(&done.said.stderr.text(), &git.root).with("output", done.said.both().text()))
+            Err(refused(&done.said.stderr, &git.root).with("output", &*done.said.both))
         }
     }
 }

@@ -1,8 +1,9 @@
 //! `git_log`
 
-use std::sync::Arc;
+use std::{borrow::Cow, fmt::Write, sync::Arc};
 
 use haft_runtime::{Effect, Isolation, Ran, Stamp, Tool, ToolCtx, ToolError};
+use jiff::{Timestamp, tz::Offset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -17,9 +18,10 @@ use super::{
 };
 use crate::workspace::Workspace;
 
-/// The fields of a commit, each ended by a zero byte.
-const FIELDS: &str = "--format=tformat:%H%x00%h%x00%an%x00%ae%x00%aI%x00%s%x00%b";
-const FIELDS_OF_A_COMMIT: usize = 7;
+/// The fields of a commit, each ended by a zero byte. Moments and messages come as they are recorded: git would take
+/// longer to put them into words.
+const FIELDS: &str = "--format=tformat:%H%x00%h%x00%an%x00%ae%x00%ad%x00%B";
+const FIELDS_OF_A_COMMIT: usize = 6;
 
 pub(crate) struct GitLog(pub(crate) Arc<Workspace>);
 
@@ -62,9 +64,9 @@ struct Commit<'a> {
     author: &'a str,
     email: &'a str,
     /// When its author made it, with the author's time zone.
-    date: &'a str,
+    date: String,
     /// The first line of its message.
-    subject: &'a str,
+    subject: Cow<'a, str>,
     /// The rest of its message.
     body: &'a str,
 }
@@ -91,8 +93,17 @@ impl Tool for GitLog {
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let (git, place) = Git::at(&self.0, &input.path)?;
         let from = input.from.as_deref().map(|from| names::commit("ref", from)).transpose()?;
-        let options =
-            ["log", "-z", FIELDS, "--no-patch", "--no-color", "--no-notes", "--no-show-signature", "--no-mailmap"];
+        let options = [
+            "log",
+            "-z",
+            FIELDS,
+            "--date=raw",
+            "--no-patch",
+            "--no-color",
+            "--no-notes",
+            "--no-show-signature",
+            "--no-mailmap",
+        ];
         let arguments = Arguments::of(&["-c", "log.follow=false"]);
         let mut arguments = options.iter().fold(arguments, |arguments, option| arguments.with(option));
         arguments = arguments.with("--encoding=UTF-8").with(format!("--max-count={}", input.limit));
@@ -150,15 +161,10 @@ impl History {
         let said = String::from_utf8_lossy(&said);
         let mut fields = said.split('\0');
         let mut next = || fields.next().unwrap_or_default();
-        let commit = Commit {
-            hash: next(),
-            short_hash: next(),
-            author: next(),
-            email: next(),
-            date: next(),
-            subject: next(),
-            body: next().trim_end(),
-        };
+        let (hash, short_hash, author, email) = (next(), next(), next(), next());
+        let date = moment(next());
+        let (subject, body) = parts(next());
+        let commit = Commit { hash, short_hash, author, email, date, subject, body };
         commit.write(&mut self.text);
         // Texts can always be put into JSON.
         self.commits.extend(to_raw_value(&commit));
@@ -168,6 +174,50 @@ impl History {
         self.text.truncate(self.text.trim_end().len());
         Output { commits: self.commits, text: self.text }
     }
+}
+
+/// A moment with its time zone, as in `2026-11-17T05:00:00+01:00`, from seconds and the zone's hours and minutes. What
+/// no calendar has stays as it is.
+fn moment(recorded: &str) -> String {
+    let read = || {
+        let (seconds, zone) = recorded.split_once(' ')?;
+        let zone: i32 = zone.parse().ok()?;
+        let offset = Offset::from_seconds((zone / 100 * 60 + zone % 100) * 60).ok()?;
+        let moment = Timestamp::from_second(seconds.parse().ok()?).ok()?;
+        let mut text = offset.to_datetime(moment).to_string();
+        match zone {
+            0 => text.push('Z'),
+            _ => {
+                let sign = if zone < 0 { '-' } else { '+' };
+                write!(text, "{sign}{:02}:{:02}", zone.abs() / 100, zone.abs() % 100).ok()?;
+            }
+        }
+        Some(text)
+    };
+    read().unwrap_or_else(|| recorded.to_owned())
+}
+
+/// The subject of a message, which is its first paragraph in one line, and the rest.
+fn parts(message: &str) -> (Cow<'_, str>, &str) {
+    let mut rest = message;
+    let mut subject = Cow::Borrowed("");
+    while !rest.is_empty() {
+        let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+        let line = line.trim_ascii_end();
+        match (line.is_empty(), subject.is_empty()) {
+            (true, false) => break,
+            (true, true) => {}
+            (false, true) => subject = line.into(),
+            (false, false) => subject.to_mut().extend([" ", line]),
+        }
+        rest = after;
+    }
+    (subject, without_blank_lines(rest).trim_end())
+}
+
+fn without_blank_lines(text: &str) -> &str {
+    let begin = text.find(|letter: char| !letter.is_ascii_whitespace()).unwrap_or(text.len());
+    text[..begin].rfind('\n').map_or(text, |end| &text[end + 1..])
 }
 
 impl Commit<'_> {
@@ -200,7 +250,8 @@ mod tests {
 
     #[test]
     fn commits_are_read_however_their_words_are_cut() {
-        let said = "1a|1|Anna|a@x|2026|First|Its\nbody \n|2b|2|B\u{e9}a|b@x|2025|Second||3c|half".replace('|', "\0");
+        let said = "1a|1|Anna|a@x|0 +0130|First\n\nIts\nbody \n|2b|2|B\u{e9}a|b@x|99 -0800|Second\n|3c|half"
+            .replace('|', "\0");
         for size in [1, 2, 7, 64, said.len()] {
             let mut history = History::default();
             said.as_bytes().chunks(size).for_each(|piece| assert_eq!(history.hear(piece), More::Please));
@@ -208,19 +259,45 @@ mod tests {
             assert_eq!(
                 serde_json::to_value(&output).unwrap(),
                 serde_json::json!({"commits": [
-                    {"hash": "1a", "shortHash": "1", "author": "Anna", "email": "a@x", "date": "2026", "subject": "First",
+                    {"hash": "1a", "shortHash": "1", "author": "Anna", "email": "a@x", "date": "1970-01-01T01:30:00+01:30", "subject": "First",
                      "body": "Its\nbody"},
-                    {"hash": "2b", "shortHash": "2", "author": "B\u{e9}a", "email": "b@x", "date": "2025",
+                    {"hash": "2b", "shortHash": "2", "author": "B\u{e9}a", "email": "b@x", "date": "1969-12-31T16:01:39-08:00",
                      "subject": "Second", "body": ""},
                 ]})
             );
             let text = haft_runtime::Output::text(&output);
             assert_eq!(
                 text,
-                "commit 1a\nAuthor: Anna <a@x>\nDate:   2026\n\n    First\n\n    Its\n    body\n\n\
-                 commit 2b\nAuthor: B\u{e9}a <b@x>\nDate:   2025\n\n    Second"
+                "commit 1a\nAuthor: Anna <a@x>\nDate:   1970-01-01T01:30:00+01:30\n\n    First\n\n    Its\n    body\n\n\
+                 commit 2b\nAuthor: B\u{e9}a <b@x>\nDate:   1969-12-31T16:01:39-08:00\n\n    Second"
             );
         }
         assert_eq!(haft_runtime::Output::text(&History::default().told()), "no commits");
+    }
+
+    #[test]
+    fn messages_are_parted_as_git_parts_them() {
+        for (message, subject, body) in [
+            ("One\n", "One", ""),
+            ("\n \nOne \n two\n \t\n\n  Body\n\nmore\n", "One  two", "  Body\n\nmore"),
+            ("One\n\n\n", "One", ""),
+            ("", "", ""),
+            ("\n\n", "", ""),
+        ] {
+            assert_eq!(parts(message), (subject.into(), body), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_moment_stays_as_it_is() {
+        for (recorded, moment_of) in [
+            ("1700000000 +0000", "2023-11-14T22:13:20Z"),
+            ("1700000000 +0545", "2023-11-15T03:58:20+05:45"),
+            ("99999999999999 +0000", "99999999999999 +0000"),
+            ("1700000000 +9900", "1700000000 +9900"),
+            ("", ""),
+        ] {
+            assert_eq!(moment(recorded), moment_of);
+        }
     }
 }

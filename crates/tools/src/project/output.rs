@@ -32,21 +32,21 @@ pub(super) fn schema() -> Value {
 /// The result of a command that came to its end.
 pub(super) fn output(done: &Done) -> ToolOutput {
     let exit_code = done.exit_code();
-    let stdout = done.said.stdout.text();
+    let stdout = &*done.said.stdout;
     let mut structured = json!({
         "stdout": stdout,
-        "stderr": done.said.stderr.text(),
+        "stderr": &*done.said.stderr,
         "exitCode": exit_code,
         "durationMs": u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX),
-        "truncated": done.said.is_truncated(),
+        "truncated": done.said.is_truncated,
     });
-    if let Ok(result) = serde_json::from_str::<Value>(&stdout) {
+    if let Ok(result) = serde_json::from_str::<Value>(stdout) {
         structured["result"] = result;
     }
     if !done.left_out.is_empty() {
         structured["leftOut"] = json!(done.left_out_words());
     }
-    let both = done.said.both().text();
+    let both = &*done.said.both;
     let newline = if both.is_empty() || both.ends_with('\n') { "" } else { "\n" };
     ToolOutput {
         content: format!("{both}{newline}[exit {exit_code}]"),

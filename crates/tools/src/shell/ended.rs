@@ -1,5 +1,7 @@
 //! What every tool that runs something says of how that went.
 
+use std::sync::Arc;
+
 use haft_sandbox::fence::Exit;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,8 +13,8 @@ use crate::fenced::Done;
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Ended {
-    stdout: String,
-    stderr: String,
+    stdout: Arc<str>,
+    stderr: Arc<str>,
     /// The command's own; 0 means that it worked. A command that was ended by a signal has 128 and the signal's number.
     exit_code: i32,
     /// The signal that ended it.
@@ -34,12 +36,12 @@ impl Ended {
             Exit::Stopped => Some(9),
         };
         Self {
-            stdout: done.said.stdout.text(),
-            stderr: done.said.stderr.text(),
+            stdout: Arc::clone(&done.said.stdout),
+            stderr: Arc::clone(&done.said.stderr),
             exit_code: done.exit_code(),
             signal,
             timed_out: false,
-            truncated: done.said.is_truncated(),
+            truncated: done.said.is_truncated,
             left_out: done.left_out_words(),
         }
     }

@@ -76,7 +76,7 @@ pub(crate) struct Output {
     /// The files that it changed.
     files_changed: Vec<String>,
     #[serde(skip)]
-    both: String,
+    both: Arc<str>,
 }
 
 impl Tool for RunCode {
@@ -144,7 +144,7 @@ impl Output {
             ended: Ended::of(done),
             duration: done.took.as_millis().try_into().unwrap_or(u64::MAX),
             files_changed: changed.map(|change| change.path.clone()).collect(),
-            both: done.said.both().text(),
+            both: Arc::clone(&done.said.both),
         }
     }
 }

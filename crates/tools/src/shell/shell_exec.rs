@@ -60,7 +60,7 @@ pub(crate) struct Output {
     ended: Ended,
     duration_ms: u64,
     /// Both streams, in the order in which they came.
-    output: String,
+    output: Arc<str>,
 }
 
 impl Tool for ShellExec {
@@ -108,7 +108,7 @@ impl ShellExec {
 impl Output {
     fn of(done: &Done) -> Self {
         let duration_ms = done.took.as_millis().try_into().unwrap_or(u64::MAX);
-        Self { ended: Ended::of(done), duration_ms, output: done.said.both().text() }
+        Self { ended: Ended::of(done), duration_ms, output: Arc::clone(&done.said.both) }
     }
 }
 
