@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::{Measured, median, program::program};
+use crate::{Measured, median, program::program, quiet_median};
 
 const LAPS: usize = 400;
 /// How many requests are under way at once where many are.
@@ -196,7 +196,7 @@ impl Taken {
 }
 
 fn laps(mut call: impl FnMut(usize) -> Result<Duration>) -> Result<Duration> {
-    Ok(median((0..LAPS).map(&mut call).collect::<Result<_>>()?))
+    Ok(quiet_median(&(0..LAPS).map(&mut call).collect::<Result<Vec<_>>>()?))
 }
 
 /// A server that was greeted.

@@ -198,10 +198,16 @@ impl Transport<RoleServer> for Frames {
 impl Lines {
     /// Puts a message behind those that wait already.
     fn add(&self, message: &impl Serialize) -> io::Result<()> {
-        let line = serde_json::to_vec(message)?;
         let mut waiting = self.waiting();
-        waiting.extend(line);
-        waiting.push(b'\n');
+        let before = waiting.len();
+        match serde_json::to_writer(&mut *waiting, message) {
+            Ok(()) => waiting.push(b'\n'),
+            // Half a line would take the next one with it.
+            Err(err) => {
+                waiting.truncate(before);
+                return Err(err.into());
+            }
+        }
         Ok(())
     }
 

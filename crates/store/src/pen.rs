@@ -13,6 +13,8 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::{StoreError, batch::Write, schema, store::Sync};
 
+/// How many KiB of the database lie at hand. Whoever writes comes back to the same few pages: the newest of each index.
+const AT_HAND: i64 = 1024;
 /// How many statements stay prepared.
 const STATEMENTS: usize = 64;
 
@@ -47,6 +49,7 @@ impl Pen {
         };
         conn.pragma_update(None, "synchronous", synchronous)?;
         conn.pragma_update(None, "foreign_keys", true)?;
+        conn.pragma_update(None, "cache_size", -AT_HAND)?;
         schema::bring_up(&mut conn, path)?;
         probe_writing(&conn)?;
         // From here on the log is brought in by whoever has time for it.
