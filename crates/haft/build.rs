@@ -15,6 +15,9 @@ const SINCE: (u32, u32) = (2, 36);
 /// not exist any more is passed over.
 const ORDER: &str = "order.txt";
 
+/// What Rust links with a linker of its own, and what the functions are named for.
+const LINKED_BY_RUST: &str = "x86_64-unknown-linux-gnu";
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={ORDER}");
@@ -27,7 +30,9 @@ fn main() {
     if is_for_here && is_released && links_with_lld() {
         let order = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join(ORDER);
         println!("cargo::rustc-link-arg-bins=-Wl,--no-warn-symbol-ordering");
-        println!("cargo::rustc-link-arg-bins=-Wl,--symbol-ordering-file={}", order.display());
+        // Not behind a comma, which a path may hold.
+        println!("cargo::rustc-link-arg-bins=-Xlinker");
+        println!("cargo::rustc-link-arg-bins=--symbol-ordering-file={}", order.display());
     }
 }
 
@@ -40,10 +45,11 @@ fn c_library() -> Option<(u32, u32)> {
 
 /// Whether the linker is the one that comes with Rust: no other is sure to know what it is told here.
 fn links_with_lld() -> bool {
+    let is_usual = env::var_os("TARGET").is_some_and(|target| target == LINKED_BY_RUST);
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let has_its_own = env::var_os("RUSTC_LINKER").is_some() || flags.contains("link");
     let brought = rust_library().is_some_and(|library| library.join("bin/gcc-ld/ld.lld").exists());
-    !has_its_own && brought
+    is_usual && !has_its_own && brought
 }
 
 /// Where the compiler keeps what belongs to the machine that is built for.

@@ -49,7 +49,8 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     // A name that was never used: cargo links anew when it is told another place for the map.
     let folder = target.join(format!("order-{}", process::id()));
-    fs::create_dir_all(folder.join("work"))?;
+    // Where this is, a workspace begins: the folder of this project may lie above.
+    fs::create_dir_all(folder.join("work/.haft"))?;
     fs::write(folder.join("work/first.txt"), "one\ntext\n")?;
     let map = folder.join("map");
     let linked = ["-C".to_owned(), format!("link-args=-Wl,--no-demangle,-Map={}", map.display())];

@@ -6,6 +6,7 @@ mod copy;
 mod error;
 pub mod fence;
 mod folder;
+mod git_index;
 pub mod limits;
 mod look;
 mod medium;
@@ -21,6 +22,7 @@ pub mod web;
 
 pub use error::PathError;
 pub use folder::{Entry, Folder};
+pub use git_index::tracked;
 pub use look::OpenFile;
 pub use place::{Place, show_name};
 pub use root::Root;

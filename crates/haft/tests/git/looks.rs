@@ -45,6 +45,33 @@ fn no_branch_and_no_commit() {
 }
 
 #[test]
+fn commits_are_told_as_git_tells_them() {
+    let person = with_repository(Person::us());
+    let odd = [
+        ("1700000000 +0545", "\n \nOne \n two\n \t\n\n  Body\n\nmore\n\n"),
+        ("1 -0330", "Grün – 漢字\n\n\n\nAfter many\n"),
+        ("4000000000 +1400", "Only\r\n"),
+        ("99 -1200", ""),
+    ];
+    for (date, message) in odd {
+        let how = ["commit", "-q", "--allow-empty", "--allow-empty-message", "--cleanup=verbatim", "-m", message];
+        git(&person, &[&how[..], &["--date", date]].concat());
+    }
+    let told = looks(&person, "git_log", &json!({"limit": odd.len()}))["commits"].clone();
+    let format = "--format=%H%x00%h%x00%an%x00%ae%x00%aI%x00%s%x00%b%x01";
+    let said = git(&person, &["log", "--max-count", &odd.len().to_string(), format]);
+    let commits: Vec<_> = said.split_terminator('\u{1}').map(|commit| commit.trim_start_matches('\n')).collect();
+    assert_eq!(commits.len(), odd.len());
+    for (told, said) in told.as_array().unwrap().iter().zip(commits) {
+        let fields: Vec<&str> = said.split('\0').collect();
+        let names = ["hash", "shortHash", "author", "email", "date", "subject", "body"];
+        for (name, field) in names.iter().zip(fields) {
+            assert_eq!(told[name], field.trim_end_matches(char::is_whitespace), "{name}: {told:#}");
+        }
+    }
+}
+
+#[test]
 fn a_merge_in_progress() {
     let person = with_repository(Person::us());
     git(&person, &["checkout", "-q", "-b", "other"]);

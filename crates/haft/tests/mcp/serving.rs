@@ -127,7 +127,7 @@ fn a_picture_is_handed_over_as_one() {
 #[test]
 fn a_large_result_is_short_with_a_link_to_the_whole() {
     let fixture = Fixture::new();
-    let large: String = (0..80_000).map(|line| format!("line {line}\n")).collect();
+    let large: String = (0..50_000).map(|line| format!("line {line}\n")).collect();
     fixture.put("large.txt", &large);
     for era in Era::BOTH {
         let mut client = Client::new(&fixture, era, MUTE);

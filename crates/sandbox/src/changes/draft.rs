@@ -230,6 +230,7 @@ impl Draft {
     /// Ends the planning: from now on the changes can be shown, committed, discarded and undone by any process.
     pub fn seal(mut self) -> Result<Changes, ChangesError> {
         self.check_stopped()?;
+        self.flag_what_git_obeys();
         let folder = self.folder.take().ok_or(ChangesError::Gone)?;
         let plan = Plan {
             root: show_name(self.root.path().as_os_str()),

@@ -65,9 +65,16 @@ pub struct Subject<'a> {
 
 /// Everything that should be seen first about a change, worst first.
 pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
-    // What no program can name by its path, none obeys.
+    let mut found = Vec::new();
+    if subject.leads_outside {
+        found.push(Flag::LinkOutside);
+    }
+    if subject.kind == Some(EntryKind::File) && subject.mode & 0o6000 != 0 {
+        found.push(Flag::SetUid);
+    }
+    // What no program can name by its path, none obeys for its name.
     if subject.path.as_os_str().len() > LONGEST_PATH {
-        return Vec::new();
+        return found;
     }
     let folded: Vec<Cow<'_, str>>;
     let parts: Vec<&str> = match subject.path.to_str().filter(|path| is_folded(path)) {
@@ -77,19 +84,12 @@ pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
             folded.iter().map(AsRef::as_ref).collect()
         }
     };
-    let Some((name, folders)) = parts.split_last() else { return Vec::new() };
-    let mut found = Vec::new();
+    let Some((name, folders)) = parts.split_last() else { return found };
     let is_the_user_s = folders.windows(2).any(|pair| pair == [".config", "haft"]);
     if is_the_user_s || parts.contains(&".haft") || matches!(*name, "haft.toml" | ".mcp.json") {
         found.push(Flag::HaftFiles);
     }
     found.extend(git_flag(subject, &parts));
-    if subject.leads_outside {
-        found.push(Flag::LinkOutside);
-    }
-    if subject.kind == Some(EntryKind::File) && subject.mode & 0o6000 != 0 {
-        found.push(Flag::SetUid);
-    }
     if parts.iter().any(|part| is_sensitive_folded(part)) {
         found.push(Flag::SensitiveName);
     }
@@ -138,6 +138,10 @@ fn git_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
             return Some(Flag::GitConfigCommand);
         }
     }
+    // Git makes none; one that leads to another folder brings the hooks and settings there along.
+    if subject.kind == Some(EntryKind::Link) {
+        return Some(Flag::GitConfigCommand);
+    }
     // Settings are read where it says; a worktree's says so of the repository that it belongs to.
     if *name == "commondir" && (inside.len() == 1 || subject.after.map(<[u8]>::trim_ascii) != Some(b"../..")) {
         return Some(Flag::GitConfigCommand);
@@ -165,7 +169,10 @@ fn sends_git_elsewhere(subject: &Subject<'_>) -> bool {
             let text = String::from_utf8_lossy(subject.after.unwrap_or_default());
             let to = text.strip_prefix("gitdir:").unwrap_or_default().trim();
             let parts: Vec<String> = Path::new(to).iter().map(|part| fold(part).into_owned()).collect();
-            !parts.windows(2).any(|pair| pair[0] == ".git" && matches!(pair[1].as_str(), "modules" | "worktrees"))
+            let is_part = |pair: &[String]| pair[0] == ".git" && matches!(pair[1].as_str(), "modules" | "worktrees");
+            let part = parts.windows(2).position(is_part);
+            // What goes up again from there is no part any more.
+            part.is_none_or(|part| parts[part + 2..].iter().any(|step| step == ".."))
         }
         Some(EntryKind::Link | EntryKind::Fifo | EntryKind::Socket | EntryKind::Device) => true,
     }
@@ -327,6 +334,7 @@ mod tests {
         };
         assert_eq!(of("sub/.git", "gitdir: ../evil\n"), [Flag::GitConfigCommand]);
         assert_eq!(of("sub/.git", "gitdir: ../.git/modules/sub\n"), []);
+        assert_eq!(of("sub/.git", "gitdir: ../.git/modules/../../e\n"), [Flag::GitConfigCommand]);
         assert_eq!(of("tree/.git", "gitdir: /repo/.git/worktrees/tree\n"), []);
         assert_eq!(of(".git/worktrees/tree/commondir", "../..\n"), [Flag::InsideGit]);
         // A folder with the right names in it is a repository, whatever it is called.
@@ -355,6 +363,11 @@ mod tests {
         assert_eq!(flags(&hooks_link), [Flag::GitHook]);
         let config_link = Subject { path: Path::new(".git/config"), kind: Some(EntryKind::Link), ..plain };
         assert_eq!(flags(&config_link), [Flag::GitConfigCommand]);
+        let module_link = Subject { path: Path::new(".git/modules/s"), kind: Some(EntryKind::Link), ..plain };
+        assert_eq!(flags(&module_link), [Flag::GitConfigCommand]);
+        let deep = "d/".repeat(2100) + "tool";
+        assert_eq!(flags(&Subject { path: Path::new(&deep), ..plain }), [Flag::SetUid]);
+        assert_eq!(flags(&Subject { path: Path::new(&deep), ..link }), [Flag::LinkOutside]);
         let git_link = Subject { path: Path::new("sub/.git"), kind: Some(EntryKind::Link), ..plain };
         assert_eq!(flags(&git_link), [Flag::GitConfigCommand]);
         assert!(Flag::SetUid.forces_a_question() && !Flag::InsideGit.forces_a_question());

@@ -130,7 +130,7 @@ fn names_a_command(key: &str, value: &str) -> bool {
             ) && !(last == "fsmonitor" && matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | ""))
         }
         "include" | "includeif" => last == "path",
-        "alias" => value.starts_with('!'),
+        "alias" => is_more_than_a_subcommand(value),
         "credential" => last == "helper",
         "url" => matches!(last, "insteadof" | "pushinsteadof"),
         "diff" => matches!(last, "command" | "textconv" | "external"),
@@ -138,7 +138,10 @@ fn names_a_command(key: &str, value: &str) -> bool {
         "difftool" | "mergetool" | "browser" | "man" => matches!(last, "cmd" | "path"),
         "filter" => matches!(last, "clean" | "smudge" | "process"),
         "submodule" => last == "update" && value.starts_with('!'),
-        "remote" => matches!(last, "uploadpack" | "receivepack" | "vcs") || (last == "url" && value.contains("::")),
+        "remote" => {
+            matches!(last, "uploadpack" | "receivepack" | "vcs")
+                || (matches!(last, "url" | "pushurl") && value.contains("::"))
+        }
         "sequence" => last == "editor",
         "interactive" => last == "difffilter",
         "pager" | "protocol" | "trailer" => section == "pager" || matches!(last, "allow" | "command" | "cmd"),
@@ -148,9 +151,44 @@ fn names_a_command(key: &str, value: &str) -> bool {
         "gc" => last == "recentobjectshook",
         "imap" => last == "tunnel",
         "web" | "help" => last == "browser",
+        "instaweb" => matches!(last, "httpd" | "browser" | "modulepath"),
+        "lfs" => matches!(last, "path" | "args" | "standalonetransferagent"),
+        "svn" => last == "authorsprog",
         "http" => last == "proxy",
         _ => matches!(last, "program" | "command" | "cmd" | "defaultkeycommand"),
     }
+}
+
+/// Options and subcommands of git that name a command or settings.
+const NAME_A_COMMAND: &[&str] = &[
+    "-c",
+    "-C",
+    "-x",
+    "bisect",
+    "daemon",
+    "difftool",
+    "filter-branch",
+    "foreach",
+    "instaweb",
+    "mergetool",
+    "send-email",
+    "web--browse",
+];
+/// What options begin with that do, however much is written of them: git takes the beginning of a long option for it.
+const BEGIN_SUCH: &[&str] =
+    &["-O", "--config", "--exe", "--extc", "--git-d", "--open", "--rec", "--upl", "--work-t", "--ext-d", "--textc"];
+
+/// Whether an alias can do more than the subcommand of git that it begins with.
+fn is_more_than_a_subcommand(alias: &str) -> bool {
+    let names = |word: &str| NAME_A_COMMAND.contains(&word) || BEGIN_SUCH.iter().any(|begin| word.starts_with(begin));
+    // Quotes and backslashes may hide a word.
+    alias.starts_with(['!', '-']) || alias.contains(['\'', '"', '\\']) || alias.split_whitespace().any(names)
+}
+
+/// The folders of hooks that the settings name.
+pub(super) fn hook_folders(content: &[u8]) -> Vec<String> {
+    let named = commands(content).unwrap_or_default().into_iter();
+    named.filter(|(key, value)| key == "core.hookspath" && !value.is_empty()).map(|(_, value)| value).collect()
 }
 
 #[cfg(test)]
@@ -172,7 +210,7 @@ mod tests {
     fn plain_settings_pass() {
         assert!(!adds_a_command(None, Some(PLAIN)));
         assert!(!adds("[remote \"fork\"]\n\turl = git@example.org:x.git\n"));
-        assert!(!adds("[alias]\n\tst = status\n[core]\n\tfsmonitor = true\n"));
+        assert!(!adds("[alias]\n\tst = status -sb\n\tlg = log --oneline --graph --all\n[core]\n\tfsmonitor = true\n"));
         assert!(!adds("# [core] editor = x\n; sshCommand = y\n"));
         assert!(!adds("[user]\n\tname = \"[core] editor = x\" # [core]\n\temail = a\\\n[core]editor=x\n"));
     }
@@ -202,6 +240,15 @@ mod tests {
             "[alias] x = \"\"\\\n!sh\n",
             "[gpg \"ssh\"]\n\tdefaultKeyCommand = y\n",
             "[hook \"x\"]\n\tcommand = y\n",
+            "[alias]\n\tst = -c core.fsmonitor=./x status\n",
+            "[alias]\n\tx = rebase --exec=./x\n",
+            "[alias]\n\tx = rebase -x ./x\n",
+            "[alias]\n\tx = submodule foreach ./x\n",
+            "[alias]\n\tx = grep -O./x a\n",
+            "[alias]\n\tx = difftool\n",
+            "[lfs \"customtransfer.x\"]\n\tpath = ./x\n",
+            "[svn]\n\tauthorsProg = ./x\n",
+            "[remote \"o\"]\n\tpushurl = ext::sh -c x\n",
             "[init]\n\ttemplateDir = y\n",
             "[core\n\tnothing that git reads",
         ] {

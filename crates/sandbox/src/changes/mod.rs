@@ -18,6 +18,7 @@ mod keep;
 mod layer;
 mod lock;
 mod moving;
+mod obeyed;
 mod plan;
 mod progress;
 mod recover;

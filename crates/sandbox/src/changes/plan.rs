@@ -1,12 +1,13 @@
 //! What is stored of a set of changes: the plan, written once, and the state, replaced by every turn.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, ChangeKind, ChangeState};
 use super::error::ChangesError;
-use super::flags::Flag;
+use super::flags::{Flag, Subject, flags};
 use crate::place::{Place, read_shown_name};
 use crate::stamp::{EntryKind, Seen, Stamp};
 
@@ -242,6 +243,23 @@ impl Item {
             change.derived &= self.derived;
         }
         list
+    }
+
+    /// What an undo brings back that must be asked about as if it were new: what it was counts, not that it went.
+    pub(super) fn flags_of_return(&self) -> HashMap<String, Vec<Flag>> {
+        let own = self.before.map(|before| (self.path.clone(), before.stamp));
+        let beneath = self.tree.iter().map(|entry| entry.stamp);
+        let back = own.into_iter().chain(paths(&self.path, &self.tree).into_iter().zip(beneath));
+        let judged = back.map(|(path, stamp)| {
+            let name = read_shown_name(&path);
+            let (kind, mode) = (Some(stamp.kind()), stamp.mode & 0o7777);
+            let path_only =
+                Subject { path: Path::new(&name), kind, mode, before: None, after: None, leads_outside: false };
+            let mut found = flags(&path_only);
+            found.retain(|flag| matches!(flag, Flag::SetUid | Flag::GitHook));
+            (path, found)
+        });
+        judged.filter(|(_, flags)| !flags.is_empty()).collect()
     }
 
     /// How many bytes the paths of its changes have together.

@@ -9,6 +9,7 @@ use super::change::{Change, ChangeKind, ChangeState, Direction, Selection};
 use super::check::agree;
 use super::course::Course;
 use super::error::ChangesError;
+use super::flags::Flag;
 use super::folder::Folder;
 use super::lock::Lock;
 use super::plan::{Item, Plan, State};
@@ -135,14 +136,23 @@ impl Changes {
         let mut chosen = agree(bench, direction, chosen, &mut Parents::new(&root))?;
         chosen.sort_unstable();
         let units = self.plan.units();
-        let changes = chosen.into_iter().flat_map(|index| {
+        let changes = |index: usize| {
             let item = &self.plan.items[index];
-            item.changes(units[index], state.items[index].state).into_iter().map(move |change| (item, change))
-        });
-        Ok(match direction {
-            Direction::Commit => changes.map(|(_, change)| change).collect(),
-            Direction::Undo => changes.flat_map(|(item, change)| inverted(item, change)).collect(),
-        })
+            let changes = item.changes(units[index], state.items[index].state).into_iter();
+            match direction {
+                Direction::Commit => changes.collect(),
+                Direction::Undo => {
+                    let mut back = item.flags_of_return();
+                    let inverted = changes.flat_map(|change| inverted(item, change));
+                    let flagged = inverted.map(|change| match back.remove(&change.path) {
+                        Some(flags) => with_flags(change, flags),
+                        None => change,
+                    });
+                    flagged.collect::<Vec<_>>()
+                }
+            }
+        };
+        Ok(chosen.into_iter().flat_map(changes).collect())
     }
 
     /// Throws away what is staged and was never committed; what was undone can still be committed again.
@@ -239,6 +249,13 @@ fn inverted(item: &Item, change: Change) -> Vec<Change> {
     let back = Change { path: home, from: Some(change.path.clone()), ..plain.clone() };
     let replaced = change.replaces.map(|size| Change { kind: ChangeKind::Created, size, ..plain });
     std::iter::once(back).chain(replaced).collect()
+}
+
+fn with_flags(mut change: Change, more: Vec<Flag>) -> Change {
+    change.flags.extend(more);
+    change.flags.sort_unstable();
+    change.flags.dedup();
+    change
 }
 
 /// Opens the workspace of a plan, if it is still the same folder.

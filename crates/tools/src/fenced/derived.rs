@@ -8,9 +8,8 @@ use std::{
     sync::Arc,
 };
 
-use haft_sandbox::{Place, Root};
+use haft_sandbox::{Place, Root, tracked};
 
-use super::index::tracked;
 use crate::search::{Rules, has};
 
 /// Folders that tools keep for themselves, whatever the ignore files say.

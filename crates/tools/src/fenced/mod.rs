@@ -5,7 +5,6 @@ mod commands;
 mod companion;
 mod derived;
 mod errand;
-mod index;
 mod leash;
 mod owners;
 mod running;

@@ -17,6 +17,7 @@ use crate::changes::draft::Draft;
 use crate::changes::flags::Flag;
 use crate::changes::folder::Folder;
 use crate::changes::plan::{Beneath, Item};
+use crate::git_index::tracked;
 use crate::place::{Place, show_name};
 use crate::sensitive::fold;
 use crate::stamp::EntryKind;
@@ -27,6 +28,8 @@ const SHORT: usize = 7;
 const LONGEST_REF: u64 = 128;
 /// How much is read of the branches that git has packed into one file.
 const LONGEST_PACKED: u64 = 16 << 20;
+/// The largest index that is read; nothing is derived where it is larger.
+const LARGEST_INDEX: u64 = 256 << 20;
 /// Where the first parent of a commit stands, with its kind and its tree before it.
 const COMMIT_HEAD: u64 = 512;
 
@@ -60,7 +63,7 @@ impl Draft {
         for (git, places) in folders {
             match places.as_slice() {
                 // A look at the status refreshes what git remembers of the files.
-                [only] if only.as_path() == git.join("index") => self.call_derived(only),
+                [only] if only.as_path() == git.join("index") && !self.forgets_files(only) => self.call_derived(only),
                 _ => {
                     if let Some(summary) = self.commit_in(&git, &places) {
                         self.call_a_commit(&places, summary);
@@ -69,6 +72,17 @@ impl Draft {
                 }
             }
         }
+    }
+
+    /// Whether git would no longer know a file that it knows: what is not tracked may be taken for build output.
+    fn forgets_files(&self, index: &Place) -> bool {
+        let read = |file: File| {
+            let mut bytes = Vec::new();
+            file.take(LARGEST_INDEX).read_to_end(&mut bytes).ok().and_then(|_| tracked(&bytes))
+        };
+        let Some(before) = open(self.root.handle(), index.as_path()).and_then(read) else { return false };
+        let after = self.open_staged(&(index.clone(), PathBuf::new())).and_then(read);
+        after.is_none_or(|after| !before.is_subset(&after))
     }
 
     fn call_derived(&mut self, index: &Place) {

@@ -16,5 +16,6 @@ mod take;
 mod whole;
 mod within;
 
+pub(super) use split::real_paths;
 pub use steering::Steering;
 pub use take::{Sort, Taken};

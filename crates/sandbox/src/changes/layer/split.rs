@@ -71,7 +71,7 @@ fn can_be_split(item: &Item) -> bool {
 }
 
 /// The paths of entries, from the folder that they are beneath.
-pub(super) fn real_paths(entries: &[Beneath]) -> Vec<PathBuf> {
+pub(in crate::changes) fn real_paths(entries: &[Beneath]) -> Vec<PathBuf> {
     let mut path = PathBuf::new();
     let mut depth = 0;
     let mut paths = Vec::with_capacity(entries.len());

@@ -14,7 +14,7 @@ const CHECKSUM: usize = 20;
 const EXTENDED: u16 = 0x4000;
 
 /// The paths in an index, relative to the repository; `None` when it is not one that we can read whole.
-pub(super) fn tracked(index: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
+pub fn tracked(index: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
     let (signature, version, count) = (index.get(..4)?, number(index, 4)?, number(index, 8)?);
     if signature != b"DIRC" || !(2..=4).contains(&version) {
         return None;
