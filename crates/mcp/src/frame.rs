@@ -4,7 +4,10 @@ use std::{
     collections::HashSet,
     io,
     ops::Range,
-    sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex as StdMutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -33,6 +36,10 @@ use crate::stdio::{Reader, Writer};
 const LONGEST: usize = 16 << 20;
 /// What is read at once.
 const PIECE: usize = 64 << 10;
+/// How much may wait to be read by the client before it is heard no further.
+const MOST_WAITING: usize = 8 << 20;
+/// More requests than this are begun to be answered before the next is heard.
+const MANY: usize = 256;
 /// How long the last answer may take to be read.
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -51,7 +58,8 @@ pub(crate) struct Frames {
     begun: bool,
     /// Cancelled at the end of the input.
     gone: CancellationToken,
-    /// The refusal that is being said. It is kept here because whoever receives may turn to something else meanwhile.
+    /// What is said before anything more is heard: a refusal, or too much that waits. It is kept here because whoever
+    /// receives may turn to something else meanwhile.
     saying: Option<BoxFuture<'static, io::Result<()>>>,
     /// The requests that have no answer yet.
     open: HashSet<RequestId>,
@@ -63,6 +71,8 @@ struct Lines {
     /// Whole lines that nobody has begun to write.
     waiting: StdMutex<Vec<u8>>,
     writer: Mutex<Writer>,
+    /// Nobody reads any more.
+    broken: AtomicBool,
 }
 
 /// Why a line is answered instead of handed on.
@@ -75,7 +85,11 @@ struct Refused {
 
 impl Frames {
     pub(crate) fn new(reader: Reader, writer: Writer, gone: CancellationToken) -> Self {
-        let lines = Arc::new(Lines { waiting: StdMutex::default(), writer: Mutex::new(writer) });
+        let lines = Arc::new(Lines {
+            waiting: StdMutex::default(),
+            writer: Mutex::new(writer),
+            broken: AtomicBool::new(false),
+        });
         Self {
             reader,
             read: Vec::new(),
@@ -173,6 +187,18 @@ impl Transport<RoleServer> for Frames {
                 // Who does not read answers is heard no longer.
                 said.ok()?;
             }
+            if self.lines.broken.load(Ordering::Relaxed) {
+                self.gone.cancel();
+                return None;
+            }
+            if self.open.len() > MANY {
+                tokio::task::yield_now().await;
+            }
+            if self.lines.waiting().len() > MOST_WAITING {
+                let lines = Arc::clone(&self.lines);
+                self.saying = Some(Box::pin(async move { lines.write().await }));
+                continue;
+            }
             let refused = match self.line().await? {
                 Ok(line) => match self.message(line) {
                     Ok(Some(message)) => return Some(message),
@@ -218,8 +244,11 @@ impl Lines {
         if lines.is_empty() {
             return Ok(());
         }
-        writer.write_all(&lines).await?;
-        writer.flush().await
+        let written = async { writer.write_all(&lines).await.and(writer.flush().await) }.await;
+        if written.is_err() {
+            self.broken.store(true, Ordering::Relaxed);
+        }
+        written
     }
 
     fn waiting(&self) -> MutexGuard<'_, Vec<u8>> {

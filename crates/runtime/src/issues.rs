@@ -19,7 +19,7 @@ pub(crate) fn issues_of(spec: &ToolSpec, validator: &Validator, input: &Value) -
 /// Everything about a value that does not fit, told of what has this name.
 pub(crate) fn told(validator: &Validator, schema: &Value, name: &str, value: &Value) -> ToolError {
     let mut issues = Vec::new();
-    for error in validator.iter_errors(value) {
+    for error in validator.iter_errors(value).take(MOST_ISSUES) {
         collect(&error, schema, &mut issues);
     }
     issues.truncate(MOST_ISSUES);
@@ -60,7 +60,7 @@ fn collect(error: &ValidationError<'_>, schema: &Value, issues: &mut Vec<Issue>)
     let value = shortened(error.instance());
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            for name in unexpected {
+            for name in unexpected.iter().take(MOST_ISSUES) {
                 let known = properties_at(schema, &path);
                 let hint = nearest(name, known.iter().map(String::as_str)).into_iter().next();
                 let expected = match known.as_slice() {
@@ -68,7 +68,8 @@ fn collect(error: &ValidationError<'_>, schema: &Value, issues: &mut Vec<Issue>)
                     known => format!("is unknown: known are {}", known.join(", ")),
                 };
                 let got = shortened(error.instance().get(name).unwrap_or(&Value::Null));
-                issues.push(Issue { path: format!("{path}/{name}"), code: code.clone(), expected, got, hint });
+                let path = format!("{path}/{}", cut(name));
+                issues.push(Issue { path, code: code.clone(), expected, got, hint });
             }
         }
         ValidationErrorKind::Required { property } => {
@@ -130,8 +131,13 @@ fn shortened(value: &Value) -> String {
         Value::Object(_) => "an object".to_owned(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     };
+    cut(&text)
+}
+
+/// What was given, as much of it as is said back.
+pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(LONGEST_VALUE) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text,
+        None => text.to_owned(),
     }
 }

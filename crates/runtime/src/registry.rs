@@ -11,7 +11,8 @@ use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
 use serde_json::Value;
 
 use crate::{
-    AnyTool, Catalog, ErrorCode, Listing, Pins, Scope, Shown, ToolError, ToolSpec, nearest::nearest, schema, to_mcp,
+    AnyTool, Catalog, ErrorCode, Listing, Pins, Scope, Shown, ToolError, ToolSpec, issues::cut, nearest::nearest,
+    schema, to_mcp,
 };
 
 /// Says by its name whether there shall be a tool.
@@ -360,6 +361,7 @@ impl Registry {
             [] => "`haft tools` lists them all".to_owned(),
             [first, ..] => format!("did you mean `{first}`? `haft tools` lists them all"),
         };
+        let name = cut(name);
         ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool `{name}`; {hint}")).with("nearest", near)
     }
 }

@@ -1,5 +1,6 @@
 //! The HTTP door: one route, `/mcp`, for whoever has the token.
 
+mod patience;
 mod token;
 
 use std::{io, sync::Arc};
@@ -16,6 +17,7 @@ use haft_mcp::Server;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use patience::Impatient;
 pub use token::Token;
 
 /// Serves until it is told to stop; what is under way then is ended.
@@ -34,7 +36,7 @@ async fn serve_route(listener: TcpListener, server: &Server, token: Token, stop:
     let app = Router::new()
         .nest_service("/mcp", server.over_http(address, stop.clone()))
         .layer(from_fn_with_state(Arc::new(token), admit));
-    axum::serve(listener, app).with_graceful_shutdown(stop.cancelled_owned()).await
+    axum::serve(Impatient(listener), app).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
 /// Nobody gets past without the token, not even to a page that does not exist.
@@ -49,5 +51,7 @@ async fn admit(State(token): State<Arc<Token>>, headers: HeaderMap, request: Req
 }
 
 fn refused(why: &'static str) -> Response {
-    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer realm=\"haft\"")], why).into_response()
+    // Whoever has no token keeps no connection either.
+    let headers = [(header::WWW_AUTHENTICATE, "Bearer realm=\"haft\""), (header::CONNECTION, "close")];
+    (StatusCode::UNAUTHORIZED, headers, why).into_response()
 }

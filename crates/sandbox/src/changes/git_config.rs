@@ -137,11 +137,9 @@ fn names_a_command(key: &str, value: &str) -> bool {
         "merge" => last == "driver",
         "difftool" | "mergetool" | "browser" | "man" => matches!(last, "cmd" | "path"),
         "filter" => matches!(last, "clean" | "smudge" | "process"),
-        "submodule" => last == "update" && value.starts_with('!'),
-        "remote" => {
-            matches!(last, "uploadpack" | "receivepack" | "vcs")
-                || (matches!(last, "url" | "pushurl") && value.contains("::"))
-        }
+        "submodule" => (last == "update" && value.starts_with('!')) || (last == "url" && goes_by_a_command(value)),
+        "remote" => matches!(last, "uploadpack" | "receivepack" | "vcs" | "proxy") || goes_by_a_command(value),
+        "branch" => matches!(last, "remote" | "pushremote") && goes_by_a_command(value),
         "sequence" => last == "editor",
         "interactive" => last == "difffilter",
         "pager" | "protocol" | "trailer" => section == "pager" || matches!(last, "allow" | "command" | "cmd"),
@@ -152,11 +150,16 @@ fn names_a_command(key: &str, value: &str) -> bool {
         "imap" => last == "tunnel",
         "web" | "help" => last == "browser",
         "instaweb" => matches!(last, "httpd" | "browser" | "modulepath"),
-        "lfs" => matches!(last, "path" | "args" | "standalonetransferagent"),
+        "lfs" => matches!(last, "path" | "args" | "standalonetransferagent" | "clean" | "smudge"),
         "svn" => last == "authorsprog",
         "http" => last == "proxy",
         _ => matches!(last, "program" | "command" | "cmd" | "defaultkeycommand"),
     }
+}
+
+/// Whether an address names what speaks for it, as `ext::` does.
+fn goes_by_a_command(address: &str) -> bool {
+    address.contains("::")
 }
 
 /// Options and subcommands of git that name a command or settings.
@@ -248,6 +251,10 @@ mod tests {
             "[alias]\n\tx = difftool\n",
             "[lfs \"customtransfer.x\"]\n\tpath = ./x\n",
             "[svn]\n\tauthorsProg = ./x\n",
+            "[instaweb]\n\thttpd = ./x\n",
+            "[lfs \"extension.x\"]\n\tclean = ./x\n",
+            "[branch \"main\"]\n\tremote = ext::sh\n",
+            "[submodule \"s\"]\n\turl = ext::sh\n",
             "[remote \"o\"]\n\tpushurl = ext::sh -c x\n",
             "[init]\n\ttemplateDir = y\n",
             "[core\n\tnothing that git reads",

@@ -131,6 +131,10 @@ impl Lines {
         self.text.push_str(text);
     }
 
+    pub(super) fn length(&self) -> usize {
+        self.text.len()
+    }
+
     pub(super) fn is_at_line_start(&self) -> bool {
         self.text.is_empty() || self.gap > Gap::None
     }

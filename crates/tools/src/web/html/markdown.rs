@@ -26,14 +26,24 @@ pub(in crate::web) fn readable(page: &str, url: &Url, form: Form, stop: &Stop) -
         nodes.iter().find(|node| is_one_of!(node.name(), "base")).and_then(|node| node.attribute(&local_name!("href")));
     let base = based.and_then(|base| url.join(base).ok()).unwrap_or_else(|| url.clone());
     let article = Article::find(&nodes);
-    let mut writer = Writer::new(&nodes, &base, form);
+    let mut writer = Writer::new(&nodes, &base, form, LONGER * page.len() + A_LITTLE);
     let mut range = article.start..article.end;
     if !range.clone().any(|at| is_one_of!(nodes[at].name(), "h1") && !article.leaves_out(at)) {
         writer.title();
     }
     writer.walk(&mut range, |at| article.leaves_out(at));
+    if writer.is_full() {
+        writer.lines.part(Gap::Block);
+        writer.lines.verbatim(TOO_LONG);
+    }
     Some(writer.finish())
 }
+
+/// A page and its text are about as long. One that says little and means much, such as rows that are to be as wide as the
+/// widest, or thousands of links beneath a long address, could become text that no memory holds.
+const LONGER: usize = 4;
+const A_LITTLE: usize = 64 << 10;
+const TOO_LONG: &str = "[the rest is left out: written out, it would be many times as long as the page]";
 
 /// What is to be done when an element ends.
 enum Closing {
@@ -54,16 +64,23 @@ pub(super) struct Writer<'a> {
     lists: Vec<Option<usize>>,
     /// Whether all of it must stand on one line, as in a cell.
     pub(super) flat: bool,
+    /// How long the text may become.
+    pub(super) most: usize,
 }
 
 impl<'a> Writer<'a> {
-    fn new(nodes: &'a [Node], base: &'a Url, form: Form) -> Self {
-        Self { nodes, base, form, lines: Lines::new(), open: Vec::new(), lists: Vec::new(), flat: false }
+    fn new(nodes: &'a [Node], base: &'a Url, form: Form, most: usize) -> Self {
+        Self { nodes, base, form, lines: Lines::new(), open: Vec::new(), lists: Vec::new(), flat: false, most }
+    }
+
+    /// Whether nothing more should come.
+    pub(super) fn is_full(&self) -> bool {
+        self.lines.length() > self.most
     }
 
     /// What lies in a range, on one line.
     pub(super) fn flat(&self, mut range: Range<usize>) -> String {
-        let mut writer = Writer { flat: true, ..Writer::new(self.nodes, self.base, self.form) };
+        let mut writer = Writer { flat: true, ..Writer::new(self.nodes, self.base, self.form, self.most) };
         writer.walk(&mut range, |_| false);
         writer.finish().replace('\n', " ")
     }
@@ -85,7 +102,7 @@ impl<'a> Writer<'a> {
     /// Goes through nodes in their order, each once, and ends what has ended before each.
     fn walk(&mut self, range: &mut Range<usize>, leave_out: impl Fn(usize) -> bool) {
         let mut at = range.start;
-        while at < range.end {
+        while at < range.end && !self.is_full() {
             self.close_until(at);
             let node = &self.nodes[at];
             at = match &node.what {

@@ -25,6 +25,9 @@ impl Writer<'_> {
             self.lines.part(Gap::Block);
         }
         for (number, row) in rows.iter().enumerate() {
+            if self.is_full() {
+                break;
+            }
             let empty = String::new();
             let cells: Vec<&str> = (0..columns).map(|column| row.get(column).unwrap_or(&empty).as_str()).collect();
             let written = match self.form {
@@ -44,12 +47,17 @@ impl Writer<'_> {
 
     fn rows(&self, table: usize) -> Vec<Vec<String>> {
         let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut held = 0;
         for at in table + 1..self.nodes[table].end {
+            if held > self.most {
+                break;
+            }
             match *self.nodes[at].name() {
                 local_name!("tr") => rows.push(Vec::new()),
                 local_name!("td") | local_name!("th") => {
                     let text = self.flat(at + 1..self.nodes[at].end);
                     let cell = if self.form == Form::Markdown { text.replace('|', "\\|") } else { text };
+                    held += cell.len();
                     if rows.is_empty() {
                         rows.push(Vec::new());
                     }

@@ -103,3 +103,20 @@ fn nobody_waits_for_a_page_that_is_not_wanted() {
     let url = Url::parse("https://example.org").unwrap();
     assert!(readable("<p>x", &url, Form::Text, &stop).is_none());
 }
+
+#[test]
+fn no_page_becomes_text_that_no_memory_holds() {
+    let wide = format!("<table><tr>{}{}", "<td>x".repeat(5_000), "<tr><td>x".repeat(30_000));
+    let long = format!("<base href='http://h.example/{}/'>", "y".repeat(60_000));
+    let (links, pictures) = ("<a href=x>l</a> ".repeat(10_000), "<img src=x alt=a> ".repeat(10_000));
+    let cells = format!("<table>{}", "<tr><td>a<td><a href=x>l</a>".repeat(10_000));
+    let quotes = format!("{}{}", "<blockquote>".repeat(400), "a<br>".repeat(20_000));
+    for page in [wide, long.clone() + &links, long.clone() + &pictures, long + &cells, quotes] {
+        for form in [Form::Markdown, Form::Text] {
+            let text = read(&page, form);
+            assert!(text.len() < 6 * page.len() + (200 << 10), "{} of {}", text.len(), page.len());
+        }
+    }
+    let cut = markdown(&format!("<table><tr>{}{}", "<td>x".repeat(5_000), "<tr><td>x".repeat(20_000)));
+    assert!(cut.ends_with("many times as long as the page]"), "{}", &cut[cut.len() - 100..]);
+}
