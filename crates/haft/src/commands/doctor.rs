@@ -246,7 +246,8 @@ fn fence(probe: &Probe, minimum: Isolation) -> Finding {
             let so = if minimum > Isolation::Landlock {
                 "no command runs, as `sandbox.minimum.asked` demands namespaces"
             } else {
-                "commands cannot be previewed or undone, and each is asked for"
+                "commands cannot be previewed or undone, can change permissions and times of your files elsewhere, and each is \
+                 asked for"
             };
             Finding::bad("fence", format!("rung landlock: {so}{}", told(namespaces)), fix(namespaces))
         }

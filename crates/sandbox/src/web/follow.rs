@@ -5,13 +5,15 @@ use url::Url;
 
 use super::{
     client::{Client, Response},
-    error::WebError,
+    error::{Refusal, WebError},
     request::Request,
     rules::Target,
 };
 
 /// How many redirects are followed.
 const MOST: usize = 5;
+/// How much is said of a redirect that is no URL.
+const LONGEST_SHOWN: usize = 200;
 
 /// The last answer, and how it was come to.
 pub struct Fetched {
@@ -57,7 +59,7 @@ impl Client {
             let Some(next) = location(&response, &url) else {
                 return Ok(Fetched { response, url, redirects, not_followed: None });
             };
-            let target = match self.rules.check(next) {
+            let target = match next.and_then(|next| self.rules.check(next)) {
                 Ok(target) => target,
                 Err(refusal) => return Err(Failed { error: refusal.into(), redirects }),
             };
@@ -74,8 +76,8 @@ impl Client {
     }
 }
 
-/// Where an answer sends its reader, if it does.
-fn location(response: &Response, from: &Url) -> Option<Url> {
+/// Where an answer sends its reader, if it does. What is no URL is refused like one that leads where nobody may go.
+fn location(response: &Response, from: &Url) -> Option<Result<Url, Refusal>> {
     let redirects = matches!(
         response.status,
         StatusCode::MOVED_PERMANENTLY
@@ -85,7 +87,12 @@ fn location(response: &Response, from: &Url) -> Option<Url> {
             | StatusCode::PERMANENT_REDIRECT
     );
     let location = response.headers.get(header::LOCATION).filter(|_| redirects)?;
-    from.join(std::str::from_utf8(location.as_bytes()).ok()?).ok()
+    let words = String::from_utf8_lossy(location.as_bytes());
+    let refused = |why: url::ParseError| Refusal {
+        url: words.chars().take(LONGEST_SHOWN).collect(),
+        rule: format!("the redirect cannot be read: {why}"),
+    };
+    Some(from.join(&words).map_err(refused))
 }
 
 fn why_not(

@@ -79,6 +79,10 @@ def read_outside_by_parent_root(): return reads("/proc/%d/root%s" % (os.getppid(
 def read_outside_by_parent_cwd(): return reads("/proc/%d/cwd/../outside/secret" % os.getppid())
 @attempt()
 def read_outside_by_other_process(): return reads("/proc/%d/root%s" % (PID, SECRET))
+@attempt("namespaces landlock")
+def hold_memory_in_a_segment():
+    number = syscall(29 if os.uname().machine == "x86_64" else 194, 0, 1 << 20, 0o1600)
+    return number >= 0
 @attempt()
 def list_outside(): return os.listdir(OUT)
 @attempt("namespaces")
