@@ -168,7 +168,7 @@ fn what_comes_to_life_by_a_copy_is_flagged() {
     let (_, changes) = copied(&world, "kit", ".git");
     let flags = |path: &str| changes.list().into_iter().find(|change| change.path == path).unwrap().flags;
     assert_eq!(flags(".git/hooks/pre-commit"), [Flag::GitHook]);
-    assert_eq!(flags(".git/up"), [Flag::LinkOutside, Flag::InsideGit]);
+    assert_eq!(flags(".git/up"), [Flag::GitConfigCommand, Flag::LinkOutside]);
 }
 
 #[test]

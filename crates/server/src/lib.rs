@@ -34,13 +34,19 @@ pub fn serve(
 async fn serve_route(listener: TcpListener, server: &Server, token: Token, stop: CancellationToken) -> io::Result<()> {
     let address = listener.local_addr()?;
     let app = Router::new()
-        .nest_service("/mcp", server.over_http(address, stop.clone()))
+        .route_service("/mcp", server.over_http(address, stop.clone()))
         .layer(from_fn_with_state(Arc::new(token), admit));
     axum::serve(Impatient(listener), app).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
 /// Nobody gets past without the token, not even to a page that does not exist.
 async fn admit(State(token): State<Arc<Token>>, headers: HeaderMap, request: Request, next: Next) -> Response {
+    // Of two, only one would be looked at.
+    let told_once = [header::HOST, header::ORIGIN, header::AUTHORIZATION];
+    if told_once.iter().any(|name| headers.get_all(name).iter().count() > 1) {
+        return (StatusCode::BAD_REQUEST, [(header::CONNECTION, "close")], "a header stands there twice")
+            .into_response();
+    }
     let given = headers.get(header::AUTHORIZATION).and_then(|given| given.to_str().ok());
     let given = given.and_then(|given| given.split_once(' ')).filter(|(way, _)| way.eq_ignore_ascii_case("bearer"));
     match given {

@@ -48,10 +48,10 @@ fn no_branch_and_no_commit() {
 fn commits_are_told_as_git_tells_them() {
     let person = with_repository(Person::us());
     let odd = [
-        ("1700000000 +0545", "\n \nOne \n two\n \t\n\n  Body\n\nmore\n\n"),
-        ("1 -0330", "Grün – 漢字\n\n\n\nAfter many\n"),
-        ("4000000000 +1400", "Only\r\n"),
-        ("99 -1200", ""),
+        ("@1700000000 +0545", "\n \nOne \n two\n \t\n\n  Body\n\nmore\n\n"),
+        ("@100000 -0330", "Grün – 漢字\n\n\n\nAfter many\n"),
+        ("@4000000000 +1400", "Only\r\n"),
+        ("@999999 -1200", ""),
     ];
     for (date, message) in odd {
         let how = ["commit", "-q", "--allow-empty", "--allow-empty-message", "--cleanup=verbatim", "-m", message];

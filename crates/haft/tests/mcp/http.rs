@@ -126,6 +126,15 @@ fn only_who_has_the_token_is_heard() {
         assert_eq!(refused.status, 401, "{wrong:?}: {}", refused.body);
         assert!(refused.head.contains("www-authenticate: bearer") && !refused.body.contains(TOKEN));
     }
+    let right = format!("Bearer {TOKEN}");
+    let address = listening.address.clone();
+    for twice in [
+        [("Authorization", right.as_str()), ("Authorization", "Bearer wrong")],
+        [("Host", &address), ("Host", "evil.example")],
+    ] {
+        let refused = listening.post(&twice, &body);
+        assert_eq!(refused.status, 400, "{twice:?}: {}", refused.body);
+    }
     let listed = listening.ask("tools/list", json!({}));
     assert_eq!(listed.status, 200, "{}", listed.body);
     assert!(listed.message()["result"]["tools"].as_array().unwrap().len() > 20);

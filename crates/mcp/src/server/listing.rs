@@ -11,8 +11,14 @@ use super::Ground;
 /// How many tools are listed at once.
 const PAGE: usize = 250;
 
+/// No tool has a longer name.
+const LONGEST_NAME: usize = 256;
+
 /// The tools behind a cursor, which is the last name of the page before.
 pub(super) async fn page(ground: &Ground, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
+    if cursor.as_ref().is_some_and(|last| last.len() > LONGEST_NAME) {
+        return Err(ErrorData::invalid_params("the cursor is none that was given here; list without one", None));
+    }
     let listing = ground.catalog.list(&ground.caller.scope).await;
     let offered = listing.offered();
     let first = cursor.map_or(0, |last| offered.partition_point(|tool| tool.spec().name <= last));

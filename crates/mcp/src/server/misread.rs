@@ -4,7 +4,7 @@ use rmcp::{
     ErrorData,
     model::{
         CallToolRequestParams, CustomRequest, ErrorCode, GetTaskParams, PaginatedRequestParams,
-        ReadResourceRequestParams, UpdateTaskParams,
+        ReadResourceRequestParams, SubscriptionsListenRequestParams, UpdateTaskParams,
     },
 };
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ pub(super) fn misread(request: &CustomRequest) -> ErrorData {
         "tools/list" => unreadable::<PaginatedRequestParams>(request),
         "resources/read" => unreadable::<ReadResourceRequestParams>(request),
         "tasks/get" | "tasks/cancel" => unreadable::<GetTaskParams>(request),
+        "subscriptions/listen" => unreadable::<SubscriptionsListenRequestParams>(request),
         "tasks/update" => unreadable::<UpdateTaskParams>(request),
         _ => return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}` here"), None),
     };
