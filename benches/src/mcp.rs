@@ -61,7 +61,7 @@ pub(crate) fn measure() -> Result<Vec<Measured>> {
     lay_out(&work)?;
     let mut table = Vec::new();
     let bare = bare_echo()?;
-    table.push(Measured::new("a line said back by a bare program", format!("p50 {bare:.0?}"), "", true));
+    table.push(Measured::new("a line said back by a bare program", format!("quiet p50 {bare:.0?}"), "", true));
     let [own, rust, node] = peers(&folder.path().join("data"), &work)?;
     let haft = own.measure(&work)?;
     table.push(haft.row(own.name));

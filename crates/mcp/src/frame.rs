@@ -139,6 +139,12 @@ impl Frames {
         }
     }
 
+    /// Lets what waits be read before anything more is heard.
+    fn say(&mut self) {
+        let lines = Arc::clone(&self.lines);
+        self.saying = Some(Box::pin(async move { lines.write().await }));
+    }
+
     /// What a line says.
     fn message(&mut self, line: Range<usize>) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refused> {
         let line = &self.read[line];
@@ -182,11 +188,11 @@ impl Transport<RoleServer> for Frames {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             if let Some(saying) = &mut self.saying {
-                let said = saying.await;
+                // Whether anybody reads it, `broken` tells.
+                let _told = saying.await;
                 self.saying = None;
-                // Who does not read answers is heard no longer.
-                said.ok()?;
             }
+            // Who does not read answers is heard no longer.
             if self.lines.broken.load(Ordering::Relaxed) {
                 self.gone.cancel();
                 return None;
@@ -195,8 +201,7 @@ impl Transport<RoleServer> for Frames {
                 tokio::task::yield_now().await;
             }
             if self.lines.waiting().len() > MOST_WAITING {
-                let lines = Arc::clone(&self.lines);
-                self.saying = Some(Box::pin(async move { lines.write().await }));
+                self.say();
                 continue;
             }
             let refused = match self.line().await? {
@@ -209,8 +214,7 @@ impl Transport<RoleServer> for Frames {
             };
             let error = JsonRpcError::new(refused.id, ErrorData::new(refused.code, refused.message, None));
             self.lines.add(&error).ok()?;
-            let lines = Arc::clone(&self.lines);
-            self.saying = Some(Box::pin(async move { lines.write().await }));
+            self.say();
         }
     }
 
@@ -244,10 +248,11 @@ impl Lines {
         if lines.is_empty() {
             return Ok(());
         }
-        let written = async { writer.write_all(&lines).await.and(writer.flush().await) }.await;
-        if written.is_err() {
-            self.broken.store(true, Ordering::Relaxed);
-        }
+        let written = match writer.write_all(&lines).await {
+            Ok(()) => writer.flush().await,
+            failed => failed,
+        };
+        self.broken.fetch_or(written.is_err(), Ordering::Relaxed);
         written
     }
 
