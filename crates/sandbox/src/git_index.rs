@@ -1,6 +1,6 @@
 //! The names that git tracks, read from a repository's index.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, io::Read};
 
 /// What stands before the name of an entry: times, numbers, mode, owner, size, hash and flags.
 const FIXED: usize = 62;
@@ -13,8 +13,17 @@ const CHECKSUM: usize = 20;
 /// Says in the flags that two more bytes of them follow.
 const EXTENDED: u16 = 0x4000;
 
+/// The largest index that is read.
+const LARGEST: u64 = 256 << 20;
+
 /// The paths in an index, relative to the repository; `None` when it is not one that we can read whole.
-pub fn tracked(index: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
+pub fn tracked(index: impl Read) -> Option<BTreeSet<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    index.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    names(&bytes)
+}
+
+fn names(index: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
     let (signature, version, count) = (index.get(..4)?, number(index, 4)?, number(index, 8)?);
     if signature != b"DIRC" || !(2..=4).contains(&version) {
         return None;
@@ -106,7 +115,7 @@ mod tests {
             git(here, &["update-index", "--skip-worktree", "a"]);
             let index = std::fs::read(here.join(".git/index")).unwrap();
             let expected: BTreeSet<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
-            assert_eq!(tracked(&index), Some(expected), "version {version}");
+            assert_eq!(tracked(&index[..]), Some(expected), "version {version}");
             for cut in 0..index.len().min(400) {
                 // Whatever is missing, it ends.
                 let _ = tracked(&index[..cut]);
@@ -116,14 +125,14 @@ mod tests {
 
     #[test]
     fn what_is_no_index_of_ours_is_not_guessed_at() {
-        assert_eq!(tracked(b""), None);
-        assert_eq!(tracked(b"DIRC\0\0\0\x09\0\0\0\0"), None);
+        assert_eq!(tracked(&b""[..]), None);
+        assert_eq!(tracked(&b"DIRC\0\0\0\x09\0\0\0\0"[..]), None);
         let folder = tempfile::tempdir().unwrap();
         git(folder.path(), &["init", "-q", "--object-format=sha256"]);
         for name in ["one", "two", "three"] {
             std::fs::write(folder.path().join(name), name).unwrap();
         }
         git(folder.path(), &["add", "."]);
-        assert_eq!(tracked(&std::fs::read(folder.path().join(".git/index")).unwrap()), None);
+        assert_eq!(tracked(std::fs::File::open(folder.path().join(".git/index")).unwrap()), None);
     }
 }

@@ -177,13 +177,28 @@ const NAME_A_COMMAND: &[&str] = &[
     "send-email",
     "web--browse",
 ];
-/// What options begin with that do, however much is written of them: git takes the beginning of a long option for it.
-const BEGIN_SUCH: &[&str] =
-    &["-O", "--config", "--exe", "--extc", "--git-d", "--open", "--rec", "--upl", "--work-t", "--ext-d", "--textc"];
+/// Long options that do. Git takes the beginning of one for the whole.
+const LONG: &[&str] = &[
+    "--config-env",
+    "--exec",
+    "--exec-path",
+    "--ext-diff",
+    "--extcmd",
+    "--git-dir",
+    "--open-files-in-pager",
+    "--receive-pack",
+    "--textconv",
+    "--upload-pack",
+    "--work-tree",
+];
 
 /// Whether an alias can do more than the subcommand of git that it begins with.
 fn is_more_than_a_subcommand(alias: &str) -> bool {
-    let names = |word: &str| NAME_A_COMMAND.contains(&word) || BEGIN_SUCH.iter().any(|begin| word.starts_with(begin));
+    let names = |word: &str| {
+        let option = word.split('=').next().unwrap_or(word);
+        let is_long = option.len() > 2 && LONG.iter().any(|long| long.starts_with(option));
+        is_long || word.starts_with("-O") || NAME_A_COMMAND.contains(&word)
+    };
     // Quotes and backslashes may hide a word.
     alias.starts_with(['!', '-']) || alias.contains(['\'', '"', '\\']) || alias.split_whitespace().any(names)
 }
@@ -246,6 +261,7 @@ mod tests {
             "[alias]\n\tst = -c core.fsmonitor=./x status\n",
             "[alias]\n\tx = rebase --exec=./x\n",
             "[alias]\n\tx = rebase -x ./x\n",
+            "[alias]\n\tx = rebase --ex ./x\n",
             "[alias]\n\tx = submodule foreach ./x\n",
             "[alias]\n\tx = grep -O./x a\n",
             "[alias]\n\tx = difftool\n",

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    io::Read,
     os::unix::ffi::OsStrExt,
     path::Path,
     sync::Arc,
@@ -19,8 +18,6 @@ const CACHES: &[&str] =
 const CACHE_IN: (&str, &str) = ("node_modules", ".cache");
 /// Git's own record of what it has seen; every `git status` may write it.
 const INDEX: &str = ".git/index";
-/// The largest index that is read; beyond that nothing is derived.
-const LARGEST_INDEX: u64 = 256 << 20;
 
 /// Judges paths of a workspace that is not touched meanwhile: a command writes into its own layer.
 pub(crate) struct Derived<'a> {
@@ -120,13 +117,8 @@ fn is_a_cache(path: &Path, is_folder: bool) -> bool {
 }
 
 fn read_index(root: &Root, repository: &Place) -> Tracked {
-    let mut bytes = Vec::new();
     match root.open_file(&repository.join(INDEX)) {
-        Ok(open) if open.meta.size <= LARGEST_INDEX => {
-            let read = open.file.take(LARGEST_INDEX).read_to_end(&mut bytes);
-            read.ok().and_then(|_| tracked(&bytes)).map_or(Tracked::Unknown, Tracked::These)
-        }
-        Ok(_) => Tracked::Unknown,
+        Ok(open) => tracked(open.file).map_or(Tracked::Unknown, Tracked::These),
         // A repository in which nothing was ever added.
         Err(haft_sandbox::PathError::NotFound { .. }) => Tracked::These(BTreeSet::new()),
         Err(_) => Tracked::Unknown,

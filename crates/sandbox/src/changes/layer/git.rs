@@ -28,8 +28,6 @@ const SHORT: usize = 7;
 const LONGEST_REF: u64 = 128;
 /// How much is read of the branches that git has packed into one file.
 const LONGEST_PACKED: u64 = 16 << 20;
-/// The largest index that is read; nothing is derived where it is larger.
-const LARGEST_INDEX: u64 = 256 << 20;
 /// Where the first parent of a commit stands, with its kind and its tree before it.
 const COMMIT_HEAD: u64 = 512;
 
@@ -76,12 +74,8 @@ impl Draft {
 
     /// Whether git would no longer know a file that it knows: what is not tracked may be taken for build output.
     fn forgets_files(&self, index: &Place) -> bool {
-        let read = |file: File| {
-            let mut bytes = Vec::new();
-            file.take(LARGEST_INDEX).read_to_end(&mut bytes).ok().and_then(|_| tracked(&bytes))
-        };
-        let Some(before) = open(self.root.handle(), index.as_path()).and_then(read) else { return false };
-        let after = self.open_staged(&(index.clone(), PathBuf::new())).and_then(read);
+        let Some(before) = open(self.root.handle(), index.as_path()).and_then(tracked) else { return false };
+        let after = self.open_staged(&(index.clone(), PathBuf::new())).and_then(tracked);
         after.is_none_or(|after| !before.is_subset(&after))
     }
 
