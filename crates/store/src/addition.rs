@@ -3,22 +3,38 @@
 use haft_runtime::{CallEvent, CallState, End, Entry, Opening, Outcome, Question, Scope};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
 
-use crate::{StoreError, columns::word, counters, outputs, questions, watch::News};
+use crate::{
+    StoreError,
+    columns::word,
+    counters, outputs,
+    packing::{envelope, packed},
+    questions, tray,
+    watch::News,
+};
 
-/// One entry, ready to be written.
+/// One entry, ready to be written. What a brief one has is also how it lies in the tray.
+#[derive(Deserialize, Serialize)]
 pub(crate) struct Addition {
     /// Whom it concerns.
+    #[serde(skip)]
     pub(crate) news: Vec<News>,
+    /// Whether it lies in the tray already.
+    #[serde(skip)]
+    is_laid: bool,
     tenant: String,
     call: String,
     opening: Option<OpeningColumns>,
     standing: Standing,
     events: Vec<EventColumns>,
+    #[serde(skip)]
     output: Option<Vec<u8>>,
+    #[serde(skip)]
     question: Option<questions::Asked>,
 }
 
+#[derive(Deserialize, Serialize)]
 struct OpeningColumns {
     workspace: Option<String>,
     tool: String,
@@ -31,13 +47,14 @@ struct OpeningColumns {
     input: String,
 }
 
-#[derive(Default)]
+#[derive(Default, Deserialize, Serialize)]
 struct Standing {
     state: String,
     ended: bool,
     /// It was handed back to its caller, so that whoever answers may carry it on.
     released: bool,
     asked: bool,
+    #[serde(skip)]
     status: Option<&'static str>,
     code: Option<String>,
     turn_of: Option<String>,
@@ -50,6 +67,7 @@ struct Standing {
     outcome: Option<String>,
 }
 
+#[derive(Deserialize, Serialize)]
 struct EventColumns {
     at: i64,
     kind: String,
@@ -76,11 +94,12 @@ impl Addition {
     pub(crate) fn new(scope: &Scope, owner: &str, entry: &Entry) -> Result<Self, StoreError> {
         let opening = entry.opening.as_ref().map(|opening| opening_columns(scope, owner, opening)).transpose()?;
         let standing = standing(entry)?;
-        let output = entry.whole_output.as_ref().map(outputs::packed).transpose()?;
+        let output = entry.whole_output.as_ref().map(packed).transpose()?;
         let events = entry.events.iter().map(|(at, event)| event_columns(*at, event)).collect::<Result<_, _>>()?;
         let tenant = scope.tenant.0.clone();
         let news = standing.ended.then(|| News::Ended(entry.call.to_string())).into_iter().collect();
-        Ok(Self { news, tenant, call: entry.call.to_string(), opening, standing, events, output, question: None })
+        let call = entry.call.to_string();
+        Ok(Self { news, is_laid: false, tenant, call, opening, standing, events, output, question: None })
     }
 
     /// The same entry with a question that is put in the same transaction.
@@ -93,6 +112,25 @@ impl Addition {
     /// Whether it brings a row that names its owner.
     pub(crate) fn opens(&self) -> bool {
         self.opening.is_some()
+    }
+
+    /// Whether it is one that a call waits for before it acts, with nothing in it that others are told of.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.opens() && !self.standing.ended && !self.standing.asked && self.output.is_none()
+    }
+
+    /// Lays it into the tray, and says whether it lies there now.
+    pub(crate) fn lay(&mut self, conn: &Connection) -> Result<bool, StoreError> {
+        self.is_laid = tray::lay(conn, (&self.tenant, &self.call), self)?;
+        Ok(self.is_laid)
+    }
+
+    /// Writes everything that the entry says; one that lay in the tray only if nobody else has filed it.
+    pub(crate) fn file(&self, conn: &Connection) -> Result<(), StoreError> {
+        if self.is_laid && !tray::take(conn, (&self.tenant, &self.call))? {
+            return Ok(());
+        }
+        self.write(conn)
     }
 
     /// Writes everything that the entry says.
@@ -215,7 +253,7 @@ fn standing(entry: &Entry) -> Result<Standing, StoreError> {
             standing.cached = outcome.cached;
             standing.retried = outcome.attempts > 1;
         }
-        standing.outcome = Some(serde_json::to_string(outcome)?);
+        standing.outcome = Some(envelope(outcome)?);
     }
     Ok(standing)
 }

@@ -1,8 +1,8 @@
-//! What can be written: an entry of the journal, or one statement about a call or a grant.
+//! What can be written: an entry of the journal, one statement about a call or a grant, or what lies in the tray.
 
 use rusqlite::{Connection, types::Value};
 
-use crate::{StoreError, addition::Addition, watch::News};
+use crate::{StoreError, addition::Addition, tray, watch::News};
 
 /// One write, whole in itself.
 pub(crate) enum Write {
@@ -10,6 +10,8 @@ pub(crate) enum Write {
     Addition(Box<Addition>),
     /// One conditional statement about a call or a grant.
     Statement(Statement),
+    /// Whatever lies in the tray is filed.
+    Tray,
     /// Nothing. Whoever waits for it waits for everything that came before.
     Mark,
 }
@@ -30,15 +32,17 @@ impl Write {
         match self {
             Self::Addition(addition) => &addition.news,
             Self::Statement(statement) => &statement.news,
-            Self::Mark => &[],
+            Self::Tray | Self::Mark => &[],
         }
     }
 
     /// Does it within the transaction of the connection, and says whether it touched a row.
     pub(crate) fn run(&self, conn: &Connection) -> Result<bool, StoreError> {
         match self {
-            Self::Addition(addition) => addition.write(conn).map(|()| true),
-            Self::Statement(statement) => statement.run(conn),
+            Self::Addition(addition) => addition.file(conn).map(|()| true),
+            // It may be about a call whose entry still lies there.
+            Self::Statement(statement) => tray::file_all(conn).and_then(|()| statement.run(conn)),
+            Self::Tray => tray::file_all(conn).map(|()| true),
             Self::Mark => Ok(true),
         }
     }

@@ -86,7 +86,7 @@ const CHILDREN: &str = "select id from calls where tenant = $1 and parent = $2 o
 impl Store {
     /// The calls that the filter lets through, newest first.
     pub async fn calls(&self, scope: &Scope, filter: &CallFilter) -> Result<Vec<CallRow>, StoreError> {
-        let rows = list_query(scope, filter)?.build().fetch_all(self.reads()).await?;
+        let rows = list_query(scope, filter)?.build().fetch_all(self.reads().await?).await?;
         rows.iter().map(call_row).collect()
     }
 
@@ -97,13 +97,13 @@ impl Store {
             let columns = Columns { of: call.as_str(), row };
             Ok((columns.plain("seq")?, columns.time("at")?, columns.json("data")?))
         };
-        query.fetch_all(self.reads()).await?.iter().map(read).collect()
+        query.fetch_all(self.reads().await?).await?.iter().map(read).collect()
     }
 
     /// The calls that come from a call, oldest first.
     pub async fn children(&self, scope: &Scope, call: &CallId) -> Result<Vec<CallId>, StoreError> {
         let query = sqlx::query(CHILDREN).bind(&scope.tenant.0).bind(call.as_str());
-        let rows = query.fetch_all(self.reads()).await?;
+        let rows = query.fetch_all(self.reads().await?).await?;
         rows.iter().map(|row| Columns { of: call.as_str(), row }.call_id("id")).collect()
     }
 
@@ -111,7 +111,8 @@ impl Store {
     pub async fn relatives(&self, scope: &Scope, call: &CallId) -> Result<Vec<CallRow>, StoreError> {
         let mut found = Vec::new();
         for text in [OFFSPRING, TURNS] {
-            let rows = sqlx::query(text).bind(&scope.tenant.0).bind(call.as_str()).fetch_all(self.reads()).await?;
+            let rows =
+                sqlx::query(text).bind(&scope.tenant.0).bind(call.as_str()).fetch_all(self.reads().await?).await?;
             for row in &rows {
                 found.push(call_row(row)?);
             }

@@ -148,7 +148,7 @@ impl Store {
         let day = since.map_or(0, |since| since.as_microsecond() / DAY_MICROS);
         let query = sqlx::query(text).bind(&scope.tenant.0).bind(&scope.workspace).bind(day);
         let mut tools: BTreeMap<String, ToolUse> = BTreeMap::new();
-        for row in query.fetch_all(self.reads()).await? {
+        for row in query.fetch_all(self.reads().await?).await? {
             let (bucket, counted) = part_of_a_tool(&row)?;
             let tool = tools.entry(counted.tool.clone()).or_default();
             tool.tool.clone_from(&counted.tool);

@@ -42,7 +42,7 @@ impl Store {
     /// Follows the calls that the filter lets through, beginning with those that have asked or ended last.
     pub async fn follow(&self, scope: &Scope, filter: &CallFilter) -> Result<Follower, StoreError> {
         let news = self.watch().register(News::Anything);
-        let mut conn = self.reads().acquire().await?;
+        let mut conn = self.reads().await?.acquire().await?;
         // One snapshot: whatever is not in the list comes after its last event.
         let mut tx = sqlx::Connection::begin(&mut *conn).await?;
         let seen = sqlx::query_scalar(HEAD).fetch_one(&mut *tx).await?;
@@ -69,7 +69,7 @@ impl Follower {
 
     /// Reads one page of events, and says whether there was any.
     async fn look(&mut self) -> Result<bool, StoreError> {
-        let mut conn = self.store.reads().acquire().await?;
+        let mut conn = self.store.reads().await?.acquire().await?;
         let head: i64 = sqlx::query_scalar(HEAD).fetch_one(&mut *conn).await?;
         if head <= self.seen {
             return Ok(false);

@@ -49,13 +49,13 @@ impl Store {
     /// Everything that is or was remembered for the workspace, newest first.
     pub async fn all_grants(&self, scope: &Scope) -> Result<Vec<Grant>, StoreError> {
         let query = sqlx::query(ALL).bind(&scope.tenant.0).bind(&scope.workspace);
-        query.fetch_all(self.reads()).await?.iter().map(grant).collect()
+        query.fetch_all(self.filed()).await?.iter().map(grant).collect()
     }
 
     /// One of them, usable or not.
     pub async fn grant(&self, scope: &Scope, id: &GrantId) -> Result<Option<Grant>, StoreError> {
         let query = sqlx::query(FIND).bind(&scope.tenant.0).bind(id.as_str());
-        query.fetch_optional(self.reads()).await?.as_ref().map(grant).transpose()
+        query.fetch_optional(self.filed()).await?.as_ref().map(grant).transpose()
     }
 
     /// Takes a remembered yes back. `false` means that there is none to take back.
@@ -66,7 +66,7 @@ impl Store {
     pub(crate) async fn usable_grants(&self, scope: &Scope, tool: &str) -> Result<Vec<Grant>, StoreError> {
         let query = sqlx::query(USABLE).bind(&scope.tenant.0).bind(tool);
         let query = query.bind(Timestamp::now().as_microsecond()).bind(&scope.workspace);
-        query.fetch_all(self.reads()).await?.iter().map(grant).collect()
+        query.fetch_all(self.filed()).await?.iter().map(grant).collect()
     }
 
     /// One conditional update, so that n uses are spent exactly n times, by however many processes.

@@ -14,6 +14,7 @@ use crate::{
     columns::Columns,
     outputs,
     owner::Life,
+    packing::read_envelope,
     watch::News,
 };
 
@@ -127,15 +128,15 @@ impl Store {
     /// Whether the process that carries an unfinished call still lives.
     pub async fn owner_is_alive(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
         let query = sqlx::query_scalar(OWNER).bind(&scope.tenant.0).bind(call.as_str());
-        let owner: Option<String> = query.fetch_optional(self.reads()).await?;
+        let owner: Option<String> = query.fetch_optional(self.reads().await?).await?;
         Ok(owner.is_some_and(|owner| matches!(self.owner_lock().look_at(&owner), Life::Alive)))
     }
 
     /// The envelope of a call that has ended.
     pub(crate) async fn ended_outcome(&self, scope: &Scope, call: &CallId) -> Result<Option<Outcome>, StoreError> {
         let query = sqlx::query(OUTCOME).bind(&scope.tenant.0).bind(call.as_str());
-        let Some(row) = query.fetch_optional(self.reads()).await? else { return Ok(None) };
-        Columns { of: call.as_str(), row: &row }.json_or_none("outcome")
+        let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
+        read_envelope(&Columns { of: call.as_str(), row: &row })
     }
 
     fn addition(&self, scope: &Scope, entry: &Entry) -> Result<Write, StoreError> {
@@ -153,25 +154,25 @@ impl Store {
         call: &CallId,
     ) -> Result<Option<CallRecord>, StoreError> {
         let query = sqlx::query(sql).bind(&scope.tenant.0).bind(call.as_str());
-        query.fetch_optional(self.reads()).await?.as_ref().map(record).transpose()
+        query.fetch_optional(self.reads().await?).await?.as_ref().map(record).transpose()
     }
 
     async fn shall_stop(&self, scope: &Scope, call: &CallId) -> bool {
         let query = sqlx::query_scalar(STOP_WANTED).bind(&scope.tenant.0).bind(call.as_str());
-        // A store that cannot be read stops nobody.
-        query.fetch_optional(self.reads()).await.ok().flatten().unwrap_or(false)
+        // Whoever wants it stopped has filed it before. A store that cannot be read stops nobody.
+        query.fetch_optional(self.filed()).await.ok().flatten().unwrap_or(false)
     }
 
     async fn take_over_abandoned(&self, scope: &Scope) -> Result<Vec<CallRecord>, StoreError> {
         let query = sqlx::query_scalar(UNFINISHED).bind(&scope.tenant.0).bind(self.owner()).bind(&scope.workspace);
-        let owners: Vec<String> = query.fetch_all(self.reads()).await?;
+        let owners: Vec<String> = query.fetch_all(self.reads().await?).await?;
         let mut taken = Vec::new();
         for owner in owners {
             // The lock is held until this owner's calls are taken over, so that two recoverers do not fight.
             let Life::Dead(lock) = self.owner_lock().look_at(&owner) else { continue };
             self.owner_lock().hold()?;
             let query = sqlx::query(UNFINISHED_OF).bind(&scope.tenant.0).bind(&owner).bind(&scope.workspace);
-            for row in query.fetch_all(self.reads()).await? {
+            for row in query.fetch_all(self.reads().await?).await? {
                 let found = record(&row)?;
                 let statement = Statement::new(TAKE_OVER).bind_text(&scope.tenant.0).bind_text(found.call.as_str());
                 if self.writer().run(statement.bind_text(&owner).bind_text(self.owner())).await? {
@@ -201,7 +202,7 @@ pub(crate) fn record(row: &SqliteRow) -> Result<CallRecord, StoreError> {
         workspace: columns.plain("workspace")?,
         state: columns.word("state")?,
         turn: columns.json_or_none("turn")?,
-        outcome: columns.json_or_none("outcome")?,
+        outcome: read_envelope(&columns)?,
     })
 }
 

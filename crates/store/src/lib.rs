@@ -11,6 +11,7 @@ mod grants;
 mod journal;
 mod outputs;
 mod owner;
+mod packing;
 mod past;
 mod pen;
 mod questions;
@@ -18,6 +19,7 @@ mod retention;
 mod schema;
 mod store;
 mod took;
+mod tray;
 mod watch;
 mod writer;
 

@@ -38,13 +38,13 @@ impl Store {
         if let Some(workspace) = &scope.workspace {
             query = query.bind(workspace);
         }
-        query.fetch_all(self.reads()).await?.iter().map(past).collect()
+        query.fetch_all(self.reads().await?).await?.iter().map(past).collect()
     }
 
     /// One call.
     pub async fn past(&self, scope: &Scope, call: &CallId) -> Result<Option<Past>, StoreError> {
         let query = sqlx::query(ONE).bind(&scope.tenant.0).bind(call.as_str());
-        query.fetch_optional(self.reads()).await?.as_ref().map(past).transpose()
+        query.fetch_optional(self.reads().await?).await?.as_ref().map(past).transpose()
     }
 }
 

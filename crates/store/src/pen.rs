@@ -11,7 +11,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use crate::{StoreError, batch::Write, schema, store::Sync};
+use crate::{StoreError, addition::Addition, batch::Write, schema, store::Sync};
 
 /// How many KiB of the database lie at hand. Whoever writes comes back to the same few pages: the newest of each index.
 const AT_HAND: i64 = 1024;
@@ -72,6 +72,16 @@ impl Pen {
         transaction.commit()?;
         self.log_pages = LOG_PAGES.get();
         Ok(touched)
+    }
+
+    /// Lays an entry into the tray, waiting for nobody, and says whether it lies there now.
+    pub(crate) fn lay(&mut self, entry: &mut Addition) -> Result<bool, StoreError> {
+        let conn = self.conn.as_mut().ok_or(StoreError::Closed)?;
+        conn.busy_timeout(Duration::ZERO)?;
+        // A single statement is a transaction by itself.
+        let laid = entry.lay(conn)?;
+        self.log_pages = LOG_PAGES.get();
+        Ok(laid)
     }
 
     /// A number that changes when another connection has committed.

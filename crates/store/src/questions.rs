@@ -172,13 +172,13 @@ impl Store {
     async fn answer_of(&self, scope: &Scope, question: &QuestionId) -> Result<Option<Answered>, StoreError> {
         let call = question.call.as_str();
         let query = sqlx::query(ANSWER_OF).bind(&scope.tenant.0).bind(call).bind(question.number);
-        let Some(row) = query.fetch_optional(self.reads()).await? else { return Ok(None) };
+        let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
         Columns { of: call, row: &row }.json("answer").map(Some)
     }
 
     async fn question(&self, scope: &Scope, call: &CallId) -> Result<Option<(Question, Option<Answered>)>, StoreError> {
         let query = sqlx::query(FIND).bind(&scope.tenant.0).bind(call.as_str());
-        let Some(row) = query.fetch_optional(self.reads()).await? else { return Ok(None) };
+        let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
         let columns = Columns { of: call.as_str(), row: &row };
         Ok(Some((columns.json("body")?, columns.json_or_none("answer")?)))
     }
@@ -188,27 +188,27 @@ impl Store {
             Some(workspace) => sqlx::query(OPEN_OF_WORKSPACE).bind(&scope.tenant.0).bind(workspace),
             None => sqlx::query(OPEN).bind(&scope.tenant.0),
         };
-        let rows = query.fetch_all(self.reads()).await?;
+        let rows = query.fetch_all(self.reads().await?).await?;
         rows.iter().map(|row| Columns { of: &call_of(row)?, row }.json("body")).collect()
     }
 
     async fn overdue_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
         let now = Timestamp::now().as_microsecond();
         let query = sqlx::query(OVERDUE).bind(&scope.tenant.0).bind(now).bind(&scope.workspace);
-        let rows = query.fetch_all(self.reads()).await?;
+        let rows = query.fetch_all(self.reads().await?).await?;
         rows.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
     }
 
     async fn answered_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
         let query = sqlx::query(ANSWERED).bind(&scope.tenant.0).bind(&scope.workspace);
-        let rows = query.fetch_all(self.reads()).await?;
+        let rows = query.fetch_all(self.reads().await?).await?;
         rows.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
     }
 
     // The conditional update decides who wins; the dead owner's lock only keeps others from trying meanwhile.
     async fn claim_waiting(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
         let query = sqlx::query_scalar(WAITING_OWNER).bind(&scope.tenant.0).bind(call.as_str());
-        let owner: Option<String> = query.fetch_optional(self.reads()).await?;
+        let owner: Option<String> = query.fetch_optional(self.reads().await?).await?;
         let Some(owner) = owner else { return Ok(false) };
         let _held = match self.owner_lock().look_at(&owner) {
             // A living owner, this very store included, carries its call on itself.

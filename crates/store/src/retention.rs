@@ -63,7 +63,7 @@ impl Store {
             let columns = Columns { of: &id, row };
             Ok(OldCall { id: columns.call_id("id")?, turn_of: columns.call_id_or_none("turn_of")? })
         };
-        query.fetch_all(self.reads()).await?.iter().map(old).collect()
+        query.fetch_all(self.reads().await?).await?.iter().map(old).collect()
     }
 
     /// Forgets calls that have ended, with everything that belongs to them.
@@ -86,7 +86,7 @@ impl Store {
             let bytes: i64 = columns.plain("bytes")?;
             Ok(KeptOutput { call: columns.call_id("call")?, bytes: bytes.unsigned_abs() })
         };
-        query.fetch_all(self.reads()).await?.iter().map(kept).collect()
+        query.fetch_all(self.reads().await?).await?.iter().map(kept).collect()
     }
 
     /// Forgets whole outputs; their envelopes stay.
@@ -98,7 +98,7 @@ impl Store {
     /// What the journal says about the changes of a call; `None` when it does not know the call.
     pub async fn holding(&self, scope: &Scope, call: &CallId) -> Result<Option<Holding>, StoreError> {
         let query = sqlx::query(HOLDING).bind(&scope.tenant.0).bind(call.as_str());
-        let Some(row) = query.fetch_optional(self.reads()).await? else { return Ok(None) };
+        let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
         let columns = Columns { of: call.as_str(), row: &row };
         let state: CallState = columns.word("state")?;
         let ended = columns.time_or_none("finished_at")?.map_or_else(|| columns.time("started_at"), Ok)?;

@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_views.sql"),
     include_str!("../migrations/0003_questions.sql"),
     include_str!("../migrations/0004_packed_outputs.sql"),
+    include_str!("../migrations/0005_tray.sql"),
 ];
 
 /// The version of the database.

@@ -17,9 +17,10 @@ use tokio::time::timeout;
 
 use crate::{
     StoreError,
+    batch::Write,
     owner::Owner,
     pen::Pen,
-    schema,
+    schema, tray,
     watch::Watch,
     writer::{End, Writer},
 };
@@ -70,7 +71,7 @@ pub struct Health {
     pub sqlite_version: String,
     /// How many calls it holds.
     pub calls: i64,
-    /// How many entries that nobody waited for could not be written since it was opened.
+    /// How many entries that nobody waited for could not be written since it was opened, or could never be filed.
     pub lost_entries: u64,
 }
 
@@ -125,9 +126,10 @@ impl Store {
 
     /// How the database is.
     pub async fn health(&self) -> Result<Health, StoreError> {
-        let mut conn = self.reads().acquire().await?;
+        let mut conn = self.reads().await?.acquire().await?;
         let schema_version = sqlx::query_scalar(schema::VERSION).fetch_one(&mut *conn).await?;
         let calls = sqlx::query_scalar("select count(*) from calls").fetch_one(&mut *conn).await?;
+        let refused: i64 = sqlx::query_scalar(tray::REFUSED).fetch_one(&mut *conn).await?;
         let wal = self.inner.path.with_extension("db-wal");
         let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
         Ok(Health {
@@ -137,11 +139,21 @@ impl Store {
             sync: self.inner.sync,
             sqlite_version: rusqlite::version().to_owned(),
             calls,
-            lost_entries: self.inner.writer.lost_entries(),
+            lost_entries: self.inner.writer.lost_entries() + refused.unsigned_abs(),
         })
     }
 
-    pub(crate) fn reads(&self) -> &SqlitePool {
+    /// The way to read calls and what belongs to them, once everything that lay in the tray is filed.
+    pub(crate) async fn reads(&self) -> Result<&SqlitePool, StoreError> {
+        let reads = &self.inner.reads;
+        if sqlx::query_scalar(tray::FILLED).fetch_one(reads).await? {
+            self.inner.writer.write(Write::Tray).await?;
+        }
+        Ok(reads)
+    }
+
+    /// The way to read what is filed already, for what never lies in the tray.
+    pub(crate) fn filed(&self) -> &SqlitePool {
         &self.inner.reads
     }
 

@@ -1,9 +1,10 @@
 //! The one who writes: gathers what many tasks want to write and commits it together.
 //!
 //! Whoever waits for an entry, alone, writes it on its own thread, with everything that is queued: waking another
-//! thread costs more than the commit does. What has to wait for another process or for the disk, and what comes while
-//! the pen is held, is written by one thread of the store's own; so is what nobody waits for, a moment later, because one
-//! commit of many entries costs little more than one of a single entry.
+//! thread costs more than the commit does. A brief entry is only laid into the tray, and filed later. What has to wait for
+//! another process or for the disk, and what comes while the pen is held, is written by one thread of the store's own; so
+//! is what nobody waits for, a moment later, because one commit of many entries costs little more than one of a single
+//! entry.
 
 use std::{
     collections::VecDeque,
@@ -123,7 +124,10 @@ impl Writer {
     }
 
     /// Writes, and returns once it is durable. Says whether it touched a row.
-    pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
+    pub(crate) async fn write(&self, mut write: Write) -> Result<bool, StoreError> {
+        if self.desk.lay(&mut write) {
+            return self.put_later(write).map(|()| true);
+        }
         let (ack, written) = oneshot::channel();
         // Where others wait already, the thread takes them all at once.
         let alone = self.desk.put(Job { write, ack: Some(ack) })?;
@@ -138,6 +142,10 @@ impl Writer {
         if lock(&self.desk.queue).jobs.len() >= QUEUE {
             return self.write(write).await.map(drop);
         }
+        self.put_later(write)
+    }
+
+    fn put_later(&self, write: Write) -> Result<(), StoreError> {
         self.desk.put(Job { write, ack: None })?;
         let queue = lock(&self.desk.queue);
         // Waking a thread costs about as much as half a commit; while calls come, it looks by itself.
@@ -213,17 +221,33 @@ impl Desk {
         Ok(alone)
     }
 
+    /// Lays a brief entry into the tray on the thread of a caller, if that waits for nobody. What cannot be laid there for
+    /// whatever reason is written as everything else is, and learns that reason.
+    fn lay(&self, write: &mut Write) -> bool {
+        let Write::Addition(entry) = write else { return false };
+        if !entry.is_brief() || lock(&self.queue).jobs.len() >= QUEUE {
+            return false;
+        }
+        let Some(mut pen) = self.pen_at_once() else { return false };
+        pen.lay(entry).unwrap_or(false)
+    }
+
     /// Writes on the thread of a caller what can be written without waiting for anything.
     fn write_here(&self) -> Left {
-        if !self.is_quick {
-            return Left::Waiting;
+        match self.pen_at_once() {
+            Some(mut pen) => self.write_some(&mut pen, Duration::ZERO),
+            None => Left::Waiting,
         }
-        let mut pen = match self.pen.try_lock() {
-            Ok(pen) => pen,
-            Err(TryLockError::Poisoned(held)) => held.into_inner(),
-            Err(TryLockError::WouldBlock) => return Left::Waiting,
-        };
-        self.write_some(&mut pen, Duration::ZERO)
+    }
+
+    /// The pen, if nobody holds it and a commit does not wait for the disk.
+    fn pen_at_once(&self) -> Option<MutexGuard<'_, Pen>> {
+        match self.pen.try_lock() {
+            _ if !self.is_quick => None,
+            Ok(pen) => Some(pen),
+            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Commits what is queued, up to a batch, waiting so long for other processes.

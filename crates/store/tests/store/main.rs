@@ -4,8 +4,10 @@
 mod batches;
 mod doors;
 mod grants;
+mod packing;
 mod processes;
 mod refusals;
 mod samples;
 mod tenants;
+mod tray;
 mod views;

@@ -25,7 +25,7 @@ async fn a_newer_database_is_refused() {
     conn.execute("pragma user_version = 99").await.unwrap();
     conn.close().await.unwrap();
     let err = refused(&data).await;
-    assert!(matches!(err, StoreError::Newer { found: 99, known: 4, .. }), "{err:?}");
+    assert!(matches!(err, StoreError::Newer { found: 99, known: 5, .. }), "{err:?}");
     assert!(err.to_string().ends_with("use a newer haft"), "{err}");
 }
 
@@ -59,6 +59,8 @@ async fn a_damaged_row_is_an_error_that_names_the_call() {
     let entry = opened(CallState::Executing);
     let call = entry.call.clone();
     store.record(&scope(), entry).await.unwrap();
+    // A look files it.
+    assert!(Journal::find(&store, &scope(), &call).await.unwrap().is_some());
     let database = folder.path().join("data/haft.db");
     let mut conn = SqliteConnectOptions::new().filename(database).connect().await.unwrap();
     conn.execute("update calls set input = '{'; update events set data = 'x'").await.unwrap();
