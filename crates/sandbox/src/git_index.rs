@@ -10,31 +10,57 @@ const MODE: usize = 24;
 const FLAGS: usize = 60;
 /// What stands at the end of an index.
 const CHECKSUM: usize = 20;
+/// The length of the name in the flags, or all of these where it is longer.
+const LENGTH: u16 = 0x0fff;
 /// Says in the flags that two more bytes of them follow.
 const EXTENDED: u16 = 0x4000;
 
 /// The largest index that is read.
 const LARGEST: u64 = 256 << 20;
 
+/// What a submodule is in the mode of its entry.
+const SUBMODULE: u32 = 0o16;
+
 /// The paths in an index, relative to the repository; `None` when it is not one that we can read whole.
 pub fn tracked(index: impl Read) -> Option<BTreeSet<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    index.take(LARGEST).read_to_end(&mut bytes).ok()?;
-    names(&bytes)
+    let mut names = BTreeSet::new();
+    let mut take = |_: u32, name: &[u8]| {
+        names.insert(name.to_vec());
+    };
+    read(index, &mut take)?;
+    Some(names)
 }
 
-fn names(index: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
+/// The paths of the submodules in an index; `None` when it is not one that we can read whole.
+pub fn submodules(index: impl Read) -> Option<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    let mut take = |kind: u32, name: &[u8]| {
+        if kind == SUBMODULE {
+            found.push(name.to_vec());
+        }
+    };
+    read(index, &mut take)?;
+    Some(found)
+}
+
+fn read(index: impl Read, take: &mut dyn FnMut(u32, &[u8])) -> Option<()> {
+    let mut bytes = Vec::new();
+    index.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    entries(&bytes, take)
+}
+
+/// Gives each entry's kind and name.
+fn entries(index: &[u8], take: &mut dyn FnMut(u32, &[u8])) -> Option<()> {
     let (signature, version, count) = (index.get(..4)?, number(index, 4)?, number(index, 8)?);
     if signature != b"DIRC" || !(2..=4).contains(&version) {
         return None;
     }
     let mut at = 12;
     let mut name = Vec::new();
-    let mut names = BTreeSet::new();
     for _ in 0..count {
         let kind = number(index, at + MODE)? >> 12;
         // A file, a link or a submodule; anything else says that this index has another shape, such as longer hashes.
-        if !matches!(kind, 0o10 | 0o12 | 0o16) {
+        if !matches!(kind, 0o10 | 0o12 | SUBMODULE) {
             return None;
         }
         let flags = u16::from_be_bytes(index.get(at + FLAGS..at + FLAGS + 2)?.try_into().ok()?);
@@ -42,14 +68,18 @@ fn names(index: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
         at = if version == 4 {
             read_shared(index, start, &mut name)?
         } else {
-            let end = start + index.get(start..)?.iter().position(|byte| *byte == 0)?;
-            name = index.get(start..end)?.to_vec();
+            let end = match flags & LENGTH {
+                LENGTH => start + index.get(start..)?.iter().position(|byte| *byte == 0)?,
+                length => start + usize::from(length),
+            };
+            name.clear();
+            name.extend_from_slice(index.get(start..end)?);
             // Between one and eight zeros follow, up to a multiple of eight.
             at + (end - at) / 8 * 8 + 8
         };
-        names.insert(name.clone());
+        take(kind, &name);
     }
-    ends_at_a_checksum(index, at).then_some(names)
+    ends_at_a_checksum(index, at).then_some(())
 }
 
 /// Whether what follows the entries are extensions and then a checksum of the length that we know. In a repository with
@@ -116,10 +146,27 @@ mod tests {
             let index = std::fs::read(here.join(".git/index")).unwrap();
             let expected: BTreeSet<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
             assert_eq!(tracked(&index[..]), Some(expected), "version {version}");
+            assert_eq!(submodules(&index[..]), Some(Vec::new()), "version {version}");
             for cut in 0..index.len().min(400) {
                 // Whatever is missing, it ends.
                 let _ = tracked(&index[..cut]);
             }
+        }
+    }
+
+    #[test]
+    fn submodules_are_told_from_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        git(here, &["init", "-q"]);
+        std::fs::write(here.join("a"), "a").unwrap();
+        git(here, &["add", "a"]);
+        let entry = "160000,1234567890123456789012345678901234567890,deep/sub";
+        git(here, &["update-index", "--add", "--cacheinfo", entry]);
+        for version in ["2", "4"] {
+            git(here, &["update-index", "--index-version", version]);
+            let index = std::fs::File::open(here.join(".git/index")).unwrap();
+            assert_eq!(submodules(index), Some(vec![b"deep/sub".to_vec()]), "version {version}");
         }
     }
 

@@ -22,7 +22,7 @@ pub mod web;
 
 pub use error::PathError;
 pub use folder::{Entry, Folder};
-pub use git_index::tracked;
+pub use git_index::{submodules, tracked};
 pub use look::OpenFile;
 pub use place::{Place, show_name};
 pub use root::Root;

@@ -31,7 +31,7 @@ impl Place {
         for component in path.components() {
             match component {
                 Component::CurDir => {}
-                Component::Normal(name) if name.len() > LONGEST_COMPONENT => {
+                Component::Normal(name) if is_too_long(name) => {
                     return Err(malformed(typed, "a component is longer than 255 bytes"));
                 }
                 Component::Normal(name) => parts.push(name),
@@ -53,6 +53,18 @@ impl Place {
             return Err(malformed(text, "it contains a NUL byte"));
         }
         Place::relative(Path::new(OsStr::from_bytes(&bytes)), text)
+    }
+
+    /// The place that is shown by the names of this one; `None` when none of them is what we show another name as.
+    pub fn meant(&self) -> Option<Place> {
+        let mut differs = false;
+        let mut read = |name: &OsStr| {
+            let meant = meant_by(name);
+            differs |= meant.is_some();
+            meant.unwrap_or_else(|| name.to_owned())
+        };
+        let path = self.0.iter().map(&mut read).collect();
+        differs.then_some(Place(path))
     }
 
     /// A place from a path that is known to be relative and normalised.
@@ -127,6 +139,11 @@ impl fmt::Display for Place {
     }
 }
 
+/// Whether no entry can be called that or be shown as that.
+fn is_too_long(name: &OsStr) -> bool {
+    name.len() > LONGEST_COMPONENT && meant_by(name).is_none_or(|meant| meant.len() > LONGEST_COMPONENT)
+}
+
 /// Refuses text that no path may consist of.
 pub(crate) fn check_text(typed: &str) -> Result<(), PathError> {
     if typed.is_empty() {
@@ -195,6 +212,14 @@ pub(crate) fn read_shown(text: &str) -> Vec<u8> {
 /// The name that a shown name stands for.
 pub(crate) fn read_shown_name(text: &str) -> OsString {
     OsString::from_vec(read_shown(text))
+}
+
+/// The name that is shown as this one. Only what we write ourselves is read: `%2E` is no dot and `%2F` no slash, so that
+/// it is one component as well.
+fn meant_by(name: &OsStr) -> Option<OsString> {
+    let text = name.to_str().filter(|text| text.contains('%'))?;
+    let meant = read_shown_name(text);
+    (meant != name && !meant.as_bytes().contains(&0) && show_name(&meant) == text).then_some(meant)
 }
 
 fn escape(text: &mut String, bytes: &[u8]) {

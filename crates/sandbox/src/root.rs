@@ -10,7 +10,7 @@ use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::place::{self, Place};
 use crate::sensitive::is_sensitive;
-use crate::stamp::{EntryKind, Seen, look, look_at};
+use crate::stamp::{EntryKind, Seen, look, look_at, look_behind};
 
 /// A folder that every path is opened beneath.
 #[derive(Debug)]
@@ -49,8 +49,15 @@ impl Root {
         &self.path
     }
 
-    /// What was typed, relative or absolute inside the workspace, as a normalised place.
+    /// What was typed, relative or absolute inside the workspace, as a normalised place. A name is taken word for word;
+    /// where nothing is called that, it may be the text that something there is shown as.
     pub fn place(&self, typed: &str) -> Result<Place, PathError> {
+        let called = self.place_called(typed)?;
+        Ok(if called.meant().is_some() { self.there_or_shown(called) } else { called })
+    }
+
+    /// The same, always word for word.
+    pub fn place_called(&self, typed: &str) -> Result<Place, PathError> {
         place::check_text(typed)?;
         let path = Path::new(typed);
         if !path.is_absolute() {
@@ -61,6 +68,23 @@ impl Root {
         let inside =
             normal.strip_prefix(&self.path).or_else(|_| normal.strip_prefix(&self.given)).map_err(|_| outside())?;
         Place::relative(inside, typed)
+    }
+
+    /// The longest part of a path that is there, by its name or by what that stands for, decides; what is not there yet
+    /// is called as it was typed.
+    fn there_or_shown(&self, typed: Place) -> Place {
+        let parts = std::iter::once(typed.as_path()).chain(typed.ancestors());
+        let found = parts.map(|part| Place::known(part.to_owned())).find_map(|called| {
+            match self.meta(&called) {
+                // Text of ours may be longer than any name.
+                Ok(None) | Err(PathError::NotDirectory { .. } | PathError::Malformed { .. }) => {}
+                // What cannot be looked at may be there.
+                Ok(Some(_)) | Err(_) => return Some(typed.clone()),
+            }
+            let meant = called.meant().filter(|meant| matches!(self.meta(meant), Ok(Some(_))))?;
+            Some(typed.as_path().strip_prefix(called.as_path()).map_or(meant.clone(), |rest| meant.join(rest)))
+        });
+        found.unwrap_or(typed)
     }
 
     /// The real place after following links that stay inside; what does not exist yet is kept as it is.
@@ -156,6 +180,11 @@ impl Root {
     /// What the workspace folder was when it was opened.
     pub(crate) fn seen(&self) -> &Seen {
         &self.seen
+    }
+
+    /// Whether a path leads to this very folder, on the mount that it was opened on.
+    pub(crate) fn is_still_at(&self, path: &Path) -> bool {
+        look_behind(path).is_ok_and(|now| now.is(&self.seen) && now.shares_mount(&self.seen))
     }
 
     /// Refuses a place with a sensitive name, naming what the caller typed.

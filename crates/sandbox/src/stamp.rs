@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -190,6 +190,11 @@ pub(crate) fn look_at(dir: impl AsFd, name: impl AsRef<Path>) -> Result<Option<S
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
     }
+}
+
+/// Looks at what a path leads to.
+pub(crate) fn look_behind(path: &Path) -> Result<Seen, Errno> {
+    rustix::fs::statx(CWD, path, AtFlags::empty(), wanted()).map(|found| seen(&found))
 }
 
 /// Looks at an open file or folder.

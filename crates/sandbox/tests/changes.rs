@@ -496,13 +496,24 @@ fn another_folder_at_the_same_path_is_refused() {
     let root = Arc::new(Root::open(&workspace, &[]).unwrap());
     let mut draft = Draft::new(&root, &dir).unwrap().surviving(Sync::Disk);
     draft.write(&root.place("a").unwrap(), b"a", Expected::Anything).unwrap();
-    draft.seal().unwrap();
-    fs::rename(&workspace, home.path().join("moved")).unwrap();
+    let mut at_hand = draft.seal().unwrap();
+    let moved = home.path().join("moved");
+    fs::rename(&workspace, &moved).unwrap();
+    let refused = at_hand.turn(Direction::Commit, Selection::All);
+    assert!(matches!(refused, Err(ChangesError::OtherWorkspace)), "there is none");
     fs::create_dir(&workspace).unwrap();
     let mut changes = Changes::open(&dir).unwrap();
     assert_eq!(changes.root_path(), workspace);
-    let refused = changes.turn(Direction::Commit, Selection::All);
-    assert!(matches!(refused, Err(ChangesError::OtherWorkspace)));
+    for changes in [&mut changes, &mut at_hand] {
+        let refused = changes.turn(Direction::Commit, Selection::All);
+        assert!(matches!(refused, Err(ChangesError::OtherWorkspace)));
+        assert!(matches!(changes.preview_turn(Direction::Commit, Selection::All), Err(ChangesError::OtherWorkspace)));
+    }
+    // A link at the path leads to the same folder.
+    fs::remove_dir(&workspace).unwrap();
+    symlink(&moved, &workspace).unwrap();
+    commit(&mut at_hand);
+    assert_eq!(fs::read_to_string(moved.join("a")).unwrap(), "a");
 }
 
 #[test]

@@ -11,12 +11,12 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use haft_sandbox::changes::{Changes, ChangesError, Direction, Selection, recover};
+use haft_sandbox::changes::{Changes, ChangesError, Direction, Selection, recover, remove, remove_spare};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, Uid};
-use support::{Picture, picture, set_mode, two_filesystems};
+use support::{Picture, picture, set_mode, spares_in, two_filesystems};
 
 /// An ordinary user that exists nowhere.
 const NOBODY: u32 = 65534;
@@ -73,6 +73,21 @@ fn an_ordinary_user_s_commit_is_whole_or_absent() {
 fn an_ordinary_user_s_undo_is_whole_or_absent() {
     if Uid::effective().is_root() {
         end_everywhere("undo", Direction::Undo, &here(Some(NOBODY)));
+    }
+}
+
+#[test]
+fn a_set_from_a_spare_is_whole_or_absent() {
+    let (example, place) = (example(), here(None));
+    let whole = Whole::new(&example, "spare", &place);
+    for calls in 1..ENDLESS {
+        let run = Run::new(&place);
+        let child = run.start(&example, "spare", &place);
+        let ended = let_run(child, calls, || {});
+        run.check_begun(&whole, calls);
+        if !ended {
+            return;
+        }
     }
 }
 
@@ -207,6 +222,27 @@ impl Run {
         }
         let now = picture(&self.workspace);
         assert!(now == *after, "turned again after {calls} calls: {}", difference(&now, before, after));
+    }
+}
+
+impl Run {
+    /// A set that was never sealed is nothing to anybody; any other is whole. What lay ready can be told and removed.
+    fn check_begun(&self, whole: &Whole, calls: usize) {
+        match Changes::open(&self.dir) {
+            Ok(_) => {
+                self.check(Direction::Commit, (&whole.before, &whole.after), calls);
+                Changes::open(&self.dir).unwrap().turn(Direction::Undo, Selection::All).unwrap();
+            }
+            Err(ChangesError::Gone) => remove(&self.dir).unwrap(),
+            Err(error) => panic!("after {calls} calls: {error}"),
+        }
+        assert_eq!(picture(&self.workspace), whole.before, "after {calls} calls");
+        let changes = self.dir.parent().unwrap();
+        let spares = spares_in(changes);
+        assert!(spares.len() >= 7, "after {calls} calls: {spares:?}");
+        spares.iter().for_each(|spare| remove_spare(spare).unwrap());
+        remove(&self.dir).unwrap();
+        assert_eq!(fs::read_dir(changes).unwrap().count(), 0, "after {calls} calls");
     }
 }
 

@@ -3,8 +3,10 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -185,7 +187,70 @@ fn what_may_not_be_read_is_denied() {
     assert!(matches!(open(&world, "shut"), Err(PathError::Denied { .. })));
 }
 
+#[test]
+fn what_is_shown_can_be_given_back() {
+    let world = World::new();
+    let long = "\n".repeat(255);
+    for name in ["a%20b", "nl\nname", "d\nir/in%41side", "\u{202e}x", "100%.txt", &long] {
+        world.file(name, name);
+        let shown = world.root.place_called(name).unwrap().to_string();
+        for typed in [name.to_owned(), shown.clone(), format!("./{shown}"), world.path(&shown).display().to_string()] {
+            assert_eq!(open(&world, &typed).unwrap(), name, "{typed}");
+        }
+    }
+    let odd = OsStr::from_bytes(b"\xff\x01");
+    fs::write(world.root.path().join(odd), "odd").unwrap();
+    assert_eq!(open(&world, "%FF%01").unwrap(), "odd");
+    assert_eq!(world.place("d%0Air/new%0A").as_path(), Path::new("d\nir/new%0A"), "what is new is called as typed");
+    // Whatever has that very name comes first.
+    world.file("nl%0Aname", "literal");
+    world.file("d%0Air/other", "x");
+    assert_eq!(open(&world, "nl%0Aname").unwrap(), "literal");
+    assert_eq!(open(&world, "d%0Air/in%2541side").unwrap(), "d\nir/in%41side");
+    assert_eq!(world.place("d%0Air/new").as_path(), Path::new("d%0Air/new"));
+    for typed in ["100%25.txt", "%41", "a%2520c", "%0a"] {
+        assert_eq!(world.place(typed).as_path(), Path::new(typed), "nothing else is meant by it");
+    }
+}
+
+#[test]
+fn what_is_shown_leads_nowhere_that_a_name_does_not() {
+    let world = World::new();
+    world.file("folder/file", "x");
+    world.file(".env", "x");
+    world.file("a.key\n/file", "x");
+    world.file("a\n.key", "x");
+    symlink(&world.data, world.path("out\n")).unwrap();
+    symlink(".env", world.path("in\n")).unwrap();
+    fs::write(world.data.join("file"), "outside").unwrap();
+    for typed in
+        ["%2e%2e%2f", "%2E%2E/x", "%2E%2E%2Fetc", "folder%2Ffile", "%66older/file", "a%00b", "%2Eenv", "%2eenv"]
+    {
+        assert_eq!(world.place(typed).as_path(), Path::new(typed), "{typed}");
+        assert!(matches!(open(&world, typed), Err(PathError::NotFound { .. })), "{typed}");
+    }
+    assert!(matches!(world.root.place("a\0b"), Err(PathError::Malformed { .. })));
+    assert!(matches!(world.root.place("x%0A/../../y"), Err(PathError::Outside { .. })));
+    assert!(matches!(open(&world, "out%0A/file"), Err(PathError::Outside { .. })));
+    assert!(matches!(open(&world, "in%0A"), Err(PathError::Sensitive { .. })));
+    assert!(matches!(open(&world, "a%0A.key"), Err(PathError::Sensitive { .. })));
+    assert!(matches!(world.root.resolve(&world.place("out%0A/new")), Err(PathError::Outside { .. })));
+    for long in ["%0A".repeat(256), "%41".repeat(86)] {
+        assert!(matches!(world.root.place(&long), Err(PathError::Malformed { .. })), "{long}");
+    }
+    assert!(open(&world, &"%0A".repeat(86)).is_err());
+}
+
 proptest! {
+    #[test]
+    fn any_name_is_found_by_what_it_is_shown_as(name in "[ab%0-9A-F\\n\u{1}\u{202e}é]{1,8}") {
+        let world = World::new();
+        fs::write(world.root.path().join(&name), "x").unwrap();
+        let shown = world.root.place_called(&name).unwrap().to_string();
+        let place = world.place(&shown);
+        prop_assert_eq!(place.as_path(), Path::new(&name));
+    }
+
     #[test]
     fn a_place_never_escapes_and_is_normal(typed in "([a-c.%]{0,3}/{0,2}){0,8}") {
         let world = World::new();

@@ -37,6 +37,7 @@ fn change(change: sandbox::Change) -> runtime::Change {
         flags: change.flags.into_iter().map(flag).collect(),
         derived: change.derived,
         summary: change.summary,
+        spent: change.spent,
         state: state(change.state),
         unit: change.unit,
     }

@@ -8,7 +8,7 @@ use std::{
 use haft_runtime::{CallId, ChangeList, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     Root,
-    changes::{self, Draft, Progress, Sync},
+    changes::{self, Draft, Progress, Spares, Sync},
     fence::{Probe, Toolchains},
 };
 use tokio::sync::mpsc;
@@ -28,6 +28,9 @@ use crate::{
 /// So much is compared before another thread would have woken up.
 const SMALL: u64 = 32 << 10;
 
+/// Where in the data folder the changes of all calls lie.
+pub(crate) const CHANGES: &str = "changes";
+
 /// The folder that the tools work in, and where its staged changes lie.
 #[derive(Debug)]
 pub struct Workspace {
@@ -40,6 +43,8 @@ pub struct Workspace {
     fenced: Option<Arc<Fenced>>,
     /// Absent where nothing outlives its call.
     tasks: Option<Arc<Tasks>>,
+    /// Folders for the changes of the next calls; absent where nothing outlives its call.
+    spares: Option<Arc<Spares>>,
     /// Absent where no command may be run.
     servers: Option<Desk>,
     web: Arc<Web>,
@@ -58,6 +63,7 @@ impl Workspace {
             sync: Sync::Process,
             fenced: None,
             tasks: None,
+            spares: None,
             servers: None,
             web: Arc::new(Web::new(WebAccess::default())),
             at_hand: Arc::default(),
@@ -83,10 +89,12 @@ impl Workspace {
         Self { web: Arc::new(Web::new(access)), ..self }
     }
 
-    /// The same workspace in a haft that lives on between calls, so that commands can run in the background.
+    /// The same workspace in a haft that lives on between calls, so that commands can run in the background and what
+    /// the next call needs can be made before it comes.
     #[must_use]
     pub fn outliving_calls(self) -> Self {
-        Self { tasks: Some(Arc::default()), ..self }
+        let spares = Some(Arc::new(Spares::new(self.data.join(CHANGES))));
+        Self { tasks: Some(Arc::default()), spares, ..self }
     }
 
     /// The same workspace, in which language servers can be asked.
@@ -106,13 +114,17 @@ impl Workspace {
         self.servers.as_ref().ok_or_else(none)
     }
 
-    /// Ends every command that runs in the background and every language server, and waits for that.
+    /// Ends every command that runs in the background and every language server, removes what was made for calls that
+    /// have not come, and waits for all that.
     pub async fn end_background(&self) {
         if let Some(tasks) = &self.tasks {
             tasks.end_all().await;
         }
         if let Some(servers) = &self.servers {
             servers.end_all().await;
+        }
+        if let Some(spares) = &self.spares {
+            in_place(|| spares.end());
         }
     }
 
@@ -194,15 +206,18 @@ impl Workspace {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
         let (sync, of, at_hand) = (self.sync, ctx.clone(), Arc::clone(&self.at_hand));
+        let is_quick = sync == Sync::Process && self.is_near && bytes <= SMALL;
+        let spares = self.spares.clone().filter(|_| is_quick);
         let plan = move || {
-            let mut draft = Draft::new(&root, &dir).trying("stage changes")?.surviving(sync);
+            let begun = match spares {
+                Some(spares) => Draft::from_spare(&root, &dir, &spares),
+                None => Draft::new(&root, &dir),
+            };
+            let mut draft = begun.trying("stage changes")?.surviving(sync);
             let output = work(&root, &mut draft)?;
             Ok((output, sealed(draft, &dir, &of, &at_hand)?))
         };
-        match sync {
-            Sync::Process if self.is_near && bytes <= SMALL => at_once(plan),
-            Sync::Process | Sync::Disk => to_the_end(plan).await,
-        }
+        if is_quick { at_once(plan) } else { to_the_end(plan).await }
     }
 
     /// Works changes out for a call; they are held aside under its id.
@@ -256,5 +271,5 @@ fn so_far(progress: Progress) -> String {
 
 /// Where the changes of a call lie.
 pub(crate) fn changes_of(data: &Path, call: &CallId) -> PathBuf {
-    data.join("changes").join(call.as_str())
+    data.join(CHANGES).join(call.as_str())
 }

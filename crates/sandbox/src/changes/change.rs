@@ -33,6 +33,8 @@ pub struct Change {
     pub flags: Vec<Flag>,
     /// What this and the rest of its unit are in one line, if that says it all.
     pub summary: Option<String>,
+    /// Whether it goes because it has served its purpose, as what git keeps of a merge until that is committed.
+    pub spent: bool,
     /// Whether it only follows from other files, as build output does.
     pub derived: bool,
     /// Where it is in its life.

@@ -38,13 +38,10 @@ pub(super) struct Standing {
 }
 
 impl Course {
-    /// Writes the plan down. Until that is whole, its folder counts for nothing.
-    pub(super) fn create(folder: BorrowedFd<'_>, plan: &Plan) -> Result<Course, ChangesError> {
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(folder, COURSE, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| ChangesError::kept("write the plan", errno))?;
+    /// Writes the plan down in a file that was made for it. Until that is whole, its folder counts for nothing.
+    pub(super) fn create(file: File, plan: &Plan) -> Result<Course, ChangesError> {
         let line = [json(plan)?, b"\n".to_vec()].concat();
-        let course = Course { file: File::from(file), sync: plan.sync, plan_ends: line.len() as u64 };
+        let course = Course { file, sync: plan.sync, plan_ends: line.len() as u64 };
         course.append(&line)?;
         Ok(course)
     }
@@ -125,6 +122,12 @@ impl Standing {
 /// Begins on a line of its own, whatever was cut off before it.
 fn line(bytes: &[u8]) -> Vec<u8> {
     [b"\n", bytes, b"\n"].concat()
+}
+
+/// Makes the file, for us alone.
+pub(super) fn make(folder: BorrowedFd<'_>) -> Result<File, Errno> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    rustix::fs::openat(folder, COURSE, flags, Mode::RUSR | Mode::WUSR).map(File::from)
 }
 
 /// What may only be read can still be shown.

@@ -112,6 +112,9 @@ pub(super) struct Sketch {
     pub(super) flags: Vec<Flag>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) summary: Option<String>,
+    /// It goes because it has served its purpose.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) spent: bool,
     /// It is a link that may lead out of the build output that it lies in.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) strays: bool,
@@ -179,6 +182,34 @@ impl State {
 }
 
 impl Item {
+    /// An item that exchanges what is staged with what is there.
+    pub(super) fn swap(staged: Option<Seen>, before: Option<Seen>, sketch: Sketch) -> Item {
+        Item {
+            path: String::new(),
+            slot: 0,
+            staged,
+            before,
+            mode: None,
+            moved: None,
+            tree: Vec::new(),
+            brings: Vec::new(),
+            bond: None,
+            overtaken: false,
+            derived: false,
+            sketch,
+        }
+    }
+
+    /// Whether something is at the path once this is committed.
+    pub(super) fn leaves_something(&self) -> bool {
+        self.staged.is_some() || self.mode.is_some() || self.moved.is_some()
+    }
+
+    /// Whether it moves something, alone or together with another item.
+    pub(super) fn is_end_of_a_move(&self) -> bool {
+        self.moved.is_some() || self.bond.is_some()
+    }
+
     /// Where in the workspace it is.
     pub(super) fn place(&self) -> Result<Place, ChangesError> {
         known(&self.path)
@@ -335,7 +366,7 @@ impl Beneath {
 
 fn change(path: String, kind: ChangeKind, shown: Option<Stamp>, sketch: &Sketch) -> Change {
     let is = |kind| shown.is_some_and(|stamp| stamp.kind() == kind);
-    let Sketch { diff, binary, added, removed, flags, summary, strays } = sketch.clone();
+    let Sketch { diff, binary, added, removed, flags, summary, spent, strays } = sketch.clone();
     Change {
         path,
         kind,
@@ -350,6 +381,7 @@ fn change(path: String, kind: ChangeKind, shown: Option<Stamp>, sketch: &Sketch)
         removed,
         flags,
         summary,
+        spent,
         // Whether the rest of what it belongs to is derived, that one knows.
         derived: !strays,
         state: ChangeState::Staged,

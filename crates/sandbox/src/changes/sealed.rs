@@ -32,6 +32,8 @@ pub struct Changes {
     pub(super) plan: Plan,
     pub(super) state: State,
     root: Option<Arc<Root>>,
+    /// The workspace as it was open while they were planned; it may be elsewhere by now.
+    planned_in: Option<Arc<Root>>,
     root_path: PathBuf,
     patience: Duration,
 }
@@ -39,7 +41,12 @@ pub struct Changes {
 impl Changes {
     pub(super) fn new(folder: Folder, course: Course, plan: Plan, state: State) -> Changes {
         let root_path = PathBuf::from(std::ffi::OsString::from_vec(crate::place::read_shown(&plan.root)));
-        Changes { folder, course, plan, state, root: None, root_path, patience: PATIENCE }
+        Changes { folder, course, plan, state, root: None, planned_in: None, root_path, patience: PATIENCE }
+    }
+
+    /// The same, with the workspace that is still open.
+    pub(super) fn planned_in(self, root: Arc<Root>) -> Changes {
+        Changes { planned_in: Some(root), ..self }
     }
 
     /// Opens sealed changes; a half turn that nobody is working on is healed first.
@@ -128,7 +135,7 @@ impl Changes {
     pub fn preview_turn(&self, direction: Direction, paths: Selection<'_>) -> Result<Vec<Change>, ChangesError> {
         let root = match &self.root {
             Some(root) => Arc::clone(root),
-            None => Arc::new(open_root(&self.plan)?),
+            None => self.open_root()?,
         };
         let state = self.course.standing()?.state.unwrap_or_else(|| self.state.clone());
         let chosen = select(&self.plan, &state, direction, paths)?;
@@ -220,9 +227,17 @@ impl Changes {
         if let Some(root) = &self.root {
             return Ok(Arc::clone(root));
         }
-        let root = Arc::new(open_root(&self.plan)?);
+        let root = self.open_root()?;
         self.root = Some(Arc::clone(&root));
         Ok(root)
+    }
+
+    /// The workspace at its path. The one that is still open serves again where the path still leads to it.
+    fn open_root(&self) -> Result<Arc<Root>, ChangesError> {
+        match &self.planned_in {
+            Some(root) if root.is_still_at(&self.root_path) => Ok(Arc::clone(root)),
+            Some(_) | None => open_root(&self.plan).map(Arc::new),
+        }
     }
 
     fn changes_of(&self, chosen: impl IntoIterator<Item = usize>) -> Vec<Change> {

@@ -7,36 +7,58 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::ChangesError;
-use super::folder::Folder;
+use super::folder::{FIRST_SLOT, Folder};
 use super::plan::Sync;
 use crate::copy::keep_owner_of;
 use crate::stamp::{Seen, look, look_at};
 
+/// The permissions of a new file, before the umask takes its part.
+const ALL: u32 = 0o666;
+
 /// Makes a file in a slot; it takes owner and mode of `like`, or what the umask leaves.
 pub(super) fn file(folder: &Folder, slot: usize, content: &[u8], like: Option<&Seen>) -> Result<Seen, ChangesError> {
-    make_file(folder, slot, content, like).map_err(|errno| ChangesError::kept("stage a file", errno))
+    let mode = like.map_or(ALL, |like| like.stamp.mode & 0o777);
+    let made = make_file(folder, slot, mode).and_then(|file| fill(folder, &file, content, like));
+    made.map_err(|errno| ChangesError::kept("stage a file", errno))
 }
 
-fn make_file(folder: &Folder, slot: usize, content: &[u8], like: Option<&Seen>) -> Result<Seen, Errno> {
+/// The same in the empty file that lies ready in the first slot.
+pub(super) fn ready_file(
+    folder: &Folder,
+    file: &OwnedFd,
+    content: &[u8],
+    like: Option<&Seen>,
+) -> Result<Seen, ChangesError> {
+    fill(folder, file, content, like).map_err(|errno| ChangesError::kept("stage a file", errno))
+}
+
+/// Makes an empty file in the first slot.
+pub(super) fn make(folder: &Folder) -> Result<OwnedFd, Errno> {
+    make_file(folder, FIRST_SLOT, ALL)
+}
+
+fn make_file(folder: &Folder, slot: usize, mode: u32) -> Result<OwnedFd, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let mode = like.map_or(0o666, |like| like.stamp.mode & 0o777);
     let name = Folder::slot_name(slot);
-    let file = rustix::fs::openat(folder.handle(), Path::new(&name), flags, Mode::from_raw_mode(mode))?;
-    write_all(&file, content)?;
+    rustix::fs::openat(folder.handle(), Path::new(&name), flags, Mode::from_raw_mode(mode))
+}
+
+fn fill(folder: &Folder, file: &OwnedFd, content: &[u8], like: Option<&Seen>) -> Result<Seen, Errno> {
+    write_all(file, content)?;
     if folder.sync == Sync::Disk {
-        rustix::fs::fsync(&file)?;
+        rustix::fs::fsync(file)?;
     }
-    let seen = look(&file)?;
+    let seen = look(file)?;
     let Some(like) = like else { return Ok(seen) };
     if seen.owner == like.owner && seen.stamp.mode == like.stamp.mode {
         return Ok(seen);
     }
     // The owner first: changing it takes the set-uid bit away.
     if seen.owner != like.owner {
-        keep_owner_of(&file, like);
+        keep_owner_of(file, like);
     }
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(like.stamp.mode & 0o7777))?;
-    look(&file)
+    rustix::fs::fchmod(file, Mode::from_raw_mode(like.stamp.mode & 0o7777))?;
+    look(file)
 }
 
 fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<(), Errno> {

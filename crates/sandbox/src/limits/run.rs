@@ -8,7 +8,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, prlimit};
 
 use super::error::LimitsError;
@@ -20,6 +22,11 @@ use crate::fence::{Exit, Stream};
 
 /// The largest piece of output that is told at once.
 const PIECE: usize = 64 << 10;
+/// How much of it may wait to be told.
+const ROOM: usize = 1 << 20;
+/// How long output is left to gather once there is some: being woken by each line costs the program more than it says.
+const GATHER: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000 };
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// How large a file may become that it writes.
 const LARGEST_FILE: u64 = 8 << 30;
 
@@ -36,6 +43,21 @@ struct Group {
     /// Readable when the leader has ended.
     end: OwnedFd,
     _lifeline: UnixStream,
+}
+
+/// What was heard in one round.
+#[derive(Clone, Copy)]
+enum Said {
+    Nothing,
+    Some,
+    /// As much as is heard in one round; there may be more.
+    More,
+}
+
+/// Why a wait is over.
+struct Woken {
+    ended: bool,
+    rung: bool,
 }
 
 impl Group {
@@ -67,33 +89,45 @@ impl Group {
         let mut pipes: Vec<(Stream, OwnedFd)> = Vec::with_capacity(2);
         pipes.extend(self.child.stdout.take().map(|pipe| (Stream::Stdout, pipe.into())));
         pipes.extend(self.child.stderr.take().map(|pipe| (Stream::Stderr, pipe.into())));
+        for (_, pipe) in &pipes {
+            fcntl_setfl(pipe, OFlags::NONBLOCK)?;
+            // With less room, the program waits more often.
+            let _ = fcntl_setpipe_size(pipe, ROOM);
+        }
         let mut piece = vec![0; PIECE];
-        let (mut lives, mut stopped) = (true, false);
+        let (mut said, mut stopped) = (Said::Nothing, false);
         loop {
-            let mut polled: Vec<_> = pipes.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)).collect();
-            if lives {
-                polled.push(PollFd::new(&self.end, PollFlags::IN));
-            }
-            if lives && !stopped {
-                polled.push(PollFd::new(stopper.bell(), PollFlags::IN));
-            }
-            // What it had said lies in the pipes when it has ended; nobody is left to say more.
-            let patience = if lives { None } else { Some(&Timespec { tv_sec: 0, tv_nsec: 0 }) };
-            rustix::io::retry_on_intr(|| poll(&mut polled, patience))?;
-            let ready: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
-            let (of_pipes, others) = ready.split_at(pipes.len());
-            let (ended, rung) = (others.first() == Some(&true), others.get(1) == Some(&true));
-            if !lives && !of_pipes.contains(&true) {
-                break;
-            }
-            pipes = heard(pipes, of_pipes, &mut piece, hear)?;
+            let Woken { ended, rung } = self.wait(stopper, (&pipes, said), stopped)?;
             if ended || rung {
                 self.end_all();
             }
-            lives &= !ended;
             stopped |= rung;
+            // What it had said lies in the pipes when it has ended; nobody is left to say more.
+            said = heard(&mut pipes, &mut piece, hear)?;
+            if ended {
+                return Ok(exit_of(self.child.wait()?, stopped));
+            }
         }
-        Ok(exit_of(self.child.wait()?, stopped))
+    }
+
+    /// Waits for its end, for the bell, and for what it says: where it speaks already, a moment, so that more comes together.
+    fn wait(&self, stopper: &Stopper, (pipes, said): (&[(Stream, OwnedFd)], Said), stopped: bool) -> io::Result<Woken> {
+        let mut polled = vec![PollFd::new(&self.end, PollFlags::IN)];
+        if !stopped {
+            polled.push(PollFd::new(stopper.bell(), PollFlags::IN));
+        }
+        let others = polled.len();
+        let patience = match said {
+            Said::Nothing => {
+                polled.extend(pipes.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)));
+                None
+            }
+            Said::Some => Some(&GATHER),
+            Said::More => Some(&AT_ONCE),
+        };
+        rustix::io::retry_on_intr(|| poll(&mut polled, patience))?;
+        let is_ready = |one: Option<&PollFd<'_>>| one.is_some_and(|one| !one.revents().is_empty());
+        Ok(Woken { ended: is_ready(polled.first()), rung: is_ready(polled[..others].get(1)) })
     }
 
     /// Before the leader was waited for, the number of the group cannot belong to others.
@@ -140,26 +174,39 @@ fn limit(leader: Pid, cpu_seconds: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells what can be read, and gives the pipes that are still open.
+/// Tells what lies in the pipes, of each at most what fits into it, and drops those that are at their end.
+// Invariant: a round has an end, however quickly the program speaks, and after its own end one round is enough.
 fn heard(
-    pipes: Vec<(Stream, OwnedFd)>,
-    ready: &[bool],
+    pipes: &mut Vec<(Stream, OwnedFd)>,
     piece: &mut [u8],
     hear: &mut dyn FnMut(Stream, &[u8]),
-) -> io::Result<Vec<(Stream, OwnedFd)>> {
-    let mut open = Vec::with_capacity(pipes.len());
-    for ((stream, pipe), ready) in pipes.into_iter().zip(ready) {
-        if *ready {
+) -> io::Result<Said> {
+    let (mut most, mut failed) = (0, Ok(()));
+    pipes.retain(|(stream, pipe)| {
+        let mut length = 0;
+        while length < ROOM {
             match rustix::io::read(pipe.as_fd(), &mut *piece) {
-                Ok(0) => continue,
-                Ok(length) => hear(stream, &piece[..length]),
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(errno) => return Err(errno.into()),
+                Ok(0) => return false,
+                Ok(read) => {
+                    length += read;
+                    most = most.max(length);
+                    hear(*stream, &piece[..read]);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(errno) => {
+                    failed = Err(errno.into());
+                    return false;
+                }
             }
         }
-        open.push((stream, pipe));
-    }
-    Ok(open)
+        true
+    });
+    failed.map(|()| match most {
+        0 => Said::Nothing,
+        ROOM.. => Said::More,
+        _ => Said::Some,
+    })
 }
 
 /// What came to its own end in the moment in which it was stopped did come to its end.

@@ -1,6 +1,6 @@
 //! `git_commit`
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_runtime::{Effect, ErrorCode, Prepared, Ran, Tool, ToolCtx, ToolError};
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ const STEPS: &str = r#"
 message=$1 empty=$2 hooks=$3
 set -- ${empty:+"$empty"}
 [ -z "$hooks" ] || git() { command git -c core.hooksPath=/dev/null "$@"; }
-paths=$(mktemp) && cat >"$paths"
+paths=$(mktemp) && printf '%b' "$(cat)" >"$paths"
 if [ -s "$paths" ]; then
 	git add --all --pathspec-from-file="$paths" --pathspec-file-nul >&2
 	set -- "$@" --only --pathspec-from-file="$paths" --pathspec-file-nul
@@ -108,7 +108,7 @@ impl Tool for GitCommit {
 
 impl GitCommit {
     /// The repository, and the paths to stage; none when what is staged is to be committed.
-    async fn chosen(&self, ctx: &ToolCtx, input: &Input) -> Result<(Git, Vec<String>), ToolError> {
+    async fn chosen(&self, ctx: &ToolCtx, input: &Input) -> Result<(Git, Vec<Vec<u8>>), ToolError> {
         if input.message.trim().is_empty() || input.message.contains('\0') {
             return Err(ToolError::new(
                 ErrorCode::InvalidArgs,
@@ -116,37 +116,59 @@ impl GitCommit {
             ));
         }
         let files = input.files.as_deref().unwrap_or_default();
-        let (git, _) = Git::at(&self.0, files.first().map_or(".", String::as_str))?;
+        let (git, _) = Git::committing(&self.0, ctx, files.first().map_or(".", String::as_str)).await?;
         let git = git.with_files()?;
         if input.files.is_none() {
             let changed = status(&git, ctx, &[], "no").await?;
             staged(&git, &changed, input)?;
             return Ok((git, Vec::new()));
         }
+        whole_only(&git)?;
         let mut wanted = Vec::new();
         for file in files {
-            let (of, place) = Git::at(&self.0, file)?;
+            let (of, place) = Git::committing(&self.0, ctx, file).await?;
             if of.repository != git.repository {
                 let why = "it belongs to another repository than the first file; make one commit for each";
                 return Err(cannot(ErrorCode::InvalidArgs, "commit", file, why));
             }
-            wanted.push(git.repository.path_of(&git.root, &place));
+            wanted.extend(git.paths_of(&place));
         }
         let changed = if wanted.is_empty() { Changed::default() } else { status(&git, ctx, &wanted, "all").await? };
-        let paths = to_stage(&changed.entries)?;
+        let paths = to_stage(&changed.entries);
         // An empty commit of named files would take along what else is staged.
-        match paths.is_empty() {
-            true => Err(nothing("the named `files` are as they were committed, or git ignores them")),
-            false => Ok((git, paths)),
+        match (paths.is_empty(), changed.entries.first()) {
+            (false, _) => Ok((git, paths)),
+            (true, Some(Entry { path, .. })) => Err(nothing(&format!(
+                "what has changed there is left out, because names such as `{}` say that they hold secrets; ask a \
+                 person to commit it if it must be",
+                git.shown(path)
+            ))),
+            (true, None) if git.repository.has_submodules(&wanted) => Err(nothing(
+                "the named `files` are as they were committed, or git ignores them; what has changed inside a \
+                 submodule is committed by naming paths beneath it, and the submodule itself after that",
+            )),
+            (true, None) => Err(nothing("the named `files` are as they were committed, or git ignores them")),
+        }
+    }
+}
+
+/// Refuses to commit some files where git commits only the whole of what is staged.
+fn whole_only(git: &Git) -> Result<(), ToolError> {
+    let begun = [("MERGE_HEAD", "merge"), ("CHERRY_PICK_HEAD", "cherry-pick or rebase")];
+    match begun.iter().find(|(name, _)| git.repository.own.join(name).exists()) {
+        None => Ok(()),
+        Some((_, what)) => {
+            let message = format!(
+                "a {what} is in progress, and git commits it only as a whole: stage what you have resolved with \
+                 `shell_exec` and `git add`, then call `git_commit` without `files`"
+            );
+            Err(ToolError::new(ErrorCode::InvalidArgs, message))
         }
     }
 }
 
 async fn status(git: &Git, ctx: &ToolCtx, paths: &[PathBuf], untracked: &str) -> Result<Changed, ToolError> {
-    let arguments = Arguments::of(STATUS).with(format!("--untracked-files={untracked}")).with("--");
-    // An empty path is the whole repository, and so is none.
-    let some = if paths.iter().any(|path| path.as_os_str().is_empty()) { &[] } else { paths };
-    let arguments = some.iter().fold(arguments, |arguments, path| arguments.with(path));
+    let arguments = Arguments::of(STATUS).with(format!("--untracked-files={untracked}")).at(paths);
     let said: Whole = git.look_at_files(ctx, arguments).await?;
     Ok(Changed::read(&said.bytes))
 }
@@ -170,32 +192,39 @@ fn nothing(why: &str) -> ToolError {
     ToolError::new(ErrorCode::NoMatch, format!("nothing to commit: {why}; `git_status` shows what has changed"))
 }
 
-/// The changed paths, as git takes them word for word. What holds secrets is left out: it looks empty to commands.
-fn to_stage(entries: &[Entry]) -> Result<Vec<String>, ToolError> {
+/// The changed paths. What holds secrets is left out: it looks empty to commands.
+fn to_stage(entries: &[Entry]) -> Vec<Vec<u8>> {
     let paths = entries.iter().flat_map(|entry| [Some(&entry.path), entry.from.as_ref()]).flatten();
-    let mut all = BTreeSet::new();
-    for path in paths.filter(|path| !is_secret(path)) {
-        let text = std::str::from_utf8(path).map_err(|_| {
-            let shown = String::from_utf8_lossy(path);
-            cannot(ErrorCode::InvalidPath, "commit", &shown, "its name is no text; stage it with `shell_exec`")
-        })?;
-        all.insert(format!(":(top,literal){text}"));
-    }
-    Ok(all.into_iter().collect())
+    let all: BTreeSet<&Vec<u8>> = paths.filter(|path| !is_secret(path)).collect();
+    all.into_iter().cloned().collect()
 }
 
-fn steps(git: &Git, input: &Input, paths: &[String]) -> Steps {
+/// Paths as git takes them word for word, each with a zero behind it, in the form that `printf %b` reads.
+fn list(paths: &[Vec<u8>]) -> String {
+    let mut text = String::new();
+    for path in paths {
+        text.push_str(":(top,literal)");
+        for byte in path.iter().copied().chain([0]) {
+            match byte {
+                b' '..=b'~' if byte != b'\\' => text.push(char::from(byte)),
+                _ => text.push_str(&format!("\\0{byte:03o}")),
+            }
+        }
+    }
+    text
+}
+
+fn steps(git: &Git, input: &Input, paths: &[Vec<u8>]) -> Steps {
     let hooks = match git.repository.kind {
         Kind::Inside | Kind::Bare => "",
         // A hook could change what nobody sees or undoes there.
         Kind::Linked | Kind::Around => "none",
     };
     let empty = if input.allow_empty { "--allow-empty" } else { "" };
-    let list: String = paths.iter().map(|path| format!("{path}\0")).collect();
     Steps {
         words: STEPS,
         arguments: [input.message.as_str(), empty, hooks].map(str::to_owned).to_vec(),
-        input: list,
+        input: list(paths),
         typed: "git commit".to_owned(),
     }
 }
@@ -207,13 +236,12 @@ async fn wants_signature(git: &Git, ctx: &ToolCtx) -> Result<bool, ToolError> {
 }
 
 /// What would be committed, where it cannot be tried.
-async fn staged_diff(git: &Git, ctx: &ToolCtx, paths: &[String]) -> Result<String, ToolError> {
+async fn staged_diff(git: &Git, ctx: &ToolCtx, paths: &[Vec<u8>]) -> Result<String, ToolError> {
     let mut arguments = Arguments::of(&["diff"]);
     arguments.0.extend(PATCH.iter().map(Into::into));
     arguments = if paths.is_empty() { arguments.with("--cached") } else { arguments.with("HEAD") };
-    arguments = arguments.with("--");
-    let plain = paths.iter().map(|path| path.trim_start_matches(":(top,literal)"));
-    let patch: Patch = git.look_at_files(ctx, plain.fold(arguments, |arguments, path| arguments.with(path))).await?;
+    let paths: Vec<PathBuf> = paths.iter().map(|path| OsStr::from_bytes(path).into()).collect();
+    let patch: Patch = git.look_at_files(ctx, arguments.at(&paths)).await?;
     Ok(shown(&patch.text))
 }
 
@@ -279,5 +307,17 @@ impl haft_runtime::Output for Output {
             facts.insert("signed".to_owned(), false.into());
         }
         facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_listed_without_loss() {
+        let paths = [b"plain".to_vec(), b"b\\0101 \n\xff%".to_vec(), "ü".as_bytes().to_vec()];
+        let listed = r":(top,literal)plain\0000:(top,literal)b\01340101 \0012\0377%\0000:(top,literal)\0303\0274\0000";
+        assert_eq!(list(&paths), listed);
     }
 }

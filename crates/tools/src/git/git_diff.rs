@@ -88,7 +88,7 @@ impl Tool for GitDiff {
             arguments = arguments.with("--end-of-options").with(base);
         }
         // The path of the workspace itself, not of the whole repository, where that is larger.
-        let arguments = arguments.at(&git.repository.path_of(&git.root, &place));
+        let arguments = arguments.at(&git.paths_of(&place));
         let patch: Patch = git.look_at_files(ctx, arguments).await?;
         Ok(Ran::Done { output: Output::of(&git, patch), isolation: Some(Isolation::Limits), staged: None })
     }

@@ -18,11 +18,6 @@ use super::{
 };
 use crate::workspace::Workspace;
 
-/// The fields of a commit, each ended by a zero byte. Moments and messages come as they are recorded: git would take
-/// longer to put them into words.
-const FIELDS: &str = "--format=tformat:%H%x00%h%x00%an%x00%ae%x00%ad%x00%B";
-const FIELDS_OF_A_COMMIT: usize = 6;
-
 pub(crate) struct GitLog(pub(crate) Arc<Workspace>);
 
 /// Shows the commits of a git repository, the newest first: of the branch that is checked out, or of another one, and
@@ -59,7 +54,7 @@ pub(crate) struct Output {
 #[serde(rename_all = "camelCase")]
 struct Commit<'a> {
     hash: &'a str,
-    /// The beginning of the hash, as short as it may be here.
+    /// The beginning of the hash, as long as git would usually show it here.
     short_hash: &'a str,
     author: &'a str,
     email: &'a str,
@@ -93,23 +88,12 @@ impl Tool for GitLog {
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let (git, place) = Git::at(&self.0, &input.path)?;
         let from = input.from.as_deref().map(|from| names::commit("ref", from)).transpose()?;
-        let options = [
-            "log",
-            "-z",
-            FIELDS,
-            "--date=raw",
-            "--no-patch",
-            "--no-color",
-            "--no-notes",
-            "--no-show-signature",
-            "--no-mailmap",
-        ];
-        let arguments = Arguments::of(&["-c", "log.follow=false"]);
-        let mut arguments = options.iter().fold(arguments, |arguments, option| arguments.with(option));
-        arguments = arguments.with("--encoding=UTF-8").with(format!("--max-count={}", input.limit));
-        arguments = arguments.with("--end-of-options").with(from.as_deref().unwrap_or("HEAD"));
-        let path = git.repository.path_of(&git.root, &place);
-        let ended = git.look(ctx, arguments.at(&path), History::default()).await?;
+        // Commits come as they are recorded: git would take longer to put them into words than we do.
+        let arguments = Arguments::of(&["rev-list", "--header", "--encoding=UTF-8"]);
+        let arguments = arguments.with(format!("--max-count={}", input.limit));
+        let arguments = arguments.with("--end-of-options").with(from.as_deref().unwrap_or("HEAD"));
+        let history = History { digits: git.repository.digits(), ..History::default() };
+        let ended = git.look(ctx, arguments.at(&git.paths_of(&place)), history).await?;
         let history = match ended.code {
             0 => ended.heard,
             // Before the first commit there is nothing to name.
@@ -127,44 +111,47 @@ fn is_unborn(complaints: &str) -> bool {
 /// What git has said so far. Each commit is put into words as it comes: git is still looking for the next.
 #[derive(Debug, Default)]
 struct History {
+    /// How many digits name a commit here.
+    digits: usize,
     commits: Vec<Box<RawValue>>,
     text: String,
-    /// The beginning of a commit whose end has not come yet, and how many of its fields have ended.
+    /// The beginning of a commit whose end has not come yet.
     begun: Vec<u8>,
-    fields: usize,
     /// How much has come in all.
     heard: usize,
 }
 
 impl Ear for History {
     fn hear(&mut self, bytes: &[u8]) -> More {
-        let mut start = 0;
-        for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == 0) {
-            self.fields += 1;
-            if self.fields == FIELDS_OF_A_COMMIT {
-                self.begun.extend_from_slice(&bytes[start..at]);
-                start = at + 1;
-                self.take();
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == 0) {
+            if self.begun.is_empty() {
+                self.take(&rest[..end]);
+            } else {
+                let mut begun = std::mem::take(&mut self.begun);
+                begun.extend_from_slice(&rest[..end]);
+                self.take(&begun);
             }
+            rest = &rest[end + 1..];
         }
-        self.begun.extend_from_slice(&bytes[start..]);
+        self.begun.extend_from_slice(rest);
         self.heard += bytes.len();
         if self.heard > LONGEST { More::Enough } else { More::Please }
     }
 }
 
 impl History {
-    /// Takes the commit whose last field has ended.
-    fn take(&mut self) {
-        self.fields = 0;
-        let said = std::mem::take(&mut self.begun);
-        let said = String::from_utf8_lossy(&said);
-        let mut fields = said.split('\0');
-        let mut next = || fields.next().unwrap_or_default();
-        let (hash, short_hash, author, email) = (next(), next(), next(), next());
-        let date = moment(next());
-        let (subject, body) = parts(next());
-        let commit = Commit { hash, short_hash, author, email, date, subject, body };
+    /// Takes one commit: its hash, what is recorded of it, an empty line, and its message, four columns to the right.
+    fn take(&mut self, said: &[u8]) {
+        let said = String::from_utf8_lossy(said);
+        let (hash, recorded) = said.split_once('\n').unwrap_or((&said, ""));
+        let (recorded, message) = recorded.split_once("\n\n").unwrap_or((recorded, ""));
+        let author = recorded.lines().find_map(|line| line.strip_prefix("author ")).unwrap_or_default();
+        let (author, email, date) = person(author);
+        let message = message.strip_prefix("    ").unwrap_or(message).replace("\n    ", "\n");
+        let (subject, body) = parts(&message);
+        let short_hash = hash.get(..self.digits).unwrap_or(hash);
+        let commit = Commit { hash, short_hash, author, email, date: moment(date), subject, body };
         commit.write(&mut self.text);
         // Texts can always be put into JSON.
         self.commits.extend(to_raw_value(&commit));
@@ -174,6 +161,14 @@ impl History {
         self.text.truncate(self.text.trim_end().len());
         Output { commits: self.commits, text: self.text }
     }
+}
+
+/// The name, the address and the moment of somebody, as in `Anna <anna@example.org> 1700000000 +0100`.
+fn person(recorded: &str) -> (&str, &str, &str) {
+    let (name, rest) = recorded.split_once('<').unwrap_or((recorded, ""));
+    let email = rest.split('>').next().unwrap_or_default();
+    let moment = rest.rsplit_once('>').map_or("", |(_, moment)| moment);
+    (name.trim(), email, moment.trim())
 }
 
 /// A moment with its time zone, as in `2026-11-17T05:00:00+01:00`, from seconds and the zone's hours and minutes. What
@@ -250,29 +245,44 @@ mod tests {
 
     #[test]
     fn commits_are_read_however_their_words_are_cut() {
-        let said = "1a|1|Anna|a@x|0 +0130|First\n\nIts\nbody \n|2b|2|B\u{e9}a|b@x|99 -0800|Second\n|3c|half"
+        let said = "1a2b3c\ntree 4\nauthor Anna <a@x> 0 +0130\ncommitter C <c@x> 1 +0000\ngpgsig -\n author no\n\n    \
+                    First\n    \n    Its\n      body\n|2b\ntree 4\nparent 1a\nauthor B\u{e9}a <b@x> 99 -0800\n\n    \
+                    Second\n|3c\nauthor half"
             .replace('|', "\0");
         for size in [1, 2, 7, 64, said.len()] {
-            let mut history = History::default();
+            let mut history = History { digits: 4, ..History::default() };
             said.as_bytes().chunks(size).for_each(|piece| assert_eq!(history.hear(piece), More::Please));
             let output = history.told();
             assert_eq!(
                 serde_json::to_value(&output).unwrap(),
                 serde_json::json!({"commits": [
-                    {"hash": "1a", "shortHash": "1", "author": "Anna", "email": "a@x", "date": "1970-01-01T01:30:00+01:30", "subject": "First",
-                     "body": "Its\nbody"},
-                    {"hash": "2b", "shortHash": "2", "author": "B\u{e9}a", "email": "b@x", "date": "1969-12-31T16:01:39-08:00",
+                    {"hash": "1a2b3c", "shortHash": "1a2b", "author": "Anna", "email": "a@x", "date": "1970-01-01T01:30:00+01:30", "subject": "First",
+                     "body": "Its\n  body"},
+                    {"hash": "2b", "shortHash": "2b", "author": "B\u{e9}a", "email": "b@x", "date": "1969-12-31T16:01:39-08:00",
                      "subject": "Second", "body": ""},
                 ]})
             );
             let text = haft_runtime::Output::text(&output);
             assert_eq!(
                 text,
-                "commit 1a\nAuthor: Anna <a@x>\nDate:   1970-01-01T01:30:00+01:30\n\n    First\n\n    Its\n    body\n\n\
+                "commit 1a2b3c\nAuthor: Anna <a@x>\nDate:   1970-01-01T01:30:00+01:30\n\n    First\n\n    Its\n      body\n\n\
                  commit 2b\nAuthor: B\u{e9}a <b@x>\nDate:   1969-12-31T16:01:39-08:00\n\n    Second"
             );
         }
         assert_eq!(haft_runtime::Output::text(&History::default().told()), "no commits");
+    }
+
+    #[test]
+    fn people_are_read_however_odd_their_names_are() {
+        for (recorded, read) in [
+            ("Anna B <a@x> 1 +0000", ("Anna B", "a@x", "1 +0000")),
+            (" <> 1 +0000", ("", "", "1 +0000")),
+            ("A <b> <c@x> 1 +0000", ("A", "b", "1 +0000")),
+            ("A 1 +0000", ("A 1 +0000", "", "")),
+            ("", ("", "", "")),
+        ] {
+            assert_eq!(person(recorded), read, "{recorded}");
+        }
     }
 
     #[test]

@@ -12,8 +12,10 @@ use super::{
     program::{Arguments, Git},
     run::Whole,
 };
-use crate::workspace::Workspace;
+use crate::{aside::aside, workspace::Workspace};
 
+/// Inside them, git would have to start another git.
+const NOT_LOOKED_INTO: &str = "not looked into";
 /// The most entries that are told; the rest is only counted.
 const MOST: usize = 10_000;
 
@@ -48,8 +50,11 @@ pub(crate) struct Output {
     behind: u64,
     /// Whether a commit is checked out and no branch.
     detached: bool,
-    /// Whether nothing has changed.
+    /// Whether nothing has changed, except perhaps inside submodules.
     clean: bool,
+    /// Says, where there are submodules, that what is not committed inside them is not told here; name one as `path`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    submodules: Option<&'static str>,
     entries: Vec<Entry>,
     #[serde(skip)]
     left_out: usize,
@@ -82,11 +87,13 @@ impl Tool for GitStatus {
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let (git, place) = Git::at(&self.0, &input.path)?;
         let git = git.with_files()?;
-        let path = git.repository.path_of(&git.root, &place);
-        let arguments = Arguments::of(STATUS).with("--untracked-files=normal").at(&path);
-        let said: Whole = git.look_at_files(ctx, arguments).await?;
-        let changed = Changed::read(&said.bytes);
-        let output = Output::of(&git, changed);
+        let paths = git.paths_of(&place);
+        let arguments = Arguments::of(STATUS).with("--untracked-files=normal").at(&paths);
+        // A large index takes a while to read, which git does at the same time.
+        let repository = git.repository.clone();
+        let submodules = aside(ctx, move |_| Ok(repository.has_submodules(&paths).then_some(NOT_LOOKED_INTO)));
+        let (said, submodules) = tokio::try_join!(git.look_at_files::<Whole>(ctx, arguments), submodules)?;
+        let output = Output { submodules, ..Output::of(&git, Changed::read(&said.bytes)) };
         Ok(Ran::Done { output, isolation: Some(Isolation::Limits), staged: None })
     }
 }
@@ -101,6 +108,7 @@ impl Output {
             ahead: changed.ahead,
             behind: changed.behind,
             clean: count == 0,
+            submodules: None,
             entries: changed.entries.iter().take(MOST).map(|entry| Entry::of(git, entry)).collect(),
             left_out: count.saturating_sub(MOST),
             is_new: changed.commit.is_none(),
@@ -147,8 +155,11 @@ impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         let mut lines = vec![self.heading()];
         lines.extend(self.entries.iter().map(Entry::line));
-        if self.clean {
-            lines.push("nothing to commit, working tree clean".to_owned());
+        match (self.clean, self.submodules) {
+            (true, None) => lines.push("nothing to commit, working tree clean".to_owned()),
+            (true, Some(how)) => lines.push(format!("nothing to commit, clean; submodules {how}")),
+            (false, Some(how)) => lines.push(format!("(submodules {how})")),
+            (false, None) => {}
         }
         if self.left_out > 0 {
             lines.push(format!("… and {} more; name a `path` to see them", self.left_out));
@@ -158,6 +169,7 @@ impl haft_runtime::Output for Output {
 
     fn metadata(&self) -> Map<String, Value> {
         let left_out = (self.left_out > 0).then(|| ("left_out".to_owned(), self.left_out.into()));
-        left_out.into_iter().collect()
+        let submodules = self.submodules.map(|how| ("submodules".to_owned(), how.into()));
+        left_out.into_iter().chain(submodules).collect()
     }
 }

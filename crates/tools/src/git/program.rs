@@ -30,6 +30,8 @@ const CPU_SECONDS: u64 = 120;
 const FIRST: &[&str] = &["--no-pager", "--no-optional-locks", "--literal-pathspecs"];
 /// Settings that hold whatever a repository says. Behind the walls they only spare git the trying.
 const SETTINGS: &[&str] = &["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false"];
+/// How git begins to tell of a path that is a commit of another repository.
+const GITLINK: &[u8] = b"160000 ";
 /// More filters than any settings name.
 const MOST_FILTERS: usize = 1000;
 
@@ -52,7 +54,11 @@ impl Git {
     pub(super) fn at(workspace: &Workspace, typed: &str) -> Result<(Git, Place), ToolError> {
         let root = workspace.root();
         let place = root.place(typed).and_then(|place| root.resolve(&place)).trying("use git at")?;
-        let repository = Repository::around(root, &place)?;
+        Ok((Git::of(workspace, Repository::around(root, &place)?)?, place))
+    }
+
+    fn of(workspace: &Workspace, repository: Repository) -> Result<Git, ToolError> {
+        let root = workspace.root();
         let around = workspace.fenced()?.around();
         let program = find(around.variables.get("PATH").map_or("", String::as_str), root.path())?;
         let mut readable = readable::settings(&around.home, &around.variables);
@@ -67,17 +73,33 @@ impl Git {
         }
         let kept = ["XDG_CONFIG_HOME", "TZ", "USER", "LOGNAME"];
         let kept = kept.iter().filter_map(|name| Some(((*name).to_owned(), around.variables.get(*name)?.into())));
-        let kept = kept.collect();
-        let git = Git {
+        Ok(Git {
             program,
             home: around.home.clone(),
-            kept,
+            kept: kept.collect(),
             readable,
             settings: Vec::new(),
             root: Arc::clone(root),
             repository,
+        })
+    }
+
+    /// Git in the repository that a commit of a path belongs to. A submodule itself is committed in the repository that
+    /// it is a part of; only what lies beneath it is its own.
+    pub(super) async fn committing(
+        workspace: &Workspace,
+        ctx: &ToolCtx,
+        typed: &str,
+    ) -> Result<(Git, Place), ToolError> {
+        let (git, place) = Git::at(workspace, typed)?;
+        let is_top = git.repository.place_of(&git.root, b"").is_some_and(|top| top == place);
+        let Some(parent) = place.parent().filter(|_| is_top) else { return Ok((git, place)) };
+        let Ok(around) = Repository::around(&git.root, &parent).and_then(|around| Git::of(workspace, around)) else {
+            return Ok((git, place));
         };
-        Ok((git, place))
+        let asked = Arguments::of(&["ls-files", "--stage", "-z"]).at(&around.paths_of(&place));
+        let known = around.look(ctx, asked, Whole::default()).await?;
+        Ok(if known.heard.bytes.starts_with(GITLINK) { (around, place) } else { (git, place) })
     }
 
     /// Looks at the repository: git starts nothing, changes nothing and reads nothing else, whatever it finds there.
@@ -129,6 +151,15 @@ impl Git {
         let all =
             filters.iter().flat_map(|filter| nothing.map(|(key, value)| (format!("filter.{filter}.{key}"), value)));
         Ok(all.collect())
+    }
+
+    /// A path of the workspace as git is to look for it. Where nothing is there any more, git may know it by what its
+    /// name stands for.
+    pub(super) fn paths_of(&self, place: &Place) -> Vec<PathBuf> {
+        let meant = place.meant().filter(|_| !matches!(self.root.meta(place), Ok(Some(_))));
+        let meant = meant.and_then(|meant| self.root.resolve(&meant).ok());
+        let places = std::iter::once(place).chain(&meant);
+        places.map(|place| self.repository.path_of(&self.root, place)).collect()
     }
 
     /// A path as this repository names it, as people read it: relative to the workspace where it lies there.
@@ -210,10 +241,11 @@ impl Arguments {
         self
     }
 
-    /// Ends with a path, unless that is all there is.
-    pub(super) fn at(self, path: &Path) -> Arguments {
+    /// Ends with paths, unless one of them is all there is.
+    pub(super) fn at(self, paths: &[PathBuf]) -> Arguments {
         let ended = self.with("--");
-        if path.as_os_str().is_empty() { ended } else { ended.with(path) }
+        let some = if paths.iter().any(|path| path.as_os_str().is_empty()) { &[] } else { paths };
+        some.iter().fold(ended, |arguments, path| arguments.with(path))
     }
 }
 

@@ -18,6 +18,14 @@ const LONGEST_POINTER: u64 = 64 << 10;
 /// More than any list of git's that is looked into here.
 const LONGEST_LIST: u64 = 16 << 20;
 
+/// More packs than are looked at to tell how much a repository holds.
+const MOST_PACKS: usize = 4096;
+/// What the index of a pack takes by itself, and for each object.
+const INDEX_BYTES: u64 = 1072;
+const OBJECT_BYTES: u64 = 28;
+/// Git never names a commit with fewer digits by itself.
+const FEWEST_DIGITS: usize = 7;
+
 /// A repository as seen from a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Repository {
@@ -120,6 +128,31 @@ impl Repository {
         let own =
             |line: &str| line.split_once(' ').filter(|(_, name)| *name == branch).map(|(hash, _)| hash.to_owned());
         packed.lines().find_map(own)
+    }
+
+    /// With how many digits git would name a commit here, unless two of them begin alike: more where it holds more.
+    pub(super) fn digits(&self) -> usize {
+        let packs = fs::read_dir(self.shared.join("objects/pack")).into_iter().flatten().flatten();
+        let indexes = packs.take(MOST_PACKS).filter(|file| file.path().extension() == Some(OsStr::new("idx")));
+        let bytes = indexes.filter_map(|index| Some(index.metadata().ok()?.len()));
+        let objects: u64 = bytes.map(|bytes| bytes.saturating_sub(INDEX_BYTES) / OBJECT_BYTES).sum();
+        let bits = u64::BITS - objects.leading_zeros();
+        usize::try_from(bits.div_ceil(2)).unwrap_or(FEWEST_DIGITS).max(FEWEST_DIGITS)
+    }
+
+    /// Whether a submodule lies at one of these paths or beneath it; an empty one is the whole repository.
+    pub(super) fn has_submodules(&self, at: &[PathBuf]) -> bool {
+        let index = self.own.join("index");
+        // A FIFO would never end.
+        let plain = fs::metadata(&index).is_ok_and(|meta| meta.is_file());
+        let index = if plain { File::open(index).ok() } else { None };
+        match index.and_then(haft_sandbox::submodules) {
+            Some(found) => {
+                found.iter().any(|sub| at.iter().any(|path| Path::new(OsStr::from_bytes(sub)).starts_with(path)))
+            }
+            // Where the index cannot be read, its settings tell.
+            None => self.folder.join(".gitmodules").exists(),
+        }
     }
 
     /// A path of the workspace as this repository names it; empty for all of its files.

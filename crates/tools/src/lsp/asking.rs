@@ -46,6 +46,11 @@ pub(crate) trait Asks: Send + Sync + 'static {
 pub(crate) trait Told: Serialize + JsonSchema + Send {
     /// The answer for the model.
     fn text(&self) -> String;
+
+    /// Whether something is missing that no waiting brings; the text then says what.
+    fn lacks(&self) -> bool {
+        false
+    }
 }
 
 /// Such a tool, at work in a workspace.
@@ -59,7 +64,7 @@ pub(crate) struct Asking<A> {
 pub(crate) struct Answer<O> {
     #[serde(flatten)]
     value: O,
-    /// Whether the server had read the project; if not, the answer may lack something, and a later one may not.
+    /// Whether the server had read, and where that matters checked, the project; if not, the answer may lack something.
     ready: bool,
     #[serde(skip)]
     server: Value,
@@ -125,7 +130,7 @@ impl<A: Asks> Asking<A> {
         if !client.sees_all.load(Ordering::Relaxed) {
             server["comparedFiles"] = json!("open documents only: the workspace has too many files of this kind");
         }
-        Ok(Answer { value, ready: talk.ready, server })
+        Ok(Answer { ready: talk.ready && !value.lacks(), value, server })
     }
 }
 
@@ -139,7 +144,7 @@ async fn broke(desk: &Desk, client: &Client) -> Result<(), ToolError> {
     desk.broke(&client.server.language, words.clone());
     match client.heard.borrow().offered.is_some() {
         true => Ok(()),
-        false => Err(cannot_be_had(&client.server, "could not be started", &words)),
+        false => Err(cannot_be_had(&client.server, &desk.servers.settings_file, ("could not be started", &words))),
     }
 }
 
@@ -178,7 +183,10 @@ impl<A: Asks> Tool for Asking<A> {
 impl<O: Told> haft_runtime::Output for Answer<O> {
     fn text(&self) -> String {
         let text = self.value.text();
-        if self.ready { text } else { format!("{text}\n(the language server was still loading; ask again for more)") }
+        match self.ready || self.value.lacks() {
+            true => text,
+            false => format!("{text}\n(the language server was still loading; ask again for more)"),
+        }
     }
 
     fn metadata(&self) -> Map<String, Value> {

@@ -64,7 +64,7 @@ impl Desk {
         if let Some(running) = lock(&slot).running() {
             return Ok((running, Was::Running));
         }
-        let pause = lock(&slot).pause(&server)?;
+        let pause = lock(&slot).pause(&server, &self.servers.settings_file)?;
         tokio::select! {
             () = sleep(pause) => {}
             () = ctx.cancel.cancelled() => return Err(stopped()),
@@ -125,13 +125,14 @@ impl Slot {
     }
 
     /// How long to wait before it is started again; refused when it broke too often.
-    fn pause(&mut self, server: &LanguageServer) -> Result<Duration, ToolError> {
+    fn pause(&mut self, server: &LanguageServer, settings_file: &str) -> Result<Duration, ToolError> {
         let Some(broke_at) = self.broke_at.filter(|_| self.broke > 0) else { return Ok(Duration::ZERO) };
         if let Some(pause) = PAUSES.get(self.broke - 1) {
             return Ok(pause.saturating_sub(broke_at.elapsed()));
         }
         if broke_at.elapsed() < REST {
-            return Err(cannot_be_had(server, &format!("broke {} times", self.broke), &self.words));
+            let what = format!("broke {} times", self.broke);
+            return Err(cannot_be_had(server, settings_file, (&what, &self.words)));
         }
         // One more chance.
         self.broke = PAUSES.len();
@@ -140,13 +141,13 @@ impl Slot {
 }
 
 /// That a server cannot be had, why, and what to do.
-pub(super) fn cannot_be_had(server: &LanguageServer, what: &str, words: &str) -> ToolError {
+pub(super) fn cannot_be_had(server: &LanguageServer, settings_file: &str, (what, words): (&str, &str)) -> ToolError {
     let command = server.command.join(" ");
     let language = &server.language;
     let message = format!(
         "the language server for {language}, `{command}`, {what}: {words}\nsee that `{command}` works on its own; if it \
          does not, {}",
-        server.hint()
+        server.hint(settings_file)
     );
     unavailable(message).with("language", language.as_str())
 }

@@ -12,6 +12,10 @@ use super::{
     trouble::Trouble,
 };
 
+/// What helps when nothing could be checked.
+const HINT: &str = "(language servers only read the workspace; `shell_exec` can build the project, which shows what is wrong \
+                    and writes what is missing, such as `Cargo.lock`)";
+
 pub(crate) struct Diagnostics;
 
 /// Tells what is wrong with a file: errors and warnings, as the language server of its language and the compiler behind it
@@ -31,6 +35,9 @@ pub(crate) struct Output {
     /// In the order in which they stand.
     diagnostics: Vec<Diagnostic>,
     counts: Counts,
+    /// Why the compiler has not checked the file, so that errors may be missing; absent when it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unchecked: Option<String>,
     /// What the server complains about as a whole, so that it may have found less than there is.
     #[serde(skip)]
     complaint: Option<String>,
@@ -86,19 +93,33 @@ impl Asks for Diagnostics {
             }
         }
         all.sort_by(|one, other| one.range.cmp(&other.range).then(one.severity.cmp(&other.severity)));
-        let complaint = talk.client.heard.borrow().complaint();
+        let (complaint, unchecked) = {
+            let heard = talk.client.heard.borrow();
+            (heard.complaint(), heard.unchecked())
+        };
         let complaint = complaint.map(|said| format!("({} says: {})", talk.offered.name, said.replace('\n', " ")));
-        Ok(Output { path: talk.document.place.to_string(), counts: Counts::of(&all), diagnostics: all, complaint })
+        let (path, counts) = (talk.document.place.to_string(), Counts::of(&all));
+        Ok(Output { path, diagnostics: all, counts, unchecked, complaint })
     }
 }
 
 impl Told for Output {
     fn text(&self) -> String {
-        let words = if self.diagnostics.is_empty() { "nothing is wrong".to_owned() } else { self.counts.words() };
+        let words = match (self.diagnostics.is_empty(), &self.unchecked) {
+            (true, None) => "nothing is wrong".to_owned(),
+            (true, Some(_)) => "not checked, so errors may be missing".to_owned(),
+            (false, None) => self.counts.words(),
+            (false, Some(_)) => format!("{}; not checked by the compiler, so more may be missing", self.counts.words()),
+        };
         let mut lines = vec![format!("{}: {words}", self.path)];
         lines.extend(self.diagnostics.iter().map(Diagnostic::text));
         lines.extend(self.complaint.clone());
+        lines.extend(self.unchecked.as_ref().map(|_| HINT.to_owned()));
         lines.join("\n")
+    }
+
+    fn lacks(&self) -> bool {
+        self.unchecked.is_some()
     }
 }
 

@@ -15,6 +15,8 @@ const MOST_WORK: usize = 256;
 const KEPT: usize = 16 << 10;
 /// How many of its last lines are told.
 const LINES: usize = 8;
+/// How rust-analyzer says that the compiler could not be had; everything else that it warns of leaves the compiler's word.
+const NO_COMPILER: &str = "cargo check failed";
 
 /// What was heard of a server so far.
 #[derive(Debug, Default)]
@@ -38,6 +40,8 @@ pub(super) struct Heard {
 #[derive(Debug)]
 struct Status {
     quiescent: bool,
+    /// Whether it cannot do its work at all.
+    failed: bool,
     message: Option<String>,
 }
 
@@ -74,7 +78,8 @@ impl Heard {
             "$/progress" => self.take_progress(params),
             "experimental/serverStatus" => {
                 let message = params["message"].as_str().map(|text| cut(text, 500));
-                self.status = Some(Status { quiescent: params["quiescent"] == true, message });
+                let (quiescent, failed) = (params["quiescent"] == true, params["health"] == "error");
+                self.status = Some(Status { quiescent, failed, message });
             }
             "textDocument/publishDiagnostics" => {
                 let address = params["uri"].as_str().unwrap_or_default();
@@ -148,6 +153,17 @@ impl Heard {
     /// What it complains about as a whole.
     pub(super) fn complaint(&self) -> Option<String> {
         self.status.as_ref().and_then(|status| status.message.clone())
+    }
+
+    /// Why nothing was checked, where the server or the compiler behind it says that it could not.
+    pub(super) fn unchecked(&self) -> Option<String> {
+        let status = self.status.as_ref()?;
+        let said = status.message.as_deref().unwrap_or_default();
+        match said.find(NO_COMPILER) {
+            Some(at) => Some(said[at..].to_owned()),
+            None if status.failed && said.is_empty() => Some("the server has failed, and does not say why".to_owned()),
+            None => status.failed.then(|| said.to_owned()),
+        }
     }
 
     /// What is under way: how far, and in words.

@@ -19,6 +19,8 @@ pub struct LanguageServers {
     pub timeout: Duration,
     /// After how long without a question a server is ended.
     pub idle: Duration,
+    /// The file in which the user names servers, as people are told.
+    pub settings_file: String,
 }
 
 impl Default for LanguageServers {
@@ -29,6 +31,7 @@ impl Default for LanguageServers {
             ready: Duration::from_secs(15),
             timeout: Duration::from_secs(30),
             idle: Duration::from_secs(600),
+            settings_file: "haft.toml".to_owned(),
         }
     }
 }
@@ -125,15 +128,15 @@ impl LanguageServers {
         if let Some(own) = self.servers.iter().find(|server| server.has(extension)) {
             return match own.command.first().is_some_and(|program| tools.program(program).is_some()) {
                 true => Ok(own.clone()),
-                false => Err(own.is_missing()),
+                false => Err(own.is_missing(&self.settings_file)),
             };
         }
         let known = SHIPPED.iter().filter(|shipped| !self.servers.iter().any(|own| own.language == shipped.language));
         let Some(shipped) = known.into_iter().find(|shipped| shipped.extensions.contains(&extension)) else {
-            return Err(none_for(extension));
+            return Err(none_for(extension, &self.settings_file));
         };
         let found = shipped.commands.iter().find(|command| tools.program(command[0]).is_some());
-        found.map(|command| shipped.server(command)).ok_or_else(|| shipped.is_missing())
+        found.map(|command| shipped.server(command)).ok_or_else(|| shipped.is_missing(&self.settings_file))
     }
 
     /// The languages that have a server, with the program that it is; `None` where none was found.
@@ -174,20 +177,20 @@ impl LanguageServer {
     }
 
     /// How to get it, or another.
-    pub(super) fn hint(&self) -> String {
+    pub(super) fn hint(&self, settings_file: &str) -> String {
         match SHIPPED.iter().find(|shipped| shipped.language == self.language) {
-            Some(shipped) => shipped.hint(),
-            None => format!("correct `lsp.servers.{}` in ~/.config/haft/haft.toml", self.language),
+            Some(shipped) => shipped.hint(settings_file),
+            None => format!("correct `lsp.servers.{}` in {settings_file}", self.language),
         }
     }
 
-    fn is_missing(&self) -> ToolError {
+    fn is_missing(&self, settings_file: &str) -> ToolError {
         let program = self.command.first().map_or("", String::as_str);
         let message = format!(
             "cannot ask about this file: `{program}`, the language server that your settings name for {}, is not on your \
              PATH; install it, or {}",
             self.language,
-            self.hint()
+            self.hint(settings_file)
         );
         unavailable(message).with("language", self.language.as_str())
     }
@@ -205,29 +208,29 @@ impl Shipped {
         }
     }
 
-    fn hint(&self) -> String {
+    fn hint(&self, settings_file: &str) -> String {
         let lines = lines(self.language, self.commands[0], self.extensions);
-        format!("install it with `{}`, or name another in ~/.config/haft/haft.toml:\n{lines}", self.install)
+        format!("install it with `{}`, or name another in {settings_file}:\n{lines}", self.install)
     }
 
-    fn is_missing(&self) -> ToolError {
+    fn is_missing(&self, settings_file: &str) -> ToolError {
         let program = self.commands[0][0];
         let message = format!(
             "cannot ask about this file: the language server for {}, `{program}`, is not on your PATH; {}",
             self.language,
-            self.hint()
+            self.hint(settings_file)
         );
         unavailable(message).with("language", self.language).with("install", self.install)
     }
 }
 
-fn none_for(extension: &str) -> ToolError {
+fn none_for(extension: &str, settings_file: &str) -> ToolError {
     let kind =
         if extension.is_empty() { "files without an extension".to_owned() } else { format!("`.{extension}` files") };
     let lines = lines("NAME", &["PROGRAM", "ARGUMENT"], &[if extension.is_empty() { "EXTENSION" } else { extension }]);
     let message = format!(
         "cannot ask about this file: no language server is known for {kind}; if you have one, name it in \
-         ~/.config/haft/haft.toml:\n{lines}"
+         {settings_file}:\n{lines}"
     );
     unavailable(message)
 }

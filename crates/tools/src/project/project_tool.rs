@@ -86,7 +86,7 @@ impl ProjectTool {
         let mut pinned = Vec::new();
         for script in &self.scripts {
             if let Some(bytes) = script.checked(root, &self.spec.name)? {
-                let place = root.place(&script.path).trying("run")?;
+                let place = root.place_called(&script.path).trying("run")?;
                 pinned.push(Pinned { place, bytes: bytes.to_vec() });
             }
         }

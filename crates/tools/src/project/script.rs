@@ -79,7 +79,7 @@ impl Script {
 
     fn found(&self, root: &Root) -> Found {
         // What is no path is not the name of a file either.
-        let Ok(place) = root.place(&self.path) else { return Found::Nothing };
+        let Ok(place) = root.place_called(&self.path) else { return Found::Nothing };
         match root.meta(&place).map(|meta| meta.map(|meta| meta.kind)) {
             Ok(Some(EntryKind::File)) if root.resolve(&place).is_ok_and(|resolved| resolved == place) => {}
             // A folder runs nothing.

@@ -24,6 +24,8 @@ pub struct WebAccess {
     pub timeout: Duration,
     /// Who searches the web: `None` when nobody was chosen, and a sentence when the choice cannot be used.
     pub search: Option<Result<SearchAccess, String>>,
+    /// The file in which the user chooses somebody, as people are told.
+    pub settings_file: String,
 }
 
 impl Default for WebAccess {
@@ -34,6 +36,7 @@ impl Default for WebAccess {
             allowlist: Vec::new(),
             timeout: Duration::from_secs(30),
             search: None,
+            settings_file: "haft.toml".to_owned(),
         }
     }
 }
@@ -44,6 +47,7 @@ pub(crate) struct Web {
     pub(super) client: Client,
     pub(super) timeout: Duration,
     pub(super) search: Option<Result<Search, String>>,
+    pub(super) settings_file: String,
     pub(super) fresh: Fresh,
     pub(super) earlier: Earlier,
     allowlist: Vec<Listed>,
@@ -55,6 +59,7 @@ impl Web {
         Self {
             client: Client::new(access.rules, limits),
             timeout: access.timeout,
+            settings_file: access.settings_file,
             search: access.search.map(|search| search.map(|search| Search::new(search, limits))),
             fresh: Fresh::default(),
             earlier: Earlier::default(),

@@ -10,6 +10,13 @@ pub(super) fn refused(refusal: &Refusal) -> ToolError {
     ToolError::new(ErrorCode::UrlNotAllowed, refusal.to_string()).with("url", refusal.url.clone())
 }
 
+/// A URL that another leads to, and that may not be fetched. `what` completes "cannot …".
+pub(super) fn leads_astray(what: &str, refusal: &Refusal) -> ToolError {
+    let Refusal { url, rule } = refusal;
+    let message = format!("cannot {what}: it redirects to `{url}`, which may not be fetched: {rule}");
+    ToolError::new(ErrorCode::UrlNotAllowed, message).with("url", url.clone())
+}
+
 /// Why something could not be had. `what` completes "cannot …".
 pub(super) fn failed(what: &str, error: &WebError) -> ToolError {
     let network =

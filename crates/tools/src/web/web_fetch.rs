@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use haft_runtime::{Described, Effect, ErrorCode, Prepared, Ran, Reach, Stamp, Tool, ToolCtx, ToolError};
 use haft_sandbox::web::{
-    Bytes, End, Failed, Fetched, HeaderMap, Method, Request, StatusCode, Target, Url, header, is_forbidden,
+    Bytes, End, Failed, Fetched, HeaderMap, Method, Request, StatusCode, Target, Url, WebError, header, is_forbidden,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::{
     access::Web,
     charset,
     earlier::Answer,
-    fault::{failed, refused},
+    fault::{failed, leads_astray, refused},
     fresh,
     html::{self, Form},
 };
@@ -283,7 +283,7 @@ impl WebFetch {
         }
         let asked = request.target.clone();
         let may_go = |next: &Target| is_same_site(&asked, next) || self.0.lists(next);
-        self.0.client.fetch(request, may_go).await.map_err(|failure| told(input, &failure))
+        self.0.client.fetch(request, may_go).await.map_err(|failure| told(input, &asked, &failure))
     }
 
     /// The body as it was asked for; `None` when it is binary. A large page takes a while to read.
@@ -359,8 +359,14 @@ fn doing(input: &Input) -> String {
     format!("fetch `{}`", input.url)
 }
 
-fn told(input: &Input, failure: &Failed) -> ToolError {
-    let error = failed(&doing(input), &failure.error);
+fn told(input: &Input, asked: &Target, failure: &Failed) -> ToolError {
+    let error = if let WebError::Refused(refusal) = &failure.error
+        && refusal.url != asked.url().as_str()
+    {
+        leads_astray(&doing(input), refusal)
+    } else {
+        failed(&doing(input), &failure.error)
+    };
     let Some(last) = failure.redirects.last() else { return error };
     let redirects: Vec<String> = failure.redirects.iter().map(ToString::to_string).collect();
     let mut error = error.with("redirects", redirects);

@@ -14,8 +14,7 @@ use super::{
 /// How long the answer to a search holds.
 const LASTING: Duration = Duration::from_secs(60);
 /// What to put into the settings so that there is somebody to ask.
-const LINES: &str = "add to ~/.config/haft/haft.toml:\n\
-                     [web.search]\n\
+const LINES: &str = "[web.search]\n\
                      provider = \"exa\"        # or \"brave\", or \"searxng\" with url = \"http://127.0.0.1:8888\"\n\
                      key = \"secret:EXA_KEY\"  # a variable, or a file of that name in the folder `secrets` of haft's data";
 
@@ -114,7 +113,7 @@ impl WebSearch {
         let why = match &self.0.search {
             Some(Ok(search)) => return Ok(search),
             Some(Err(why)) => why.clone(),
-            None => format!("nobody was chosen who searches the web; {LINES}"),
+            None => format!("nobody was chosen who searches the web; add to {}:\n{LINES}", self.0.settings_file),
         };
         // It comes by no waiting, only by a person.
         let error = ToolError::new(ErrorCode::Unavailable, format!("cannot search the web: {why}"));

@@ -19,6 +19,7 @@ pub(crate) struct Place {
     runtime: Runtime,
     pub(crate) tools: Vec<Arc<dyn AnyTool>>,
     pub(crate) workbench: SandboxWorkbench,
+    pub(crate) workspace: Arc<Workspace>,
 }
 
 /// What a tool has staged.
@@ -31,13 +32,22 @@ pub(crate) struct Staged {
 
 impl Place {
     pub(crate) fn new() -> Self {
+        Self::with(|workspace| workspace)
+    }
+
+    /// In a haft that lives on between calls.
+    pub(crate) fn living() -> Self {
+        Self::with(Workspace::outliving_calls)
+    }
+
+    fn with(kind: impl FnOnce(Workspace) -> Workspace) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (root, data) = (dir.path().join("workspace"), dir.path().join("data"));
         fs::create_dir(&root).unwrap();
         fs::create_dir(&data).unwrap();
-        let workspace = Arc::new(Workspace::open(&root, &data).unwrap());
+        let workspace = Arc::new(kind(Workspace::open(&root, &data).unwrap()));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        Self { dir, runtime, tools: haft_tools::all(&workspace), workbench: workspace.workbench() }
+        Self { dir, runtime, tools: haft_tools::all(&workspace), workbench: workspace.workbench(), workspace }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -94,9 +104,15 @@ impl Place {
         self.wait(self.workbench.take(&staged.turn)).map(|_| staged.output)
     }
 
+    /// The names of what is held aside.
+    pub(crate) fn held_aside(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.data().join("changes")).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
     /// Whether anything is held aside.
     pub(crate) fn holds_nothing_aside(&self) -> bool {
-        fs::read_dir(self.data().join("changes")).map_or(true, |mut calls| calls.next().is_none())
+        self.held_aside().is_empty()
     }
 }
 

@@ -105,3 +105,41 @@ fn half_a_plan_of_a_dead_process_is_swept_away() {
     assert!(place.holds_nothing_aside());
     place.wait(place.workbench.discard(&call)).unwrap();
 }
+
+#[test]
+fn a_living_haft_makes_folders_ahead_and_removes_what_it_does_not_need() {
+    let place = Place::living();
+    place.put("a", "0\n");
+    let other = SandboxWorkbench::new(place.data());
+    let mut turns = Vec::new();
+    for number in 0..20 {
+        let edit = json!({ "path": "a", "old": number.to_string(), "new": (number + 1).to_string() });
+        let turn = place.stage("edit_file", edit).unwrap().turn;
+        place.wait(place.workbench.take(&turn)).unwrap();
+        assert_eq!(place.text("a"), format!("{}\n", number + 1));
+        turns.push(turn);
+    }
+    // What changes nothing, fails or makes something else than a file is no different.
+    place.change("write_file", json!({ "path": "a", "content": "20\n" })).unwrap();
+    place.stage("edit_file", json!({ "path": "a", "old": "absent", "new": "b" })).unwrap_err();
+    place.change("create_directory", json!({ "path": "new/folder" })).unwrap();
+    assert!(place.path("new/folder").is_dir());
+    for turn in turns.iter().rev() {
+        place.wait(other.take(&Turn { direction: Direction::Undo, ..turn.clone() })).unwrap();
+    }
+    assert_eq!(place.text("a"), "0\n");
+    let kept = haft_tools::KeptChanges::new(place.data());
+    assert_eq!(kept.calls().len(), turns.len() + 1);
+    place.wait(kept.clear_leftovers(std::time::Duration::from_secs(3600))).unwrap();
+    place.wait(place.workspace.end_background());
+    assert_eq!(place.held_aside().len(), turns.len() + 1, "{:?}", place.held_aside());
+}
+
+#[test]
+fn a_haft_that_ends_with_its_call_makes_nothing_ahead() {
+    let place = Place::new();
+    for number in 0..5 {
+        place.change("write_file", json!({ "path": "a", "content": format!("{number}\n") })).unwrap();
+    }
+    assert_eq!(place.held_aside().len(), 5, "{:?}", place.held_aside());
+}

@@ -2,10 +2,12 @@
 
 mod below;
 mod compare;
+mod deed;
 mod git;
 mod links;
 mod marks;
 mod moves;
+mod objects;
 mod pin;
 mod ready;
 mod sift;
