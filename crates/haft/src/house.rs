@@ -10,7 +10,7 @@ use haft_runtime::{
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
-use haft_tools::{Around, Workspace};
+use haft_tools::{Around, LanguageServers, WebAccess, Workspace};
 
 use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings, upstreams::Upstreams};
 
@@ -166,8 +166,10 @@ pub(crate) fn workspace(settings: &Settings, folder: &Path) -> Result<Workspace>
     let workspace = Workspace::open(folder, &settings.data)
         .map_err(|error| anyhow::anyhow!("{}", error.message))
         .with_context(|| format!("cannot work in {}", folder.display()))?;
-    let web = settings.web.access(&settings.data, &settings.variables);
-    let workspace = workspace.running_commands(around(settings)).asking(settings.lsp.clone()).reaching(web);
+    let settings_file = settings.user_file();
+    let servers = LanguageServers { settings_file: settings_file.clone(), ..settings.lsp.clone() };
+    let web = WebAccess { settings_file, ..settings.web.access(&settings.data, &settings.variables) };
+    let workspace = workspace.running_commands(around(settings)).asking(servers).reaching(web);
     Ok(match settings.sync {
         Sync::Normal => workspace,
         Sync::Full => workspace.down_to_the_disk(),

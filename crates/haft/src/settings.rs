@@ -278,6 +278,9 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
+/// What the user's own file is called.
+const FILE: &str = "haft.toml";
+
 /// Variables that begin like a setting and are none.
 const OTHER_VARIABLES: &[&str] = &[
     "HAFT_DATA_DIR",
@@ -355,11 +358,10 @@ impl Settings {
             let lines = settings.take_workspace(bytes).context("the haft.toml that you trusted; run `haft trust`")?;
             settings.not_obeyed = lines.iter().filter_map(Line::refusal).collect();
         }
-        if let Some(bytes) = looked.in_force(mcp::WORKSPACE_LIST)
-            && let Err(err) = settings.mcp.take_workspace_list(bytes)
-        {
-            settings.not_obeyed.push(format!("the workspace's .mcp.json is not obeyed: {err:#}"));
+        if let Some(bytes) = looked.in_force(mcp::WORKSPACE_LIST) {
+            settings.mcp.take_workspace_list(bytes);
         }
+        settings.not_obeyed.extend(settings.mcp.unread_lists());
         settings.with_environment()
     }
 
@@ -386,8 +388,8 @@ impl Settings {
         }
         settings.config = folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("haft"));
         if let Some(config) = settings.config.clone() {
-            settings.take_file(&config.join("haft.toml"))?;
-            settings.mcp.take_user_list(&config.join(mcp::USER_LIST))?;
+            settings.take_file(&config.join(FILE))?;
+            settings.mcp.take_user_list(&config.join(mcp::USER_LIST));
         }
         Ok(settings)
     }
@@ -421,6 +423,16 @@ impl Settings {
             origins: Vec::new(),
             not_trusted: None,
             not_obeyed: Vec::new(),
+        }
+    }
+
+    /// The user's own file, as people are told: beneath the home folder it begins with `~`.
+    pub(crate) fn user_file(&self) -> String {
+        let Some(config) = &self.config else { return FILE.to_owned() };
+        let file = config.join(FILE);
+        match file.strip_prefix(&self.home) {
+            Ok(beneath) if self.home != Path::new("/") => format!("~/{}", beneath.display()),
+            Ok(_) | Err(_) => file.display().to_string(),
         }
     }
 

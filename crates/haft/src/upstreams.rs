@@ -2,6 +2,7 @@
 
 mod kept;
 mod launch;
+mod waiting;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +11,7 @@ use std::{
 };
 
 use futures_util::future::{BoxFuture, join_all};
-use haft_mcp::{Contact, Pins, Upstream, held, tool_name, tools_of};
+use haft_mcp::{PATIENCE, Pins, Report, Upstream, held, tool_name, tools_of};
 use haft_runtime::{Catalog, Listing, RegisteredTool, Registry, Scope, ToolError};
 use haft_tools::Workspace;
 use tokio::task::JoinHandle;
@@ -19,13 +20,17 @@ use crate::{
     project::ProjectTools,
     settings::{McpServer, Settings},
 };
-use kept::{Kept, Stamp};
+pub(crate) use kept::Kept;
+use kept::Stamp;
+pub(crate) use waiting::told;
 
 /// What every name of an upstream tool begins with.
 pub(crate) const PREFIX: &str = "mcp__";
 
 /// How long a server that could not be met is left alone.
 const REST: Duration = Duration::from_secs(5);
+/// How long a server that failed the last time may take when somebody only looks.
+const GLANCE: Duration = Duration::from_secs(5);
 
 /// The catalogue of a house: what the workspace has, and the tools of its servers.
 pub(crate) struct Upstreams {
@@ -83,10 +88,14 @@ impl Upstreams {
         self.servers.get(name)
     }
 
-    /// Starts the servers that were never met, side by side, and says what went wrong.
+    /// The servers that were never met.
+    fn new_ones(&self) -> impl Iterator<Item = &Server> {
+        self.servers.values().filter(|server| !server.wanted.is_list() && server.kept.read().accepted.is_none())
+    }
+
+    /// Starts the servers that were never met, side by side, while somebody looks on, and says what went wrong.
     pub(crate) async fn meet_new(&self) -> Vec<ToolError> {
-        let new = self.servers.values().filter(|server| server.kept.read().accepted.is_none());
-        let met = join_all(new.map(Server::meet)).await;
+        let met = join_all(self.new_ones().map(|server| told(&server.wanted.name, server.meet_at_a_glance()))).await;
         met.into_iter().filter_map(Result::err).collect()
     }
 
@@ -96,15 +105,16 @@ impl Upstreams {
             return;
         }
         let us = Arc::clone(self);
-        let task = tokio::spawn(async move { drop(us.meet_new().await) });
+        let task = tokio::spawn(async move { drop(join_all(us.new_ones().map(Server::meet)).await) });
         *self.meeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 
-    /// Starts the server that a name seems to belong to, if it was never met.
+    /// Starts the server that a name seems to belong to, if it was never met, while somebody looks on.
     pub(crate) async fn meet_for(&self, tool: &str) -> Result<(), ToolError> {
-        let Some(server) = self.server_of(tool) else { return Ok(()) };
-        let was_met = !server.taken().names.is_empty() || server.kept.read().accepted.is_some();
-        if was_met { Ok(()) } else { server.meet().await }
+        match self.server_of(tool) {
+            Some(server) => told(&server.wanted.name, server.meet_if_new()).await,
+            None => Ok(()),
+        }
     }
 
     /// What is wrong with tools that servers list.
@@ -132,14 +142,11 @@ impl Upstreams {
         self.servers.values().for_each(|server| server.refresh(&self.registry));
     }
 
-    /// A server said something, or could not be had.
-    fn heard(&self, name: &str, report: Result<Contact, String>) {
+    /// A server said something, could not be had, or broke.
+    fn heard(&self, name: &str, report: Report) {
         let Some(server) = self.servers.get(name) else { return };
         let started = server.wanted.reached.shown();
-        server.kept.change(|pins| match report {
-            Ok(contact) => pins.met(&started, contact),
-            Err(why) => pins.last_error = Some(why),
-        });
+        server.kept.change(|pins| pins.hear(&started, report));
         self.refresh();
     }
 
@@ -169,11 +176,38 @@ impl Server {
 
     /// Meets it for the first time. Whoever asks again right after a failure hears of that one.
     async fn meet(&self) -> Result<(), ToolError> {
+        self.meet_within(PATIENCE).await
+    }
+
+    /// The same for somebody who only looks: one that failed the last time has little time.
+    async fn meet_at_a_glance(&self) -> Result<(), ToolError> {
+        if self.kept.read().last_error.is_none() {
+            return self.meet().await;
+        }
+        let begun = Instant::now();
+        self.meet_within(GLANCE).await.map_err(|mut error| {
+            if begun.elapsed() >= GLANCE {
+                let (name, seconds) = (&self.wanted.name, GLANCE.as_secs());
+                error.message.push_str(&format!(
+                    "\nit failed before, so it had only {seconds} s; `haft mcp-servers restart {name}` waits longer"
+                ));
+            }
+            error
+        })
+    }
+
+    /// The same where it has not been met yet.
+    async fn meet_if_new(&self) -> Result<(), ToolError> {
+        let was_met = !self.taken().names.is_empty() || self.kept.read().accepted.is_some();
+        if was_met { Ok(()) } else { self.meet().await }
+    }
+
+    async fn meet_within(&self, patience: Duration) -> Result<(), ToolError> {
         let failed = self.taken().failed.clone();
         if let Some((_, error)) = failed.filter(|(at, _)| at.elapsed() < REST) {
             return Err(error);
         }
-        let met = self.upstream.meet().await;
+        let met = self.upstream.meet(patience).await;
         self.taken().failed = met.as_ref().err().map(|error| (Instant::now(), error.clone()));
         met
     }
@@ -217,7 +251,9 @@ impl Catalog for Upstreams {
         }
         Box::pin(async move {
             self.refresh();
-            self.meet_for(name).await?;
+            if let Some(server) = self.server_of(name) {
+                server.meet_if_new().await?;
+            }
             if let Some(tool) = self.registry.get(name) {
                 return Ok(tool);
             }

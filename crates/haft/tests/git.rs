@@ -8,8 +8,12 @@ mod fenced;
 mod hostile;
 #[path = "git/looks.rs"]
 mod looks;
+#[path = "git/names.rs"]
+mod names;
 #[path = "git/pushes.rs"]
 mod pushes;
 #[path = "git/repo.rs"]
 mod repo;
+#[path = "git/submodules.rs"]
+mod submodules;
 mod support;

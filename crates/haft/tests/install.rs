@@ -120,6 +120,20 @@ fn a_file_of_the_workspace_is_written_by_a_call_that_can_be_undone() {
 }
 
 #[test]
+fn haft_itself_is_nothing_that_a_workspace_brings() {
+    let fixture = Fixture::new();
+    install(&fixture, &["claude"]);
+    for command in ["approvals", "mcp-servers"] {
+        let ran = fixture.run(&[command]);
+        assert!(ran.code == Some(0) && !ran.stderr.contains("trust"), "{ran:?}");
+    }
+    let others = fixture.text(".mcp.json").unwrap().replace("\"haft\"", "\"x\": {\"command\": \"x\"},\n    \"haft\"");
+    fixture.put(".mcp.json", others);
+    let ran = fixture.run(&["approvals"]);
+    assert!(ran.stderr.contains("not trusted: none of the 1 file it brings is obeyed"), "{ran:?}");
+}
+
+#[test]
 fn what_else_is_in_a_file_stays_and_an_old_entry_is_replaced() {
     let fixture = Fixture::new();
     let zed = "// my settings\n{\n  \"theme\": \"One\", // dark\n  \"context_servers\": {\n    \"haft\": {\"command\": \"/old/haft\"},\n    \"x\": {}\n  },\n}\n";
@@ -152,6 +166,9 @@ fn a_file_that_cannot_be_read_is_left_and_the_lines_are_said() {
     let ran = fixture.run(&["mcp", "install", "claude"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("put these lines into it yourself") && ran.stderr.contains(&golden(&fixture, CLAUDE)));
+    let reason =
+        ran.stderr.find("it is not JSON: key must be a string at line 1 column 3; it is left as it is").unwrap();
+    assert!(reason < ran.stderr.find("mcpServers").unwrap(), "the reason comes first: {}", ran.stderr);
     assert_eq!(fixture.text(".mcp.json").as_deref(), Some("{ not json"));
     assert!(home(&fixture, ".config/haft/haft.toml").is_none(), "half an installation is none");
 }

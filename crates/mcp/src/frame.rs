@@ -212,8 +212,7 @@ impl Transport<RoleServer> for Frames {
                 },
                 Err(refused) => refused,
             };
-            let error = JsonRpcError::new(refused.id, ErrorData::new(refused.code, refused.message, None));
-            self.lines.add(&error).ok()?;
+            self.lines.add(&refused.told()).ok()?;
             self.say();
         }
     }
@@ -261,7 +260,17 @@ impl Lines {
     }
 }
 
+/// The error that tells what is wrong with something that is no message.
+pub(crate) fn refusal(bytes: &[u8]) -> Option<JsonRpcError> {
+    let read: Result<RxJsonRpcMessage<RoleServer>, _> = serde_json::from_slice(bytes);
+    read.err().map(|err| refused(bytes, &err).told())
+}
+
 impl Refused {
+    fn told(self) -> JsonRpcError {
+        JsonRpcError::new(self.id, ErrorData::new(self.code, self.message, None))
+    }
+
     fn invalid(id: Option<RequestId>, message: String) -> Self {
         Self { id, code: ErrorCode::INVALID_REQUEST, message }
     }
@@ -290,7 +299,7 @@ fn refused(line: &[u8], err: &serde_json::Error) -> Refused {
     if value.is_array() {
         return Refused::invalid(
             None,
-            "several messages in one line are no part of this protocol; send one a line".to_owned(),
+            "several messages at once are no part of this protocol; send one at a time".to_owned(),
         );
     }
     if value["jsonrpc"] != "2.0" {

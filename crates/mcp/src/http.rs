@@ -10,7 +10,7 @@ use rmcp::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::server::Server;
+use crate::{frame, server::Server};
 
 /// The longest message that is read.
 const LONGEST: usize = 16 << 20;
@@ -40,4 +40,9 @@ pub fn over_http<S: ServerHandler + Clone>(
         config.allowed_hosts.push(address.ip().to_string());
     }
     StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
+}
+
+/// The JSON-RPC error for a body that is no message, as a line of standard input that is none has it.
+pub fn misread(body: &[u8]) -> Option<String> {
+    frame::refusal(body).and_then(|error| serde_json::to_string(&error).ok())
 }

@@ -7,9 +7,9 @@ mod server;
 pub mod stdio;
 mod upstream;
 
-pub use http::{HttpService, over_http};
+pub use http::{HttpService, misread, over_http};
 pub use server::{Asked, Ground, MayApprove, Server};
 pub use upstream::{
-    Contact, Definition, Difference, Dropped, Endpoint, Launch, Line, Listener, NEEDS_LOGIN, Pins, Started, Upstream,
-    UpstreamSpec, held, tool_name, tools_of,
+    Contact, Definition, Difference, Dropped, Endpoint, Launch, Line, Listener, NEEDS_LOGIN, PATIENCE, Pins, Report,
+    Started, Upstream, UpstreamSpec, held, tool_name, tools_of,
 };

@@ -2,6 +2,7 @@
 
 mod answer;
 mod asking;
+mod brief;
 mod calling;
 mod changes;
 mod conversation;

@@ -2,6 +2,7 @@
 
 mod answer;
 mod asking;
+mod cause;
 mod child;
 mod connection;
 mod definition;
@@ -15,5 +16,5 @@ mod wire;
 pub use definition::{Definition, Dropped, tool_name};
 pub use http::{Endpoint, NEEDS_LOGIN};
 pub use pins::{Difference, Pins};
-pub use server::{Contact, Launch, Line, Listener, Started, Upstream, UpstreamSpec};
+pub use server::{Contact, Launch, Line, Listener, PATIENCE, Report, Started, Upstream, UpstreamSpec};
 pub use tool::{held, tools_of};

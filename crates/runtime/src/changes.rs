@@ -48,6 +48,9 @@ pub struct Change {
     /// One line that stands for this and for what belongs to it, such as `commit 1a2b3c on main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// It goes because it has served its purpose, as what git keeps of a merge until that is committed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spent: bool,
     /// Whether it is in the workspace.
     pub state: ChangeState,
     /// Changes of one list with the same number come into the workspace only together.
@@ -73,6 +76,7 @@ impl Change {
             flags: Vec::new(),
             derived: false,
             summary: None,
+            spent: false,
             state: ChangeState::Staged,
             unit: 0,
         }
@@ -168,7 +172,8 @@ pub struct ChangeList(pub Vec<Change>);
 impl ChangeList {
     /// How far these changes reach: the effect of a call once it has been prepared.
     pub fn effect(&self) -> Effect {
-        let destroys = |change: &Change| change.kind == ChangeKind::Deleted || !change.flags.is_empty();
+        let destroys =
+            |change: &Change| (change.kind == ChangeKind::Deleted && !change.spent) || !change.flags.is_empty();
         if self.0.is_empty() {
             Effect::Read
         } else if self.0.iter().any(destroys) {
@@ -316,6 +321,16 @@ mod tests {
 
     fn change(path: impl Into<String>, state: ChangeState) -> Change {
         Change { state, ..Change::staged(path, ChangeKind::Created) }
+    }
+
+    #[test]
+    fn what_has_served_its_purpose_destroys_nothing_by_going() {
+        let goes = Change::staged(".git/MERGE_HEAD", ChangeKind::Deleted);
+        let spent = Change { spent: true, ..goes.clone() };
+        assert_eq!(ChangeList(vec![goes]).effect(), Effect::Destroy);
+        assert_eq!(ChangeList(vec![spent.clone()]).effect(), Effect::Write);
+        let flagged = Change { flags: vec![Flag::InsideGit], ..spent };
+        assert_eq!(ChangeList(vec![flagged]).effect(), Effect::Destroy);
     }
 
     #[test]

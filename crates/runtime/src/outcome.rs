@@ -117,6 +117,13 @@ impl End {
         }
     }
 
+    /// What a model is told of a no, with the person's own words; `None` for every other end.
+    pub fn rejection(&self) -> Option<String> {
+        let Self::Rejected { reason, user_message, error } = self else { return None };
+        let words = user_message.as_ref().map(|words| format!("\nTheir words: {words}")).unwrap_or_default();
+        Some(format!("{}: {reason}{words}", error.code))
+    }
+
     /// The error inside, where there is one.
     pub fn error(&self) -> Option<&ToolError> {
         match self {

@@ -78,6 +78,11 @@ impl RegisteredTool {
         *self.tokens.get_or_init(|| to_mcp(std::slice::from_ref(self.spec())).to_string().len() / 4)
     }
 
+    /// Whether a value is one that it says it gives.
+    pub fn may_give(&self, value: &Value) -> bool {
+        self.output().is_ok_and(|schema| schema.is_valid(value))
+    }
+
     pub(crate) fn tool(&self) -> &dyn AnyTool {
         &*self.tool
     }

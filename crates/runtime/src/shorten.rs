@@ -1,17 +1,29 @@
 //! A long result as head and tail, with the whole of it kept for `result_query`.
 
-use std::{fmt, ops::Range};
+use std::{collections::HashMap, fmt, ops::Range};
 
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 
 use crate::{Limits, Structured, ToolOutput};
 
 /// The most that is told of where a value was cut.
 const CUTS_TOLD: usize = 20;
+
+/// A text this short may stand in a value twice: to tell of that would cost as much.
+const SHORT: usize = 1000;
+
+/// A value this small is told as it is, and not even looked into: most are.
+const SMALL: usize = 8 << 10;
+
+/// The most bytes that it takes to say how much is missing between two ends.
+const OMITTED: usize = 50;
 
 /// How long the whole text is, in the metadata of a shortened output.
 const TOTAL: &str = "total_chars";
@@ -113,52 +125,132 @@ fn pruned(value: &Structured, most: usize) -> Option<(Structured, Value)> {
     if whole.get().len() <= most {
         return None;
     }
-    let mut cuts = Vec::new();
-    let mut kept = String::with_capacity(most);
-    prune(whole, most, "", (&mut kept, &mut cuts));
-    // What is put together from pieces of JSON is JSON.
-    let kept = RawValue::from_string(kept).ok()?;
-    Some((kept.into(), Value::Array(cuts)))
+    Pruner::new(Keep::Beginnings, most).whole(whole, most)
 }
 
-/// Works on the text: of what is left out, nothing is ever made.
-fn prune(value: &RawValue, room: usize, pointer: &str, (kept, cuts): (&mut String, &mut Vec<Value>)) {
-    let text = value.get();
-    if text.len() <= room {
-        return kept.push_str(text);
+impl Structured {
+    /// The value in about so many bytes, for somebody who reads all of it: a long text that stands beside its equal is
+    /// left out, other long texts keep their two ends and lists their beginnings. With it comes a list of what was cut;
+    /// `None` when nothing was.
+    pub fn brief(&self, most: usize) -> Option<(Structured, Value)> {
+        let whole = self.raw();
+        if whole.get().len() <= most.min(SMALL) {
+            return None;
+        }
+        let brief = Pruner::new(Keep::Ends, most).whole(whole, most);
+        brief.filter(|(_, cuts)| cuts.as_array().is_some_and(|cuts| !cuts.is_empty()))
     }
-    match Parts::of(value) {
-        Parts::Text(text) => {
-            let (mut end, mut fits, mut total) = (0, 0, 0);
-            for letter in letters(text) {
-                total += 1;
-                if letter.end <= room {
-                    (end, fits) = (letter.end, total);
-                }
-            }
-            tell(cuts, json!({"pointer": pointer, "kept": fits, "total": total}));
-            kept.extend(["\"", &text[..end], "\""]);
-        }
-        Parts::List(items) => {
-            let mut left = room;
-            let fits = items.iter().take_while(|item| take(&mut left, item.get().len() + 1)).count();
-            tell(cuts, json!({"pointer": pointer, "kept": fits, "total": items.len()}));
-            kept.push('[');
-            kept.push_str(&items[..fits].iter().map(|item| item.get()).collect::<Vec<_>>().join(","));
-            kept.push(']');
-        }
-        Parts::Fields(fields) => {
-            let rooms = shared(&fields, room);
-            for (at, ((name, inner), room)) in fields.iter().zip(rooms).enumerate() {
-                kept.push(if at == 0 { '{' } else { ',' });
-                kept.push_str(&Value::from(name.as_str()).to_string());
-                kept.push(':');
-                prune(inner, room, &format!("{pointer}/{}", escaped(name)), (&mut *kept, &mut *cuts));
-            }
-            kept.push('}');
-        }
-        Parts::None => kept.push_str(text),
+}
+
+/// What is kept of what is too long.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// The beginnings of texts and lists.
+    Beginnings,
+    /// Both ends of texts, the beginnings of lists, and each long text once.
+    Ends,
+}
+
+/// Puts a value together anew. It works on the text: of what is left out, nothing is ever made.
+struct Pruner {
+    keep: Keep,
+    kept: String,
+    cuts: Vec<Value>,
+}
+
+impl Pruner {
+    fn new(keep: Keep, most: usize) -> Self {
+        Self { keep, kept: String::with_capacity(most), cuts: Vec::new() }
     }
+
+    fn whole(mut self, value: &RawValue, room: usize) -> Option<(Structured, Value)> {
+        self.prune(value, room, "");
+        // What is put together from pieces of JSON is JSON.
+        let kept = RawValue::from_string(self.kept).ok()?;
+        Some((kept.into(), Value::Array(self.cuts)))
+    }
+
+    fn prune(&mut self, value: &RawValue, room: usize, pointer: &str) {
+        let text = value.get();
+        let may_repeat = self.keep == Keep::Ends && text.starts_with('{') && text.len() > SHORT;
+        if text.len() <= room && !may_repeat {
+            return self.kept.push_str(text);
+        }
+        match Parts::of(value) {
+            Parts::Text(text) => self.text(text, room, pointer),
+            Parts::List(items) => {
+                let mut left = room;
+                let fits = items.iter().take_while(|item| take(&mut left, item.get().len() + 1)).count();
+                self.tell(json!({"pointer": pointer, "kept": fits, "total": items.len()}));
+                self.kept.push('[');
+                self.kept.push_str(&items[..fits].iter().map(|item| item.get()).collect::<Vec<_>>().join(","));
+                self.kept.push(']');
+            }
+            Parts::Fields(fields) => self.fields(fields, room, pointer),
+            Parts::None => self.kept.push_str(text),
+        }
+    }
+
+    fn text(&mut self, text: &str, room: usize, pointer: &str) {
+        let tail = match self.keep {
+            Keep::Beginnings => 0,
+            Keep::Ends => room.saturating_sub(OMITTED) * 2 / 5,
+        };
+        let head = if tail == 0 { room } else { room - OMITTED - tail };
+        let (mut head_end, mut tail_start) = (0, text.len());
+        let (mut fits, mut total) = (0, 0);
+        for letter in letters(text) {
+            total += 1;
+            if letter.end <= head {
+                (head_end, fits) = (letter.end, fits + 1);
+            } else if letter.start + tail >= text.len() {
+                (tail_start, fits) = (tail_start.min(letter.start), fits + 1);
+            }
+        }
+        self.tell(json!({"pointer": pointer, "kept": fits, "total": total}));
+        let omitted =
+            if tail == 0 { String::new() } else { format!("\\n… {} characters omitted …\\n", total - fits) };
+        self.kept.extend(["\"", &text[..head_end], &omitted, &text[tail_start..], "\""]);
+    }
+
+    fn fields(&mut self, fields: Vec<(String, &RawValue)>, room: usize, pointer: &str) {
+        let at = |name: &str| format!("{pointer}/{}", escaped(name));
+        let empty = to_raw_value("").unwrap_or_else(|_| RawValue::NULL.to_owned());
+        let mut fields: Vec<(String, &RawValue)> = fields;
+        if self.keep == Keep::Ends {
+            for (later, first) in copies(&fields) {
+                self.tell(json!({"pointer": at(&fields[later].0), "same": at(&fields[first].0)}));
+                fields[later].1 = &empty;
+            }
+        }
+        let rooms = shared(&fields, room);
+        for (number, ((name, inner), room)) in fields.iter().zip(rooms).enumerate() {
+            self.kept.push(if number == 0 { '{' } else { ',' });
+            self.kept.push_str(&Value::from(name.as_str()).to_string());
+            self.kept.push(':');
+            self.prune(inner, room, &at(name));
+        }
+        self.kept.push_str(if fields.is_empty() { "{}" } else { "}" });
+    }
+
+    fn tell(&mut self, cut: Value) {
+        if self.cuts.len() < CUTS_TOLD {
+            self.cuts.push(cut);
+        }
+    }
+}
+
+/// The long texts that have stood there before, each with the first of its equals.
+fn copies(fields: &[(String, &RawValue)]) -> Vec<(usize, usize)> {
+    let (mut firsts, mut found) = (HashMap::new(), Vec::new());
+    for (at, (_, value)) in fields.iter().enumerate() {
+        let text = value.get();
+        if text.starts_with('"') && text.len() > SHORT {
+            let first = *firsts.entry(text).or_insert(at);
+            found.extend((first != at).then_some((at, first)));
+        }
+    }
+    found
 }
 
 /// Where each letter lies in a text as JSON has it between quotes; a letter may be escaped.
@@ -248,12 +340,6 @@ fn take(left: &mut usize, wanted: usize) -> bool {
     fits
 }
 
-fn tell(cuts: &mut Vec<Value>, cut: Value) {
-    if cuts.len() < CUTS_TOLD {
-        cuts.push(cut);
-    }
-}
-
 /// A name as a part of a JSON Pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
@@ -326,11 +412,42 @@ mod tests {
         let written = RawValue::from_string(r#""a\ud83d\uDE00\n\u00e9é\\\"z🦀""#.to_owned()).unwrap();
         let whole: String = serde_json::from_str(written.get()).unwrap();
         for room in 0..written.get().len() {
-            let (mut kept, mut cuts) = (String::new(), Vec::new());
-            prune(&written, room, "", (&mut kept, &mut cuts));
-            let read: String = serde_json::from_str(&kept).unwrap();
-            assert!(whole.starts_with(&read) && kept.len() <= room + 2, "{room}: {kept}");
-            assert_eq!(cuts, [json!({"pointer": "", "kept": read.chars().count(), "total": 9})]);
+            let (kept, cuts) = Pruner::new(Keep::Beginnings, room).whole(&written, room).unwrap();
+            let read: String = serde_json::from_str(kept.text()).unwrap();
+            assert!(whole.starts_with(&read) && kept.text().len() <= room + 2, "{room}: {kept}");
+            assert_eq!(cuts, json!([{"pointer": "", "kept": read.chars().count(), "total": 9}]));
+        }
+    }
+
+    #[test]
+    fn who_reads_all_of_a_value_gets_both_ends_of_long_texts() {
+        let said: String = (0..900).map(|line| format!("line {line} é\u{1}🦀\n")).collect();
+        for room in [0, 40, 60, 61, 62, 63, 500, 3000] {
+            let (brief, cuts) = Structured::from(json!({"said": said, "code": 0})).brief(room).unwrap();
+            let kept = brief["said"].as_str().unwrap();
+            assert!(brief.text().len() <= room + 40 && brief["code"] == 0, "{room}: {brief}");
+            let (head, tail) = kept.split_once("\n… ").unwrap_or((kept, ""));
+            let (omitted, tail) = tail.split_once(" characters omitted …\n").unwrap_or(("0", ""));
+            assert!(said.starts_with(head) && said.ends_with(tail), "{room}: {kept}");
+            let ends = head.chars().count() + tail.chars().count();
+            assert_eq!(cuts, json!([{"pointer": "/said", "kept": ends, "total": said.chars().count()}]));
+            if !tail.is_empty() {
+                assert_eq!(ends + omitted.parse::<usize>().unwrap(), said.chars().count());
+            }
+        }
+    }
+
+    #[test]
+    fn who_reads_all_of_a_value_gets_no_long_text_twice() {
+        let (long, other) = ("x".repeat(2000), "y".repeat(2000));
+        let value = json!({"a": long, "b": {"c": other, "d": long, "e": other}, "f": long, "g": "", "h": ""});
+        let (brief, cuts) = Structured::from(value).brief(1 << 20).unwrap();
+        assert_eq!(*brief, json!({"a": long, "b": {"c": other, "d": long, "e": ""}, "f": "", "g": "", "h": ""}));
+        let told = |pointer: &str, same: &str| json!({"pointer": pointer, "same": same});
+        assert_eq!(cuts, json!([told("/f", "/a"), told("/b/e", "/b/c")]));
+        // What is short, or stands there once, stays as it is.
+        for fine in [json!({"a": "x", "b": "x"}), json!({"a": long, "b": [long]}), json!([long, long]), json!({})] {
+            assert!(Structured::from(fine.clone()).brief(1 << 20).is_none(), "{fine}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The HTTP door: one route, `/mcp`, for whoever has the token.
 
+mod misread;
 mod patience;
 mod token;
 
@@ -9,7 +10,7 @@ use axum::{
     Router,
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header},
-    middleware::{Next, from_fn_with_state},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
 };
 use futures_util::future::BoxFuture;
@@ -35,6 +36,7 @@ async fn serve_route(listener: TcpListener, server: &Server, token: Token, stop:
     let address = listener.local_addr()?;
     let app = Router::new()
         .route_service("/mcp", server.over_http(address, stop.clone()))
+        .layer(from_fn(misread::answer))
         .layer(from_fn_with_state(Arc::new(token), admit));
     axum::serve(Impatient(listener), app).with_graceful_shutdown(stop.cancelled_owned()).await
 }
@@ -51,8 +53,8 @@ async fn admit(State(token): State<Arc<Token>>, headers: HeaderMap, request: Req
     let given = given.and_then(|given| given.split_once(' ')).filter(|(way, _)| way.eq_ignore_ascii_case("bearer"));
     match given {
         Some((_, given)) if token.is(given.trim()) => next.run(request).await,
-        Some(_) => refused("the token is not the one of this server"),
-        None => refused("send `Authorization: Bearer TOKEN`; haft printed the token when it was made"),
+        Some(_) => refused("the token is not the one of this server; `haft mcp --http` prints where it is kept"),
+        None => refused("send `Authorization: Bearer TOKEN`; `haft mcp --http` prints where the token is kept"),
     }
 }
 

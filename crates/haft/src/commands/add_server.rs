@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 
 use crate::{
     commands::prompt::{Lines, Person},
     edits,
     settings::{
-        Settings,
+        McpServer, Settings,
         mcp::{USER_LIST, name_fault},
     },
-    show::style::STRONG,
+    show::style::{STRONG, WARN},
+    upstreams::Kept,
 };
 
 /// What is written down.
@@ -37,7 +38,10 @@ pub(crate) async fn add(new: &NewServer) -> Result<()> {
         bail!("`{}` is no name for a server: {fault}", new.name);
     }
     let settings = Settings::of_user()?;
-    if settings.mcp.servers().iter().any(|server| server.name == new.name) {
+    let before = settings.mcp.servers().into_iter().find(|server| server.name == new.name);
+    if let Some(before) = &before
+        && !has_never_worked(before, &settings)
+    {
         bail!("there is a server `{}` already; choose another name, or change its entry", new.name);
     }
     let config =
@@ -52,7 +56,22 @@ pub(crate) async fn add(new: &NewServer) -> Result<()> {
     if network {
         entry.insert("network".to_owned(), json!(true));
     }
-    write(&config.join(USER_LIST), &new.name, &Value::Object(entry))
+    write(&config.join(USER_LIST), &new.name, &Value::Object(entry))?;
+    if before.is_some() {
+        anstream::eprintln!("{WARN}haft:{WARN:#} the entry `{}`, which never worked, is replaced", new.name);
+    }
+    Ok(())
+}
+
+/// Whether it was tried in vain and never met. One that stands in `haft.toml` is the user's own to change.
+fn has_never_worked(server: &McpServer, settings: &Settings) -> bool {
+    let known = Kept::of(server, Path::new("/"), &settings.data).read();
+    known.accepted.is_none() && known.last_error.is_some() && settings.mcp.is_in_user_list(&server.name)
+}
+
+/// Why a server did not start, and what becomes of what was written down.
+pub(crate) fn with_its_entry(err: &Error, name: &str) -> Error {
+    anyhow!("{err:#}\nits entry stays in your {USER_LIST}; add `{name}` again to replace it, or change it there")
 }
 
 async fn ask_for_the_network(command: &[String]) -> bool {

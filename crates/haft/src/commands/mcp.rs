@@ -1,22 +1,22 @@
 //! `haft mcp`
 
 pub(crate) mod install;
+mod wanted;
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
     net::SocketAddr,
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use globset::{Glob, GlobSetBuilder};
 use haft_mcp::{Asked, Ground, Server, stdio};
-use haft_runtime::{AutoApprove, CallId, Caller, Only, Question, Redactor, Source, ToolError};
+use haft_runtime::{AutoApprove, CallId, Caller, Question, Redactor, Source, ToolError};
 use haft_server::Token;
 use haft_store::Store;
 use tokio::{
@@ -32,13 +32,17 @@ use crate::{
     house::{self, House, Served},
     settings::Settings,
     show::{Out, card::card, changes::Depth, safe::safe, style::WARN},
+    upstreams::PREFIX,
     workspace,
 };
+use wanted::Wanted;
 
 /// The file with the key that seals what clients carry for us.
 const KEY: &str = "mcp.key";
 /// The variable with the token of HTTP clients.
 pub(crate) const TOKEN: &str = "HAFT_MCP_TOKEN";
+/// How many bytes a secret has.
+const SECRET: usize = 32;
 /// How long open connections may take to end.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -79,7 +83,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 }
 
 async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<Exit> {
-    let only = patterns(&args.tools)?;
+    let wanted = Wanted::read(&args.tools)?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::read(&folder)?;
     for note in settings.not_trusted.iter().chain(&settings.not_obeyed) {
@@ -87,8 +91,13 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<Exit> {
     }
     let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
     let asked = Arc::new(Asked::default());
-    let served = Served { others: vec![asked.clone()], only };
+    let served = Served { others: vec![asked.clone()], only: wanted.as_ref().map(Wanted::only) };
     let house = house::serving(settings, store, &folder, served).await?;
+    // The tools of a server that was never met come once it has been.
+    let later = |pattern: &str| pattern.starts_with(PREFIX) && house.upstreams.servers().next().is_some();
+    for note in wanted.iter().flat_map(|wanted| wanted.unmatched(later)) {
+        anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(&note));
+    }
     let server = Server::new(ground(&house, asked, args.auto_approve)?);
     let stop = until_signalled();
     match args.http {
@@ -121,10 +130,15 @@ async fn next(signals: &mut Option<Signal>) -> Option<()> {
 
 async fn listen(address: SocketAddr, server: &Server, settings: &Settings, stop: &CancellationToken) -> Result<()> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
-    let (token, made) = token(settings)?;
+    let (token, known) = token(settings)?;
     anstream::eprintln!("haft: serving MCP at http://{}/mcp", listener.local_addr()?);
-    if made {
-        anstream::eprintln!("haft: the token, shown this once and kept in the data folder: {token}");
+    match known {
+        Known::Given => anstream::eprintln!("haft: its token is that of {TOKEN}"),
+        Known::Kept(file) => anstream::eprintln!("haft: its token is kept in {}", safe(&file.display().to_string())),
+        Known::Made(file) => {
+            let file = file.display().to_string();
+            anstream::eprintln!("haft: its token, shown this once and kept in {}: {token}", safe(&file));
+        }
     }
     let serving = haft_server::serve(listener, server, Token::new(token), stop.clone());
     tokio::pin!(serving);
@@ -137,15 +151,43 @@ async fn listen(address: SocketAddr, server: &Server, settings: &Settings, stop:
     Ok(())
 }
 
-/// The token of HTTP clients, and whether it was made just now.
-fn token(settings: &Settings) -> Result<(String, bool)> {
+/// Where a token is from.
+enum Known {
+    /// The variable of this process.
+    Given,
+    /// A file from before.
+    Kept(PathBuf),
+    /// A file of just now.
+    Made(PathBuf),
+}
+
+/// The token of HTTP clients, and where people find it.
+fn token(settings: &Settings) -> Result<(String, Known)> {
     if let Some(given) = settings.variables.get(TOKEN).filter(|given| !given.trim().is_empty()) {
-        return Ok((given.trim().to_owned(), false));
+        return Ok((given.trim().to_owned(), Known::Given));
     }
     let path = settings.data.join("mcp.token");
-    let made = !path.exists();
-    let token = BASE64_URL_SAFE_NO_PAD.encode(kept_secret(&path)?);
-    Ok((token, made))
+    let is_new = !path.exists();
+    let secret = || random().map(|secret| format!("{}\n", BASE64_URL_SAFE_NO_PAD.encode(secret)).into_bytes());
+    make_once(&path, secret).with_context(|| format!("cannot make {}", path.display()))?;
+    let token = read_token(&path).with_context(|| unreadable(&path))?;
+    Ok((token, if is_new { Known::Made(path) } else { Known::Kept(path) }))
+}
+
+/// The text of a kept token. The file of an earlier version holds the bytes that the text stands for, and is written anew.
+fn read_token(path: &Path) -> io::Result<String> {
+    let kept = fs::read(path)?;
+    if let Ok(bytes) = <[u8; SECRET]>::try_from(kept.as_slice()) {
+        let token = BASE64_URL_SAFE_NO_PAD.encode(bytes);
+        let unfinished = write_aside(path, format!("{token}\n").as_bytes())?;
+        fs::rename(unfinished, path)?;
+        return Ok(token);
+    }
+    let token = str::from_utf8(&kept).map(str::trim).unwrap_or_default();
+    match token.is_empty() {
+        true => Err(io::ErrorKind::InvalidData.into()),
+        false => Ok(token.to_owned()),
+    }
 }
 
 fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -> Result<Ground> {
@@ -174,35 +216,30 @@ fn plain_card(question: &Question) -> String {
     anstream::adapter::strip_str(&card(question, Depth::Short, &Redactor::default())).to_string()
 }
 
-fn patterns(wanted: &[String]) -> Result<Option<Only>> {
-    if wanted.is_empty() {
-        return Ok(None);
-    }
-    let mut set = GlobSetBuilder::new();
-    for pattern in wanted {
-        set.add(Glob::new(pattern).with_context(|| format!("`--tools {pattern}` is no name and no pattern"))?);
-    }
-    let set = set.build()?;
-    Ok(Some(Arc::new(move |name: &str| set.is_match(name))))
-}
-
 /// Random bytes that are made once and kept, so that what depends on them is understood after a restart.
-fn kept_secret(path: &Path) -> Result<[u8; 32]> {
-    make_secret(path).with_context(|| format!("cannot make {}", path.display()))?;
-    let mut secret = [0; 32];
+fn kept_secret(path: &Path) -> Result<[u8; SECRET]> {
+    make_once(path, || random().map(Vec::from)).with_context(|| format!("cannot make {}", path.display()))?;
+    let mut secret = [0; SECRET];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut secret));
-    read.with_context(|| format!("cannot read {}; remove it to have a new one made", path.display()))?;
+    read.with_context(|| unreadable(path))?;
     Ok(secret)
 }
 
-fn make_secret(path: &Path) -> io::Result<()> {
+fn unreadable(path: &Path) -> String {
+    format!("cannot read {}; remove it to have a new one made", path.display())
+}
+
+fn random() -> io::Result<[u8; SECRET]> {
+    let mut secret = [0; SECRET];
+    File::open("/dev/urandom")?.read_exact(&mut secret)?;
+    Ok(secret)
+}
+
+fn make_once(path: &Path, secret: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<()> {
     if path.try_exists()? {
         return Ok(());
     }
-    let mut secret = [0; 32];
-    File::open("/dev/urandom")?.read_exact(&mut secret)?;
-    let unfinished = path.with_added_extension(std::process::id().to_string());
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?.write_all(&secret)?;
+    let unfinished = write_aside(path, &secret()?)?;
     // The first one to make it wins.
     let made = fs::hard_link(&unfinished, path);
     fs::remove_file(&unfinished)?;
@@ -210,4 +247,11 @@ fn make_secret(path: &Path) -> io::Result<()> {
         Err(err) if err.kind() != io::ErrorKind::AlreadyExists => Err(err),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Writes what only its owner may read beside where it belongs.
+fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    let unfinished = path.with_added_extension(std::process::id().to_string());
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?.write_all(bytes)?;
+    Ok(unfinished)
 }

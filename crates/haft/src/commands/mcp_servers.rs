@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use haft_mcp::{Definition, Difference, NEEDS_LOGIN, tool_name};
+use haft_mcp::{Definition, Difference, NEEDS_LOGIN, PATIENCE, tool_name};
 use haft_runtime::nearest;
 use haft_sandbox::changes;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::{
         style::{DIM, STRONG, WARN},
         table::{table, width, wrapped},
     },
-    upstreams::Server,
+    upstreams::{Server, told},
 };
 
 #[derive(clap::Args)]
@@ -66,7 +66,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
     let house = open(everywhere).await?;
     let ended = match chosen(&house, name.as_deref()) {
         Err(err) => Err(err),
-        Ok(servers) if also_starts => start(out, servers[0]).await,
+        Ok(servers) if also_starts => start(out, servers[0]).await.map_err(|err| match &args.action {
+            Some(Action::Add(new)) => add_server::with_its_entry(&err, &new.name),
+            Some(Action::Restart { .. } | Action::Diff { .. } | Action::Accept { .. }) | None => err,
+        }),
         Ok(servers) => Ok(match args.action {
             Some(Action::Diff { .. }) => diff(out, &servers),
             Some(Action::Accept { .. }) => accept(out, &servers),
@@ -96,9 +99,9 @@ fn chosen<'a>(house: &'a House, name: Option<&str>) -> Result<Vec<&'a Server>> {
 
 /// Starts a server anew; every haft that uses it does the same with its own before the next call.
 async fn start(out: &Out, server: &Server) -> Result<Exit> {
-    server.kept.change(|pins| pins.restarts += 1);
+    server.kept.change(haft_mcp::Pins::restart);
     server.upstream.end_soon();
-    let met = server.upstream.meet().await;
+    let met = told(&server.wanted.name, server.upstream.meet(PATIENCE)).await;
     let state = State::of(&server.wanted, Some(server));
     if out.json {
         out.document(&state.document());
@@ -140,7 +143,8 @@ fn list(out: &Out, house: &House) -> Exit {
     out.text(&table(&["SERVER", "STATE", "TOOLS", "MCP", "WHAT"], &states.iter().map(row).collect::<Vec<_>>()));
     for state in states.iter().filter(|state| state.last_error.is_some()) {
         let why = state.last_error.as_deref().unwrap_or_default();
-        out.line(&format!("\n{STRONG}{}{STRONG:#}\n{}", state.wanted.name, wrapped(&safe(why), width())));
+        let breaks = state.breaks_told();
+        out.line(&format!("\n{STRONG}{}{STRONG:#}{breaks}\n{}", state.wanted.name, wrapped(&safe(why), width())));
     }
     out.hint("what has changed: haft mcp-servers diff    start one anew: haft mcp-servers restart NAME");
     Exit::Success
@@ -218,6 +222,7 @@ struct State<'a> {
     dropped: Vec<String>,
     version: String,
     last_error: Option<String>,
+    breaks: u64,
     was_met: bool,
 }
 
@@ -233,6 +238,7 @@ impl<'a> State<'a> {
             dropped: pins.dropped.iter().map(|one| format!("{}: {}", one.name, one.why)).collect(),
             version: pins.version.clone().unwrap_or_default(),
             was_met: pins.accepted.is_some(),
+            breaks: pins.breaks,
             last_error: pins.last_error,
         }
     }
@@ -245,6 +251,15 @@ impl<'a> State<'a> {
             Self { was_met: false, .. } => "not met",
             Self { held, .. } if !held.is_empty() => "held",
             Self { .. } => "ready",
+        }
+    }
+
+    /// How often it broke in the middle of its work since it was last started by hand.
+    fn breaks_told(&self) -> String {
+        match self.breaks {
+            0 => String::new(),
+            1 => format!("  {DIM}broke once{DIM:#}"),
+            times => format!("  {DIM}broke {times} times{DIM:#}"),
         }
     }
 
@@ -262,7 +277,7 @@ impl<'a> State<'a> {
         };
         json!({"name": self.wanted.name, "state": self.word(), "command": self.wanted.reached.shown(), "from": from,
             "version": self.version, "tools": self.tools, "held": self.held, "dropped": self.dropped,
-            "lastError": self.last_error, "network": self.wanted.network, "writes": self.wanted.writes,
-            "trusted": self.wanted.trusted})
+            "lastError": self.last_error, "breaks": self.breaks, "network": self.wanted.network,
+            "writes": self.wanted.writes, "trusted": self.wanted.trusted})
     }
 }

@@ -140,15 +140,17 @@ fn one(out: &Out, tool: &RegisteredTool, asked_for: &str) {
         }
         return out.document(&value);
     }
-    let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
-    out.line(&format!("{STRONG}{}{STRONG:#}  {DIM}{}, {}{DIM:#}", spec.name, spec.category, effect(spec)));
-    out.line(&format!("{}\n", wrapped(&spec.description, width().min(100))));
+    // A server or a workspace has written it, as it likes.
+    let pretty = |value: &Value| safe(&serde_json::to_string_pretty(value).unwrap_or_default());
+    out.line(&format!("{STRONG}{}{STRONG:#}  {DIM}{}, {}{DIM:#}", spec.name, safe(&spec.category), effect(spec)));
+    out.line(&format!("{}\n", wrapped(&safe(&spec.description), width().min(100))));
     if !spec.aliases.is_empty() {
-        out.line(&format!("{STRONG}also called{STRONG:#} {}\n", spec.aliases.join(", ")));
+        out.line(&format!("{STRONG}also called{STRONG:#} {}\n", safe(&spec.aliases.join(", "))));
     }
     for alias in &spec.deprecated_aliases {
-        out.line(&format!("{STRONG}once called{STRONG:#} {}\n", old_name(alias)));
+        out.line(&format!("{STRONG}once called{STRONG:#} {}\n", safe(&old_name(alias))));
     }
+    let example = safe(&example.to_string());
     out.line(&format!("{STRONG}example{STRONG:#}\n  haft call {} '{example}'\n", spec.name));
     out.line(&format!("{STRONG}input{STRONG:#}\n{}\n", pretty(&spec.input_schema)));
     out.line(&format!("{STRONG}output{STRONG:#}\n{}", pretty(&spec.output_schema)));

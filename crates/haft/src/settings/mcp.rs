@@ -1,7 +1,10 @@
 //! Upstream MCP servers: the user's own in `haft.toml` and `mcp.json`, and those of a trusted workspace in `.mcp.json`.
 
 mod entry;
+mod list;
 mod revealed;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,13 +12,16 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use haft_runtime::Effect;
 use serde_json::Value;
 
 pub(crate) use entry::name_fault;
 use entry::{Entry, Keys};
+use list::Whose;
 pub(crate) use revealed::Revealed;
+
+use crate::edits;
 
 /// The user's list of servers in the common shape, beside `haft.toml`.
 pub(crate) const USER_LIST: &str = "mcp.json";
@@ -93,6 +99,11 @@ pub enum Reached {
         /// What is sent with every request.
         headers: BTreeMap<String, String>,
     },
+    /// Nobody knows: its entry cannot be understood.
+    Unknown {
+        /// What is wrong with the entry, and what to do about it.
+        why: String,
+    },
 }
 
 impl Reached {
@@ -108,7 +119,15 @@ impl Reached {
         match self {
             Self::Command { command, .. } => command.join(" "),
             Self::Url { url, .. } => url.clone(),
+            Self::Unknown { .. } => String::new(),
         }
+    }
+}
+
+impl McpServer {
+    /// Whether it stands for a whole list that cannot be read. Whoever opens a house is told of that.
+    pub(crate) fn is_list(&self) -> bool {
+        [USER_LIST, WORKSPACE_LIST].contains(&self.name.as_str())
     }
 }
 
@@ -120,25 +139,35 @@ impl McpSettings {
         }
         let table: toml::Value = value.parse().context("it is not a table of servers")?;
         let table = serde_json::to_value(table).context("it is not a table of servers")?;
-        self.settings = entries(&table, Keys::OfHaft)?;
+        self.settings = entries(&table)?;
         Ok(true)
     }
 
-    /// Takes in the user's list, if there is one.
-    pub fn take_user_list(&mut self, file: &Path) -> Result<()> {
-        let bytes = match std::fs::read(file) {
-            Ok(bytes) => bytes,
-            Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(err) => return Err(err).with_context(|| format!("cannot read {}", file.display())),
-        };
-        self.user_list = list(&bytes, Keys::OfTheUser).with_context(|| file.display().to_string())?;
-        Ok(())
+    /// Takes in the user's list, if there is one. What of it cannot be understood costs no more than itself.
+    pub fn take_user_list(&mut self, file: &Path) {
+        if let Some(text) = edits::read(file).transpose() {
+            self.user_list = list::read(text, Whose::User);
+        }
     }
 
     /// Takes in the list of a trusted workspace. It says what is started, and nothing of what that may do.
-    pub(crate) fn take_workspace_list(&mut self, bytes: &[u8]) -> Result<()> {
-        self.workspace_list = list(bytes, Keys::Common)?;
-        Ok(())
+    pub(crate) fn take_workspace_list(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8(bytes.to_vec()).map_err(|_| anyhow!("it is not UTF-8"));
+        self.workspace_list = list::read(text, Whose::Workspace);
+    }
+
+    /// Whether the user's list alone says how a server is reached.
+    pub(crate) fn is_in_user_list(&self, name: &str) -> bool {
+        self.user_list.contains_key(name) && !self.settings.get(name).is_some_and(Entry::is_whole)
+    }
+
+    /// One sentence for each list that cannot be read at all.
+    pub(crate) fn unread_lists(&self) -> Vec<String> {
+        let why = |server: McpServer| match server.reached {
+            Reached::Unknown { why } => Some(why),
+            Reached::Command { .. } | Reached::Url { .. } => None,
+        };
+        self.servers().into_iter().filter(McpServer::is_list).filter_map(why).collect()
     }
 
     /// Every server but haft itself, which clients find in the same lists. Where two have one name the user's counts; an entry in `haft.toml` without `command` and `url` adds
@@ -162,96 +191,23 @@ impl McpSettings {
     }
 }
 
-/// `{"mcpServers": …}`, as other programs write it.
-fn list(bytes: &[u8], keys: Keys) -> Result<BTreeMap<String, Entry>> {
-    let value: Value = serde_json::from_slice(bytes).context("it is not JSON")?;
-    let servers = value.get("mcpServers").context("it has no `mcpServers`")?;
-    entries(servers, keys)
+/// Whether a list of a workspace names nothing but haft itself, which clients find there.
+pub(crate) fn names_only_haft(bytes: &[u8]) -> bool {
+    let mut settings = McpSettings::default();
+    settings.take_workspace_list(bytes);
+    settings.servers().is_empty()
 }
 
-fn entries(value: &Value, keys: Keys) -> Result<BTreeMap<String, Entry>> {
+/// The servers of `haft.toml`.
+fn entries(value: &Value) -> Result<BTreeMap<String, Entry>> {
     let servers = value.as_object().context("it is not a table of servers")?;
     let mut entries = BTreeMap::new();
     for (name, server) in servers {
         if let Some(fault) = name_fault(name) {
             bail!("`{name}` is no name for a server: {fault}");
         }
-        let entry = Entry::read(server, keys).with_context(|| format!("`{name}`"))?;
-        if keys != Keys::OfHaft && !entry.is_whole() {
-            bail!("`{name}` has neither `command` nor `url`");
-        }
+        let entry = Entry::read(server, Keys::OfHaft).with_context(|| format!("`{name}`"))?;
         entries.insert(name.clone(), entry);
     }
     Ok(entries)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::{McpSettings, Reached, Wanted};
-
-    #[test]
-    fn a_server_is_read_from_each_place_and_the_users_counts() {
-        let mut settings = McpSettings::default();
-        settings
-            .take_workspace_list(
-                br#"{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"], "alwaysAllow": ["x"],
-                    "network": true, "trusted": true}, "files": {"type": "stdio", "command": "x"},
-                    "haft": {"command": "/usr/local/bin/haft", "args": ["mcp"]}}}"#,
-            )
-            .unwrap();
-        assert_eq!(settings.servers().len(), 2, "haft itself is none of them");
-        let git = &settings.servers()[1];
-        assert_eq!((git.reached.shown().as_str(), git.from), ("uvx mcp-server-git", Wanted::ByTheWorkspace));
-        assert!(!git.network && !git.trusted, "a workspace does not say what a server may do");
-        settings.take("mcp.servers", "{ git = { network = true, timeout = '5s', effects = { a = 'read' } } }").unwrap();
-        let git = &settings.servers()[1];
-        assert!(git.network && git.timeout == Duration::from_secs(5) && git.from == Wanted::ByTheWorkspace);
-        settings.take("mcp.servers", "{ files = { command = 'mine', args = ['a'] } }").unwrap();
-        let files = &settings.servers()[0];
-        assert_eq!((files.reached.shown().as_str(), files.from), ("mine a", Wanted::ByTheUser));
-        assert_eq!((files.cpu.as_secs(), files.memory, files.open_files), (3600, 1_000_000_000, 256));
-    }
-
-    #[test]
-    fn what_cannot_be_meant_is_refused_with_a_reason() {
-        let mut settings = McpSettings::default();
-        for (value, expected) in [
-            ("[]", "table of servers"),
-            ("{ x = 1 }", "table with `command` or `url`"),
-            ("{ 'a b' = { command = 'x' } }", "no name for a server"),
-            ("{ a__b = { command = 'x' } }", "no name for a server"),
-            ("{ x = { command = './x' } }", "full path"),
-            ("{ x = { command = '' } }", "`command` is empty"),
-            ("{ x = { command = 'x', url = 'http://x' } }", "both"),
-            ("{ x = { command = 'x', netwrk = true } }", "did you mean `network`"),
-            ("{ x = { command = 'x', network = 'yes' } }", "true or false"),
-            ("{ x = { command = 'x', timeout = 'soon' } }", "length of time"),
-            ("{ x = { command = 'x', effects = { a = 'huge' } } }", "read, write, execute or destructive"),
-            ("{ x = { command = 'x', workspace = 'all' } }", "`read` or `write`"),
-        ] {
-            let said = format!("{:#}", settings.take("mcp.servers", value).unwrap_err());
-            assert!(said.contains(expected), "{value}: {said}");
-        }
-        assert_eq!(settings, McpSettings::default());
-        for (list, expected) in [
-            (&b"{"[..], "not JSON"),
-            (b"{}", "no `mcpServers`"),
-            (br#"{"mcpServers": {"x": {"args": []}}}"#, "neither `command` nor `url`"),
-            (br#"{"mcpServers": {"x": {"command": "x", "env": {"A": "secret:B"}}}}"#, "only your own files"),
-        ] {
-            let said = format!("{:#}", settings.take_workspace_list(list).unwrap_err());
-            assert!(said.contains(expected), "{said}");
-        }
-    }
-
-    #[test]
-    fn a_server_elsewhere_has_headers() {
-        let mut settings = McpSettings::default();
-        let value = "{ x = { url = 'https://x.org/mcp', headers = { Authorization = 'secret:X' } } }";
-        settings.take("mcp.servers", value).unwrap();
-        let Reached::Url { url, headers } = &settings.servers()[0].reached else { panic!("it has a URL") };
-        assert_eq!((url.as_str(), headers["Authorization"].as_str()), ("https://x.org/mcp", "secret:X"));
-    }
 }

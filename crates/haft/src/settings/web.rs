@@ -86,6 +86,7 @@ impl WebSettings {
             allowlist: self.allowlist.clone(),
             timeout: self.timeout,
             search,
+            ..WebAccess::default()
         }
     }
 

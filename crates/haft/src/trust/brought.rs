@@ -16,7 +16,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::settings::mcp::WORKSPACE_LIST;
+use crate::settings::mcp::{WORKSPACE_LIST, names_only_haft};
 
 /// The settings of a workspace.
 pub(crate) const SETTINGS: &str = "haft.toml";
@@ -78,6 +78,11 @@ impl Brought {
         };
         for file in FILES {
             reader.take(file);
+        }
+        // What `haft mcp install` writes for a client is nothing that haft would obey.
+        let is_ours = |content: &Content| content.bytes().is_some_and(names_only_haft);
+        if reader.brought.0.get(WORKSPACE_LIST).is_some_and(is_ours) {
+            reader.brought.0.remove(WORKSPACE_LIST);
         }
         reader.walk(FOLDER, 0);
         if reader.entries_left == 0 {

@@ -6,7 +6,7 @@ use haft_tools::{Manifest, Script, Trusted, scripts};
 use serde_json::Value;
 
 use super::brought::{Brought, Content};
-use crate::settings::mcp::WORKSPACE_LIST;
+use crate::{edits, settings::mcp::WORKSPACE_LIST};
 
 /// Where manifests lie.
 pub(crate) const TOOLS: &str = ".haft/tools/";
@@ -63,7 +63,9 @@ impl Brought {
     pub(super) fn scripts(&self, workspace: &Path) -> Vec<String> {
         let mut values: Vec<Value> = self.manifests().filter_map(|file| file.value().ok()).collect();
         let list = self.0.get(WORKSPACE_LIST).and_then(Content::bytes);
-        let list: Value = list.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        let list = list.and_then(|bytes| std::str::from_utf8(bytes).ok());
+        // Read as it is obeyed: with comments and trailing commas.
+        let list = list.and_then(|text| edits::json::parse(text).ok()).unwrap_or_default();
         values.extend(list["mcpServers"].as_object().into_iter().flat_map(|servers| servers.values().cloned()));
         let named = values.iter().flat_map(|value| {
             // A manifest has one array, the list of other programs a program and its arguments.

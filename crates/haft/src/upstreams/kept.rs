@@ -12,7 +12,10 @@ use rustix::fs::FlockOperation;
 use uuid::Uuid;
 
 use crate::{
-    settings::{McpServer, mcp::Wanted},
+    settings::{
+        McpServer,
+        mcp::{Reached, Wanted},
+    },
     trust,
 };
 
@@ -21,8 +24,13 @@ const FOLDER: &str = "servers";
 /// Digits of a hash that tell workspaces apart.
 const DIGITS: usize = 16;
 
-/// The file of one server. The user's own server is one for all workspaces; that of a workspace is its own.
-pub(crate) struct Kept(PathBuf);
+/// What is known of one server.
+pub(crate) enum Kept {
+    /// What is in its file. The user's own server is one for all workspaces; that of a workspace is its own.
+    File(PathBuf),
+    /// Only why its entry cannot be understood.
+    Refused(String),
+}
 
 /// What tells one state of the file from the next; each is a new file.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,6 +38,9 @@ pub(crate) struct Stamp(Option<(u64, i64, i64)>);
 
 impl Kept {
     pub(crate) fn of(server: &McpServer, workspace: &Path, data: &Path) -> Self {
+        if let Reached::Unknown { why } = &server.reached {
+            return Self::Refused(why.clone());
+        }
         let name = match server.from {
             Wanted::ByTheUser => server.name.clone(),
             Wanted::ByTheWorkspace => {
@@ -37,40 +48,52 @@ impl Kept {
                 format!("{}.{}", server.name, &hash[..DIGITS])
             }
         };
-        Self(data.join(FOLDER).join(format!("{name}.json")))
+        Self::File(data.join(FOLDER).join(format!("{name}.json")))
     }
 
     /// A quick look at whether the file is still the same.
     pub(crate) fn stamp(&self) -> Stamp {
-        Stamp(self.0.symlink_metadata().ok().map(|meta| (meta.ino(), meta.ctime(), meta.ctime_nsec())))
+        let meta = match self {
+            Self::File(file) => file.symlink_metadata().ok(),
+            Self::Refused(_) => None,
+        };
+        Stamp(meta.map(|meta| (meta.ino(), meta.ctime(), meta.ctime_nsec())))
     }
 
     /// What is known. A file that cannot be read is as good as none: the server is then as if it had never been met.
     pub(crate) fn read(&self) -> Pins {
-        fs::read(&self.0).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        match self {
+            Self::File(file) => read(file),
+            Self::Refused(why) => Pins { last_error: Some(why.clone()), ..Pins::default() },
+        }
     }
 
     /// Changes what is known. Only one process does so at a time; what cannot be written is known here no longer than now.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Pins)) {
-        let Some(folder) = self.0.parent() else { return };
+        let Self::File(file) = self else { return };
+        let Some(folder) = file.parent() else { return };
         let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("lock"));
         let _held = lock.ok().filter(|lock| rustix::fs::flock(lock, FlockOperation::LockExclusive).is_ok());
-        let before = self.read();
+        let before = read(file);
         let mut pins = before.clone();
         change(&mut pins);
         if pins != before {
-            let _ = self.write(&pins);
+            let _ = write(file, &pins);
         }
     }
+}
 
-    fn write(&self, pins: &Pins) -> std::io::Result<()> {
-        let aside = self.0.with_extension(Uuid::now_v7().simple().to_string());
-        let written = || -> std::io::Result<()> {
-            let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
-            file.write_all(&serde_json::to_vec_pretty(pins)?)?;
-            fs::rename(&aside, &self.0)
-        };
-        written().inspect_err(|_| drop(fs::remove_file(&aside)))
-    }
+fn read(file: &Path) -> Pins {
+    fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+fn write(file: &Path, pins: &Pins) -> std::io::Result<()> {
+    let aside = file.with_extension(Uuid::now_v7().simple().to_string());
+    let written = || -> std::io::Result<()> {
+        let mut new: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
+        new.write_all(&serde_json::to_vec_pretty(pins)?)?;
+        fs::rename(&aside, file)
+    };
+    written().inspect_err(|_| drop(fs::remove_file(&aside)))
 }

@@ -39,7 +39,7 @@ fn host(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Optio
     let Reached::Url { url: written, .. } = &server.reached else { return None };
     let url = Url::parse(written).ok().or_else(|| match revealed(server, workspace, settings).ok()?.reached {
         Reached::Url { url, .. } => Url::parse(&url).ok(),
-        Reached::Command { .. } => None,
+        Reached::Command { .. } | Reached::Unknown { .. } => None,
     });
     let host = url.and_then(|url| url.host_str().map(str::to_owned));
     Some(host.unwrap_or_else(|| written.clone()))
@@ -70,6 +70,7 @@ fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -
                 })?;
                 Line::Process(process, socket)
             }
+            Reached::Unknown { why } => return Err(ToolError::new(ErrorCode::ExecutionError, why)),
         };
         Ok(Started { line, redactor: Redactor::knowing(Vec::new(), secrets) })
     })

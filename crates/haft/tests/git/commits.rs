@@ -1,10 +1,10 @@
 //! Commits and branches: made aside, seen, committed, undone and made again.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     fenced::Person,
-    repo::{does, git, looks, plain, put_program, refused, with_repository},
+    repo::{does, git, looks, merging, plain, put_program, refused, with_repository},
     support::text,
 };
 
@@ -74,6 +74,58 @@ fn nothing_to_commit_and_what_is_asked_for_all_the_same() {
     let made = does(&person, "git_commit", &json!({"message": "Empty", "allowEmpty": true}));
     assert_eq!((&made["filesChanged"], &made["insertions"]), (&json!(0), &json!(0)));
     assert_eq!(git(&person, &["log", "-1", "--format=%s"]), "Empty");
+}
+
+#[test]
+fn secrets_that_are_left_out_are_named() {
+    let person = with_repository(Person::us());
+    person.put(".env", "KEY=1\n");
+    let (code, message) = refused(&person, "git_commit", &json!({"message": "x", "files": ["."]}));
+    assert!(code == "NO_MATCH" && message.contains("`.env`") && message.contains("secrets"), "{code}: {message}");
+}
+
+#[test]
+fn a_merge_is_committed_as_a_whole() {
+    let person = merging(with_repository(Person::us()));
+    person.put("a.txt", "both\n");
+    let (code, message) = refused(&person, "git_commit", &json!({"message": "x", "files": ["a.txt"]}));
+    assert!(code == "INVALID_ARGS" && message.contains("`git add`"), "{code}: {message}");
+    git(&person, &["add", "a.txt"]);
+    let outcome = asked(&person, "git_commit", &json!({"message": "Merge"}), &["commit ", " on main"]);
+    assert_eq!(git(&person, &["rev-list", "--parents", "-1", "HEAD"]).split(' ').count(), 3, "{outcome:#}");
+}
+
+#[test]
+fn branches_and_commits_on_none_are_one_line_that_is_not_flagged() {
+    let person = with_repository(Person::us());
+    let first = git(&person, &["rev-parse", "HEAD"])[..7].to_owned();
+    asked(&person, "git_branch", &json!({"name": "new", "create": true}), &[&format!("branch new at {first}")]);
+    let both = json!({"name": "work/it", "create": true, "checkout": true});
+    asked(&person, "git_branch", &both, &[&format!("branch work/it at {first}, checked out")]);
+    asked(&person, "git_branch", &json!({"name": "main", "checkout": true}), &["switch to branch main"]);
+    assert_eq!(git(&person, &["branch", "--show-current"]), "main");
+    git(&person, &["checkout", "-q", "--detach"]);
+    person.put("a.txt", "two\n");
+    asked(&person, "git_commit", &json!({"message": "x", "files": ["a.txt"]}), &["commit ", " on detached HEAD"]);
+    // A command that does more than that is seen to.
+    let (_, outcome) = person.shell("git branch more; echo x > .git/hooks/post-checkout", &[]);
+    let card = person.run(&["changes", &text(&outcome["tool_call_id"])]).said();
+    assert!(card.contains("post-checkout") && card.contains(".git/refs/heads/more"), "{card}");
+    assert!(!card.contains("branch more at"), "{card}");
+}
+
+/// A call that is asked about as a write, with these words on one line and no flag; then approved.
+fn asked(person: &Person, tool: &str, input: &Value, words: &[&str]) -> Value {
+    let (code, outcome) = person.call(tool, input, &[]);
+    assert_eq!((code, &outcome["status"]), (4, &json!("pending")), "{outcome:#}");
+    let call = text(&outcome["tool_call_id"]);
+    let list = person.run(&["changes", &call]).said();
+    assert!(list.lines().any(|line| words.iter().all(|word| line.contains(word))), "{words:?}: {list}");
+    assert!(!list.contains("inside a git folder"), "{list}");
+    let open = person.json(&["approvals"]);
+    assert!(open.to_string().contains("\"effect\":\"write\""), "{open:#}");
+    assert_eq!(person.run(&["approve", &call]).code, Some(0), "{list}");
+    outcome
 }
 
 #[test]

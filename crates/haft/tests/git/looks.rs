@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     fenced::{NOBODY, Person},
-    repo::{git, looks, plain, refused, with_repository},
+    repo::{git, looks, merging, refused, with_repository},
 };
 
 #[test]
@@ -73,14 +73,7 @@ fn commits_are_told_as_git_tells_them() {
 
 #[test]
 fn a_merge_in_progress() {
-    let person = with_repository(Person::us());
-    git(&person, &["checkout", "-q", "-b", "other"]);
-    person.put("a.txt", "theirs\n");
-    git(&person, &["commit", "-q", "-a", "-m", "Theirs"]);
-    git(&person, &["checkout", "-q", "main"]);
-    person.put("a.txt", "ours\n");
-    git(&person, &["commit", "-q", "-a", "-m", "Ours"]);
-    plain(&person, &person.fixture.workspace, &["merge", "other"]);
+    let person = merging(with_repository(Person::us()));
     let status = looks(&person, "git_status", &json!({}));
     assert_eq!((&status["entries"][0]["index"], &status["entries"][0]["worktree"]), (&json!("U"), &json!("U")));
     let diff = looks(&person, "git_diff", &json!({}));

@@ -34,6 +34,18 @@ pub(crate) fn plain(person: &Person, folder: &Path, arguments: &[&str]) -> Ran {
     Running::start(command).finish()
 }
 
+/// The same repository in the middle of a merge, with a conflict in `a.txt`.
+pub(crate) fn merging(person: Person) -> Person {
+    git(&person, &["checkout", "-q", "-b", "other"]);
+    person.put("a.txt", "theirs\n");
+    git(&person, &["commit", "-q", "-a", "-m", "Theirs"]);
+    git(&person, &["checkout", "-q", "main"]);
+    person.put("a.txt", "ours\n");
+    git(&person, &["commit", "-q", "-a", "-m", "Ours"]);
+    plain(&person, &person.fixture.workspace, &["merge", "other"]);
+    person
+}
+
 /// A call that must succeed in mode `all`; gives its value.
 pub(crate) fn does(person: &Person, tool: &str, input: &Value) -> Value {
     let (code, outcome) = person.call(tool, input, ALL);

@@ -153,6 +153,8 @@ def take(message):
         answers[message["id"]] = message.get("result", message.get("error"))
     elif method == "initialize":
         initialize(message)
+    elif method == "initialized" and "status" in options:
+        note("experimental/serverStatus", options["status"])
     elif method == "initialized" and options.get("mode") in ("loads", "loads for ever"):
         progress("begin", title="Reading", percentage=0)
         if options["mode"] == "loads":

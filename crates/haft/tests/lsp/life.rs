@@ -52,6 +52,33 @@ async fn an_answer_that_came_too_early_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_could_not_check_is_not_taken_for_one_that_found_nothing() {
+    let status = |health: &str, message: &str| json!({ "health": health, "quiescent": true, "message": message });
+    for (status, is_checked) in [
+        (status("ok", ""), true),
+        (status("warning", "the sources of the standard library are missing"), true),
+        (status("warning", "something else\n\ncargo check failed to start: no lock"), false),
+        (status("error", "no project was found"), false),
+    ] {
+        for text in ["word", "word bad"] {
+            let bench = Bench::fake(json!({ "status": status }));
+            bench.fixture.put("a.fake", text);
+            let found = bench.output(&ctx(), "diagnostics", json!({ "path": "a.fake" })).await.unwrap();
+            let (value, said) = (&found.structured, &found.content);
+            assert_eq!(
+                (&value["ready"], value.get("unchecked").is_none()),
+                (&json!(is_checked), is_checked),
+                "{value}"
+            );
+            assert_eq!(said.contains("not checked"), !is_checked, "{said}");
+            assert_eq!(said.contains("nothing is wrong"), is_checked && text == "word", "{said}");
+            assert_eq!(said.contains("shell_exec"), !is_checked, "{said}");
+            assert!(!said.contains("still loading"), "{said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_kept_and_ended_with_its_haft() {
     let bench = Bench::fake(json!({}));
     bench.fixture.put("a.fake", "word");

@@ -6,7 +6,7 @@ use haft_runtime::{ErrorCode, ToolError};
 use haft_tools::LanguageServers;
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::{bench::Bench, support::Fixture};
 
 fn bench(mode: &str) -> Bench {
     with(mode, LanguageServers::default())
@@ -116,4 +116,14 @@ async fn what_no_server_is_for_is_told_with_the_lines_to_write() {
     );
     bench.fixture.put("b.fake", [0xff, 0xfe]);
     assert_eq!(bench.try_to("symbols", json!({ "path": "b.fake" })).await.unwrap_err().code, ErrorCode::BinaryFile);
+}
+
+#[test]
+fn the_lines_to_write_go_into_the_file_that_is_read() {
+    let fixture = Fixture::new();
+    fixture.put("a.zig", "");
+    let mut command = fixture.haft(&["call", "symbols", "--path", "a.zig"]);
+    let asked = command.env("XDG_CONFIG_HOME", fixture.home.join("mine")).output().unwrap();
+    let said = String::from_utf8_lossy(&asked.stderr);
+    assert!(said.contains("name it in ~/mine/haft/haft.toml:"), "{said}");
 }

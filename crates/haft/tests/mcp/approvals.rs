@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    client::{ASKS, Client, Era, MUTE, NAME, call_id, failed, said, succeeded},
+    client::{ASKS, Client, Era, MUTE, NAME, call_id, failed, recorded, said, succeeded},
     support::{Fixture, text},
 };
 
@@ -236,6 +236,26 @@ fn a_client_that_cancels_what_is_required_gets_pending_and_no_second_question() 
     succeeded(&result);
     assert_eq!(result["structuredContent"]["status"], json!("success"), "{result:#}");
     assert_eq!(fixture.text("made.txt").as_deref(), Some("made\n"));
+}
+
+#[test]
+fn whoever_waits_for_a_call_reads_in_the_text_how_it_ended() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Initialize, MUTE);
+    let writing = client.begin("write_file", &writing());
+    let call = fixture.asked(&[]);
+    assert_eq!(fixture.run(&["reject", &call, "--message", "not in this folder"]).code, Some(0));
+    failed(&client.result_of(&writing), "rejected", "REJECTED");
+    let missing = client.call("read_file", &json!({"path": "nowhere"}));
+    recorded(&fixture, &missing);
+    for (call, words) in [
+        (call, ["rejected\n", "REJECTED: ", "not in this folder"]),
+        (call_id(&missing), ["error\n", "FILE_NOT_FOUND: ", "nowhere"]),
+    ] {
+        let waited = client.call("wait_call", &json!({"callId": call}));
+        succeeded(&waited);
+        assert!(words.iter().all(|word| said(&waited).contains(word)), "{waited:#}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{
+    client::recorded,
     streaming::{Sleepers, ended},
     support::{Fixture, LIMIT, until},
 };
@@ -47,7 +48,11 @@ impl Listening {
 
     /// Sends a request, and hangs up only when the whole answer is there.
     fn post(&self, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut stream = self.begin(headers, body);
+        self.post_as("application/json", headers, body)
+    }
+
+    fn post_as(&self, kind: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut stream = self.begin(&[&[("Content-Type", kind)], headers].concat(), body);
         let mut whole = Vec::new();
         stream.read_to_end(&mut whole).unwrap();
         let whole = String::from_utf8_lossy(&whole).into_owned();
@@ -59,7 +64,7 @@ impl Listening {
     fn begin(&self, headers: &[(&str, &str)], body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let mut head = "POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        let mut head = "POST /mcp HTTP/1.1\r\nConnection: close\r\n\
                         Accept: application/json, text/event-stream\r\n"
             .to_owned();
         if !headers.iter().any(|(name, _)| *name == "Host") {
@@ -81,6 +86,14 @@ impl Listening {
             vec![("Authorization", authorization.as_str()), ("MCP-Protocol-Version", MODERN), ("Mcp-Method", method)];
         headers.extend(name.as_deref().map(|name| ("Mcp-Name", name)));
         self.post(&headers, &body)
+    }
+
+    /// Whether a token is the right one.
+    fn list_with(&self, token: &str) -> Answer {
+        let (_, body) = modern("tools/list", json!({}));
+        let authorization = format!("Bearer {token}");
+        let version = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/list")];
+        self.post(&[&[("Authorization", authorization.as_str())], &version[..]].concat(), &body)
     }
 
     fn end(mut self) {
@@ -125,6 +138,8 @@ fn only_who_has_the_token_is_heard() {
         let refused = listening.post(&headers, &body);
         assert_eq!(refused.status, 401, "{wrong:?}: {}", refused.body);
         assert!(refused.head.contains("www-authenticate: bearer") && !refused.body.contains(TOKEN));
+        let hint = "`haft mcp --http` prints where";
+        assert!(refused.body.contains(hint) && !refused.body.contains("/data"), "{}", refused.body);
     }
     let right = format!("Bearer {TOKEN}");
     let address = listening.address.clone();
@@ -169,7 +184,23 @@ fn headers_must_say_what_the_body_says() {
     }
     let long = format!("{{\"text\": \"{}\"}}", "x".repeat(17 << 20));
     assert_eq!(listening.post(&all, &long).status, 413);
-    assert_eq!(listening.post(&all, "not JSON").status / 100, 4);
+    for (wrong, code) in [
+        ("not JSON", -32700),
+        ("", -32700),
+        ("{\"jsonrpc\"", -32700),
+        ("[]", -32600),
+        (&format!("[{body}, {body}]"), -32600),
+        ("{\"id\": 1}", -32600),
+        ("7", -32600),
+    ] {
+        let refused = listening.post(&all, wrong);
+        assert_eq!(refused.status, 400, "{wrong}: {}", refused.body);
+        assert!(refused.head.contains("content-type: application/json"), "{}", refused.head);
+        let error = refused.message();
+        assert_eq!((&error["jsonrpc"], &error["error"]["code"]), (&json!("2.0"), &json!(code)), "{wrong}: {error:#}");
+    }
+    // What calls itself something else is not looked into.
+    assert_eq!(listening.post_as("text/plain", &all, &body).status, 415);
     assert_eq!(listening.post(&all, &body).status, 200, "and the next good one is heard");
 }
 
@@ -200,6 +231,16 @@ fn an_older_client_has_a_session() {
     assert_eq!(result["result"]["structuredContent"]["content"], "one\n", "{}", read.body);
 }
 
+/// What a modern client says of a call before its body.
+fn calling<'a>(authorization: &'a str, tool: &'a str) -> [(&'a str, &'a str); 4] {
+    [
+        ("Authorization", authorization),
+        ("MCP-Protocol-Version", MODERN),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", tool),
+    ]
+}
+
 #[test]
 fn a_client_that_hangs_up_has_cancelled() {
     let fixture = Fixture::new();
@@ -207,13 +248,8 @@ fn a_client_that_hangs_up_has_cancelled() {
     let sleepers = Sleepers::new(91);
     let (name, body) = modern("tools/call", json!({"name": "shell_exec", "arguments": sleepers.input()}));
     let authorization = format!("Bearer {TOKEN}");
-    let headers = [
-        ("Authorization", authorization.as_str()),
-        ("MCP-Protocol-Version", MODERN),
-        ("Mcp-Method", "tools/call"),
-        ("Mcp-Name", name.as_deref().unwrap()),
-    ];
-    let stream = listening.begin(&headers, &body);
+    let headers = calling(&authorization, name.as_deref().unwrap());
+    let stream = listening.begin(&[&[("Content-Type", "application/json")], &headers[..]].concat(), &body);
     sleepers.wait_until_at_work();
     drop(stream);
     until("their end", || (sleepers.alive() == 0).then_some(()));
@@ -225,20 +261,51 @@ fn a_client_that_hangs_up_has_cancelled() {
 #[test]
 fn a_token_is_made_once_and_kept_for_its_owner() {
     let fixture = Fixture::new();
+    let file = fixture.data.join("mcp.token");
+    let shown = file.display().to_string();
     let mut first = Listening::start(&fixture, None);
     let told = first.said.next().unwrap().unwrap();
     let token = told.rsplit_once(' ').unwrap().1.to_owned();
-    assert!(token.len() >= 43, "{told}");
-    let mode = fs::metadata(fixture.data.join("mcp.token")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    assert!(token.len() >= 43 && told.contains(&shown), "{told}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(&file).unwrap().trim(), token);
     first.end();
-    let second = Listening::start(&fixture, None);
-    let (_, body) = modern("tools/list", json!({}));
-    let authorization = format!("Bearer {token}");
-    let headers =
-        [("Authorization", authorization.as_str()), ("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/list")];
-    assert_eq!(second.post(&headers, &body).status, 200, "the same token");
+    let mut second = Listening::start(&fixture, None);
+    let told = second.said.next().unwrap().unwrap();
+    assert!(told.contains(&shown) && !told.contains(&token), "{told}");
+    assert_eq!(second.list_with(&token).status, 200, "the same token");
     second.end();
+}
+
+#[test]
+fn a_token_of_an_earlier_version_stays_what_it_was() {
+    let fixture = Fixture::new();
+    let file = fixture.data.join("mcp.token");
+    fs::create_dir(&fixture.data).unwrap();
+    fs::set_permissions(&fixture.data, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(&file, [0xfb; 32]).unwrap();
+    let token = "-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_s";
+    for _ in ["as bytes", "as text"] {
+        let listening = Listening::start(&fixture, None);
+        assert_eq!(listening.list_with(token).status, 200);
+        listening.end();
+        assert_eq!(fs::read_to_string(&file).unwrap().trim(), token);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_say_its_name_is_called_a_client() {
+    let fixture = Fixture::new();
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let (name, body) = modern("tools/call", json!({"name": "list_directory", "arguments": {}}));
+    let mut body: Value = serde_json::from_str(&body).unwrap();
+    body["params"]["_meta"].as_object_mut().unwrap().remove(&format!("{PREFIX}clientInfo"));
+    let authorization = format!("Bearer {TOKEN}");
+    let headers = calling(&authorization, name.as_deref().unwrap());
+    let called = listening.post(&headers, &body.to_string()).message();
+    let story = recorded(&fixture, &called["result"]);
+    assert_eq!(story["caller"], json!("an MCP client"), "{story:#}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use haft_runtime::Shape;
 use serde_json::{Value, json};
 
 use crate::{
@@ -133,7 +134,20 @@ fn a_large_result_is_short_with_a_link_to_the_whole() {
         let mut client = Client::new(&fixture, era, MUTE);
         let result = client.call("shell_exec", &json!({"command": "cat large.txt"}));
         succeeded(&result);
-        assert!(result.to_string().len() < 320 << 10, "{}", result.to_string().len());
+        assert!(result.to_string().len() < 68 << 10, "{}", result.to_string().len());
+        let (value, call) = (&result["structuredContent"], call_id(&result));
+        let (said, cut) = (text(&value["stdout"]), &value["cut"]);
+        assert!(said.starts_with("line 0\nline 1\n") && said.ends_with("line 49998\nline 49999\n"), "{said}");
+        assert!(said.contains(" characters omitted …\n") && cut["callId"] == json!(call), "{cut:#}");
+        assert_eq!((&value["output"], &value["exitCode"]), (&json!(""), &json!(0)));
+        let parts = cut["parts"].as_array().unwrap();
+        assert!(parts.contains(&json!({"pointer": "/output", "same": "/stdout"})), "{cut:#}");
+        assert!(parts.iter().any(|part| part["pointer"] == "/stdout" && part["total"] == large.len()), "{cut:#}");
+        fits(&mut client, "shell_exec", value);
+        // The end of what is missing in the middle.
+        let at = json!({"callId": call, "pointer": "/stdout", "offset": 300_000, "limit": 30_000});
+        let more = client.call("result_query", &at);
+        assert!(text(&more["structuredContent"]["content"]) == large[300_000..330_000], "{more:#}");
         let link = &result["content"][1];
         assert_eq!(link["type"], json!("resource_link"), "{result:#}");
         let read = client.ask("resources/read", json!({"uri": link["uri"]}));
@@ -142,6 +156,49 @@ fn a_large_result_is_short_with_a_link_to_the_whole() {
         let missing = client.ask("resources/read", json!({"uri": "haft://result/tc_no"}));
         assert!(text(&missing["error"]["message"]).contains("haft://result/tc_no"), "{missing:#}");
     }
+}
+
+/// A value is what the tool's schema says, cut or not.
+fn fits(client: &mut Client, tool: &str, value: &Value) {
+    let listed = client.ask("tools/list", json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let schema = &tools.iter().find(|listed| listed["name"] == tool).unwrap()["outputSchema"];
+    assert_eq!(Shape::new(schema).unwrap().fault(value), None);
+}
+
+#[test]
+fn a_long_text_stands_in_a_value_once_and_a_short_one_as_it_is() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Stateless, MUTE);
+    let long = client.call("shell_exec", &json!({"command": "seq 1000"}));
+    let value = &long["structuredContent"];
+    assert!(text(&value["stdout"]).ends_with("\n1000\n") && value["output"] == "", "{long:#}");
+    assert_eq!(value["cut"], json!({"parts": [{"pointer": "/output", "same": "/stdout"}]}));
+    assert_eq!(long["content"].as_array().unwrap().len(), 1, "{long:#}");
+    fits(&mut client, "shell_exec", value);
+    let short = client.call("shell_exec", &json!({"command": "seq 3; echo no >&2"}));
+    let value = &short["structuredContent"];
+    assert_eq!((&value["output"], value.get("cut")), (&json!("1\n2\n3\nno\n"), None), "{short:#}");
+}
+
+#[test]
+fn a_list_that_is_too_long_is_cut_with_a_link_to_the_whole() {
+    let fixture = Fixture::new();
+    for number in 0..900 {
+        fixture.put(&format!("folder/with_a_name_of_its_own_{number:03}"), "");
+    }
+    let mut client = Client::new(&fixture, Era::Initialize, MUTE);
+    let result = client.call("list_directory", &json!({"path": "folder"}));
+    let value = &result["structuredContent"];
+    assert!(value.to_string().len() < 40 << 10, "{}", value.to_string().len());
+    let part = &value["cut"]["parts"][0];
+    let pointer = text(&part["pointer"]);
+    assert_eq!(value.pointer(&pointer).unwrap().as_array().unwrap().len(), part["kept"], "{part}");
+    fits(&mut client, "list_directory", value);
+    let link = result["content"].as_array().unwrap().iter().find(|block| block["type"] == "resource_link").unwrap();
+    let read = client.ask("resources/read", json!({"uri": link["uri"]}));
+    let whole: Value = serde_json::from_str(&text(&read["result"]["contents"][0]["text"])).unwrap();
+    assert_eq!(whole.pointer(&pointer).unwrap().as_array().unwrap().len(), 900);
 }
 
 #[test]

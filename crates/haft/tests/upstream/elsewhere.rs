@@ -83,6 +83,11 @@ fn one_that_wants_a_login_says_so() {
     let (code, message) = bench.fails("echo", &json!({ "text": "hi" }));
     assert!(code == "UNAVAILABLE" && message.contains("needs a login (HTTP 401)"), "{code}: {message}");
     assert!(!message.contains("old-token"), "{message}");
+    let shown = bench.servers(&[]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [message, shown] {
+        assert!(said.contains("the header `Authorization` with the value `secret:NAME`"), "{said}");
+        assert!(!said.contains("[redacted]"), "{said}");
+    }
     assert_eq!(bench.0.json(&["mcp-servers"])[0]["state"], "needs login");
 }
 
@@ -96,6 +101,8 @@ fn one_that_tells_its_token_is_not_quoted() {
     bench.list(&entry);
     let (_, said) = bench.fails("echo", &json!({ "text": "hi" }));
     assert!(said.contains("nobody is known by [redacted]") && !said.contains("good-token"), "{said}");
+    let begins = "did not start: it did not begin as MCP wants it: HTTP 500";
+    assert!(said.contains(begins) && !said.contains("rmcp") && !said.contains("ransport"), "{said}");
 }
 
 #[test]
@@ -103,7 +110,8 @@ fn what_may_have_happened_there_is_said() {
     let server = Elsewhere::start("lost");
     let bench = Bench::new();
     bench.list(&server.entry("Bearer good-token"));
-    assert_eq!(bench.fails("echo", &json!({ "text": "hi" })).0, "OUTCOME_UNKNOWN");
+    let (code, said) = bench.fails("echo", &json!({ "text": "hi" }));
+    assert!(code == "OUTCOME_UNKNOWN" && !said.contains("rmcp") && !said.contains("ransport"), "{code}: {said}");
 }
 
 #[test]

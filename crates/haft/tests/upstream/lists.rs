@@ -28,10 +28,18 @@ fn a_server_is_added_to_a_list_that_stays_intact() {
     }
     let ran = bench.servers(&["add", "broken", "--", "sh", "-c", "echo no luck >&2; exit 3"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no luck"), "{ran:?}");
+    assert!(ran.stderr.contains("its entry stays in your mcp.json; add `broken` again to replace it"), "{ran:?}");
     let states = bench.0.json(&["mcp-servers"]);
     let state = |name: &str| states.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
     assert_eq!((&state("broken")["state"], &state("fake")["state"]), (&json!("failed"), &json!("ready")));
     assert!(text(&state("broken")["lastError"]).contains("no luck"));
+    let ran = bench.servers(&["add", "broken", "--", "python3", "fake.py"]);
+    assert!(
+        ran.code == Some(0) && ran.stderr.contains("the entry `broken`, which never worked, is replaced"),
+        "{ran:?}"
+    );
+    let ran = bench.servers(&["add", "broken", "--", "python3", "fake.py"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("a server `broken` already"), "it works by now: {ran:?}");
 }
 
 #[test]
@@ -48,7 +56,7 @@ fn at_a_terminal_the_network_is_asked_about() {
 #[test]
 fn a_workspaces_list_counts_once_it_is_trusted_and_only_as_it_was() {
     let bench = Bench::new();
-    let list = |options: &Value| json!({ "mcpServers": { "fake": server(options) } }).to_string();
+    let list = |options: &Value| format!("// ours\n{}", json!({ "mcpServers": { "fake": server(options) } }));
     bench.0.put(".mcp.json", list(&json!({})));
     assert_eq!(bench.fails("echo", &json!({ "text": "a" })).0, "TOOL_NOT_FOUND");
     let shown = bench.0.run(&["trust", "--show"]);

@@ -22,7 +22,7 @@ async fn what_another_process_restarts_or_accepts_counts_at_once() {
     let fixture = &bench.0.fixture;
     let mut settings = Settings { program: HAFT.into(), ..Settings::defaults(fixture.data.clone()) };
     settings.home = fixture.home.clone();
-    settings.mcp.take_user_list(&fixture.home.join(".config/haft/mcp.json")).unwrap();
+    settings.mcp.take_user_list(&fixture.home.join(".config/haft/mcp.json"));
     let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
     let house = house::living(settings, store, &fixture.workspace).await.unwrap();
     let said = call(&house, "echo", json!({ "text": "a" })).await;

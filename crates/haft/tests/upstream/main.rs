@@ -18,5 +18,6 @@ mod holds;
 mod lists;
 mod lives;
 mod names;
+mod pasted;
 mod works;
 mod wrong;

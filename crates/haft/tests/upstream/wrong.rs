@@ -22,10 +22,51 @@ fn whatever_breaks_a_server_is_told() {
         (json!({ "dies": "act" }), "act", &json!({}), "OUTCOME_UNKNOWN", "exit code 7"),
         (json!({ "garbage": "act" }), "act", &json!({}), "OUTCOME_UNKNOWN", "no message of the protocol"),
         (json!({ "huge": "echo" }), "echo", &echo, "OUTCOME_UNKNOWN", "more than 16 MiB"),
+        (json!({ "version": "1990-01-01" }), "echo", &echo, "UNAVAILABLE", "it speaks MCP in version `1990-01-01`"),
         (json!({ "lies": "echo" }), "echo", &echo, "OUTPUT_INVALID", "7 is not of type \"string\""),
     ] {
         let (is, said) = comes_to(&options, tool, input);
         assert!(is == code && said.contains(words), "{options}: {is}: {said}");
+    }
+}
+
+#[test]
+fn one_that_breaks_has_failed_until_it_runs_again() {
+    for (options, words) in
+        [(json!({ "dies": "echo" }), "exit code 7"), (json!({ "huge": "echo" }), "more than 16 MiB")]
+    {
+        let bench = Bench::with(&options);
+        let stands = || bench.0.json(&["mcp-servers"])[0].clone();
+        assert_eq!(bench.fails("echo", &json!({ "text": "a" })).0, "OUTCOME_UNKNOWN");
+        let broken = stands();
+        assert_eq!((&broken["state"], &broken["breaks"]), (&json!("failed"), &json!(1)), "{broken}");
+        assert!(broken["lastError"].as_str().unwrap().contains(words), "{broken}");
+        assert!(bench.servers(&[]).stdout.contains("broke once"));
+        bench.does("act", &json!({}));
+        let again = stands();
+        assert_eq!(
+            (&again["state"], &again["lastError"], &again["breaks"]),
+            (&json!("ready"), &Value::Null, &json!(1))
+        );
+        assert_eq!(bench.servers(&["restart", "fake"]).code, Some(0));
+        assert_eq!(stands()["breaks"], 0);
+    }
+    let bench = Bench::with(&json!({ "version": "1990-01-01" }));
+    bench.fails("echo", &json!({ "text": "a" }));
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["state"], "failed");
+}
+
+#[test]
+fn one_that_failed_before_is_waited_for_briefly_and_not_in_silence() {
+    let bench = Bench::with(&json!({ "ends": true }));
+    bench.fails("echo", &json!({ "text": "a" }));
+    bench.list(&json!({ "fake": crate::bench::server(&json!({ "never_begins": true })) }));
+    let ran = bench.0.run(&["tools"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("read_file"), "{ran:?}");
+    for words in
+        ["waiting for the MCP server `fake` …", "did not answer within 5 s", "mcp-servers restart fake` waits longer"]
+    {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
 }
 
@@ -55,6 +96,8 @@ fn one_that_always_breaks_is_started_again_three_times() {
     let ran = bench.0.run(&["batch", "calls.jsonl", "--json", "--auto-approve", "all"]);
     assert!(ran.stdout.contains("haft mcp-servers restart fake"), "{ran:?}");
     assert!(bench.counted("starts") - before <= 5, "it is left alone after that");
+    let state = &bench.0.json(&["mcp-servers"])[0];
+    assert!(state["state"] == "failed" && state["breaks"].as_u64().unwrap() >= 8, "{state}");
 }
 
 #[test]
@@ -81,11 +124,26 @@ fn a_broken_definition_costs_only_itself() {
     let bench = Bench::with(&json!({ "broken_tool": true }));
     let ran = bench.0.run(&["tools"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    for words in ["`no_schema` of the MCP server `fake` gives no tool", "listed twice", "mcp__fake__bad_schema"] {
+    let remote = "`bad_schema` of the MCP server `fake` gives no tool: its input schema refers to `http://x/y`";
+    for words in ["`no_schema` of the MCP server `fake` gives no tool", "listed twice", remote] {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
+    let state = &bench.0.json(&["mcp-servers"])[0];
+    assert_eq!(
+        (state["tools"].as_array().unwrap().len(), state["dropped"].as_array().unwrap().len()),
+        (6, 3),
+        "{state}"
+    );
     assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a");
     assert_eq!(bench.fails("no_schema", &json!({})).0, "TOOL_NOT_FOUND");
+}
+
+#[test]
+fn what_a_definition_hides_is_shown() {
+    let bench = Bench::with(&json!({ "hides": true }));
+    let ran = bench.0.run(&["tools", "mcp__fake__hides"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("Reads \\u{202e}.evil"), "{ran:?}");
+    assert!(!ran.stdout.contains('\u{202e}'), "{ran:?}");
 }
 
 #[test]

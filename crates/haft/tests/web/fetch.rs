@@ -118,7 +118,10 @@ fn redirects_are_shown_followed_or_not() {
     // The end may not be reached.
     let fixture = reaching(&[&start]);
     let error = refused(&fixture, &json!({"url": start.url("/")}), "URL_NOT_ALLOWED");
-    assert!(error["message"].as_str().unwrap().contains("loopback") && end.others() == 0, "{error}");
+    let said = error["message"].as_str().unwrap();
+    assert!(said.contains("loopback") && end.others() == 0, "{error}");
+    assert!(said.contains(&start.url("/")) && said.contains(&end.url("/end")), "{error}");
+    assert_eq!(error["details"]["url"], json!(end.url("/end")));
 }
 
 #[test]

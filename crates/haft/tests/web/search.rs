@@ -181,3 +181,20 @@ fn without_a_provider_it_is_not_listed_and_says_what_to_add() {
     assert!(listed(&fixture));
     assert_eq!(fixture.run(&["call", "web_search", "{\"query\": \"x\"}"]).stdout.trim_end(), "searxng found nothing.");
 }
+
+#[test]
+fn whoever_has_chosen_nobody_is_told_which_file_is_read() {
+    let fixture = Fixture::new();
+    let elsewhere = fixture.workspace.with_file_name("elsewhere");
+    for (config, file) in [
+        (None, "~/.config/haft/haft.toml".to_owned()),
+        (Some(fixture.home.join("mine")), "~/mine/haft/haft.toml".to_owned()),
+        (Some(elsewhere.clone()), elsewhere.join("haft/haft.toml").display().to_string()),
+    ] {
+        let mut command = fixture.haft(&["call", "web_search", "--query", "x", "--json"]);
+        command.envs(config.map(|config| ("XDG_CONFIG_HOME", config)));
+        let said: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+        let message = said["error"]["message"].as_str().unwrap();
+        assert!(message.contains(&format!("add to {file}:\n[web.search]")), "{message}");
+    }
+}

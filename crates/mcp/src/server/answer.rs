@@ -8,19 +8,16 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use super::results;
+use super::{Ground, brief, results};
 
 /// The result of a call that has ended, or where it stands.
-pub(super) fn result(outcome: Outcome) -> CallToolResult {
+pub(super) async fn result(ground: &Ground, outcome: Outcome) -> CallToolResult {
     let facts = facts(&outcome);
-    let call = outcome.tool_call_id.clone();
+    let call = outcome.tool_call_id;
     let mut result = match outcome.end {
-        End::Success { result } => success(&call, result),
+        End::Success { result } => success(&call, brief::shown(ground, (&call, &outcome.tool), result).await),
         End::Error { error } | End::Cancelled { error } => CallToolResult::error(vec![text(failure(&error))]),
-        End::Rejected { reason, user_message, error } => {
-            let words = user_message.map(|words| format!("\nTheir words: {words}")).unwrap_or_default();
-            CallToolResult::error(vec![text(format!("{}: {reason}{words}", error.code))])
-        }
+        End::Rejected { .. } => CallToolResult::error(vec![text(outcome.end.rejection().unwrap_or_default())]),
         End::Pending { pending } => {
             let (id, until) = (&pending.pending_tool_call_id, pending.expires_at);
             let pending = format!(

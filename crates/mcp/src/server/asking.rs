@@ -171,8 +171,10 @@ pub(super) fn through(ground: &Ground, context: &RequestContext<RoleServer>, ans
     Answered { answer, by, source: Source::Mcp, at: Timestamp::now() }
 }
 
-/// The client's own name.
+/// The client's own name. Since 2026-07-28 only a request says it; what the connection knows is then made up.
 pub(super) fn client(context: &RequestContext<RoleServer>) -> String {
-    let name = context.client_info().map(|client| client.name).filter(|name| !name.trim().is_empty());
+    let is_said_anew = context.protocol_version().is_some_and(|version| !version.has_initialize());
+    let client = if is_said_anew { context.meta.client_info() } else { context.client_info() };
+    let name = client.map(|client| client.name).filter(|name| !name.trim().is_empty());
     name.unwrap_or_else(|| "an MCP client".to_owned())
 }

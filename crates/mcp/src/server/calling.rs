@@ -126,7 +126,9 @@ async fn respond(
     if let Some(unknown) = answer::unknown_tool(&outcome) {
         return Err(unknown);
     }
-    let End::Pending { pending } = &outcome.end else { return Ok(answer::result(outcome).into()) };
+    let End::Pending { pending } = &outcome.end else {
+        return Ok(answer::result(&server.ground, outcome).await.into());
+    };
     let call = pending.pending_tool_call_id.clone();
     match way {
         Way::Task => {
@@ -140,14 +142,14 @@ async fn respond(
             }
             // The client may not answer this one; somebody else may, while it waits.
             return Ok(match server.stands(&call, patience(context)).await {
-                Ok(Standing::Ended(stands)) => answer::result(*stands).into(),
+                Ok(Standing::Ended(stands)) => answer::result(&server.ground, *stands).await.into(),
                 Ok(Standing::Asks(question)) => told_of(server, way, params, &question),
-                Err(_) => answer::result(outcome).into(),
+                Err(_) => answer::result(&server.ground, outcome).await.into(),
             });
         }
         Way::Elicitation | Way::Wait => {}
     }
-    Ok(answer::result(outcome).into())
+    Ok(answer::result(&server.ground, outcome).await.into())
 }
 
 /// A client hears what a call asks in the words that it understands, or where else it can be answered.
@@ -219,7 +221,7 @@ async fn go_on(
         (Said::Nothing, About::Form(_)) => return Ok(answer::asks(&question).into()),
         (Said::Nothing, About::Approval(_)) => {
             return Ok(match server.stands(&carried.call, Duration::ZERO).await.map_err(internal)? {
-                Standing::Ended(outcome) => answer::result(*outcome).into(),
+                Standing::Ended(outcome) => answer::result(&server.ground, *outcome).await.into(),
                 Standing::Asks(question) => answer::asks(&question).into(),
             });
         }

@@ -41,7 +41,7 @@ pub(super) async fn look(server: &Server, id: &str) -> Result<GetTaskResult, Err
         if matches!(outcome.end, End::Cancelled { .. }) {
             return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Cancelled)));
         }
-        let result = match serde_json::to_value(answer::result(outcome)) {
+        let result = match serde_json::to_value(answer::result(ground, outcome).await) {
             Ok(Value::Object(result)) => result,
             Ok(_) | Err(_) => return Err(ErrorData::internal_error(format!("{id} cannot be told"), None)),
         };

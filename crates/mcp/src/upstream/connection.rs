@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::{net::UnixStream, time::timeout};
 
 use super::{
-    asking,
+    asking, cause,
     child::{Child, Tail},
     definition::{Definition, Dropped},
     ear::Ear,
@@ -30,8 +30,7 @@ use super::{
     wire::Wire,
 };
 
-/// How long a server may take to answer the first question, and to list its tools.
-const FIRST_ANSWER: Duration = Duration::from_secs(60);
+/// How long a server may take to list its tools.
 const LIST: Duration = Duration::from_secs(30);
 /// How old a list may be that a call is compared with, where the server does not say that it has changed.
 const FRESH: Duration = Duration::from_secs(60);
@@ -77,11 +76,20 @@ pub(super) enum Trouble {
 }
 
 impl Connection {
-    /// Begins a conversation with a server, and asks for its tools.
-    pub(super) async fn begin(name: &str, line: Line, known: Option<&str>) -> Result<(Self, Contact), String> {
+    /// Begins a conversation with a server, which has so long to answer, and asks for its tools.
+    pub(super) async fn begin(
+        name: &str,
+        line: Line,
+        known: Option<&str>,
+        patience: Duration,
+    ) -> Result<(Self, Contact), String> {
         let (broke, ear) = (Arc::new(OnceLock::new()), Arc::new(Ear::new(name)));
-        let (child, service) = greet(line, known, &ear, &broke).await?;
-        let version = service.peer_info().map(|info| info.protocol_version.to_string()).unwrap_or_default();
+        let greeting = Greeting { known, patience };
+        let (child, service) = greeting.begin(line, &ear, &broke).await?;
+        let version = service.peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default();
+        if !ProtocolVersion::KNOWN_VERSIONS.contains(&version) {
+            return Err(cause::of_versions(&[version]));
+        }
         let connection = Self {
             name: name.to_owned(),
             peer: service.peer().clone(),
@@ -89,15 +97,16 @@ impl Connection {
             ear,
             child,
             broke,
-            version,
+            version: version.to_string(),
             listed: Mutex::new(Listed { tools: BTreeMap::new(), at: Instant::now() }),
         };
         // It ends with the conversation, which ends with the process or by `end`.
         drop(tokio::spawn(service.waiting()));
-        match connection.list().await {
-            Ok(contact) => Ok((connection, contact)),
-            Err(Trouble::Broke(why)) => Err(why),
-            Err(Trouble::Refused(error)) => Err(format!("it does not list its tools: {}", error.message)),
+        match timeout(patience, connection.list()).await {
+            Ok(Ok(contact)) => Ok((connection, contact)),
+            Ok(Err(Trouble::Broke(why))) => Err(why),
+            Ok(Err(Trouble::Refused(error))) => Err(format!("it does not list its tools: {}", error.message)),
+            Err(_) => Err(connection.lists_too_slowly(patience)),
         }
     }
 
@@ -117,6 +126,9 @@ impl Connection {
 
     /// All tools, page by page. One that is broken costs only itself.
     async fn list(&self) -> Result<Contact, Trouble> {
+        let before = self.listed.lock().unwrap_or_else(PoisonError::into_inner).tools.clone();
+        // What is as it was has been looked at.
+        let fault = |tool: &Definition| if before.get(&tool.name) == Some(tool) { None } else { tool.fault() };
         let (mut tools, mut dropped): (BTreeMap<String, Definition>, Vec<Dropped>) = Default::default();
         let mut cursor = None;
         for _ in 0..MOST_PAGES {
@@ -126,7 +138,10 @@ impl Connection {
                     Ok(tool) if tools.contains_key(&tool.name) => {
                         dropped.push(Dropped { name: tool.name, why: "it is listed twice".to_owned() });
                     }
-                    Ok(tool) => drop(tools.insert(tool.name.clone(), tool)),
+                    Ok(tool) => match fault(&tool) {
+                        Some(why) => dropped.push(Dropped { name: tool.name, why }),
+                        None => drop(tools.insert(tool.name.clone(), tool)),
+                    },
                     Err(broken) => dropped.push(broken),
                 }
             }
@@ -150,11 +165,7 @@ impl Connection {
         let request = ListToolsRequest { params: Some(params), ..ListToolsRequest::default() };
         let asked = self.peer.send_request(ClientRequest::ListToolsRequest(request));
         let Ok(answer) = timeout(LIST, asked).await else {
-            return Err(Trouble::Broke(format!(
-                "it did not list its tools within {} s{}",
-                LIST.as_secs(),
-                said(self.child.as_ref())
-            )));
+            return Err(Trouble::Broke(self.lists_too_slowly(LIST)));
         };
         match answer {
             Ok(ServerResult::ListToolsResult(page)) => serde_json::to_value(page).map_err(|err| no_answer(&err)),
@@ -163,6 +174,10 @@ impl Connection {
             Ok(_) => Err(no_answer(&"a list of tools was asked for")),
             Err(err) => Err(self.trouble(err).await),
         }
+    }
+
+    fn lists_too_slowly(&self, limit: Duration) -> String {
+        format!("it did not list its tools within {} s{}", limit.as_secs(), said(self.child.as_ref()))
     }
 
     /// Uses a tool, and passes on what the server asks meanwhile.
@@ -230,42 +245,52 @@ impl Connection {
             return Trouble::Refused(error.with("mcpCode", data.code.0));
         }
         if matches!(err, ServiceError::UnexpectedResponse) {
-            return no_answer(&err);
+            return no_answer(&"it is to another question");
         }
-        let otherwise = if self.child.is_some() { "it closed its output".to_owned() } else { err.to_string() };
+        let otherwise = if self.child.is_some() { "it closed its output".to_owned() } else { cause::of_request(&err) };
         Trouble::Broke(ended(self.child.as_ref(), self.broke.get(), otherwise).await)
     }
 }
 
-/// Begins as the protocol wants it.
-async fn greet(
-    line: Line,
-    known: Option<&str>,
-    ear: &Arc<Ear>,
-    broke: &Arc<OnceLock<String>>,
-) -> Result<(Option<Child>, RunningService<RoleClient, Arc<Ear>>), String> {
-    let (child, greeting) = match line {
-        Line::Process(process, socket) => {
-            let tail = Tail::default();
-            let child = Child::watch(process, &tail);
-            let failed = |err: std::io::Error| format!("it cannot be talked with: {err}");
-            socket.set_nonblocking(true).map_err(failed)?;
-            let wire = Wire::new(UnixStream::from_std(socket).map_err(failed)?, tail, Arc::clone(broke));
-            let greeting = Arc::clone(ear).serve_with_lifecycle(wire, lifecycle(known));
-            (Some(child), timeout(FIRST_ANSWER, greeting).await)
+/// How a conversation is begun.
+struct Greeting<'a> {
+    /// The version that the same command spoke before.
+    known: Option<&'a str>,
+    /// How long the server may take to answer.
+    patience: Duration,
+}
+
+impl Greeting<'_> {
+    /// Begins as the protocol wants it.
+    async fn begin(
+        &self,
+        line: Line,
+        ear: &Arc<Ear>,
+        broke: &Arc<OnceLock<String>>,
+    ) -> Result<(Option<Child>, RunningService<RoleClient, Arc<Ear>>), String> {
+        let (child, greeting) = match line {
+            Line::Process(process, socket) => {
+                let tail = Tail::default();
+                let child = Child::watch(process, &tail);
+                let failed = |err: std::io::Error| format!("it cannot be talked with: {err}");
+                socket.set_nonblocking(true).map_err(failed)?;
+                let wire = Wire::new(UnixStream::from_std(socket).map_err(failed)?, tail, Arc::clone(broke));
+                let greeting = Arc::clone(ear).serve_with_lifecycle(wire, lifecycle(self.known));
+                (Some(child), timeout(self.patience, greeting).await)
+            }
+            Line::Http(endpoint) => {
+                let greeting = Arc::clone(ear).serve_with_lifecycle(endpoint.transport(broke)?, lifecycle(self.known));
+                (None, timeout(self.patience, greeting).await)
+            }
+        };
+        match greeting {
+            Ok(Ok(service)) => Ok((child, service)),
+            Ok(Err(err)) => {
+                let otherwise = format!("it did not begin as MCP wants it: {}", cause::of_beginning(&err));
+                Err(ended(child.as_ref(), broke.get(), otherwise).await)
+            }
+            Err(_) => Err(format!("it did not answer within {} s{}", self.patience.as_secs(), said(child.as_ref()))),
         }
-        Line::Http(endpoint) => {
-            let greeting = Arc::clone(ear).serve_with_lifecycle(endpoint.transport(broke)?, lifecycle(known));
-            (None, timeout(FIRST_ANSWER, greeting).await)
-        }
-    };
-    match greeting {
-        Ok(Ok(service)) => Ok((child, service)),
-        Ok(Err(err)) => {
-            let otherwise = format!("it did not begin as MCP wants it: {err}");
-            Err(ended(child.as_ref(), broke.get(), otherwise).await)
-        }
-        Err(_) => Err(format!("it did not answer within {} s{}", FIRST_ANSWER.as_secs(), said(child.as_ref()))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What an upstream server says of one of its tools, and what of it fits our own list.
 
+use haft_runtime::{Shape, faults_of_input};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -61,6 +62,13 @@ impl Definition {
         Ok(definition)
     }
 
+    /// Why no tool can be made of it.
+    pub(super) fn fault(&self) -> Option<String> {
+        let input = self.fitting_input();
+        let broken = fault_of("input", &input).or_else(|| fault_of("output", &self.fitting_output()));
+        broken.or_else(|| faults_of_input(&input).into_iter().next())
+    }
+
     /// Whether an annotation is set to `true`.
     pub(super) fn hints(&self, annotation: &str) -> bool {
         self.annotations.as_ref().is_some_and(|all| all[annotation] == Value::Bool(true))
@@ -85,6 +93,29 @@ impl Definition {
     /// Its output schema; without one, its text.
     pub(super) fn fitting_output(&self) -> Value {
         self.output_schema.clone().unwrap_or_else(|| json!({"type": "object", "properties": {}}))
+    }
+}
+
+fn fault_of(which: &str, schema: &Value) -> Option<String> {
+    let why = Shape::new(schema).err()?;
+    Some(match place_elsewhere(schema) {
+        Some(place) => {
+            format!("its {which} schema refers to `{place}`, and haft fetches no part of a schema from elsewhere")
+        }
+        None => format!("what it says of its {which} is of no use: {why}"),
+    })
+}
+
+/// What a schema refers to outside itself.
+fn place_elsewhere(schema: &Value) -> Option<&str> {
+    match schema {
+        Value::Object(map) => {
+            let named = ["$ref", "$dynamicRef"].iter().find_map(|word| map.get(*word)?.as_str());
+            let leaves = named.filter(|place| !place.starts_with('#'));
+            leaves.or_else(|| map.values().find_map(place_elsewhere))
+        }
+        Value::Array(items) => items.iter().find_map(place_elsewhere),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
@@ -142,6 +173,22 @@ mod tests {
         assert!(haft_runtime::faults_of_input(&fitting).is_empty(), "{fitting}");
         let empty = Definition::read(&json!({"name": "x", "inputSchema": {}})).unwrap().fitting_input();
         assert!(haft_runtime::faults_of_input(&empty).is_empty(), "{empty}");
+    }
+
+    #[test]
+    fn one_that_nobody_can_use_says_why() {
+        let fault = |input: serde_json::Value, output: serde_json::Value| {
+            Definition::read(&json!({"name": "x", "inputSchema": input, "outputSchema": output})).unwrap().fault()
+        };
+        let (fine, local) =
+            (json!({"type": "object"}), json!({"$defs": {"a": {}}, "properties": {"b": {"$ref": "#/$defs/a"}}}));
+        assert_eq!(fault(local, fine.clone()), None);
+        let remote = json!({"properties": {"b": {"anyOf": [{"$ref": "http://x.example/y.json"}]}}});
+        let said = fault(remote.clone(), fine.clone()).unwrap();
+        assert!(said.starts_with("its input schema refers to `http://x.example/y.json`, and haft fetches"), "{said}");
+        assert!(fault(fine.clone(), remote).unwrap().starts_with("its output schema refers to"));
+        let said = fault(json!({"properties": {"b": {"type": 5}}}), fine).unwrap();
+        assert!(said.starts_with("what it says of its input is of no use: its schema is broken"), "{said}");
     }
 
     #[test]

@@ -83,8 +83,8 @@ impl Guarded {
         let response = self.client.stream(&request).await.map_err(StreamableHttpError::Client)?;
         if matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let why = format!(
-                "{NEEDS_LOGIN} (HTTP {}); put a token into its `headers`, such as \
-                 Authorization = \"secret:NAME\" where the secret is `Bearer …`",
+                "{NEEDS_LOGIN} (HTTP {}); give its entry the header `Authorization` with the value `secret:NAME`, and \
+                 put `Bearer` and your token into the secret NAME; then `haft mcp-servers restart` tries it",
                 response.status.as_u16()
             );
             self.broke.get_or_init(|| why.clone());

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{definition::Definition, definition::Dropped, server::Contact};
+use super::{
+    definition::{Definition, Dropped},
+    server::{Contact, Report},
+};
 
 /// What is known of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +26,9 @@ pub struct Pins {
     pub last_error: Option<String>,
     /// How often somebody wanted it started anew.
     pub restarts: u64,
+    /// How often it broke in the middle of its work since then.
+    #[serde(default)]
+    pub breaks: u64,
 }
 
 /// One tool that is not what was accepted.
@@ -37,8 +43,22 @@ pub struct Difference<'a> {
 }
 
 impl Pins {
+    /// Takes in what became of a server that was started so.
+    pub fn hear(&mut self, started: &str, report: Report) {
+        match report {
+            Report::Met(contact) => self.met(started, contact),
+            Report::Failed(why) => self.last_error = Some(why),
+            Report::Broke(why) => (self.last_error, self.breaks) = (Some(why), self.breaks + 1),
+        }
+    }
+
+    /// Somebody wants it started anew, which every haft that uses it does before the next call.
+    pub fn restart(&mut self) {
+        (self.restarts, self.breaks) = (self.restarts + 1, 0);
+    }
+
     /// Takes in what a server said. What it says first is accepted: somebody has just added or trusted it.
-    pub fn met(&mut self, started: &str, contact: Contact) {
+    fn met(&mut self, started: &str, contact: Contact) {
         self.started = started.to_owned();
         self.version = Some(contact.version);
         self.seen = contact.tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
@@ -82,7 +102,7 @@ impl Pins {
 mod tests {
     use serde_json::json;
 
-    use super::{Contact, Definition, Pins};
+    use super::{Contact, Definition, Pins, Report};
 
     fn contact(tools: &[(&str, &str)]) -> Contact {
         let one = |(name, does): &(&str, &str)| {
@@ -103,6 +123,21 @@ mod tests {
         pins.accept();
         assert!(pins.differences().is_empty());
         assert_eq!(pins.tools().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+    }
+
+    #[test]
+    fn one_that_breaks_has_failed_until_it_runs_again_and_its_breaks_are_counted() {
+        let mut pins = Pins::default();
+        pins.hear("x", Report::Met(contact(&[("a", "1")])));
+        pins.hear("x", Report::Broke("it ended".to_owned()));
+        pins.hear("x", Report::Broke("it ended again".to_owned()));
+        assert_eq!((pins.last_error.as_deref(), pins.breaks), (Some("it ended again"), 2));
+        pins.hear("x", Report::Met(contact(&[("a", "1")])));
+        assert_eq!((pins.last_error.as_deref(), pins.breaks), (None, 2));
+        pins.hear("x", Report::Failed("it did not start".to_owned()));
+        assert_eq!((pins.last_error.as_deref(), pins.breaks), (Some("it did not start"), 2));
+        pins.restart();
+        assert_eq!((pins.restarts, pins.breaks), (1, 0));
     }
 
     #[test]

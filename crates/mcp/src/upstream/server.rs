@@ -20,6 +20,8 @@ use super::{
     http::Endpoint,
 };
 
+/// How long a server may take to answer the first question.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a server is started again in a row, and how long it is left alone after that.
 const MOST_RESTARTS: u32 = 3;
 const REST: Duration = Duration::from_secs(60);
@@ -43,8 +45,19 @@ pub enum Line {
     Http(Endpoint),
 }
 
-/// Hears what a server says of its tools, or why it could not be had.
-pub type Listener = Arc<dyn Fn(Result<Contact, String>) + Send + Sync>;
+/// Hears of a server whatever should be known of it later.
+pub type Listener = Arc<dyn Fn(Report) + Send + Sync>;
+
+/// What became of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// It runs, and said this of itself.
+    Met(Contact),
+    /// It could not be had, and why.
+    Failed(String),
+    /// It broke in the middle of its work, and why.
+    Broke(String),
+}
 
 /// What a server said of itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,9 +142,9 @@ impl Upstream {
         &self.spec
     }
 
-    /// Starts it if it does not run, so that the listener hears of its tools.
-    pub async fn meet(&self) -> Result<(), ToolError> {
-        self.connection().await.map(drop)
+    /// Starts it if it does not run, so that the listener hears of its tools. It has so long to answer.
+    pub async fn meet(&self, patience: Duration) -> Result<(), ToolError> {
+        self.connection_within(patience).await.map(drop)
     }
 
     /// Ends it, and forgets how often it broke.
@@ -149,6 +162,10 @@ impl Upstream {
 
     /// The server that runs, or a new one. Whoever comes while it starts waits for that very start.
     pub(super) async fn connection(&self) -> Result<Arc<Connection>, ToolError> {
+        self.connection_within(PATIENCE).await
+    }
+
+    async fn connection_within(&self, patience: Duration) -> Result<Arc<Connection>, ToolError> {
         let mut slot = self.slot.lock().await;
         if self.is_stale.swap(false, Ordering::SeqCst) {
             slot.broke = 0;
@@ -168,10 +185,10 @@ impl Upstream {
         let begun = match tokio::task::spawn_blocking(move || launch()).await {
             Ok(Ok(Started { line, redactor })) => {
                 *self.redactor.lock().unwrap_or_else(PoisonError::into_inner) = redactor;
-                Connection::begin(&self.spec.name, line, version.as_deref()).await
+                Connection::begin(&self.spec.name, line, version.as_deref(), patience).await
             }
             Ok(Err(error)) => {
-                (self.listener)(Err(error.message.clone()));
+                (self.listener)(Report::Failed(error.message.clone()));
                 return Err(error.having_done_nothing());
             }
             Err(_) => Err("starting it failed".to_owned()),
@@ -181,14 +198,14 @@ impl Upstream {
                 let connection = Arc::new(connection);
                 slot.connection = Some(Arc::clone(&connection));
                 *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact.version.clone());
-                (self.listener)(Ok(contact));
+                (self.listener)(Report::Met(contact));
                 Ok(connection)
             }
             Err(why) => {
                 let why = self.without_secrets(&why);
                 slot.note(why.clone());
                 let error = self.unavailable(&format!("did not start: {why}"), &why);
-                (self.listener)(Err(error.message.clone()));
+                (self.listener)(Report::Failed(error.message.clone()));
                 Err(error.having_done_nothing())
             }
         }
@@ -213,7 +230,7 @@ impl Upstream {
 
     /// Its tools were listed anew.
     pub(super) fn heard(&self, contact: Contact) {
-        (self.listener)(Ok(contact));
+        (self.listener)(Report::Met(contact));
     }
 
     /// A call was answered.
@@ -225,7 +242,9 @@ impl Upstream {
     pub(super) async fn broke(&self, why: &str) -> ToolError {
         let why = self.without_secrets(why);
         self.slot.lock().await.note(why.clone());
-        self.unavailable(&format!("broke: {why}"), &why)
+        let error = self.unavailable(&format!("broke: {why}"), &why);
+        (self.listener)(Report::Broke(error.message.clone()));
+        error
     }
 
     /// What it said, without what it was trusted with.

@@ -38,15 +38,27 @@ pub(super) struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("type" = "object"))]
     outcome: Option<Value>,
+    /// What it gave, or why it gave nothing.
+    #[serde(skip)]
+    said: Option<String>,
 }
 
 impl Output for Answer {
     fn text(&self) -> String {
-        let content = self.outcome.as_ref().and_then(|outcome| outcome.pointer("/result/content"));
-        match content.and_then(Value::as_str) {
-            Some(content) => format!("{}\n{content}", self.status),
+        match &self.said {
+            Some(said) => format!("{}\n{said}", self.status),
             None => self.status.clone(),
         }
+    }
+}
+
+/// How a call ended, for somebody who reads only the text.
+fn said(end: &End) -> Option<String> {
+    match end {
+        End::Success { result } => Some(result.content.clone()),
+        End::Error { error } | End::Cancelled { error } => Some(error.to_string()),
+        End::Rejected { .. } => end.rejection(),
+        End::Pending { .. } => None,
     }
 }
 
@@ -67,16 +79,16 @@ impl Tool for WaitCall {
             self.0.find(scope, &call).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             match self.0.journal.ended(scope, &call, left).await? {
-                None => return Ok(Ran::plain(Answer { status: "pending".to_owned(), outcome: None })),
+                None => return Ok(Ran::plain(Answer { status: "pending".to_owned(), outcome: None, said: None })),
                 Some(Outcome { end: End::Pending { pending }, .. }) if pending.pending_tool_call_id != call => {
                     // An edited input waits in its place.
                     call = pending.pending_tool_call_id;
                 }
                 Some(outcome) => {
-                    let status = outcome.end.status().to_owned();
+                    let (status, said) = (outcome.end.status().to_owned(), said(&outcome.end));
                     let outcome = serde_json::to_value(outcome)
                         .map_err(|err| ToolError::new(ErrorCode::Internal, format!("unreadable outcome: {err}")))?;
-                    return Ok(Ran::plain(Answer { status, outcome: Some(outcome) }));
+                    return Ok(Ran::plain(Answer { status, outcome: Some(outcome), said }));
                 }
             }
         }

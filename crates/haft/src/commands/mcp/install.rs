@@ -4,7 +4,7 @@ mod client;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use haft_mcp::MayApprove;
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         return Ok(Exit::Success);
     }
     let edit = plan(args.client, place, path.clone(), &command)
-        .with_context(|| format!("{} is left as it is; put these lines into it yourself:\n{lines}", path.display()))?;
+        .map_err(|err| left(&path, &err, &format!("put these lines into it yourself:\n{lines}")))?;
     let may_approve = may_approve(args, &settings).await;
     let call = write(&edit, &folder).await?;
     let recorded = user.haft();
@@ -179,7 +179,12 @@ fn record(may_approve: MayApprove, path: &Path) -> Result<()> {
         let after = edits::toml::put_key(&before, MAY_APPROVE, &toml::Value::from(may_approve.word()))?;
         if after == before { Ok(()) } else { edits::replace(path, &after) }
     };
-    put().with_context(|| format!("{} is left as it is; put this into it yourself: {line}", path.display()))
+    put().map_err(|err| left(path, &err, &format!("put this into it yourself: {line}")))
+}
+
+/// Why a file was not changed, then what to do instead.
+fn left(path: &Path, why: &anyhow::Error, instead: &str) -> anyhow::Error {
+    anyhow!("cannot change {}: {why:#}; it is left as it is, so {instead}", path.display())
 }
 
 fn print(out: &Out, client: Client, path: &Path, lines: &str) {

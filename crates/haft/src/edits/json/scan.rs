@@ -81,18 +81,18 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// The same JSON without comments and trailing commas.
+/// The same JSON with blanks in the place of comments and trailing commas, so that every place stays what it is.
 pub(super) fn plain(text: &str) -> String {
+    let mut plain: Vec<u8> = text.bytes().map(|byte| if byte == b'\n' { byte } else { b' ' }).collect();
     let mut scan = Scan { text, at: 0 };
-    let mut plain = String::new();
-    let mut comma = false;
+    let mut comma = None;
     while let Some(start) = scan.next_token() {
         let byte = text.as_bytes()[start];
-        if comma && byte != b'}' && byte != b']' {
-            plain.push(',');
+        if let Some(comma) = comma.take().filter(|_| byte != b'}' && byte != b']') {
+            plain[comma] = b',';
         }
-        comma = byte == b',';
-        if comma {
+        if byte == b',' {
+            comma = Some(start);
             scan.at += 1;
             continue;
         }
@@ -101,14 +101,10 @@ pub(super) fn plain(text: &str) -> String {
             _ => text[start..].chars().next().map_or(1, char::len_utf8),
         };
         scan.at += length;
-        plain.push_str(&text[start..scan.at]);
-        // What was apart stays apart: `1 2` is no `12`.
-        if text[scan.at..].starts_with(|letter: char| letter.is_whitespace() || letter == '/') {
-            plain.push(' ');
-        }
+        plain[start..scan.at].copy_from_slice(&text.as_bytes()[start..scan.at]);
     }
-    if comma {
-        plain.push(',');
+    if let Some(comma) = comma {
+        plain[comma] = b',';
     }
-    plain
+    String::from_utf8_lossy(&plain).into_owned()
 }

@@ -36,6 +36,8 @@ const KEYS: &[&str] = &[
     "memory",
     "open_files",
 ];
+/// What some programs call `url`.
+const OTHER_URL: &str = "serverUrl";
 /// What the lists of other programs say, too, and mean the same by.
 const COMMON: usize = 7;
 /// The longest name of a server, so that its tools have room for theirs.
@@ -69,6 +71,24 @@ pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     (!fits).then_some("it has 1 to 32 letters, digits, `-` and single `_`")
 }
 
+/// The name that a server of a pasted list gets: what may not be in one becomes `-`, runs become one, and what is too
+/// long is cut. `None` when nothing is left.
+pub(super) fn fitting_name(written: &str) -> Option<String> {
+    if name_fault(written).is_none() {
+        return Some(written.to_owned());
+    }
+    let mut name = String::new();
+    for letter in written.chars() {
+        let letter = if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
+        if !(matches!(letter, '_' | '-') && name.ends_with(letter)) {
+            name.push(letter);
+        }
+    }
+    let is_edge = |letter: char| matches!(letter, '_' | '-');
+    let kept: String = name.trim_matches(is_edge).chars().take(LONGEST_NAME).collect();
+    Some(kept.trim_end_matches(is_edge).to_owned()).filter(|name| !name.is_empty())
+}
+
 /// What an entry says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Entry {
@@ -95,7 +115,12 @@ impl Entry {
             let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             bail!("a server has no `{other}`{hint}");
         }
-        let part = |key: &str| all.get(key).filter(|_| keys.obeys(key));
+        // Some programs write `null` for what they do not say.
+        let said = |key: &str| all.get(key).filter(|value| !value.is_null());
+        let part = |key: &str| match said(key).filter(|_| keys.obeys(key)) {
+            None if key == "url" && keys != Keys::OfHaft => said(OTHER_URL),
+            part => part,
+        };
         Ok(Self {
             reached: reached(&part, keys)?,
             disabled: read(part("disabled"), "disabled", switch)?,
@@ -111,6 +136,21 @@ impl Entry {
             memory: read(part("memory"), "memory", |value| size(&written(value)))?,
             open_files: read(part("open_files"), "open_files", |value| number(&written(value)))?,
         })
+    }
+
+    /// The same for an entry that has nothing to add to.
+    pub(super) fn read_whole(value: &Value, keys: Keys) -> Result<Self> {
+        let entry = Self::read(value, keys)?;
+        if !entry.is_whole() {
+            bail!("it has neither `command` nor `url`");
+        }
+        Ok(entry)
+    }
+
+    /// One that cannot be understood, and why.
+    pub(super) fn refused(why: String, value: &Value) -> Self {
+        let disabled = value.get("disabled").and_then(Value::as_bool);
+        Self { reached: Some(Reached::Unknown { why }), disabled, ..Self::default() }
     }
 
     /// Whether it says how the server is reached.
@@ -179,8 +219,7 @@ fn reached<'a>(part: &impl Fn(&str) -> Option<&'a Value>, keys: Keys) -> Result<
             Ok(Some(Reached::Url { url: url.to_owned(), headers: pairs("headers")? }))
         }
         (Some(program), None) => {
-            let args =
-                part("args").map(Vec::<String>::deserialize).transpose().context("`args` is not an array of text")?;
+            let args = read(part("args"), "args", arguments)?;
             let program =
                 program.as_str().context("`command` is not text: the program alone, with its `args` beside it")?;
             if program.trim().is_empty() {
@@ -213,8 +252,28 @@ fn texts(value: &Value) -> Result<BTreeSet<String>> {
     BTreeSet::deserialize(value).context("it is not an array of text")
 }
 
+fn arguments(value: &Value) -> Result<Vec<String>> {
+    let all = value.as_array().context("it is not an array of text")?;
+    all.iter().map(|one| text(one).context("it is not an array of text")).collect()
+}
+
 fn pairs(value: &Value) -> Result<BTreeMap<String, String>> {
-    BTreeMap::deserialize(value).context("it is not a table of text")
+    let all = value.as_object().context("it is not a table of text")?;
+    let said = all.iter().filter(|(_, value)| !value.is_null());
+    said.map(|(name, value)| {
+        Ok((name.clone(), text(value).with_context(|| format!("`{name}` is neither text, number nor switch"))?))
+    })
+    .collect()
+}
+
+/// Text, or what has one: people write a port as a number.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(switch) => Some(switch.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
 }
 
 fn effects(value: &Value) -> Result<BTreeMap<String, Effect>> {

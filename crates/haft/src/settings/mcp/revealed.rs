@@ -48,6 +48,7 @@ impl McpServer {
                 names.secrets.extend(env.values().filter(|value| may_be_secret(value)).cloned());
                 Reached::Command { command, env, cwd: cwd.clone() }
             }
+            Reached::Unknown { why } => bail!("{why}"),
         };
         Ok(Revealed { reached, secrets: names.secrets })
     }

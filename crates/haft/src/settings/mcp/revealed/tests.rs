@@ -80,7 +80,7 @@ fn every_value_that_may_be_a_secret_is_known_as_one() {
 fn a_workspace_gets_only_the_variables_that_the_user_names_for_it() {
     let mut mcp = McpSettings::default();
     let list = br#"{"mcpServers": {"x": {"command": "x", "args": ["${HOST:-of old}"], "env": {"T": "${TOKEN}"}}}}"#;
-    mcp.take_workspace_list(list).unwrap();
+    mcp.take_workspace_list(list);
     let reveal = |mcp: &McpSettings| mcp.servers()[0].revealed(&settings(), Path::new("/work"));
     let said = format!("{:#}", reveal(&mcp).unwrap_err());
     assert!(said.starts_with("its variable `T`: this workspace wants your variable `TOKEN`"), "{said}");

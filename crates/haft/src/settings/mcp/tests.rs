@@ -1,0 +1,163 @@
+//! What each place says of a server, and what of it is taken.
+
+use std::time::Duration;
+
+use super::{McpSettings, Reached, Wanted, names_only_haft};
+
+#[test]
+fn a_server_is_read_from_each_place_and_the_users_counts() {
+    let mut settings = McpSettings::default();
+    settings.take_workspace_list(
+        br#"{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"], "alwaysAllow": ["x"],
+                "network": true, "trusted": true}, "files": {"type": "stdio", "command": "x"},
+                "haft": {"command": "/usr/local/bin/haft", "args": ["mcp"]}}}"#,
+    );
+    assert_eq!(settings.servers().len(), 2, "haft itself is none of them");
+    let git = &settings.servers()[1];
+    assert_eq!((git.reached.shown().as_str(), git.from), ("uvx mcp-server-git", Wanted::ByTheWorkspace));
+    assert!(!git.network && !git.trusted, "a workspace does not say what a server may do");
+    settings.take("mcp.servers", "{ git = { network = true, timeout = '5s', effects = { a = 'read' } } }").unwrap();
+    let git = &settings.servers()[1];
+    assert!(git.network && git.timeout == Duration::from_secs(5) && git.from == Wanted::ByTheWorkspace);
+    settings.take("mcp.servers", "{ files = { command = 'mine', args = ['a'] } }").unwrap();
+    let files = &settings.servers()[0];
+    assert_eq!((files.reached.shown().as_str(), files.from), ("mine a", Wanted::ByTheUser));
+    assert_eq!((files.cpu.as_secs(), files.memory, files.open_files), (3600, 1_000_000_000, 256));
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_a_reason() {
+    let mut settings = McpSettings::default();
+    for (value, expected) in [
+        ("[]", "table of servers"),
+        ("{ x = 1 }", "table with `command` or `url`"),
+        ("{ 'a b' = { command = 'x' } }", "no name for a server"),
+        ("{ a__b = { command = 'x' } }", "no name for a server"),
+        ("{ x = { command = './x' } }", "full path"),
+        ("{ x = { command = '' } }", "`command` is empty"),
+        ("{ x = { command = 'x', url = 'http://x' } }", "both"),
+        ("{ x = { command = 'x', netwrk = true } }", "did you mean `network`"),
+        ("{ x = { command = 'x', network = 'yes' } }", "true or false"),
+        ("{ x = { command = 'x', timeout = 'soon' } }", "length of time"),
+        ("{ x = { command = 'x', effects = { a = 'huge' } } }", "read, write, execute or destructive"),
+        ("{ x = { command = 'x', workspace = 'all' } }", "`read` or `write`"),
+    ] {
+        let said = format!("{:#}", settings.take("mcp.servers", value).unwrap_err());
+        assert!(said.contains(expected), "{value}: {said}");
+    }
+    assert_eq!(settings, McpSettings::default());
+}
+
+/// What the workspace's list says of a name.
+fn refused(settings: &McpSettings, name: &str) -> Option<String> {
+    let server = settings.servers().into_iter().find(|server| server.name == name)?;
+    match server.reached {
+        Reached::Unknown { why } => Some(why),
+        Reached::Command { .. } | Reached::Url { .. } => None,
+    }
+}
+
+#[test]
+fn a_file_that_is_no_list_says_so_under_its_own_name() {
+    for (list, expected) in [
+        (&b"{\n  \"mcpServers\": oops"[..], "it is not JSON: expected value at line 2 column 17"),
+        (b"{}", "no `mcpServers`"),
+        (b"[]", "not a JSON object"),
+        (br#"{"mcpServers": []}"#, "not a table of servers"),
+        (b"\xff", "not UTF-8"),
+    ] {
+        let mut settings = McpSettings::default();
+        settings.take_workspace_list(list);
+        let said = settings.unread_lists();
+        assert!(
+            said[0].starts_with("the workspace's .mcp.json is not obeyed") && said[0].contains(expected),
+            "{said:?}"
+        );
+        assert_eq!(refused(&settings, ".mcp.json").as_ref(), Some(&said[0]));
+        assert!(!names_only_haft(list));
+    }
+    for list in
+        [&b""[..], br#"{"mcpServers": null}"#, br#"{"mcpServers": {"haft": {"command": "haft", "args": ["mcp"]}}}"#]
+    {
+        assert!(names_only_haft(list), "{list:?}");
+    }
+}
+
+#[test]
+fn an_entry_that_cannot_be_understood_costs_only_itself() {
+    let mut settings = McpSettings::default();
+    settings.take_workspace_list(
+        br#"{"mcpServers": {"empty": {}, "listed": {"command": "x", "args": {}}, "nested": {"command": "x", "env": {"A": []}},
+            "secret": {"command": "x", "env": {"A": "secret:B"}}, "text": "x", "off": {"disabled": true},
+            "good": {"command": "x"}}}"#,
+    );
+    for (name, expected) in [
+        ("empty", "neither `command` nor `url`"),
+        ("listed", "`args`: it is not an array of text"),
+        ("nested", "`A` is neither text, number nor switch"),
+        ("secret", "only your own files"),
+        ("text", "a server is a table"),
+    ] {
+        let said = refused(&settings, name).unwrap();
+        let begins = format!("the entry `{name}` in the workspace's .mcp.json cannot be understood: ");
+        assert!(said.starts_with(&begins) && said.contains(expected) && said.ends_with("`haft trust`"), "{said}");
+    }
+    assert_eq!(refused(&settings, "good"), None);
+    assert!(settings.servers().iter().all(|server| server.enabled == (server.name != "off")));
+}
+
+#[test]
+fn what_people_paste_is_taken_as_it_is_meant() {
+    let mut settings = McpSettings::default();
+    settings.take_workspace_list(
+        br#"// mine
+        {"mcpServers": {
+            "a": {"command": "x", "args": null, "url": null, "env": {"PORT": 5, "DEBUG": true, "NONE": null}, "cwd": null},
+            "b": {"serverUrl": "https://x.org/mcp"}, /* there */
+            "c": {"command": "x", "args": ["--port", 5],},
+        },}"#,
+    );
+    let all = settings.servers();
+    let Reached::Command { command, env, cwd } = &all[0].reached else { panic!("{all:?}") };
+    assert_eq!((command.len(), env["PORT"].as_str(), env["DEBUG"].as_str(), env.len()), (1, "5", "true", 2));
+    assert_eq!(cwd, ".");
+    assert_eq!((all[1].reached.shown().as_str(), all[2].reached.shown().as_str()), ("https://x.org/mcp", "x --port 5"));
+}
+
+#[test]
+fn a_name_that_is_none_becomes_the_nearest() {
+    for (written, name) in [
+        ("My Server", "My-Server"),
+        ("a__b", "a_b"),
+        ("github.com/x", "github-com-x"),
+        ("@scope/the (best) one!", "scope-the-best-one"),
+        ("a--b", "a--b"),
+        ("1234567890123456789012345678901 x", "1234567890123456789012345678901"),
+    ] {
+        let mut settings = McpSettings::default();
+        let list = serde_json::json!({ "mcpServers": { written: { "command": "x" } } });
+        settings.take_workspace_list(list.to_string().as_bytes());
+        assert_eq!(settings.servers()[0].name, name);
+    }
+    let mut settings = McpSettings::default();
+    settings.take_workspace_list(
+        br#"{"mcpServers": {"a b": {"command": "1"}, "a/b": {"command": "2"}, "a-b": {"command": "3"}, "/": {"command": "4"}}}"#,
+    );
+    let said = |name| refused(&settings, name).unwrap_or_default();
+    assert!(
+        said("a b").contains("would be called `a-b`") && said("a/b").contains("would be called `a-b`"),
+        "{settings:?}"
+    );
+    assert!(said("/").contains("no letter or digit"), "{settings:?}");
+    let kept = settings.servers().into_iter().find(|server| server.name == "a-b").unwrap();
+    assert_eq!(kept.reached.shown(), "3", "the one that is written so");
+}
+
+#[test]
+fn a_server_elsewhere_has_headers() {
+    let mut settings = McpSettings::default();
+    let value = "{ x = { url = 'https://x.org/mcp', headers = { Authorization = 'secret:X' } } }";
+    settings.take("mcp.servers", value).unwrap();
+    let Reached::Url { url, headers } = &settings.servers()[0].reached else { panic!("it has a URL") };
+    assert_eq!((url.as_str(), headers["Authorization"].as_str()), ("https://x.org/mcp", "secret:X"));
+}

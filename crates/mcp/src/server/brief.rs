@@ -1,0 +1,68 @@
+//! A long value as a model reads it at once. Clients show models the value as often as the text, so it gets as much room.
+
+use haft_runtime::{CallId, ToolOutput};
+use serde_json::{Value, json};
+
+use super::Ground;
+
+/// The bytes that a value may take, beside a short text too; a text has as many letters.
+const ROOM: usize = 30_000;
+/// What names and numbers take around a text that is all of a value.
+const AROUND: usize = 512;
+/// What is told of a cut is called so.
+const CUT: &str = "cut";
+
+/// The output of a call with a value that fits beside its text, still is what its schema says, and tells what it lacks.
+/// The whole is in the journal, as ever.
+pub(super) async fn shown(ground: &Ground, (call, tool): (&CallId, &str), mut output: ToolOutput) -> ToolOutput {
+    let scope = &ground.caller.scope;
+    // Of a value that was cut before, only the beginning is left.
+    let whole = match output.metadata.contains_key(CUT) {
+        true => ground.journal.output(scope, call).await.ok().flatten().map(|whole| whole.structured),
+        false => None,
+    };
+    let value = whole.as_ref().unwrap_or(&output.structured);
+    let Some((brief, parts)) = value.brief(room(&output)) else { return output };
+    let brief = brief.into_value();
+    let tool = ground.catalog.find(scope, tool).await.ok();
+    let fits = |value: &Value| tool.as_ref().is_none_or(|tool| tool.may_give(value));
+    let tells = telling(brief.clone(), notice(call, &parts));
+    let Some(fitting) = tells.into_iter().chain([brief]).find(fits) else { return output };
+    if lacks_something(&parts) {
+        // Whoever reads on reads the journal: a look sees to it that it is there, however lately it was recorded.
+        drop(ground.journal.find(scope, call).await);
+        output.metadata.insert("truncated".to_owned(), Value::Bool(true));
+    }
+    output.structured = fitting.into();
+    output
+}
+
+/// How much room the value has: what is told in the text can be told in the value.
+fn room(output: &ToolOutput) -> usize {
+    if output.structured.text().len() <= ROOM {
+        return ROOM;
+    }
+    let text = serde_json::to_string(&output.content).map_or(0, |text| text.len());
+    ROOM.max(text + AROUND)
+}
+
+/// Whether something stands there nowhere; what is only left out beside its equal does.
+fn lacks_something(parts: &Value) -> bool {
+    parts.as_array().is_some_and(|parts| parts.iter().any(|part| part.get("total").is_some()))
+}
+
+fn notice(call: &CallId, parts: &Value) -> Value {
+    let mut notice = json!({ "parts": parts });
+    if lacks_something(parts) {
+        notice["callId"] = json!(call);
+        notice["more"] = json!("`result_query` with this `callId` and the `pointer` of a part reads the whole of it");
+    }
+    notice
+}
+
+/// The value with what is told of its cuts, where it has a place for that.
+fn telling(mut value: Value, notice: Value) -> Option<Value> {
+    let fields = value.as_object_mut().filter(|fields| !fields.contains_key(CUT))?;
+    fields.insert(CUT.to_owned(), notice);
+    Some(value)
+}
