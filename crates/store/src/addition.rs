@@ -115,8 +115,10 @@ impl Addition {
     }
 
     /// Whether it is one that a call waits for before it acts, with nothing in it that others are told of.
+    // Invariant: what the tray does not keep of an entry, a brief one does not have.
     pub(crate) fn is_brief(&self) -> bool {
-        self.opens() && !self.standing.ended && !self.standing.asked && self.output.is_none()
+        let Self { question, output, standing, .. } = self;
+        self.opens() && question.is_none() && output.is_none() && !standing.ended && !standing.asked
     }
 
     /// Lays it into the tray, and says whether it lies there now.

@@ -1,11 +1,11 @@
 //! Entries that lie in the tray: there for everybody at once, filed once, by whoever comes first.
 
-use haft_runtime::{CallEvent, CallId, CallState, Entry, ErrorCode, Journal};
+use haft_runtime::{CallEvent, CallId, CallState, Entry, ErrorCode, Journal, Questions};
 use haft_store::{CallFilter, Store};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::samples::{ended, later, new_store, now, open, opened, scope};
+use crate::samples::{ended, later, new_store, now, open, opened, question, scope};
 
 /// How many entries lie in the tray, and how many were refused.
 fn lying(folder: &TempDir) -> (i64, i64) {
@@ -34,6 +34,18 @@ async fn what_is_acknowledged_is_there_for_every_view_of_every_store() {
             3 => assert!(other.want_stop(&scope(), &call).await.unwrap()),
             _ => assert_eq!(store.events(&scope(), &call).await.unwrap().len(), 1),
         }
+    }
+}
+
+#[tokio::test]
+async fn what_asks_is_asked_at_once_whatever_the_call_does_meanwhile() {
+    let (folder, store) = new_store().await;
+    let other = open(&folder).await;
+    for state in [CallState::Preparing, CallState::Executing, CallState::Waiting] {
+        let entry = opened(state);
+        let asked = question(&entry.call);
+        store.ask(&scope(), &asked, entry).await.unwrap();
+        assert_eq!(Questions::find(&other, &scope(), &asked.call).await.unwrap(), Some((asked, None)));
     }
 }
 
