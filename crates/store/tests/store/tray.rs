@@ -91,7 +91,7 @@ async fn no_call_begins_twice_whether_its_first_entry_lies_or_is_filed() {
 async fn a_damaged_one_keeps_nobody_from_reading() {
     let (folder, store) = new_store().await;
     let conn = Connection::open(folder.path().join("data/haft.db")).unwrap();
-    conn.execute("insert into tray values ('local', 'tc_x', false, '{\"tenant\": 1}')", []).unwrap();
+    conn.execute("insert into tray values (1, 'local', 'tc_x', false, '{\"tenant\": 1}')", []).unwrap();
     let call = recorded(&store).await;
     assert!(Journal::find(&store, &scope(), &call).await.unwrap().is_some());
     assert_eq!((lying(&folder), store.health().await.unwrap().lost_entries), ((0, 1), 1));
