@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -24,16 +25,34 @@ use crate::fence::{Exit, Stream};
 const PIECE: usize = 64 << 10;
 /// How much of it may wait to be told.
 const ROOM: usize = 1 << 20;
-/// How long output is left to gather once there is some: being woken by each line costs the program more than it says.
+/// How long output is left to gather: being woken by each line costs the program more than it says.
 const GATHER: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000 };
+/// How long a program is looked at by the clock although it has said nothing yet. Whoever is woken by what it says is often
+/// woken on the processor that it runs on, and from then on takes turns with it instead of working beside it.
+const EARLY: Duration = Duration::from_millis(50);
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// How large a file may become that it writes.
 const LARGEST_FILE: u64 = 8 << 30;
 
+/// Hears a piece of what a program says.
+type Hear<'a> = dyn FnMut(Stream, &[u8]) + Send + 'a;
+
 /// Runs a program and hears its output, in the order in which it is read, until it has ended or is stopped.
-pub fn run(order: &Order, stopper: &Stopper, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Exit, LimitsError> {
-    let mut group = Group::start(order)?;
-    group.hear(stopper, hear).map_err(LimitsError::Lost)
+pub fn run(order: &Order, stopper: &Stopper, hear: &mut Hear<'_>) -> Result<Exit, LimitsError> {
+    match &order.walls {
+        Walls::Open => run_here(order, stopper, hear),
+        // A thread that has walls around it never gets rid of them, so it has no other work. It also hears the program:
+        // handing over takes longer, and what is heard needs nothing from outside.
+        Walls::Alone { readable } => thread::scope(|scope| {
+            let walled = scope.spawn(|| walls::raise(readable).and_then(|()| run_here(order, stopper, hear)));
+            let broke_off = || Err(LimitsError::Lost(io::Error::other("the thread that runs it broke off")));
+            walled.join().unwrap_or_else(|_| broke_off())
+        }),
+    }
+}
+
+fn run_here(order: &Order, stopper: &Stopper, hear: &mut Hear<'_>) -> Result<Exit, LimitsError> {
+    Group::start(order)?.hear(stopper, hear).map_err(LimitsError::Lost)
 }
 
 /// A program and what it has started, as far as that stays in its process group.
@@ -42,6 +61,7 @@ struct Group {
     leader: Pid,
     /// Readable when the leader has ended.
     end: OwnedFd,
+    since: Instant,
     _lifeline: UnixStream,
 }
 
@@ -64,19 +84,12 @@ impl Group {
     fn start(order: &Order) -> Result<Group, LimitsError> {
         let lifeline = Lifeline::new().map_err(LimitsError::Lost)?;
         let input = lifeline.standard_input().map_err(LimitsError::Lost)?;
-        let mut child = match &order.walls {
-            Walls::Open => spawn(order, input),
-            Walls::Alone { readable } => thread::scope(|scope| {
-                let walled = scope.spawn(|| walls::raise(readable).and_then(|()| spawn(order, input)));
-                let broke_off = || Err(LimitsError::Lost(io::Error::other("the thread that starts it broke off")));
-                walled.join().unwrap_or_else(|_| broke_off())
-            }),
-        }?;
+        let mut child = spawn(order, input)?;
         let leader = Pid::from_child(&child);
         let held = limit(leader, order.cpu_seconds)
             .and_then(|()| Ok((pidfd_open(leader, PidfdFlags::empty())?, lifeline.tie(leader)?)));
         match held {
-            Ok((end, ours)) => Ok(Group { child, leader, end, _lifeline: ours }),
+            Ok((end, ours)) => Ok(Group { child, leader, end, since: Instant::now(), _lifeline: ours }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -85,7 +98,7 @@ impl Group {
         }
     }
 
-    fn hear(&mut self, stopper: &Stopper, hear: &mut dyn FnMut(Stream, &[u8])) -> io::Result<Exit> {
+    fn hear(&mut self, stopper: &Stopper, hear: &mut Hear<'_>) -> io::Result<Exit> {
         let mut pipes: Vec<(Stream, OwnedFd)> = Vec::with_capacity(2);
         pipes.extend(self.child.stdout.take().map(|pipe| (Stream::Stdout, pipe.into())));
         pipes.extend(self.child.stderr.take().map(|pipe| (Stream::Stderr, pipe.into())));
@@ -110,7 +123,8 @@ impl Group {
         }
     }
 
-    /// Waits for its end, for the bell, and for what it says: where it speaks already, a moment, so that more comes together.
+    /// Waits for its end, for the bell, and for what it says: where it may speak already, a moment, so that more comes
+    /// together.
     fn wait(&self, stopper: &Stopper, (pipes, said): (&[(Stream, OwnedFd)], Said), stopped: bool) -> io::Result<Woken> {
         let mut polled = vec![PollFd::new(&self.end, PollFlags::IN)];
         if !stopped {
@@ -118,12 +132,13 @@ impl Group {
         }
         let others = polled.len();
         let patience = match said {
+            Said::More => Some(&AT_ONCE),
+            Said::Some => Some(&GATHER),
+            Said::Nothing if self.since.elapsed() < EARLY => Some(&GATHER),
             Said::Nothing => {
                 polled.extend(pipes.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)));
                 None
             }
-            Said::Some => Some(&GATHER),
-            Said::More => Some(&AT_ONCE),
         };
         rustix::io::retry_on_intr(|| poll(&mut polled, patience))?;
         let is_ready = |one: Option<&PollFd<'_>>| one.is_some_and(|one| !one.revents().is_empty());
@@ -176,11 +191,7 @@ fn limit(leader: Pid, cpu_seconds: u64) -> io::Result<()> {
 
 /// Tells what lies in the pipes, of each at most what fits into it, and drops those that are at their end.
 // Invariant: a round has an end, however quickly the program speaks, and after its own end one round is enough.
-fn heard(
-    pipes: &mut Vec<(Stream, OwnedFd)>,
-    piece: &mut [u8],
-    hear: &mut dyn FnMut(Stream, &[u8]),
-) -> io::Result<Said> {
+fn heard(pipes: &mut Vec<(Stream, OwnedFd)>, piece: &mut [u8], hear: &mut Hear<'_>) -> io::Result<Said> {
     let (mut most, mut failed) = (0, Ok(()));
     pipes.retain(|(stream, pipe)| {
         let mut length = 0;

@@ -1,7 +1,7 @@
 //! The walls around a program that only looks: what it reads is a list, and no other program is started.
 //!
-//! Both walls hold for one thread and whatever it starts, so they are built on a thread that starts the program and
-//! then ends; haft itself stays as it is.
+//! Both walls hold for one thread and whatever it starts, so they are built on a thread that starts the program, hears it
+//! and then ends; haft itself stays as it is.
 
 use std::{
     collections::BTreeMap,
