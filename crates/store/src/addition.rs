@@ -9,7 +9,7 @@ use crate::{
     StoreError,
     columns::word,
     counters, outputs,
-    packing::{envelope, packed},
+    packing::{envelope, packed_beside},
     questions, tray,
     watch::News,
 };
@@ -93,8 +93,13 @@ impl Addition {
     /// The columns of an entry; `owner` is written where it opens a call.
     pub(crate) fn new(scope: &Scope, owner: &str, entry: &Entry) -> Result<Self, StoreError> {
         let opening = entry.opening.as_ref().map(|opening| opening_columns(scope, owner, opening)).transpose()?;
-        let standing = standing(entry)?;
-        let output = entry.whole_output.as_ref().map(packed).transpose()?;
+        let (output, standing) = match &entry.whole_output {
+            Some(whole) => {
+                let (output, standing) = packed_beside(whole, || standing(entry));
+                (Some(output?), standing?)
+            }
+            None => (None, standing(entry)?),
+        };
         let events = entry.events.iter().map(|(at, event)| event_columns(*at, event)).collect::<Result<_, _>>()?;
         let tenant = scope.tenant.0.clone();
         let news = standing.ended.then(|| News::Ended(entry.call.to_string())).into_iter().collect();

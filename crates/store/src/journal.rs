@@ -65,6 +65,10 @@ impl Journal for Store {
         })
     }
 
+    fn caught_up(&self) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(async move { Ok(self.writer().catch_up().await?) })
+    }
+
     fn find<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<CallRecord>, ToolError>> {
         Box::pin(async move {
             let found = self.one_record(FIND, scope, call).await?;

@@ -1,11 +1,14 @@
 //! Long JSON in fewer bytes: on its way to the disk it is copied several times.
 
-use std::io::{self, BufWriter, Read, Write};
+use std::{
+    io::{self, BufWriter, Read},
+    thread,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use haft_runtime::{Isolation, Outcome};
+use haft_runtime::{End, Isolation, Outcome};
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, ser::Error};
 
 use crate::{StoreError, columns::Columns};
 
@@ -13,6 +16,8 @@ use crate::{StoreError, columns::Columns};
 const PIECE: usize = 64 << 10;
 /// A longer envelope is packed.
 const LONG: usize = 32 << 10;
+/// What an envelope has around a short result, and what escapes take in it.
+const AROUND: usize = 1 << 10;
 /// How a packed envelope begins, and no other.
 const BEGIN: &str = r#"{"isolation":"#;
 
@@ -24,12 +29,28 @@ struct Packed {
 }
 
 /// A value as packed JSON, which never lies in memory as a whole.
-pub(crate) fn packed(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+fn packed(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let in_small_blocks = FrameInfo::new().block_size(BlockSize::Max64KB).block_mode(BlockMode::Linked);
     let mut pieces = BufWriter::with_capacity(PIECE, FrameEncoder::with_frame_info(in_small_blocks, Vec::new()));
     serde_json::to_writer(&mut pieces, value)?;
     let packer = pieces.into_inner().map_err(|err| serde_json::Error::io(err.into_error()))?;
     Ok(packer.finish().map_err(|err| serde_json::Error::io(err.into()))?)
+}
+
+/// Packs what is long while something else is done: both take about as long, and whoever called waits for both.
+pub(crate) fn packed_beside<T>(
+    value: &(impl Serialize + Sync),
+    other: impl FnOnce() -> T,
+) -> (Result<Vec<u8>, StoreError>, T) {
+    let pack = || packed(value);
+    thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, pack) {
+        Ok(packing) => {
+            let done = other();
+            // One that broke off is tried again, for its error.
+            (packing.join().unwrap_or_else(|_| pack()), done)
+        }
+        Err(_) => (pack(), other()),
+    })
 }
 
 /// The JSON that was packed.
@@ -41,16 +62,24 @@ pub(crate) fn unpacked(body: &[u8]) -> io::Result<Vec<u8>> {
 
 /// The envelope of a call as it lies in its column.
 pub(crate) fn envelope(outcome: &Outcome) -> Result<String, StoreError> {
-    let text = serde_json::to_string(outcome)?;
-    if text.len() <= LONG {
-        return Ok(text);
+    let about = length(outcome);
+    if about <= LONG {
+        let mut text = Vec::with_capacity(about + AROUND);
+        serde_json::to_writer(&mut text, outcome)?;
+        if text.len() <= LONG {
+            return Ok(String::from_utf8(text).map_err(serde_json::Error::custom)?);
+        }
     }
-    let mut packer = FrameEncoder::new(Vec::new());
-    let failed = |err: io::Error| StoreError::from(serde_json::Error::io(err));
-    packer.write_all(text.as_bytes()).map_err(failed)?;
-    let body = packer.finish().map_err(|err| failed(err.into()))?;
-    let packed = Packed { isolation: outcome.isolation, packed: BASE64_STANDARD.encode(body) };
+    let packed = Packed { isolation: outcome.isolation, packed: BASE64_STANDARD.encode(packed(outcome)?) };
     Ok(serde_json::to_string(&packed)?)
+}
+
+/// About how long a result is as JSON.
+fn length(outcome: &Outcome) -> usize {
+    match &outcome.end {
+        End::Success { result } => result.content.len() + result.structured.text().len(),
+        End::Error { .. } | End::Rejected { .. } | End::Pending { .. } | End::Cancelled { .. } => 0,
+    }
 }
 
 /// The envelope in the column `outcome`, if there is one.
