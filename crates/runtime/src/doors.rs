@@ -361,6 +361,9 @@ pub trait Journal: Send + Sync {
     /// Records soon, in a batch. Waits only when the queue is full; nothing is dropped.
     fn record_later<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>>;
 
+    /// Returns once everything that was recorded before can be read, by other processes too.
+    fn caught_up(&self) -> BoxFuture<'_, Result<(), ToolError>>;
+
     /// One call.
     fn find<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<CallRecord>, ToolError>>;
 

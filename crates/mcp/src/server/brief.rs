@@ -29,8 +29,8 @@ pub(super) async fn shown(ground: &Ground, (call, tool): (&CallId, &str), mut ou
     let tells = telling(brief.clone(), notice(call, &parts));
     let Some(fitting) = tells.into_iter().chain([brief]).find(fits) else { return output };
     if lacks_something(&parts) {
-        // Whoever reads on reads the journal: a look sees to it that it is there, however lately it was recorded.
-        drop(ground.journal.find(scope, call).await);
+        // Whoever reads on reads the journal; one that cannot be written tells them so.
+        drop(ground.journal.caught_up().await);
         output.metadata.insert("truncated".to_owned(), Value::Bool(true));
     }
     output.structured = fitting.into();
