@@ -30,7 +30,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::stdio::{Reader, Writer};
+use crate::{
+    called::call,
+    stdio::{Reader, Writer},
+};
 
 /// The longest message that is read.
 const LONGEST: usize = 16 << 20;
@@ -70,9 +73,15 @@ pub(crate) struct Frames {
 struct Lines {
     /// Whole lines that nobody has begun to write.
     waiting: StdMutex<Vec<u8>>,
-    writer: Mutex<Writer>,
+    way: Mutex<Way>,
     /// Nobody reads any more.
     broken: AtomicBool,
+}
+
+/// Where lines go, and what is being written there. It changes places with what waits, so that neither is made anew.
+struct Way {
+    writer: Writer,
+    lines: Vec<u8>,
 }
 
 /// Why a line is answered instead of handed on.
@@ -87,7 +96,7 @@ impl Frames {
     pub(crate) fn new(reader: Reader, writer: Writer, gone: CancellationToken) -> Self {
         let lines = Arc::new(Lines {
             waiting: StdMutex::default(),
-            writer: Mutex::new(writer),
+            way: Mutex::new(Way { writer, lines: Vec::new() }),
             broken: AtomicBool::new(false),
         });
         Self {
@@ -151,7 +160,10 @@ impl Frames {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
-        let message: RxJsonRpcMessage<RoleServer> = serde_json::from_slice(line).map_err(|err| refused(line, &err))?;
+        let message = match call(line) {
+            Some(call) => call,
+            None => serde_json::from_slice(line).map_err(|err| refused(line, &err))?,
+        };
         if let JsonRpcMessage::Request(request) = &message
             && !self.open.insert(request.id.clone())
         {
@@ -218,7 +230,7 @@ impl Transport<RoleServer> for Frames {
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        let shut = async { self.lines.writer.lock().await.shutdown().await };
+        let shut = async { self.lines.way.lock().await.writer.shutdown().await };
         // A client that reads no answers may hold up the last one for ever.
         timeout(GOODBYE, shut).await.unwrap_or(Ok(()))
     }
@@ -242,15 +254,21 @@ impl Lines {
 
     /// Writes everything that waits, in one piece. Whoever finds nothing left has had it written by another.
     async fn write(&self) -> io::Result<()> {
-        let mut writer = self.writer.lock().await;
-        let lines = std::mem::take(&mut *self.waiting());
+        let mut way = self.way.lock().await;
+        let Way { writer, lines } = &mut *way;
+        lines.clear();
+        std::mem::swap(lines, &mut *self.waiting());
         if lines.is_empty() {
             return Ok(());
         }
-        let written = match writer.write_all(&lines).await {
+        let written = match writer.write_all(lines).await {
             Ok(()) => writer.flush().await,
             failed => failed,
         };
+        if lines.len() > PIECE {
+            // What one long answer needed is not held for the short ones after it.
+            *lines = Vec::new();
+        }
         self.broken.fetch_or(written.is_err(), Ordering::Relaxed);
         written
     }

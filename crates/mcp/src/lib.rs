@@ -1,6 +1,7 @@
 //! Our tools as an MCP server, and the tools of upstream servers, in every era of the protocol. The only crate that
 //! knows `rmcp`.
 
+mod called;
 mod frame;
 mod http;
 mod server;
