@@ -1,6 +1,14 @@
 //! Work under limits: streamed, timed, stoppable, and never able to take the house down with it.
 
-use std::{any::Any, collections::VecDeque, future::Future, panic::AssertUnwindSafe, pin::Pin, time::Duration};
+use std::{
+    any::Any,
+    collections::VecDeque,
+    future::{Future, poll_fn},
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    task::Poll,
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use tokio::{
@@ -131,7 +139,10 @@ impl Work<'_> {
         tokio::pin!(working);
         let mut ear = Ear { heard, when: self.heard, said: [0; 3], tail: String::new(), asked: VecDeque::new() };
         let mut interview = Interview::new(self.forms);
-        let watched = self.watch(working.as_mut(), &cancel, (&mut ear, &mut interview), log).await;
+        let watched = match self.at_once(working.as_mut(), &cancel, log).await {
+            Some(ended) => Ok(ended),
+            None => self.watch(working.as_mut(), &cancel, (&mut ear, &mut interview), log).await,
+        };
         interview.withdraw(self, log).await;
         drop(stop);
         let mut result = match watched {
@@ -148,6 +159,22 @@ impl Work<'_> {
             error.details.insert("partialOutput".to_owned(), ear.tail.into());
         }
         result
+    }
+
+    /// The end of work that waits for nothing: most reads are over before a clock would have been set.
+    async fn at_once<T>(
+        &self,
+        mut working: Pin<&mut impl Future<Output = Caught<T>>>,
+        cancel: &CancellationToken,
+        log: &CallLog,
+    ) -> Option<Result<T, ToolError>> {
+        if cancel.is_cancelled() || Instant::now() >= self.limit.until(log) {
+            return None;
+        }
+        match poll_fn(|cx| Poll::Ready(working.as_mut().poll(cx))).await {
+            Poll::Ready(caught) => Some(given(caught)),
+            Poll::Pending => None,
+        }
     }
 
     /// Waits for the end of the work; an error of the outer kind says that it did not end by itself.
@@ -179,7 +206,7 @@ impl Work<'_> {
                     ear.take(words, log);
                     postpone(idle.as_mut(), self.idle);
                 }
-                result = &mut working => return Ok(result.unwrap_or_else(|panic| Err(fault(&*panic)))),
+                caught = &mut working => return Ok(given(caught)),
                 () = &mut idle, if !interview.is_open() => return Err(too_quiet(self.idle)),
                 news = interview.news(), if interview.is_open() => {
                     interview.close(news, self, log).await;
@@ -238,6 +265,11 @@ fn too_long(limit: Duration) -> ToolError {
 fn too_quiet(limit: Option<Duration>) -> ToolError {
     let limit = limit.unwrap_or(NEVER).as_millis();
     ToolError::new(ErrorCode::Timeout, format!("Tool timed out: no output for {limit}ms"))
+}
+
+/// What the work gave; a fault of its own is an error like any other.
+fn given<T>(caught: Caught<T>) -> Result<T, ToolError> {
+    caught.unwrap_or_else(|panic| Err(fault(&*panic)))
 }
 
 fn fault(panic: &(dyn Any + Send)) -> ToolError {
