@@ -4,13 +4,14 @@
 use std::{
     fs,
     path::Path,
+    sync::mpsc::channel,
     thread,
     time::{Duration, Instant},
 };
 
 use haft_sandbox::{
     fence::{Exit, Stream},
-    limits::{Order, Stopper, Walls, run},
+    limits::{LimitsError, Listener, Order, Stopper, Walls, run},
 };
 
 fn order(folder: &Path, words: &[&str], walls: Walls) -> Order {
@@ -28,13 +29,50 @@ fn alone(readable: &[&Path]) -> Walls {
     Walls::Alone { readable: readable.iter().map(|path| path.to_path_buf()).collect() }
 }
 
+#[derive(Default)]
+struct Heard {
+    said: Vec<u8>,
+    complaints: Vec<u8>,
+}
+
+impl Listener for Heard {
+    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+        match stream {
+            Stream::Stdout => self.said.extend_from_slice(bytes),
+            Stream::Stderr => self.complaints.extend_from_slice(bytes),
+        }
+    }
+}
+
+/// Stops the program as soon as it says something.
+struct Stops(Stopper);
+
+impl Listener for Stops {
+    fn hear(&mut self, _: Stream, _: &[u8]) {
+        self.0.stop();
+    }
+}
+
+/// How long the pieces are.
+#[derive(Default)]
+struct Lengths(Vec<usize>);
+
+impl Listener for Lengths {
+    fn hear(&mut self, _: Stream, bytes: &[u8]) {
+        self.0.push(bytes.len());
+    }
+}
+
+/// Runs it and waits for its end.
+fn waited<L: Listener>(order: Order, stopper: &Stopper, listener: L) -> (Result<Exit, LimitsError>, L) {
+    let (tell, told) = channel();
+    run(order, stopper.clone(), listener, move |listener, exit| tell.send((exit, listener)).unwrap()).unwrap();
+    told.recv().unwrap()
+}
+
 /// How it ended, what it said and what it complained about.
-fn ran(order: &Order) -> (Exit, String, String) {
-    let (mut said, mut complaints) = (Vec::new(), Vec::new());
-    let exit = run(order, &Stopper::new().unwrap(), &mut |stream, bytes| match stream {
-        Stream::Stdout => said.extend_from_slice(bytes),
-        Stream::Stderr => complaints.extend_from_slice(bytes),
-    });
+fn ran(order: Order) -> (Exit, String, String) {
+    let (exit, Heard { said, complaints }) = waited(order, &Stopper::new().unwrap(), Heard::default());
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (exit.unwrap(), text(said), text(complaints))
 }
@@ -47,36 +85,36 @@ fn behind_walls_only_the_list_is_read_and_nothing_is_written() {
     }
     let walls = || alone(&[inside.path()]);
     let secret = outside.path().join("file");
-    let (exit, said, _) = ran(&order(inside.path(), &["/bin/cat", "file"], walls()));
+    let (exit, said, _) = ran(order(inside.path(), &["/bin/cat", "file"], walls()));
     assert_eq!((exit, said.as_str()), (Exit::Code(0), "text\n"));
     for path in [secret.to_str().unwrap(), "/etc/shadow", "/proc/1/environ"] {
-        let (exit, said, _) = ran(&order(inside.path(), &["/bin/cat", path], walls()));
+        let (exit, said, _) = ran(order(inside.path(), &["/bin/cat", path], walls()));
         assert_eq!((exit, said.as_str()), (Exit::Code(1), ""), "{path}");
     }
     for write in [&["/usr/bin/touch", "new"][..], &["/bin/rm", "file"], &["/bin/ln", "-s", "x", "link"]] {
-        let (exit, ..) = ran(&order(inside.path(), write, walls()));
+        let (exit, ..) = ran(order(inside.path(), write, walls()));
         assert_ne!(exit, Exit::Code(0), "{write:?}");
     }
     assert_eq!(fs::read_dir(inside.path()).unwrap().count(), 1);
     // Without walls it is what its user may.
     let open = order(inside.path(), &["/bin/cat", secret.to_str().unwrap()], Walls::Open);
-    assert_eq!(ran(&open).1, "text\n");
+    assert_eq!(ran(open).1, "text\n");
 }
 
 #[test]
 fn behind_walls_nothing_else_is_started_and_haft_itself_is_free() {
     let folder = tempfile::tempdir().unwrap();
     let words = ["/bin/sh", "-c", "/bin/true && echo started"];
-    let (exit, said, complaints) = ran(&order(folder.path(), &words, alone(&[])));
+    let (exit, said, complaints) = ran(order(folder.path(), &words, alone(&[])));
     assert!(exit != Exit::Code(0) && said.is_empty() && complaints.contains("fork"), "{exit:?} {said} {complaints}");
-    assert_eq!(ran(&order(folder.path(), &words, Walls::Open)).1, "started\n");
+    assert_eq!(ran(order(folder.path(), &words, Walls::Open)).1, "started\n");
 }
 
 #[test]
 fn variables_and_standard_input_are_not_inherited() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(ran(&order(folder.path(), &["/usr/bin/env"], Walls::Open)).1, "PATH=/usr/bin:/bin\n");
-    assert_eq!(ran(&order(folder.path(), &["/bin/cat"], alone(&[]))), (Exit::Code(0), String::new(), String::new()));
+    assert_eq!(ran(order(folder.path(), &["/usr/bin/env"], Walls::Open)).1, "PATH=/usr/bin:/bin\n");
+    assert_eq!(ran(order(folder.path(), &["/bin/cat"], alone(&[]))), (Exit::Code(0), String::new(), String::new()));
 }
 
 #[test]
@@ -84,18 +122,18 @@ fn a_run_that_is_stopped_ends_with_what_it_has_started() {
     let folder = tempfile::tempdir().unwrap();
     let stopper = Stopper::new().unwrap();
     let words = ["/bin/sh", "-c", "sleep 1000 & echo begun; wait"];
-    let exit = run(&order(folder.path(), &words, Walls::Open), &stopper, &mut |_, _| stopper.stop()).unwrap();
-    assert_eq!(exit, Exit::Stopped);
+    let (exit, _) = waited(order(folder.path(), &words, Walls::Open), &stopper, Stops(stopper.clone()));
+    assert_eq!(exit.unwrap(), Exit::Stopped);
     // What was stopped before it began ends at once.
-    let exit = run(&order(folder.path(), &["/bin/sleep", "1000"], alone(&[])), &stopper, &mut |_, _| {}).unwrap();
-    assert_eq!(exit, Exit::Stopped);
+    let (exit, _) = waited(order(folder.path(), &["/bin/sleep", "1000"], alone(&[])), &stopper, Heard::default());
+    assert_eq!(exit.unwrap(), Exit::Stopped);
 }
 
 #[test]
 fn what_is_left_behind_holds_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
     let words = ["/bin/sh", "-c", "sleep 1000 & echo $!"];
-    let (exit, said, _) = ran(&order(folder.path(), &words, Walls::Open));
+    let (exit, said, _) = ran(order(folder.path(), &words, Walls::Open));
     assert_eq!(exit, Exit::Code(0));
     let left = Path::new("/proc").join(said.trim());
     let is_gone = || !left.exists() || fs::read_to_string(left.join("stat")).is_ok_and(|stat| stat.contains(") Z "));
@@ -110,18 +148,16 @@ fn what_is_left_behind_holds_nobody_up() {
 fn a_flood_is_heard_whole_and_in_pieces() {
     let folder = tempfile::tempdir().unwrap();
     let words = ["/usr/bin/head", "-c", "50000000", "/dev/zero"];
-    let mut length = 0;
-    let exit = run(&order(folder.path(), &words, alone(&[])), &Stopper::new().unwrap(), &mut |_, bytes| {
-        assert!(bytes.len() <= 64 << 10);
-        length += bytes.len();
-    });
-    assert_eq!((exit.unwrap(), length), (Exit::Code(0), 50_000_000));
+    let (exit, Lengths(lengths)) =
+        waited(order(folder.path(), &words, alone(&[])), &Stopper::new().unwrap(), Lengths::default());
+    assert!(lengths.iter().all(|length| *length <= 64 << 10));
+    assert_eq!((exit.unwrap(), lengths.iter().sum::<usize>()), (Exit::Code(0), 50_000_000));
 }
 
 #[test]
 fn what_does_not_exist_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let missing = order(folder.path(), &["/nowhere/program"], alone(&[]));
-    let refused = run(&missing, &Stopper::new().unwrap(), &mut |_, _| {});
+    let (refused, _) = waited(missing, &Stopper::new().unwrap(), Heard::default());
     assert!(refused.unwrap_err().to_string().contains("/nowhere/program"));
 }

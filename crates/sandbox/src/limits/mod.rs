@@ -9,5 +9,5 @@ mod walls;
 
 pub use error::LimitsError;
 pub use order::{Order, Walls};
-pub use run::run;
+pub use run::{Listener, run};
 pub use stopper::Stopper;

@@ -34,25 +34,37 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// How large a file may become that it writes.
 const LARGEST_FILE: u64 = 8 << 30;
 
-/// Hears a piece of what a program says.
-type Hear<'a> = dyn FnMut(Stream, &[u8]) + Send + 'a;
-
-/// Runs a program and hears its output, in the order in which it is read, until it has ended or is stopped.
-pub fn run(order: &Order, stopper: &Stopper, hear: &mut Hear<'_>) -> Result<Exit, LimitsError> {
-    match &order.walls {
-        Walls::Open => run_here(order, stopper, hear),
-        // A thread that has walls around it never gets rid of them, so it has no other work. It also hears the program:
-        // handing over takes longer, and what is heard needs nothing from outside.
-        Walls::Alone { readable } => thread::scope(|scope| {
-            let walled = scope.spawn(|| walls::raise(readable).and_then(|()| run_here(order, stopper, hear)));
-            let broke_off = || Err(LimitsError::Lost(io::Error::other("the thread that runs it broke off")));
-            walled.join().unwrap_or_else(|_| broke_off())
-        }),
-    }
+/// Hears what a program says.
+pub trait Listener: Send + 'static {
+    /// Hears the next piece of it.
+    fn hear(&mut self, stream: Stream, bytes: &[u8]);
 }
 
-fn run_here(order: &Order, stopper: &Stopper, hear: &mut Hear<'_>) -> Result<Exit, LimitsError> {
-    Group::start(order)?.hear(stopper, hear).map_err(LimitsError::Lost)
+/// Runs a program and hears its output, in the order in which it is read, until it has ended or is stopped; then tells
+/// how, and gives the listener back.
+///
+/// All of it happens on a thread of its own: walls around a thread stay, and what is heard needs nothing from outside them.
+pub fn run<L: Listener>(
+    order: Order,
+    stopper: Stopper,
+    mut listener: L,
+    tell: impl FnOnce(L, Result<Exit, LimitsError>) + Send + 'static,
+) -> Result<(), LimitsError> {
+    let running = move || {
+        let exit = walled(&order.walls).and_then(|()| Group::start(&order));
+        let exit = exit.and_then(|mut group| group.hear(&stopper, &mut listener).map_err(LimitsError::Lost));
+        tell(listener, exit);
+    };
+    // It ends with its program, which ends when it is stopped, or when haft does.
+    let started = thread::Builder::new().name("haft-program".to_owned()).spawn(running);
+    started.map(drop).map_err(LimitsError::Lost)
+}
+
+fn walled(walls: &Walls) -> Result<(), LimitsError> {
+    match walls {
+        Walls::Open => Ok(()),
+        Walls::Alone { readable } => walls::raise(readable),
+    }
 }
 
 /// A program and what it has started, as far as that stays in its process group.
@@ -98,7 +110,7 @@ impl Group {
         }
     }
 
-    fn hear(&mut self, stopper: &Stopper, hear: &mut Hear<'_>) -> io::Result<Exit> {
+    fn hear(&mut self, stopper: &Stopper, listener: &mut impl Listener) -> io::Result<Exit> {
         let mut pipes: Vec<(Stream, OwnedFd)> = Vec::with_capacity(2);
         pipes.extend(self.child.stdout.take().map(|pipe| (Stream::Stdout, pipe.into())));
         pipes.extend(self.child.stderr.take().map(|pipe| (Stream::Stderr, pipe.into())));
@@ -116,7 +128,7 @@ impl Group {
             }
             stopped |= rung;
             // What it had said lies in the pipes when it has ended; nobody is left to say more.
-            said = heard(&mut pipes, &mut piece, hear)?;
+            said = heard(&mut pipes, &mut piece, listener)?;
             if ended {
                 return Ok(exit_of(self.child.wait()?, stopped));
             }
@@ -191,7 +203,7 @@ fn limit(leader: Pid, cpu_seconds: u64) -> io::Result<()> {
 
 /// Tells what lies in the pipes, of each at most what fits into it, and drops those that are at their end.
 // Invariant: a round has an end, however quickly the program speaks, and after its own end one round is enough.
-fn heard(pipes: &mut Vec<(Stream, OwnedFd)>, piece: &mut [u8], hear: &mut Hear<'_>) -> io::Result<Said> {
+fn heard(pipes: &mut Vec<(Stream, OwnedFd)>, piece: &mut [u8], listener: &mut impl Listener) -> io::Result<Said> {
     let (mut most, mut failed) = (0, Ok(()));
     pipes.retain(|(stream, pipe)| {
         let mut length = 0;
@@ -201,7 +213,7 @@ fn heard(pipes: &mut Vec<(Stream, OwnedFd)>, piece: &mut [u8], hear: &mut Hear<'
                 Ok(read) => {
                     length += read;
                     most = most.max(length);
-                    hear(*stream, &piece[..read]);
+                    listener.hear(*stream, &piece[..read]);
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,

@@ -3,8 +3,9 @@
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     fence::{Exit, Stream},
-    limits::{self, LimitsError, Order, Stopper},
+    limits::{self, LimitsError, Listener, Order, Stopper},
 };
+use tokio::sync::oneshot;
 
 use crate::aside::{broke_off, stopped};
 
@@ -52,47 +53,67 @@ pub(super) struct Ended<E> {
     pub(super) code: i32,
 }
 
+/// Hears one run.
+struct Listening<E> {
+    ear: E,
+    more: More,
+    complaints: Vec<u8>,
+    stopper: Stopper,
+}
+
+impl<E: Ear> Listener for Listening<E> {
+    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+        match (stream, self.more) {
+            (Stream::Stderr, _) => {
+                let room = COMPLAINTS.saturating_sub(self.complaints.len());
+                self.complaints.extend(bytes.iter().take(room));
+            }
+            (Stream::Stdout, More::Please) => {
+                self.more = self.ear.hear(bytes);
+                if self.more == More::Enough {
+                    self.stopper.stop();
+                }
+            }
+            (Stream::Stdout, More::Enough) => {}
+        }
+    }
+}
+
 /// Runs git and waits for its end, also after a cancel: it ends at once.
 pub(super) async fn run<E: Ear>(ctx: &ToolCtx, order: Order, ear: E) -> Result<Ended<E>, ToolError> {
     let stopper = Stopper::new().map_err(|err| unavailable(&err))?;
     let _ends_with_us = StopOnDrop(stopper.clone());
-    let held = stopper.clone();
-    let mut task = tokio::task::spawn_blocking(move || listen(&order, &held, ear));
+    let listening = Listening { ear, more: More::Please, complaints: Vec::new(), stopper: stopper.clone() };
+    let (tell, mut told) = oneshot::channel();
+    // Whoever wanted to know may have gone.
+    let tell = move |listening, exit| drop(tell.send((listening, exit)));
+    limits::run(order, stopper.clone(), listening, tell).map_err(|err| unavailable(&err))?;
     let ended = tokio::select! {
-        ended = &mut task => ended,
+        ended = &mut told => ended,
         () = ctx.cancel.cancelled() => {
             stopper.stop();
-            task.await
+            told.await
         }
     };
-    ended.unwrap_or_else(|_| Err(broke_off()))
+    let (listening, exit) = ended.map_err(|_| broke_off())?;
+    listening.ended(exit.map_err(|err| unavailable(&err))?)
 }
 
-fn listen<E: Ear>(order: &Order, stopper: &Stopper, mut ear: E) -> Result<Ended<E>, ToolError> {
-    let mut complaints = Vec::new();
-    let mut more = More::Please;
-    let exit = limits::run(order, stopper, &mut |stream, bytes| match stream {
-        Stream::Stderr => complaints.extend(bytes.iter().take(COMPLAINTS.saturating_sub(complaints.len()))),
-        Stream::Stdout if more == More::Please => {
-            more = ear.hear(bytes);
-            if more == More::Enough {
-                stopper.stop();
+impl<E> Listening<E> {
+    fn ended(self, exit: Exit) -> Result<Ended<E>, ToolError> {
+        let code = match exit {
+            Exit::Code(code) => code,
+            Exit::Stopped if self.more == More::Enough => 0,
+            Exit::Stopped => return Err(stopped()),
+            Exit::Signal(signal) => {
+                let message =
+                    format!("git was ended by signal {signal}; it may have needed more time or memory than it may");
+                return Err(ToolError::new(ErrorCode::ExecutionError, message));
             }
-        }
-        Stream::Stdout => {}
-    })
-    .map_err(|err| unavailable(&err))?;
-    let code = match exit {
-        Exit::Code(code) => code,
-        Exit::Stopped if more == More::Enough => 0,
-        Exit::Stopped => return Err(stopped()),
-        Exit::Signal(signal) => {
-            let message =
-                format!("git was ended by signal {signal}; it may have needed more time or memory than it may");
-            return Err(ToolError::new(ErrorCode::ExecutionError, message));
-        }
-    };
-    Ok(Ended { heard: ear, complaints: String::from_utf8_lossy(&complaints).into_owned(), code })
+        };
+        let complaints = String::from_utf8_lossy(&self.complaints).into_owned();
+        Ok(Ended { heard: self.ear, complaints, code })
+    }
 }
 
 fn unavailable(err: &LimitsError) -> ToolError {
