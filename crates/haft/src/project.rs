@@ -35,6 +35,8 @@ pub(crate) struct ProjectTools {
     registry: Arc<Registry>,
     workspace: Arc<Workspace>,
     data: PathBuf,
+    /// Where the trust record lies.
+    record: PathBuf,
     built_in: BTreeSet<String>,
     taken: Mutex<Taken>,
 }
@@ -52,7 +54,8 @@ impl ProjectTools {
     pub(crate) fn beside(registry: &Arc<Registry>, workspace: &Arc<Workspace>, data: &Path) -> Self {
         let built_in = registry.names();
         let (registry, workspace) = (Arc::clone(registry), Arc::clone(workspace));
-        let tools = Self { registry, workspace, data: data.to_owned(), built_in, taken: Mutex::default() };
+        let record = trust::place(data, workspace.path());
+        let tools = Self { registry, workspace, data: data.to_owned(), record, built_in, taken: Mutex::default() };
         tools.refresh();
         tools
     }
@@ -97,11 +100,11 @@ impl ProjectTools {
     /// enough; whoever lists or looks up meanwhile waits, and sees all of it.
     fn refresh(&self) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = self.workspace.path();
-        let stamp = trust::stamp(&self.data, folder);
+        let stamp = trust::stamp(&self.record);
         if taken.stamp.as_ref() == Some(&stamp) {
             return;
         }
+        let folder = self.workspace.path();
         let record = trust::recorded(&self.data, folder).ok().flatten();
         let brought = record.map(|record| record.brought).unwrap_or_default();
         let (tools, mut faults) = self.sort(&brought);

@@ -102,7 +102,7 @@ impl Addition {
         };
         let events = entry.events.iter().map(|(at, event)| event_columns(*at, event)).collect::<Result<_, _>>()?;
         let tenant = scope.tenant.0.clone();
-        let news = standing.ended.then(|| News::Ended(entry.call.to_string())).into_iter().collect();
+        let news = news(entry);
         let call = entry.call.to_string();
         Ok(Self { news, is_laid: false, tenant, call, opening, standing, events, output, question: None })
     }
@@ -221,6 +221,31 @@ impl Addition {
         let Standing { status, asked, cached, retried, finished_at, duration_ms, .. } = self.standing;
         counters::End { status, asked, cached, retried, finished_at, duration_ms: duration_ms.unwrap_or(0) }
     }
+}
+
+/// An entry as it came, of a store that has its own name in what it opens.
+pub(crate) struct Later {
+    /// Whom it concerns.
+    pub(crate) news: Vec<News>,
+    scope: Scope,
+    owner: String,
+    entry: Entry,
+}
+
+impl Later {
+    pub(crate) fn new(scope: &Scope, owner: &str, entry: Entry) -> Self {
+        Self { news: news(&entry), scope: scope.clone(), owner: owner.to_owned(), entry }
+    }
+
+    pub(crate) fn addition(&self) -> Result<Addition, StoreError> {
+        Addition::new(&self.scope, &self.owner, &self.entry)
+    }
+}
+
+/// Whom an entry concerns.
+fn news(entry: &Entry) -> Vec<News> {
+    let ended = entry.state == CallState::Ended;
+    ended.then(|| News::Ended(entry.call.to_string())).into_iter().collect()
 }
 
 fn opening_columns(scope: &Scope, owner: &str, opening: &Opening) -> Result<OpeningColumns, StoreError> {

@@ -2,12 +2,19 @@
 
 use rusqlite::{Connection, types::Value};
 
-use crate::{StoreError, addition::Addition, tray, watch::News};
+use crate::{
+    StoreError,
+    addition::{Addition, Later},
+    tray,
+    watch::News,
+};
 
 /// One write, whole in itself.
 pub(crate) enum Write {
     /// An entry of the journal.
     Addition(Box<Addition>),
+    /// One that nobody waits for; whoever writes it makes its columns.
+    Later(Box<Later>),
     /// One conditional statement about a call or a grant.
     Statement(Statement),
     /// Whatever lies in the tray is filed.
@@ -31,8 +38,18 @@ impl Write {
     pub(crate) fn news(&self) -> &[News] {
         match self {
             Self::Addition(addition) => &addition.news,
+            Self::Later(later) => &later.news,
             Self::Statement(statement) => &statement.news,
             Self::Tray | Self::Mark => &[],
+        }
+    }
+
+    /// Makes columns of what has none yet, before anybody holds the database for it. What cannot be made is told by `run`.
+    pub(crate) fn make_columns(&mut self) {
+        if let Self::Later(later) = self
+            && let Ok(addition) = later.addition()
+        {
+            *self = Self::Addition(Box::new(addition));
         }
     }
 
@@ -40,6 +57,7 @@ impl Write {
     pub(crate) fn run(&self, conn: &Connection) -> Result<bool, StoreError> {
         match self {
             Self::Addition(addition) => addition.file(conn).map(|()| true),
+            Self::Later(later) => later.addition()?.file(conn).map(|()| true),
             // It may be about a call whose entry still lies there.
             Self::Statement(statement) => tray::file_all(conn).and_then(|()| statement.run(conn)),
             Self::Tray => tray::file_all(conn).map(|()| true),

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::{
     Store, StoreError,
-    addition::Addition,
+    addition::{Addition, Later},
     batch::{Statement, Write},
     columns::Columns,
     outputs,
@@ -60,8 +60,11 @@ impl Journal for Store {
 
     fn record_later<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
-            let addition = self.addition(scope, &entry)?;
-            Ok(self.writer().write_later(addition).await?)
+            if entry.opening.is_some() {
+                self.owner_lock().hold()?;
+            }
+            let later = Later::new(scope, self.owner(), entry);
+            Ok(self.writer().write_later(Write::Later(Box::new(later))).await?)
         })
     }
 

@@ -261,6 +261,7 @@ impl Desk {
         if jobs.is_empty() {
             return Left::Nothing;
         }
+        jobs.iter_mut().for_each(|job| job.write.make_columns());
         let all: Vec<&Write> = jobs.iter().map(|job| &job.write).collect();
         let results = match pen.write(&all, patience) {
             Ok(touched) => touched.into_iter().map(Ok).collect(),

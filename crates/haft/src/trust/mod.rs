@@ -7,5 +7,5 @@ mod standing;
 
 pub(crate) use brought::{Brought, Content, SETTINGS, hex};
 pub(crate) use manifests::{ManifestFile, TOOLS};
-pub(crate) use record::{Stamp, forget, read as recorded, stamp, write};
+pub(crate) use record::{Stamp, forget, place, read as recorded, stamp, write};
 pub(crate) use standing::{Difference, Looked, Standing, look};

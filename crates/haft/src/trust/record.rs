@@ -53,9 +53,9 @@ pub(crate) fn read(data: &Path, workspace: &Path) -> Result<Option<Record>> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(Option<(u64, u64, i64, i64)>);
 
-/// A quick look at whether the record of a workspace is still the same.
-pub(crate) fn stamp(data: &Path, workspace: &Path) -> Stamp {
-    let meta = place(data, workspace).symlink_metadata().ok();
+/// A quick look at whether the record in this place is still the same.
+pub(crate) fn stamp(place: &Path) -> Stamp {
+    let meta = place.symlink_metadata().ok();
     Stamp(meta.map(|meta| (meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec())))
 }
 
@@ -101,8 +101,8 @@ fn folder(data: &Path) -> PathBuf {
     data.join("trust")
 }
 
-/// The name is a hash, so that no path is too long or too odd for it.
-fn place(data: &Path, workspace: &Path) -> PathBuf {
+/// Where the record of a workspace lies. The name is a hash, so that no path is too long or too odd for it.
+pub(crate) fn place(data: &Path, workspace: &Path) -> PathBuf {
     let name = hex(workspace.as_os_str().as_encoded_bytes());
     folder(data).join(&name[..32])
 }
