@@ -34,7 +34,7 @@ check: setup ## What is quick: formatting, lints, the rules of the house.
 docs: setup ## Writes the pages that are made from the code.
 	UPDATE_DOCS=1 cargo test --quiet --locked -p haft --lib settings::page
 
-bench: setup-tests ## Measures this program beside its peers, and prints one table.
+bench: setup-peers ## Measures this program beside its peers, and prints one table.
 	cargo xtask bench
 
 audit: setup ## Licences and sources of everything we depend on.

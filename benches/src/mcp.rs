@@ -1,10 +1,12 @@
 //! Calls over standard input and output, beside other MCP servers and beside a program that only says its lines back.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts the programs that it measures")]
 
+mod git;
+
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -68,7 +70,7 @@ pub(crate) fn measure() -> Result<Vec<Measured>> {
     let haft = own.measure(&work)?;
     table.push(haft.row(own.name));
     for (peer, compare) in [(rust, beside_rust as fn(&Taken, &Taken) -> Measured), (node, beside_node)] {
-        if which(&peer.command[0]).is_none() {
+        if !Path::new(&peer.command[0]).exists() {
             table.push(Measured::new(peer.name, "absent", "", true));
             continue;
         }
@@ -76,6 +78,7 @@ pub(crate) fn measure() -> Result<Vec<Measured>> {
         table.push(taken.row(peer.name));
         table.push(compare(&haft, &taken));
     }
+    table.extend(git::measure(folder.path())?);
     Ok(table)
 }
 
@@ -115,21 +118,17 @@ fn beside_node(haft: &Taken, peer: &Taken) -> Measured {
 
 fn peers(data: &Path, work: &Path) -> Result<[Peer; 3]> {
     let folder = work.display().to_string();
-    let haft = program()?.display().to_string();
-    let own = vec!["/usr/bin/env", &format!("HAFT_DATA_DIR={}", data.display()), &haft, "mcp", "--auto-approve", "all"]
-        .into_iter()
-        .chain(["--workspace", &folder])
-        .map(str::to_owned)
-        .collect();
+    let programs = tools()?.join("bin");
     let named = |program: &str, flags: &[&str]| {
-        let words = [program].into_iter().chain(flags.iter().copied()).chain([folder.as_str()]);
+        let program = programs.join(program).display().to_string();
+        let words = [program.as_str()].into_iter().chain(flags.iter().copied()).chain([folder.as_str()]);
         words.map(str::to_owned).collect::<Vec<_>>()
     };
     let (read, search) = ("read_text_file", "search_files");
     Ok([
         Peer {
             name: "haft",
-            command: own,
+            command: ours(data, work)?,
             read: "read_file",
             search: "glob",
             edit: |path, lap| {
@@ -152,6 +151,21 @@ fn peers(data: &Path, work: &Path) -> Result<[Peer; 3]> {
             edit: edit_of_the_reference,
         },
     ])
+}
+
+/// How haft is served in a folder.
+fn ours(data: &Path, work: &Path) -> Result<Vec<String>> {
+    let (data, haft, folder) = (format!("HAFT_DATA_DIR={}", data.display()), program()?, work.display().to_string());
+    let haft = haft.display().to_string();
+    let words = ["/usr/bin/env", &data, &haft, "mcp", "--auto-approve", "all", "--workspace", &folder];
+    Ok(words.map(str::to_owned).to_vec())
+}
+
+/// Where `scripts/setup peers` puts what it installs.
+fn tools() -> Result<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    Ok(cache.context("there is no `HOME`")?.join("haft/tools"))
 }
 
 fn edit_of_the_reference(path: &str, lap: usize) -> Value {
@@ -354,9 +368,4 @@ fn stay_on(processors: &str) -> Result<()> {
 fn apart(command: &[String], last: usize) -> Vec<String> {
     let held = ["taskset".to_owned(), "-c".to_owned(), format!("{}-{last}", last.min(1))];
     held.into_iter().chain(command.iter().cloned()).collect()
-}
-
-fn which(program: &str) -> Option<()> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|found| found.exists()).map(drop)
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use similar::{Algorithm, ChangeTag, TextDiff};
+use similar::{Algorithm, DiffTag, TextDiff};
 
 /// The longest side that is compared.
 pub(super) const LONGEST_SIDE: u64 = 1 << 20;
@@ -47,11 +47,13 @@ pub(super) fn compare(path: &str, before: Side<'_>, after: Side<'_>) -> Shown {
     let diff =
         TextDiff::configure().algorithm(Algorithm::Myers).deadline(Instant::now() + PATIENCE).diff_lines(old, new);
     let (mut added, mut removed) = (0, 0);
-    for change in diff.iter_all_changes() {
-        match change.tag() {
-            ChangeTag::Insert => added += 1,
-            ChangeTag::Delete => removed += 1,
-            ChangeTag::Equal => {}
+    for op in diff.ops() {
+        match op.tag() {
+            DiffTag::Equal => {}
+            DiffTag::Insert | DiffTag::Delete | DiffTag::Replace => {
+                added += op.new_range().len();
+                removed += op.old_range().len();
+            }
         }
     }
     let (old_name, new_name) = (header("a/", path, before), header("b/", path, after));
