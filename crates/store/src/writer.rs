@@ -1,19 +1,20 @@
 //! The one who writes: gathers what many tasks want to write and commits it together.
 //!
 //! Whoever waits for an entry, alone, writes it on its own thread, with everything that is queued: waking another
-//! thread costs more than the commit does. A brief entry is only laid into the tray, and filed later. What has to wait for
+//! thread costs more than the commit does. A brief entry is only laid into the tray, after the commit under way, and filed
+//! later. What has to wait for
 //! another process or for the disk, and what comes while the pen is held, is written by one thread of the store's own; so
 //! is what nobody waits for, a moment later, because one commit of many entries costs little more than one of a single
 //! entry.
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::{self, Thread},
     time::{Duration, Instant},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::{
     StoreError,
@@ -24,8 +25,10 @@ use crate::{
 
 /// How many entries that nobody waits for may be queued.
 const QUEUE: usize = 4096;
-/// How much is committed at once.
+/// How much is committed at once where a commit waits for the disk.
 const BATCH: usize = 512;
+/// The same where it does not: whoever has something to lay into the tray waits for one commit at most.
+const QUICK_BATCH: usize = 64;
 /// How long an entry that nobody waits for may lie until others have come to be committed with it.
 const GATHER: Duration = Duration::from_millis(10);
 /// How long the store's thread looks by itself after it last saw an entry, so that nobody need wake it.
@@ -51,7 +54,8 @@ pub(crate) struct Writer {
 /// What callers and the thread share.
 struct Desk {
     queue: Mutex<Queue>,
-    pen: Mutex<Pen>,
+    /// Goes to whoever has waited longest.
+    pen: AsyncMutex<Pen>,
     watch: Watch,
     lost: Mutex<Lost>,
     /// Whether a commit never waits for the disk.
@@ -108,7 +112,7 @@ enum Step {
 impl Writer {
     pub(crate) fn start(pen: Pen, is_quick: bool, watch: Watch) -> Result<Self, StoreError> {
         let sweeper = pen.sweeper();
-        let desk = Desk { queue: Mutex::default(), pen: Mutex::new(pen), watch, lost: Mutex::default(), is_quick };
+        let desk = Desk { queue: Mutex::default(), pen: AsyncMutex::new(pen), watch, lost: Mutex::default(), is_quick };
         let desk = Arc::new(desk);
         let (tell, ended) = oneshot::channel();
         let keeper = Keeper { desk: Arc::clone(&desk), sweeper, seen: 0, looked: Instant::now() };
@@ -125,7 +129,7 @@ impl Writer {
 
     /// Writes, and returns once it is durable. Says whether it touched a row.
     pub(crate) async fn write(&self, mut write: Write) -> Result<bool, StoreError> {
-        if self.desk.lay(&mut write) {
+        if self.desk.lay(&mut write).await {
             return self.put_later(write).map(|()| true);
         }
         let (ack, written) = oneshot::channel();
@@ -221,32 +225,21 @@ impl Desk {
         Ok(alone)
     }
 
-    /// Lays a brief entry into the tray on the thread of a caller, if that waits for nobody. What cannot be laid there for
-    /// whatever reason is written as everything else is, and learns that reason.
-    fn lay(&self, write: &mut Write) -> bool {
+    /// Lays a brief entry into the tray on the thread of a caller, after the commit that is under way. What cannot be laid
+    /// there for whatever reason is written as everything else is, and learns that reason.
+    async fn lay(&self, write: &mut Write) -> bool {
         let Write::Addition(entry) = write else { return false };
-        if !entry.is_brief() || lock(&self.queue).jobs.len() >= QUEUE {
+        if !self.is_quick || !entry.is_brief() || lock(&self.queue).jobs.len() >= QUEUE {
             return false;
         }
-        let Some(mut pen) = self.pen_at_once() else { return false };
-        pen.lay(entry).unwrap_or(false)
+        self.pen.lock().await.lay(entry).unwrap_or(false)
     }
 
     /// Writes on the thread of a caller what can be written without waiting for anything.
     fn write_here(&self) -> Left {
-        match self.pen_at_once() {
-            Some(mut pen) => self.write_some(&mut pen, Duration::ZERO),
-            None => Left::Waiting,
-        }
-    }
-
-    /// The pen, if nobody holds it and a commit does not wait for the disk.
-    fn pen_at_once(&self) -> Option<MutexGuard<'_, Pen>> {
         match self.pen.try_lock() {
-            _ if !self.is_quick => None,
-            Ok(pen) => Some(pen),
-            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+            Ok(mut pen) if self.is_quick => self.write_some(&mut pen, Duration::ZERO),
+            Ok(_) | Err(_) => Left::Waiting,
         }
     }
 
@@ -255,7 +248,7 @@ impl Desk {
     fn write_some(&self, pen: &mut Pen, patience: Duration) -> Left {
         let mut jobs: Vec<Job> = {
             let mut queue = lock(&self.queue);
-            let some = queue.jobs.len().min(BATCH);
+            let some = queue.jobs.len().min(if self.is_quick { QUICK_BATCH } else { BATCH });
             queue.jobs.drain(..some).collect()
         };
         if jobs.is_empty() {
@@ -311,8 +304,8 @@ impl Keeper {
             // Invariant: the log does not grow for ever, however steady the stream is.
             let most = if matches!(step, Step::Write) { ENDLESS_LOG } else { LONG_LOG };
             match step {
-                _ if lock(&self.desk.pen).log_pages() > most => self.sweep(),
-                Step::Write => drop(self.desk.write_some(&mut lock(&self.desk.pen), BUSY)),
+                _ if self.desk.pen.blocking_lock().log_pages() > most => self.sweep(),
+                Step::Write => drop(self.desk.write_some(&mut self.desk.pen.blocking_lock(), BUSY)),
                 Step::Gather => self.rest(Some(GATHER)),
                 Step::Rest(Some(end)) => break end,
                 Step::Rest(None) => self.rest(None),
@@ -346,12 +339,12 @@ impl Keeper {
     /// Brings the log into the database. Others write meanwhile.
     fn sweep(&mut self) {
         self.sweeper.sweep();
-        lock(&self.desk.pen).forget_log_pages();
+        self.desk.pen.blocking_lock().forget_log_pages();
     }
 
     /// The number changes when another connection has committed, never through commits of this one.
     fn look(&mut self) {
-        let version = lock(&self.desk.pen).data_version();
+        let version = self.desk.pen.blocking_lock().data_version();
         // When it cannot be told, those who wait look for themselves and learn why.
         if version.as_ref().ok() != Some(&self.seen) {
             self.seen = version.unwrap_or(self.seen);
@@ -360,7 +353,7 @@ impl Keeper {
     }
 
     fn finish(self, end: End) {
-        let pen = lock(&self.desk.pen).take();
+        let pen = self.desk.pen.blocking_lock().take();
         match end {
             End::Close => drop((pen, self.sweeper)),
             End::Leave => std::mem::forget((pen, self.sweeper)),
