@@ -55,6 +55,9 @@ mod tests {
             let (ours, theirs) = (call(line.as_bytes()), by_rmcp(line));
             assert!(ours.is_some(), "{line}");
             assert_eq!(format!("{ours:?}"), format!("{theirs:?}"), "{line}");
+            // What stands under `_meta` is not part of that, but of what would be sent on.
+            let sent = |message| serde_json::to_value(message).unwrap();
+            assert_eq!(sent(ours), sent(theirs), "{line}");
         }
     }
 

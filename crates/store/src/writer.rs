@@ -1,11 +1,10 @@
 //! The one who writes: gathers what many tasks want to write and commits it together.
 //!
 //! Whoever waits for an entry, alone, writes it on its own thread, with everything that is queued: waking another
-//! thread costs more than the commit does. A brief entry is only laid into the tray, after the commit under way, and filed
-//! later. What has to wait for
-//! another process or for the disk, and what comes while the pen is held, is written by one thread of the store's own; so
-//! is what nobody waits for, a moment later, because one commit of many entries costs little more than one of a single
-//! entry.
+//! thread costs more than the commit does. A brief entry is only laid into the tray, after the commit that is under way,
+//! and filed later. What has to wait for another process or for the disk, and what comes while the pen is held, is written
+//! by one thread of the store's own; so is what nobody waits for, a moment later, because one commit of many entries
+//! costs little more than one of a single entry.
 
 use std::{
     collections::VecDeque,
