@@ -476,6 +476,21 @@ proptest! {
     }
 }
 
+#[test]
+fn what_goes_from_a_closed_folder_stays_gone() {
+    let world = World::new();
+    let plain = world.path.join("plain");
+    fs::create_dir(&plain).unwrap();
+    let scripts = ["mkdir -p a/a/a; chmod 0 a", "rm -rf a/a/a", "rm -rf a/a"];
+    in_namespace(scripts[0], &plain);
+    in_namespace(scripts[0], &world.own());
+    for script in &scripts[1..] {
+        in_namespace(script, &plain);
+        world.kept("call", "true", script);
+        assert_eq!(world.seen("cache"), picture(&plain), "{script}");
+    }
+}
+
 /// The same tests once more as somebody who may not do everything; who is not root has just done so.
 /// Copies a program that is to be run. Another process does it: were the copy written here, a process that another test
 /// starts at this moment could hold it open for a while, and what is being written cannot be run.

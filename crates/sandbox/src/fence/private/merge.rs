@@ -28,9 +28,18 @@ struct Level {
     /// The mode that the folder has in the upper layer and will have.
     mode: u32,
     mark: Mark,
-    /// Whether what lies beneath the lower folder is seen through it. Overlayfs takes a sign of deletion for one only
-    /// in such a folder.
-    over_ground: bool,
+    ground: Ground,
+}
+
+/// What lies beneath a folder of the lower layer and is seen through it. Overlayfs takes a sign of deletion for one only
+/// where something does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ground {
+    Nothing,
+    /// A folder that is open beside it.
+    Folder,
+    /// A folder of the user's that keeps us out: what it holds cannot be told.
+    Closed,
 }
 
 /// The open folders of a merge, from where it began to where it is.
@@ -44,23 +53,39 @@ struct Layers {
 
 impl Layers {
     /// What is to be done in the folders where it is.
-    fn level(&self, name: &OsStr, mode: u32, mark: Mark, over_ground: bool) -> Result<Level, Errno> {
+    fn level(&self, name: &OsStr, mode: u32, mark: Mark, ground: Ground) -> Result<Level, Errno> {
         let left = beneath::names(self.upper.deepest()?)?;
-        Ok(Level { name: name.to_owned(), left, mode, mark, over_ground })
+        Ok(Level { name: name.to_owned(), left, mode, mark, ground })
     }
 
-    /// Goes down, and says whether something lies beneath there too.
-    fn enter(&mut self, name: &OsStr, over_ground: bool) -> Result<bool, Errno> {
+    /// Goes down, and says what lies beneath there.
+    fn enter(&mut self, name: &OsStr, above: Ground) -> Result<Ground, Errno> {
         let hides = mark_of(spot(&self.lower, name)?)? == Mark::Opaque;
         self.upper.enter_below(name)?;
         self.lower.enter_below(name)?;
-        Ok(over_ground && !hides && self.ground.enter_below(name).is_ok())
+        if hides || above != Ground::Folder {
+            return Ok(Ground::Nothing);
+        }
+        Ok(match self.ground.enter_below(name) {
+            Ok(()) => Ground::Folder,
+            Err(Errno::ACCESS) => Ground::Closed,
+            Err(_) => Ground::Nothing,
+        })
+    }
+
+    /// Whether a deletion in the folder where it is must be remembered.
+    fn shows_through(&self, name: &OsStr, ground: Ground) -> Result<bool, Errno> {
+        match ground {
+            Ground::Nothing => Ok(false),
+            Ground::Folder => Ok(spot(&self.ground, name)?.look()?.is_some()),
+            Ground::Closed => Ok(true),
+        }
     }
 
     fn leave(&mut self, level: &Level) -> Result<(), Errno> {
         self.upper.leave()?;
         self.lower.leave()?;
-        if level.over_ground { self.ground.leave() } else { Ok(()) }
+        if level.ground == Ground::Folder { self.ground.leave() } else { Ok(()) }
     }
 }
 
@@ -97,15 +122,16 @@ impl<'a> Merge<'a> {
         make_enterable(upper, &seen)?;
         make_enterable(lower, &beneath)?;
         let mut open = Layers::default();
-        let over_ground = self.ground.is_some_and(|ground| open.ground.enter(CWD, ground.as_os_str()).is_ok());
+        let is_there = self.ground.is_some_and(|ground| open.ground.enter(CWD, ground.as_os_str()).is_ok());
+        let ground = if is_there { Ground::Folder } else { Ground::Nothing };
         open.upper.enter(upper.dir, upper.name)?;
         open.lower.enter(lower.dir, lower.name)?;
-        let mut levels = vec![open.level(lower.name, seen.stamp.mode, mark_of(upper)?, over_ground)?];
+        let mut levels = vec![open.level(lower.name, seen.stamp.mode, mark_of(upper)?, ground)?];
         while let Some(level) = levels.last_mut() {
             if let Some(name) = level.left.pop() {
                 if let Some((mode, mark)) = self.place(&open, &name, level)? {
-                    let over_ground = open.enter(&name, level.over_ground)?;
-                    levels.push(open.level(&name, mode, mark, over_ground)?);
+                    let ground = open.enter(&name, level.ground)?;
+                    levels.push(open.level(&name, mode, mark, ground)?);
                 }
                 continue;
             }
@@ -146,7 +172,7 @@ impl<'a> Merge<'a> {
             move_entry(upper, lower, &seen)?;
             return Ok(None);
         }
-        if level.over_ground && spot(&open.ground, name)?.look()?.is_some() {
+        if open.shows_through(name, level.ground)? {
             put_whiteout(lower)?;
         }
         rustix::fs::unlinkat(upper.dir, Path::new(upper.name), AtFlags::empty())?;
