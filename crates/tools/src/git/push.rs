@@ -269,22 +269,46 @@ fn rejected(line: &str, input: &Input) -> ToolError {
 
 /// Why nothing was pushed, when git says no more than that.
 fn failed(complaints: &str, git: &Git) -> ToolError {
-    let says = |words: &[&str]| words.iter().any(|word| complaints.contains(word));
     let why = told(complaints, &git.root);
+    let (code, message) = match cause(complaints) {
+        Cause::Denied => {
+            let message =
+                format!("the remote did not let haft in: {why}. Give git your credentials in a terminal first");
+            (ErrorCode::PermissionDenied, message)
+        }
+        Cause::Unreached => (ErrorCode::NetworkError, format!("the remote cannot be reached: {why}")),
+        Cause::Lost => {
+            let message =
+                format!("the remote was lost: {why}. The push may have arrived: compare with `git ls-remote`");
+            (ErrorCode::OutcomeUnknown, message)
+        }
+        Cause::Other => (ErrorCode::ExecutionError, format!("git refused: {why}")),
+    };
+    ToolError::new(code, message)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Denied,
+    Unreached,
+    /// It may have arrived.
+    Lost,
+    Other,
+}
+
+/// What a complaint of git's means. Addresses stand in it too, so that no bare number tells anything.
+fn cause(complaints: &str) -> Cause {
+    let says = |words: &[&str]| words.iter().any(|word| complaints.contains(word));
     let denied = ["Authentication failed", "Permission denied", "could not read Username", "could not read Password"];
-    if says(&denied) || says(&["Host key verification failed", "403", "terminal prompts disabled"]) {
-        let message = format!("the remote did not let haft in: {why}. Give git your credentials in a terminal first");
-        return ToolError::new(ErrorCode::PermissionDenied, message);
+    if says(&denied) || says(&["Host key verification failed", "returned error: 403", "terminal prompts disabled"]) {
+        return Cause::Denied;
     }
     let unreached = ["Could not resolve host", "Failed to connect", "Connection refused", "Network is unreachable"];
     if says(&unreached) || says(&["No route to host", "Connection timed out", "Could not resolve hostname"]) {
-        return ToolError::new(ErrorCode::NetworkError, format!("the remote cannot be reached: {why}"));
+        return Cause::Unreached;
     }
-    if says(&["unable to access", "Could not read from remote repository", "hung up", "early EOF", "RPC failed"]) {
-        let message = format!("the remote was lost: {why}. The push may have arrived: compare with `git ls-remote`");
-        return ToolError::new(ErrorCode::OutcomeUnknown, message);
-    }
-    ToolError::new(ErrorCode::ExecutionError, format!("git refused: {why}"))
+    let lost = ["unable to access", "Could not read from remote repository", "hung up", "early EOF", "RPC failed"];
+    if says(&lost) { Cause::Lost } else { Cause::Other }
 }
 
 /// What git says of addresses, without the passwords in them.
@@ -299,4 +323,30 @@ fn short(hash: &str) -> &str {
 
 fn refused(why: &str) -> ToolError {
     ToolError::new(ErrorCode::InvalidArgs, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_told_by_its_words_and_not_by_numbers_in_an_address() {
+        for (complaint, meant) in [
+            (
+                "unable to access 'https://127.0.0.1:44035/x/': Failed to connect to 127.0.0.1 port 44035",
+                Cause::Unreached,
+            ),
+            ("unable to access 'https://h/x/': The requested URL returned error: 403", Cause::Denied),
+            (
+                "ssh: connect to host h port 22: Connection refused\nCould not read from remote repository.",
+                Cause::Unreached,
+            ),
+            ("git@h: Permission denied (publickey).\nCould not read from remote repository.", Cause::Denied),
+            ("error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502", Cause::Lost),
+            ("fatal: the remote end hung up unexpectedly", Cause::Lost),
+            ("fatal: bad object 403403", Cause::Other),
+        ] {
+            assert_eq!(cause(complaint), meant, "{complaint}");
+        }
+    }
 }
