@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use crate::stage::{Stage, answer, code, kinds, request, success};
 
 /// How long a tool of these stories may work: less than their answers take.
-const WORK: Duration = Duration::from_millis(400);
+const WORK: Duration = Duration::from_millis(150);
 
 struct Asker;
 
@@ -137,7 +137,7 @@ async fn is_closed(house: &House, call: &CallId) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_in_another_process_answers_and_the_wait_costs_nothing() {
     let mut stage = Stage::new();
-    stage.settings.idle = Some(Duration::from_millis(300));
+    stage.settings.idle = Some(Duration::from_millis(80));
     let (here, elsewhere) = (house(&stage).await, stage.house().await);
     let (request, calling) = begun(&here, "twice");
     for number in [1, 2] {
