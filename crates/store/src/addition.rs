@@ -4,13 +4,15 @@ use haft_runtime::{CallEvent, CallState, End, Entry, Opening, Outcome, Question,
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     StoreError,
     columns::word,
     counters, outputs,
     packing::{envelope, packed_beside},
-    questions, tray,
+    questions,
+    tray::{self, Places},
     watch::News,
 };
 
@@ -20,9 +22,9 @@ pub(crate) struct Addition {
     /// Whom it concerns.
     #[serde(skip)]
     pub(crate) news: Vec<News>,
-    /// Whether it lies in the tray already.
+    /// Where it lies in the tray.
     #[serde(skip)]
-    is_laid: bool,
+    pub(crate) laid: Option<u8>,
     tenant: String,
     call: String,
     opening: Option<OpeningColumns>,
@@ -44,7 +46,7 @@ struct OpeningColumns {
     auto_approve: String,
     owner: String,
     started_at: i64,
-    input: String,
+    input: Box<RawValue>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -63,15 +65,15 @@ struct Standing {
     duration_ms: Option<i64>,
     cached: bool,
     retried: bool,
-    turn: Option<String>,
-    outcome: Option<String>,
+    turn: Option<Box<RawValue>>,
+    outcome: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize, Serialize)]
 struct EventColumns {
     at: i64,
     kind: String,
-    data: String,
+    data: Box<RawValue>,
 }
 
 const OPEN: &str = "insert into calls (tenant, id, workspace, tool, parent, caller, source, auto_approve, state, \
@@ -104,7 +106,7 @@ impl Addition {
         let tenant = scope.tenant.0.clone();
         let news = news(entry);
         let call = entry.call.to_string();
-        Ok(Self { news, is_laid: false, tenant, call, opening, standing, events, output, question: None })
+        Ok(Self { news, laid: None, tenant, call, opening, standing, events, output, question: None })
     }
 
     /// The same entry with a question that is put in the same transaction.
@@ -127,17 +129,17 @@ impl Addition {
     }
 
     /// Lays it into the tray, and says whether it lies there now.
-    pub(crate) fn lay(&mut self, conn: &Connection) -> Result<bool, StoreError> {
-        self.is_laid = tray::lay(conn, (&self.tenant, &self.call), self)?;
-        Ok(self.is_laid)
+    pub(crate) fn lay(&mut self, conn: &Connection, places: &mut Places) -> Result<bool, StoreError> {
+        self.laid = places.lay(conn, (&self.tenant, &self.call), self)?;
+        Ok(self.laid.is_some())
     }
 
     /// Writes everything that the entry says; one that lay in the tray only if nobody else has filed it.
     pub(crate) fn file(&self, conn: &Connection) -> Result<(), StoreError> {
-        if self.is_laid && !tray::take(conn, (&self.tenant, &self.call))? {
-            return Ok(());
+        match self.laid {
+            Some(place) if !tray::take(conn, place.into(), (&self.tenant, &self.call))? => Ok(()),
+            Some(_) | None => self.write(conn),
         }
-        self.write(conn)
     }
 
     /// Writes everything that the entry says.
@@ -163,7 +165,7 @@ impl Addition {
         }
         let mut insert = conn.prepare_cached(EVENT)?;
         for EventColumns { at, kind, data } in &self.events {
-            insert.execute(params![self.tenant, self.call, at, kind, data])?;
+            insert.execute(params![self.tenant, self.call, at, kind, data.get()])?;
         }
         Ok(())
     }
@@ -189,9 +191,9 @@ impl Addition {
             opening.started_at,
             now.finished_at,
             now.duration_ms,
-            now.turn,
-            opening.input,
-            now.outcome,
+            now.turn.as_deref().map(RawValue::get),
+            opening.input.get(),
+            now.outcome.as_deref().map(RawValue::get),
         ])?;
         Ok(())
     }
@@ -208,8 +210,8 @@ impl Addition {
             now.turn_direction,
             now.finished_at,
             now.duration_ms,
-            now.turn,
-            now.outcome,
+            now.turn.as_deref().map(RawValue::get),
+            now.outcome.as_deref().map(RawValue::get),
             now.released,
             self.tenant,
             self.call,
@@ -258,7 +260,7 @@ fn opening_columns(scope: &Scope, owner: &str, opening: &Opening) -> Result<Open
         auto_approve: word(&opening.auto_approve)?,
         owner: owner.to_owned(),
         started_at: opening.at.as_microsecond(),
-        input: serde_json::to_string(&opening.input)?,
+        input: to_raw_value(&opening.input)?,
     })
 }
 
@@ -273,7 +275,7 @@ fn standing(entry: &Entry) -> Result<Standing, StoreError> {
     if let Some(turn) = &entry.turn {
         standing.turn_of = Some(turn.of.to_string());
         standing.turn_direction = Some(word(&turn.direction)?);
-        standing.turn = Some(serde_json::to_string(turn)?);
+        standing.turn = Some(to_raw_value(turn)?);
     }
     if let Some(outcome) = &entry.outcome {
         // The outcome that an acting call foresees is kept for recovery; nobody is told of it before it has come true.
@@ -300,8 +302,8 @@ fn duration(outcome: &Outcome) -> Option<i64> {
 }
 
 fn event_columns(at: Timestamp, event: &CallEvent) -> Result<EventColumns, StoreError> {
-    let data = serde_json::to_string(event)?;
+    let data = to_raw_value(event)?;
     // The tag stands first in what serde writes; this spares a second list of all kinds.
-    let kind = data.strip_prefix(r#"{"event":""#).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+    let kind = data.get().strip_prefix(r#"{"event":""#).and_then(|rest| rest.split('"').next()).unwrap_or_default();
     Ok(EventColumns { at: at.as_microsecond(), kind: kind.to_owned(), data })
 }

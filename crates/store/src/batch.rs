@@ -44,6 +44,14 @@ impl Write {
         }
     }
 
+    /// Where in the tray it lies until it is written.
+    pub(crate) fn laid(&self) -> Option<u8> {
+        match self {
+            Self::Addition(addition) => addition.laid,
+            Self::Later(_) | Self::Statement(_) | Self::Tray | Self::Mark => None,
+        }
+    }
+
     /// Makes columns of what has none yet, before anybody holds the database for it. What cannot be made is told by `run`.
     pub(crate) fn make_columns(&mut self) {
         if let Self::Later(later) = self

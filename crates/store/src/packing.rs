@@ -8,7 +8,8 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use haft_runtime::{End, Isolation, Outcome};
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
-use serde::{Deserialize, Serialize, ser::Error};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{StoreError, columns::Columns};
 
@@ -16,8 +17,6 @@ use crate::{StoreError, columns::Columns};
 const PIECE: usize = 64 << 10;
 /// A longer envelope is packed.
 const LONG: usize = 32 << 10;
-/// What an envelope has around a short result, and what escapes take in it.
-const AROUND: usize = 1 << 10;
 /// How a packed envelope begins, and no other.
 const BEGIN: &str = r#"{"isolation":"#;
 
@@ -61,17 +60,15 @@ pub(crate) fn unpacked(body: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// The envelope of a call as it lies in its column.
-pub(crate) fn envelope(outcome: &Outcome) -> Result<String, StoreError> {
-    let about = length(outcome);
-    if about <= LONG {
-        let mut text = Vec::with_capacity(about + AROUND);
-        serde_json::to_writer(&mut text, outcome)?;
-        if text.len() <= LONG {
-            return Ok(String::from_utf8(text).map_err(serde_json::Error::custom)?);
+pub(crate) fn envelope(outcome: &Outcome) -> Result<Box<RawValue>, StoreError> {
+    if length(outcome) <= LONG {
+        let text = to_raw_value(outcome)?;
+        if text.get().len() <= LONG {
+            return Ok(text);
         }
     }
     let packed = Packed { isolation: outcome.isolation, packed: BASE64_STANDARD.encode(packed(outcome)?) };
-    Ok(serde_json::to_string(&packed)?)
+    Ok(to_raw_value(&packed)?)
 }
 
 /// About how long a result is as JSON.

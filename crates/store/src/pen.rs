@@ -11,7 +11,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use crate::{StoreError, addition::Addition, batch::Write, schema, store::Sync};
+use crate::{StoreError, addition::Addition, batch::Write, schema, store::Sync, tray::Places};
 
 /// How many KiB of the database lie at hand. Whoever writes comes back to the same few pages: the newest of each index.
 const AT_HAND: i64 = 1024;
@@ -28,7 +28,10 @@ pub(crate) struct Pen {
     path: PathBuf,
     /// Gone once the store is closed.
     conn: Option<Connection>,
+    places: Places,
+    /// How long the write-ahead log is, and how much of it was brought into the database.
     log_pages: i32,
+    swept: i32,
 }
 
 /// Brings the write-ahead log into the database, over a connection of its own: nobody who writes waits for it.
@@ -57,7 +60,7 @@ impl Pen {
             LOG_PAGES.set(pages);
             Ok(())
         }));
-        Ok(Self { path: path.to_owned(), conn: Some(conn), log_pages: 0 })
+        Ok(Self { path: path.to_owned(), conn: Some(conn), places: Places::default(), log_pages: 0, swept: 0 })
     }
 
     /// Writes all or nothing, and says of each whether it touched a row.
@@ -70,7 +73,8 @@ impl Pen {
         let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let touched = writes.iter().map(|write| write.run(&transaction)).collect::<Result<_, _>>()?;
         transaction.commit()?;
-        self.log_pages = LOG_PAGES.get();
+        writes.iter().filter_map(|write| write.laid()).for_each(|place| self.places.leave(place));
+        self.look_at_log();
         Ok(touched)
     }
 
@@ -79,8 +83,8 @@ impl Pen {
         let conn = self.conn.as_mut().ok_or(StoreError::Closed)?;
         conn.busy_timeout(Duration::ZERO)?;
         // A single statement is a transaction by itself.
-        let laid = entry.lay(conn)?;
-        self.log_pages = LOG_PAGES.get();
+        let laid = entry.lay(conn, &mut self.places)?;
+        self.look_at_log();
         Ok(laid)
     }
 
@@ -90,14 +94,29 @@ impl Pen {
         Ok(conn.prepare_cached("pragma data_version")?.query_row([], |row| row.get(0))?)
     }
 
-    /// How long the log was after the last commit.
+    /// Learns how long the log is after a commit on this thread.
+    fn look_at_log(&mut self) {
+        let pages = LOG_PAGES.get();
+        // One that was brought in to its end begins anew.
+        if pages < self.log_pages {
+            self.swept = 0;
+        }
+        self.log_pages = pages;
+    }
+
+    /// How long the log is.
     pub(crate) fn log_pages(&self) -> i32 {
         self.log_pages
     }
 
-    /// Waits for the next commit to say how long the log is.
-    pub(crate) fn forget_log_pages(&mut self) {
-        self.log_pages = 0;
+    /// How much of it has come since it was last brought in.
+    pub(crate) fn unswept(&self) -> i32 {
+        self.log_pages - self.swept
+    }
+
+    /// It has just been brought in.
+    pub(crate) fn note_swept(&mut self) {
+        self.swept = self.log_pages;
     }
 
     /// The connection; nothing can be written after this.

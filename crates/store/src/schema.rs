@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_questions.sql"),
     include_str!("../migrations/0004_packed_outputs.sql"),
     include_str!("../migrations/0005_tray.sql"),
+    include_str!("../migrations/0006_places.sql"),
 ];
 
 /// The version of the database.
@@ -94,15 +95,21 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("haft.db");
         let mut conn = Connection::open(&path).unwrap();
-        for migration in &super::MIGRATIONS[..2] {
-            conn.execute_batch(migration).unwrap();
-        }
+        bring_to(&mut conn, 2);
         let asked = "insert into questions (tenant, call, asked_at, expires_at, open, body) \
-                     values ('t', 'c', 1, 2, true, '{}'); pragma user_version = 2";
+                     values ('t', 'c', 1, 2, true, '{}')";
         conn.execute_batch(asked).unwrap();
         super::bring_up(&mut conn, &path).unwrap();
         let kept = "select number from questions where tenant = 't' and call = 'c' and open = true";
         assert_eq!(conn.query_row(kept, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    }
+
+    /// A new database of an earlier version.
+    pub(crate) fn bring_to(conn: &mut Connection, version: usize) {
+        for migration in &super::MIGRATIONS[..version] {
+            conn.execute_batch(migration).unwrap();
+        }
+        conn.pragma_update(None, "user_version", version as i64).unwrap();
     }
 
     /// Fails when one of the statements reads a whole table, or sorts what an index could give in order.

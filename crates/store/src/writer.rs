@@ -33,14 +33,15 @@ const GATHER: Duration = Duration::from_millis(10);
 /// How long the store's thread looks by itself after it last saw an entry, so that nobody need wake it.
 const LINGER: Duration = Duration::from_secs(1);
 /// How many such entries are enough.
-const ENOUGH: usize = 128;
+const ENOUGH: usize = 64;
 /// How often to look for commits of other processes while somebody waits.
 const POLL: Duration = Duration::from_millis(20);
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(10);
-/// How many pages the write-ahead log may have before they are brought into the database, as soon as nobody waits.
+/// How many pages the write-ahead log may gain before they are brought into the database, as soon as nobody waits.
 const LONG_LOG: i32 = 1000;
-/// How many it may have before that is done although somebody waits.
+/// How many it may gain before that is done although somebody waits, and how many it may have before nobody writes until it
+/// is brought in to its end.
 const ENDLESS_LOG: i32 = 4 * LONG_LOG;
 
 /// The way to the pen.
@@ -275,7 +276,7 @@ impl Desk {
                 (None, Err(err)) => lock(&self.lost).add(err),
             }
         }
-        if pen.log_pages() > LONG_LOG { Left::Waiting } else { Left::Nothing }
+        if pen.unswept() > LONG_LOG { Left::Waiting } else { Left::Nothing }
     }
 }
 
@@ -300,10 +301,9 @@ impl Keeper {
     fn run(mut self) {
         let end = loop {
             let step = lock(&self.desk.queue).step();
-            // Invariant: the log does not grow for ever, however steady the stream is.
             let most = if matches!(step, Step::Write) { ENDLESS_LOG } else { LONG_LOG };
             match step {
-                _ if self.desk.pen.blocking_lock().log_pages() > most => self.sweep(),
+                _ if self.desk.pen.blocking_lock().unswept() > most => self.sweep(),
                 Step::Write => drop(self.desk.write_some(&mut self.desk.pen.blocking_lock(), BUSY)),
                 Step::Gather => self.rest(Some(GATHER)),
                 Step::Rest(Some(end)) => break end,
@@ -335,10 +335,16 @@ impl Keeper {
         self.looked = Instant::now();
     }
 
-    /// Brings the log into the database. Others write meanwhile.
+    /// Brings the log into the database. Others write meanwhile, behind what is brought in.
+    // Invariant: the log does not grow for ever, however steady the stream is. Only one that is brought in to its end begins
+    // anew, so that nobody writes for the little that is left of one that has become too long.
     fn sweep(&mut self) {
         self.sweeper.sweep();
-        self.desk.pen.blocking_lock().forget_log_pages();
+        let mut pen = self.desk.pen.blocking_lock();
+        if pen.log_pages() > ENDLESS_LOG {
+            self.sweeper.sweep();
+        }
+        pen.note_swept();
     }
 
     /// The number changes when another connection has committed, never through commits of this one.

@@ -45,6 +45,20 @@ async fn ten_thousand_entries_of_many_tasks_are_all_there_and_in_order() {
 }
 
 #[tokio::test]
+async fn a_steady_stream_does_not_let_the_log_grow_for_ever() {
+    let (folder, store) = new_store().await;
+    for _ in 0..6_000 {
+        let first = opened(CallState::Executing);
+        let end = Entry { events: vec![], ..ended(&first.call) };
+        store.record(&scope(), first).await.unwrap();
+        store.record_later(&scope(), end).await.unwrap();
+    }
+    Journal::caught_up(&store).await.unwrap();
+    let log = fs::metadata(folder.path().join("data/haft.db-wal")).unwrap().len() >> 20;
+    assert!(log < 30, "{log} MiB");
+}
+
+#[tokio::test]
 async fn only_the_guilty_entry_of_a_batch_fails() {
     let (_folder, store) = new_store().await;
     let there = opened(CallState::Executing);

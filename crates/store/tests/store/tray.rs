@@ -10,7 +10,7 @@ use crate::samples::{ended, later, new_store, now, open, opened, question, scope
 /// How many entries lie in the tray, and how many were refused.
 fn lying(folder: &TempDir) -> (i64, i64) {
     let conn = Connection::open(folder.path().join("data/haft.db")).unwrap();
-    let count = "select count(*) filter (where not refused), count(*) filter (where refused) from tray";
+    let count = "select count(*) filter (where lies and not refused), count(*) filter (where refused) from tray";
     conn.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
 }
 
@@ -91,7 +91,7 @@ async fn no_call_begins_twice_whether_its_first_entry_lies_or_is_filed() {
 async fn a_damaged_one_keeps_nobody_from_reading() {
     let (folder, store) = new_store().await;
     let conn = Connection::open(folder.path().join("data/haft.db")).unwrap();
-    conn.execute("insert into tray values (1, 'local', 'tc_x', false, '{\"tenant\": 1}')", []).unwrap();
+    conn.execute("insert into tray values (1, 'local', 'tc_x', false, '{\"tenant\": 1}', true)", []).unwrap();
     let call = recorded(&store).await;
     assert!(Journal::find(&store, &scope(), &call).await.unwrap().is_some());
     assert_eq!((lying(&folder), store.health().await.unwrap().lost_entries), ((0, 1), 1));
