@@ -2,8 +2,6 @@
 
 use std::os::fd::AsFd;
 
-use crate::root::Root;
-
 pub(crate) const EXT: u64 = 0xEF53;
 pub(crate) const XFS: u64 = 0x5846_5342;
 pub(crate) const BTRFS: u64 = 0x9123_683E;
@@ -13,12 +11,10 @@ const OVERLAYFS: u64 = 0x794C_7630;
 const ZFS: u64 = 0x2FC1_2FC1;
 const BCACHEFS: u64 = 0xCA45_1A4E;
 
-impl Root {
-    /// Whether the workspace lies on a disk or in the memory of this machine, so that looking at a file keeps nobody
-    /// waiting. Other filesystems ask a network or a program, which may never answer.
-    pub fn is_near(&self) -> bool {
-        is_one_of(self.handle(), &[EXT, XFS, BTRFS, F2FS, TMPFS, OVERLAYFS, ZFS, BCACHEFS])
-    }
+/// Whether an open file or folder lies on a disk or in the memory of this machine. Other filesystems ask a network or a
+/// program, which may never answer.
+pub(crate) fn is_near(file: impl AsFd) -> bool {
+    is_one_of(file, &[EXT, XFS, BTRFS, F2FS, TMPFS, OVERLAYFS, ZFS, BCACHEFS])
 }
 
 /// Whether an open file or folder lies on a filesystem of one of these kinds.

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
+use crate::medium;
 use crate::place::{self, Place};
 use crate::sensitive::is_sensitive;
 use crate::stamp::{EntryKind, Seen, look, look_at, look_behind};
@@ -20,6 +21,7 @@ pub struct Root {
     /// The same folder as it was given: people type paths through links to their workspace.
     given: PathBuf,
     seen: Seen,
+    is_near: bool,
     protected: Vec<Protected>,
 }
 
@@ -41,7 +43,13 @@ impl Root {
         let path = beneath::whereabouts(&folder).map_err(failed)?;
         let given = std::path::absolute(dir).unwrap_or_else(|_| path.clone());
         let protected = protected.iter().filter_map(|dir| Protected::find(dir, &path)).collect();
-        Ok(Root { folder, path, given, seen, protected })
+        let is_near = medium::is_near(&folder);
+        Ok(Root { folder, path, given, seen, is_near, protected })
+    }
+
+    /// Whether the workspace lies on a disk or in the memory of this machine, so that looking at a file keeps nobody waiting.
+    pub fn is_near(&self) -> bool {
+        self.is_near
     }
 
     /// The workspace's own path, links resolved.

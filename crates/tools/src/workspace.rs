@@ -35,8 +35,6 @@ pub(crate) const CHANGES: &str = "changes";
 #[derive(Debug)]
 pub struct Workspace {
     root: Arc<Root>,
-    /// Whether looking at a file of it keeps nobody waiting.
-    is_near: bool,
     data: PathBuf,
     sync: Sync,
     /// Absent where no command may be run.
@@ -57,7 +55,6 @@ impl Workspace {
     pub fn open(dir: &Path, data: &Path) -> Result<Self, ToolError> {
         let root = Root::open(dir, &[data.to_owned()]).trying("open the workspace")?;
         Ok(Self {
-            is_near: root.is_near(),
             root: Arc::new(root),
             data: data.to_owned(),
             sync: Sync::Process,
@@ -183,7 +180,7 @@ impl Workspace {
     /// Looks at one path, on this very thread: waking another takes longer than a few system calls do, where they are
     /// answered by this machine.
     pub(crate) fn glance<T>(&self, work: impl FnOnce(&Root) -> Result<T, ToolError>) -> Result<T, ToolError> {
-        if self.is_near { work(&self.root) } else { in_place(|| work(&self.root)) }
+        if self.root.is_near() { work(&self.root) } else { in_place(|| work(&self.root)) }
     }
 
     /// Looks at files for a call.
@@ -206,7 +203,7 @@ impl Workspace {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
         let (sync, of, at_hand) = (self.sync, ctx.clone(), Arc::clone(&self.at_hand));
-        let is_quick = sync == Sync::Process && self.is_near && bytes <= SMALL;
+        let is_quick = sync == Sync::Process && self.root.is_near() && bytes <= SMALL;
         let spares = self.spares.clone().filter(|_| is_quick);
         let plan = move || {
             let begun = match spares {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffTag, TextDiff};
+use similar::{Algorithm, DiffOp, DiffTag, TextDiff};
 
 /// The longest side that is compared.
 pub(super) const LONGEST_SIDE: u64 = 1 << 20;
@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const HEAD: usize = 8 << 10;
 /// Lines around a change.
 const CONTEXT: usize = 3;
+/// How many bytes are compared at once.
+const PIECE: usize = 64;
 
 /// What a comparison shows.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -44,8 +46,13 @@ pub(super) fn compare(path: &str, before: Side<'_>, after: Side<'_>) -> Shown {
         return Shown::default();
     }
     let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else { return Shown::default() };
-    let diff =
-        TextDiff::configure().algorithm(Algorithm::Myers).deadline(Instant::now() + PATIENCE).diff_lines(old, new);
+    let deadline = Instant::now() + PATIENCE;
+    let by_lines = |old, new| TextDiff::configure().algorithm(Algorithm::Myers).deadline(deadline).diff_lines(old, new);
+    let part = Part::around_what_differs(old, new);
+    let (diff, lines) = match by_lines(part.old, part.new) {
+        diff if part.shows_all_of(&diff) => (diff, part.lines_before),
+        _ => (by_lines(old, new), 0),
+    };
     let (mut added, mut removed) = (0, 0);
     for op in diff.ops() {
         match op.tag() {
@@ -58,7 +65,92 @@ pub(super) fn compare(path: &str, before: Side<'_>, after: Side<'_>) -> Shown {
     }
     let (old_name, new_name) = (header("a/", path, before), header("b/", path, after));
     let text = diff.unified_diff().context_radius(CONTEXT).header(&old_name, &new_name).to_string();
-    Shown { diff: Some(text), binary: false, added, removed }
+    Shown { diff: Some(further_down(text, lines)), binary: false, added, removed }
+}
+
+/// Two texts without the lines that are the same at their beginnings and at their ends, but for those that are shown around
+/// a change: most changes are small, and comparing is hard work.
+struct Part<'a> {
+    old: &'a str,
+    new: &'a str,
+    lines_before: usize,
+    is_cut_at_end: bool,
+}
+
+impl<'a> Part<'a> {
+    fn around_what_differs(old: &'a str, new: &'a str) -> Part<'a> {
+        let (before, after) = (old.as_bytes(), new.as_bytes());
+        let begin = line_start(before, same_at_the_beginning(before, after));
+        let same = same_at_the_end(&before[begin..], &after[begin..]);
+        let end = &before[before.len() - same..];
+        // What is the same may begin in the middle of a line.
+        let is_cut = |text: &[u8]| text.len() - same > begin && text[text.len() - same - 1] != b'\n';
+        let end = if is_cut(before) || is_cut(after) { after_lines(1, end) } else { end };
+        let left_out = after_lines(CONTEXT, end);
+        let from = (0..CONTEXT).fold(begin, |at, _| line_start(before, at.saturating_sub(1)));
+        let [old, new] = [old, new].map(|text| &text[from..text.len() - left_out.len()]);
+        Part { old, new, lines_before: line_ends(&before[..from]), is_cut_at_end: !left_out.is_empty() }
+    }
+
+    /// Whether a diff of it is one of the whole texts: a change among lines that repeat themselves may be shown further on.
+    fn shows_all_of(&self, diff: &TextDiff<'_, '_, str>) -> bool {
+        let is_same =
+            |op: Option<&DiffOp>| op.is_some_and(|op| op.tag() == DiffTag::Equal && op.old_range().len() >= CONTEXT);
+        let ops = diff.ops();
+        (self.lines_before == 0 || is_same(ops.first())) && (!self.is_cut_at_end || is_same(ops.last()))
+    }
+}
+
+fn same_at_the_beginning(one: &[u8], other: &[u8]) -> usize {
+    let pieces = one.chunks_exact(PIECE).zip(other.chunks_exact(PIECE));
+    let same = PIECE * pieces.take_while(|(one, other)| one == other).count();
+    same + one[same..].iter().zip(&other[same..]).take_while(|(one, other)| one == other).count()
+}
+
+fn same_at_the_end(one: &[u8], other: &[u8]) -> usize {
+    let pieces = one.rchunks_exact(PIECE).zip(other.rchunks_exact(PIECE));
+    let same = PIECE * pieces.take_while(|(one, other)| one == other).count();
+    let (one, other) = (&one[..one.len() - same], &other[..other.len() - same]);
+    same + one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other).count()
+}
+
+/// Where the line begins that something stands in.
+fn line_start(text: &[u8], at: usize) -> usize {
+    text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
+}
+
+/// How many lines end in a text. A carriage return ends one, too, as it did on old machines.
+fn line_ends(text: &[u8]) -> usize {
+    let feeds = text.iter().filter(|byte| **byte == b'\n').count();
+    if !text.contains(&b'\r') {
+        return feeds;
+    }
+    let is_alone = |(at, byte): (usize, &u8)| *byte == b'\r' && text.get(at + 1) != Some(&b'\n');
+    feeds + text.iter().enumerate().filter(|byte| is_alone(*byte)).count()
+}
+
+/// What follows so many lines, the last of which may have no end.
+fn after_lines(count: usize, text: &[u8]) -> &[u8] {
+    (0..count).fold(text, |text, _| {
+        let end = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |end| end + 1);
+        &text[end..]
+    })
+}
+
+/// A diff of what stands so many lines further down.
+fn further_down(diff: String, lines: usize) -> String {
+    if lines == 0 {
+        return diff;
+    }
+    let moved = |range: &str| {
+        let (from, length) = range.find(',').map_or((range, ""), |at| range.split_at(at));
+        from.parse::<usize>().map_or_else(|_| range.to_owned(), |from| format!("{}{length}", from + lines))
+    };
+    let line = |line| match ranges(line) {
+        Some((old, new, rest)) => Cow::Owned(format!("@@ -{} +{} @@{rest}", moved(old), moved(new))),
+        None => Cow::Borrowed(line),
+    };
+    diff.split_inclusive('\n').map(line).collect()
 }
 
 /// A unified diff of a file's content; `None` means that it is not there. What is not text, or too long, has no diff.
@@ -142,15 +234,21 @@ fn renamed_header(sign: &str, name: &str) -> String {
 
 /// `@@ -1,2 +3,4 @@` with its two ranges exchanged; any other line as it is.
 fn reversed_range(line: &str) -> Cow<'_, str> {
-    let ranges = line.strip_prefix("@@ -").and_then(|rest| rest.split_once(" +"));
-    let Some((old, (new, rest))) = ranges.and_then(|(old, rest)| Some((old, rest.split_once(" @@")?))) else {
-        return Cow::Borrowed(line);
-    };
-    Cow::Owned(format!("@@ -{new} +{old} @@{rest}"))
+    ranges(line).map_or(Cow::Borrowed(line), |(old, new, rest)| Cow::Owned(format!("@@ -{new} +{old} @@{rest}")))
+}
+
+/// The two ranges of `@@ -1,2 +3,4 @@`, and what follows.
+fn ranges(line: &str) -> Option<(&str, &str, &str)> {
+    let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
+    let (new, rest) = rest.split_once(" @@")?;
+    Some((old, new, rest))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use similar::ChangeTag;
+
     use super::*;
 
     #[test]
@@ -161,6 +259,22 @@ mod tests {
         assert_eq!((shown.added, shown.removed, shown.binary), (1, 1, false));
         let created = compare("a.txt", Side::Nothing, Side::Content(b"x\n"));
         assert!(created.diff.is_some_and(|diff| diff.starts_with("--- /dev/null\n+++ b/a.txt\n")));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_the_same_around_a_change_makes_no_difference(
+            before in "([ab\r]{0,2}\n){0,6}[ab]?", after in "([ab\r]{0,2}\n){0,6}[ab]?",
+            same in "[ab]?([ab\r]{0,2}\n){0,60}", end in "([ab\r]{0,2}\n){0,60}[ab]?",
+        ) {
+            let (old, new) = (format!("{same}{before}{end}"), format!("{same}{after}{end}"));
+            let shown = compare("p", Side::Content(old.as_bytes()), Side::Content(new.as_bytes()));
+            let whole = TextDiff::configure().diff_lines(&old, &new);
+            let text = whole.unified_diff().context_radius(CONTEXT).header("a/p", "b/p").to_string();
+            let count = |tag| whole.iter_all_changes().filter(|change| change.tag() == tag).count();
+            prop_assert_eq!((shown.added, shown.removed), (count(ChangeTag::Insert), count(ChangeTag::Delete)));
+            prop_assert_eq!(shown.diff.unwrap(), text);
+        }
     }
 
     #[test]

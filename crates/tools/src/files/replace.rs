@@ -36,16 +36,20 @@ const NAMED: usize = 10;
 
 /// The text after one edit, and how many replacements it took.
 pub(super) fn apply(text: &str, edit: &Edit) -> Result<(String, usize), Unmade> {
-    let found = text.matches(&edit.old).count();
+    let mut places = text.match_indices(&edit.old).map(|(at, _)| at);
+    let first = places.next();
+    let found = usize::from(first.is_some()) + places.count();
     let fits = match edit.times {
         Times::Once => found == 1,
         Times::Any => found > 0,
         Times::Exactly(times) => found == times && found > 0,
     };
-    match found {
-        0 => Err(Unmade::Missing),
-        _ if !fits => Err(Unmade::Count { found, lines: lines_of(text, &edit.old) }),
-        found => Ok((text.replace(&edit.old, &edit.new), found)),
+    match first {
+        None => Err(Unmade::Missing),
+        Some(_) if !fits => Err(Unmade::Count { found, lines: lines_of(text, &edit.old) }),
+        // It need not be looked for again.
+        Some(at) if found == 1 => Ok(([&text[..at], &edit.new, &text[at + edit.old.len()..]].concat(), 1)),
+        Some(_) => Ok((text.replace(&edit.old, &edit.new), found)),
     }
 }
 
