@@ -19,7 +19,7 @@ use crate::{Measured, median, program::program, quiet_median};
 const LAPS: usize = 400;
 /// The same for what takes some peers long.
 const LONG_LAPS: usize = 60;
-/// How often each server is started to be measured.
+/// How often each server is started to be measured in each kind of call.
 const SESSIONS: usize = 5;
 /// How many requests are under way at once where many are.
 const AT_ONCE: usize = 64;
@@ -178,8 +178,8 @@ impl Peer {
     /// what they do, and stays as it is as long as the session lasts.
     fn measure(&self, work: &Path) -> Result<Taken> {
         let start = median((0..5).map(|_| Ok(Session::start(&self.command)?.1)).collect::<Result<_>>()?);
-        let first = self.session(work, start)?;
-        (1..SESSIONS).try_fold(first, |best, _| Ok(best.or(&self.session(work, start)?)))
+        let first = self.sessions(work, start)?;
+        (1..SESSIONS).try_fold(first, |best, _| Ok(best.or(&self.sessions(work, start)?)))
     }
 
     /// An empty call beside a line that is only said back. Both ends have processors of their own, as they have where a
@@ -197,25 +197,30 @@ impl Peer {
         Ok(Measured::new("haft's empty call beside a bare line", found, "< 4 x", ratio < 4.0))
     }
 
-    fn session(&self, work: &Path, start: Duration) -> Result<Taken> {
+    /// Each kind of call in a session of its own, so that none depends on what was called before it.
+    fn sessions(&self, work: &Path, start: Duration) -> Result<Taken> {
         let (path, folder) = (work.join("a.txt").display().to_string(), work.display().to_string());
-        fs::write(&path, format!("line 0 \n{}", "a line as long as lines of text and code usually are\n".repeat(78)))?;
-        let mut session = Session::start(&self.command)?.0;
         let nothing = json!({ "path": work.join("empty.txt").display().to_string() });
-        let read = json!({ "path": path });
+        let (read, list) = (json!({ "path": path }), json!({ "path": folder }));
         let pattern = json!({ "path": folder, "pattern": "**/*.rs" });
-        let empty = laps(LAPS, |_| session.call(self.read, &nothing))?;
-        let reads = laps(LAPS, |_| session.call(self.read, &read))?;
-        let memory = session.memory()?;
+        let alone = |count, tool: &str, input: &dyn Fn(usize) -> Value| {
+            fs::write(
+                &path,
+                format!("line 0 \n{}", "a line as long as lines of text and code usually are\n".repeat(78)),
+            )?;
+            let mut session = Session::start(&self.command)?.0;
+            Ok::<_, anyhow::Error>((laps(count, |lap| session.call(tool, &input(lap)))?, session))
+        };
+        let (reads, mut session) = alone(LAPS, self.read, &|_| read.clone())?;
         Ok(Taken {
-            empty,
+            empty: alone(LAPS, self.read, &|_| nothing.clone())?.0,
             read: reads,
+            memory: session.memory()?,
             at_once: session.many(self.read, &read)?,
-            list: laps(LAPS, |_| session.call("list_directory", &json!({ "path": folder })))?,
-            search: laps(LONG_LAPS, |_| session.call(self.search, &pattern))?,
-            edit: laps(LAPS, |lap| session.call("edit_file", &(self.edit)(&path, lap)))?,
+            list: alone(LAPS, "list_directory", &|_| list.clone())?.0,
+            edit: alone(LAPS, "edit_file", &|lap| (self.edit)(&path, lap))?.0,
+            search: alone(LONG_LAPS, self.search, &|_| pattern.clone())?.0,
             start,
-            memory,
         })
     }
 }

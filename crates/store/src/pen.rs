@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use crate::{StoreError, addition::Addition, batch::Write, schema, store::Sync, tray::Places};
 
 /// How many KiB of the database lie at hand. Whoever writes comes back to the same few pages: the newest of each index.
-const AT_HAND: i64 = 1024;
+const AT_HAND: i64 = 512;
 /// How many statements stay prepared.
 const STATEMENTS: usize = 64;
 
