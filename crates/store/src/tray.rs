@@ -23,8 +23,8 @@ const TRIES: usize = 3;
 /// A call that is known already is none to begin.
 const LAY: &str = "insert into tray (place, tenant, call, refused, entry, lies) select $1, $2, $3, false, $4, true \
                    where not exists (select 1 from calls where tenant = $2 and id = $3) on conflict (place) do update \
-                   set tenant = excluded.tenant, call = excluded.call, entry = excluded.entry, lies = true \
-                   where not lies";
+                   set tenant = excluded.tenant, call = excluded.call, entry = excluded.entry, refused = false, \
+                   lies = true where not lies";
 const TAKE: &str = "update tray set lies = false where place = ? and tenant = ? and call = ? and lies";
 const LYING: &str = "select place, tenant, call, entry from tray where lies and not refused order by tenant, call";
 const REFUSE: &str = "update tray set refused = true where place = ?";
@@ -132,13 +132,18 @@ mod tests {
         crate::schema::tests::assert_quick(&[LAY, TAKE, REFUSE]);
     }
 
-    #[test]
-    fn laying_an_entry_over_another_writes_one_page() {
+    fn database() -> (tempfile::TempDir, Connection) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("haft.db");
         let mut conn = Connection::open(&path).unwrap();
         crate::schema::bring_up(&mut conn, &path).unwrap();
-        let pages = || std::fs::metadata(path.with_extension("db-wal")).unwrap().len() / 4096;
+        (folder, conn)
+    }
+
+    #[test]
+    fn laying_an_entry_over_another_writes_one_page() {
+        let (folder, conn) = database();
+        let pages = || std::fs::metadata(folder.path().join("haft.db-wal")).unwrap().len() / 4096;
         let mut places = Places::default();
         let mut lay = |number: usize, length: usize| {
             let call = format!("tc_{number:032x}");
@@ -160,10 +165,7 @@ mod tests {
 
     #[test]
     fn a_place_that_another_process_has_taken_is_passed_over() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("haft.db");
-        let mut conn = Connection::open(&path).unwrap();
-        crate::schema::bring_up(&mut conn, &path).unwrap();
+        let (_folder, conn) = database();
         let (mut ours, mut theirs) = (Places::default(), Places::default());
         let lay = |places: &mut Places, call: &str| places.lay(&conn, ("local", call), &entry("a")).unwrap();
         assert_eq!((lay(&mut theirs, "tc_a"), lay(&mut ours, "tc_b")), (Some(0), Some(1)));
@@ -173,6 +175,20 @@ mod tests {
             assert_eq!(place, (number < PLACES[0].0.end).then_some(number));
         }
         assert_eq!(lay(&mut ours, "tc_c"), None, "all are taken");
+    }
+
+    #[test]
+    fn a_place_that_was_left_as_refused_serves_again() {
+        let (_folder, conn) = database();
+        let mut places = Places::default();
+        assert_eq!(places.lay(&conn, ("local", "tc_a"), &entry("a")).unwrap(), Some(0));
+        // A haft of the version before knows no rows that are filed already.
+        conn.execute_batch("update tray set lies = false, refused = true").unwrap();
+        places.leave(0);
+        assert_eq!(places.lay(&conn, ("local", "tc_1"), &entry("b")).unwrap(), Some(0));
+        file_all(&conn).unwrap();
+        let kept: String = conn.query_row(OPENED, [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, r#"{"path":"b"}"#);
     }
 
     #[test]
