@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use anyhow::Result;
-use clap::{Command, CommandFactory, ValueHint};
+use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::{ArgValueCandidates, CompleteEnv, CompletionCandidate};
 use haft_runtime::{CallState, Grant, ToolSpec};
 use haft_store::{CallFilter, CallRow};
@@ -93,7 +93,8 @@ impl Here {
         let one = |spec: &ToolSpec| {
             let command =
                 arguments::with_fields(call_command(spec.name.clone()).about(first_sentence(spec)), spec, &spec.name);
-            command.mut_args(|arg| if arg.get_id() == "path" { arg.value_hint(ValueHint::AnyPath) } else { arg })
+            let is_path = |arg: &Arg| arg.get_long() == Some("path");
+            command.mut_args(|arg| if is_path(&arg) { arg.value_hint(ValueHint::AnyPath) } else { arg })
         };
         let tools = self.tools().unwrap_or_default();
         Command::new("call").about("Use one tool").disable_help_subcommand(true).subcommands(tools.iter().map(one))

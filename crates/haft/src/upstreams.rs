@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::future::{BoxFuture, join_all};
-use haft_mcp::{PATIENCE, Pins, Report, Upstream, held, tool_name, tools_of};
+use haft_mcp::{PATIENCE, Pins, Report, Upstream, held_as_new, tool_name, tools_of};
 use haft_runtime::{Catalog, Listing, RegisteredTool, Registry, Scope, ToolError};
 use haft_tools::Workspace;
 use tokio::task::JoinHandle;
@@ -90,7 +90,7 @@ impl Upstreams {
 
     /// The servers that were never met.
     fn new_ones(&self) -> impl Iterator<Item = &Server> {
-        self.servers.values().filter(|server| !server.wanted.is_list() && server.kept.read().accepted.is_none())
+        self.servers.values().filter(|server| !server.wanted.is_list() && !server.kept.read().was_met())
     }
 
     /// Starts the servers that were never met, side by side, while somebody looks on, and says what went wrong.
@@ -156,7 +156,7 @@ impl Upstreams {
         let pins = server.kept.read();
         let wanted = |tool: &&String| tool_name(&server.wanted.name, tool) == name && server.upstream.spec().uses(tool);
         let tool = pins.seen.keys().filter(|tool| pins.is_held(tool)).find(wanted)?;
-        Some(held(&server.wanted.name, tool))
+        Some(held_as_new(&server.wanted.name, tool))
     }
 }
 
@@ -198,7 +198,7 @@ impl Server {
 
     /// The same where it has not been met yet.
     async fn meet_if_new(&self) -> Result<(), ToolError> {
-        let was_met = !self.taken().names.is_empty() || self.kept.read().accepted.is_some();
+        let was_met = !self.taken().names.is_empty() || self.kept.read().was_met();
         if was_met { Ok(()) } else { self.meet().await }
     }
 

@@ -12,5 +12,5 @@ pub use http::{HttpService, misread, over_http};
 pub use server::{Asked, Ground, MayApprove, Server};
 pub use upstream::{
     Contact, Definition, Difference, Dropped, Endpoint, Launch, Line, Listener, NEEDS_LOGIN, PATIENCE, Pins, Report,
-    Started, Upstream, UpstreamSpec, held, tool_name, tools_of,
+    Started, Upstream, UpstreamSpec, held_as_new, tool_name, tools_of,
 };

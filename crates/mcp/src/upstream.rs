@@ -11,10 +11,11 @@ mod http;
 mod pins;
 mod server;
 mod tool;
+mod voice;
 mod wire;
 
 pub use definition::{Definition, Dropped, tool_name};
 pub use http::{Endpoint, NEEDS_LOGIN};
 pub use pins::{Difference, Pins};
 pub use server::{Contact, Launch, Line, Listener, PATIENCE, Report, Started, Upstream, UpstreamSpec};
-pub use tool::{held, tools_of};
+pub use tool::{held_as_new, tools_of};

@@ -129,31 +129,41 @@ impl Redactor {
         Value::Object(fields.iter().map(|(name, schema)| (name.clone(), shown(name, schema))).collect())
     }
 
+    /// Whether it was told of secrets themselves.
+    pub fn knows_any(&self) -> bool {
+        !self.values.is_empty()
+    }
+
+    /// The value without the secrets that it was told of, at any depth. Whatever else is in it stays.
+    pub fn known_out_of(&self, value: Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let told = |(name, inner): (String, Value)| (self.known(&name).into_owned(), self.known_out_of(inner));
+                Value::Object(fields.into_iter().map(told).collect())
+            }
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.known_out_of(item)).collect()),
+            Value::String(text) => Value::String(self.known(&text).into_owned()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        }
+    }
+
+    /// The text without them.
+    pub fn known<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        marked(text, self.known_spans(text))
+    }
+
     /// The text without its secrets.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut spans = self.spans(text);
-        if spans.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        spans.sort_by_key(|span| (span.start, span.end));
-        let mut shown = String::with_capacity(text.len());
-        let mut end = 0;
-        for span in spans {
-            if span.start >= end {
-                shown.push_str(&text[end..span.start]);
-                shown.push_str(MARK);
-            }
-            end = end.max(span.end);
-        }
-        shown.push_str(&text[end..]);
-        Cow::Owned(shown)
+        marked(text, self.spans(text))
+    }
+
+    fn known_spans(&self, text: &str) -> Vec<Range<usize>> {
+        let found = self.values.iter().flat_map(|value| text.match_indices(value.as_str()));
+        found.map(|(at, secret)| at..at + secret.len()).collect()
     }
 
     fn spans(&self, text: &str) -> Vec<Range<usize>> {
-        let mut spans = Vec::new();
-        for value in &self.values {
-            spans.extend(text.match_indices(value.as_str()).map(|(at, found)| at..at + found.len()));
-        }
+        let mut spans = self.known_spans(text);
         for (number, rule) in RULES.iter().enumerate() {
             for found in rule.captures_iter(text) {
                 let Some(secret) = found.name("s") else { continue };
@@ -184,6 +194,25 @@ impl Redactor {
         let is_pair = |pair: &[String]| PAIRS.iter().any(|(first, second)| pair[0] == *first && pair[1] == *second);
         words.iter().any(|word| WORDS.contains(&word.as_str())) || words.windows(2).any(is_pair)
     }
+}
+
+/// The text with a mark in the place of each of these parts.
+fn marked(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
+    if spans.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    spans.sort_by_key(|span| (span.start, span.end));
+    let mut shown = String::with_capacity(text.len());
+    let mut end = 0;
+    for span in spans {
+        if span.start >= end {
+            shown.push_str(&text[end..span.start]);
+            shown.push_str(MARK);
+        }
+        end = end.max(span.end);
+    }
+    shown.push_str(&text[end..]);
+    Cow::Owned(shown)
 }
 
 /// Everything that could be the secret itself; its shape stays.

@@ -246,7 +246,11 @@ async fn tidied<T: Given>(
             ended = &mut working => break ended,
         }
     };
-    let Ok(Ok(mut given)) = ended else { return Err(stop) };
+    let mut given = match ended {
+        Ok(Ok(given)) => given,
+        Ok(Err(error)) if error.nothing_done() => return Err(stop.having_done_nothing()),
+        Ok(Err(_)) | Err(_) => return Err(stop),
+    };
     let Some(cut) = given.cut_short() else { return Err(stop) };
     cut.stopped_by(stop);
     Ok(given)

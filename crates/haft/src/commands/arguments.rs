@@ -47,7 +47,7 @@ fn required(spec: &ToolSpec, name: &str) -> bool {
 fn flag(name: &str, schema: &Value, required: bool) -> Arg {
     let help = schema.get("description").and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
     let help = if required { format!("{help} [required]") } else { help };
-    let flag = Arg::new(name.to_owned()).long(name.to_owned()).help(help).help_heading("The tool's own fields");
+    let flag = Arg::new(flag_id(name)).long(name.to_owned()).help(help).help_heading("The tool's own fields");
     let kebab = kebab_case(name);
     let flag = if kebab == name { flag } else { flag.alias(kebab) };
     match schema.get("type").and_then(Value::as_str) {
@@ -59,6 +59,11 @@ fn flag(name: &str, schema: &Value, required: bool) -> Arg {
         Some("object") => flag.value_name("JSON"),
         _ => flag.value_name("TEXT").allow_hyphen_values(true),
     }
+}
+
+/// What the flag of a field is called among all arguments: haft's own may have the field's name without being a flag.
+fn flag_id(field: &str) -> String {
+    format!("field {field}")
 }
 
 fn kebab_case(name: &str) -> String {
@@ -77,7 +82,7 @@ pub(crate) fn input(typed: Option<&str>, spec: Option<&ToolSpec>, matches: &ArgM
     let mut input = typed.map_or_else(|| Ok(Value::Object(Map::new())), read)?;
     let Some(spec) = spec else { return Ok(input) };
     for (name, schema) in fields(spec) {
-        let Ok(Some(values)) = matches.try_get_many::<String>(name) else { continue };
+        let Ok(Some(values)) = matches.try_get_many::<String>(&flag_id(name)) else { continue };
         let Value::Object(object) = &mut input else {
             return Err(bad("flags can only be laid over a JSON object"));
         };

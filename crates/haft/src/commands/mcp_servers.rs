@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use haft_mcp::{Definition, Difference, NEEDS_LOGIN, PATIENCE, tool_name};
+use haft_mcp::{Definition, Difference, NEEDS_LOGIN, PATIENCE, Pins, tool_name};
 use haft_runtime::nearest;
 use haft_sandbox::changes;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 enum Action {
     /// Add a server to your own list, start it and accept the tools that it has now
     Add(NewServer),
-    /// What a server says of its tools now, beside what was accepted
+    /// What a server said of its tools last, beside what was accepted; every call asks it anew
     Diff {
         /// The server; all of them without it
         name: Option<String>,
@@ -66,15 +66,21 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
     let house = open(everywhere).await?;
     let ended = match chosen(&house, name.as_deref()) {
         Err(err) => Err(err),
-        Ok(servers) if also_starts => start(out, servers[0]).await.map_err(|err| match &args.action {
-            Some(Action::Add(new)) => add_server::with_its_entry(&err, &new.name),
-            Some(Action::Restart { .. } | Action::Diff { .. } | Action::Accept { .. }) | None => err,
-        }),
-        Ok(servers) => Ok(match args.action {
-            Some(Action::Diff { .. }) => diff(out, &servers),
+        Ok(servers) if also_starts => match &args.action {
+            Some(Action::Add(new)) => {
+                servers[0].kept.change(Pins::begin_anew);
+                start(out, servers[0]).await.map_err(|err| add_server::with_its_entry(&err, &new.name))
+            }
+            Some(Action::Restart { .. } | Action::Diff { .. } | Action::Accept { .. }) | None => {
+                servers[0].kept.change(Pins::restart);
+                start(out, servers[0]).await
+            }
+        },
+        Ok(servers) => match args.action {
+            Some(Action::Diff { .. }) => Ok(diff(out, &servers)),
             Some(Action::Accept { .. }) => accept(out, &servers),
-            Some(Action::Add(_) | Action::Restart { .. }) | None => list(out, &house),
-        }),
+            Some(Action::Add(_) | Action::Restart { .. }) | None => Ok(list(out, &house)),
+        },
     };
     house.leave().await?;
     ended
@@ -99,7 +105,6 @@ fn chosen<'a>(house: &'a House, name: Option<&str>) -> Result<Vec<&'a Server>> {
 
 /// Starts a server anew; every haft that uses it does the same with its own before the next call.
 async fn start(out: &Out, server: &Server) -> Result<Exit> {
-    server.kept.change(haft_mcp::Pins::restart);
     server.upstream.end_soon();
     let met = told(&server.wanted.name, server.upstream.meet(PATIENCE)).await;
     let state = State::of(&server.wanted, Some(server));
@@ -153,8 +158,13 @@ fn list(out: &Out, house: &House) -> Exit {
 fn diff(out: &Out, servers: &[&Server]) -> Exit {
     let mut documents = Vec::new();
     let mut text = String::new();
+    let mut unmet = Vec::new();
     for server in servers {
+        server.kept.change(Pins::note_shown);
         let pins = server.kept.read();
+        if !pins.was_met() {
+            unmet.push(format!("`{}`", server.wanted.name));
+        }
         for one in pins.differences() {
             documents.push(json!({"server": server.wanted.name, "tool": one.tool, "kind": kind(&one),
                 "accepted": one.accepted, "now": one.seen}));
@@ -163,9 +173,14 @@ fn diff(out: &Out, servers: &[&Server]) -> Exit {
     }
     if out.json {
         out.document(&documents);
-    } else if documents.is_empty() {
+        return Exit::Success;
+    }
+    if !unmet.is_empty() {
+        out.line(&format!("never met, so that what it says first is accepted: {}", unmet.join(", ")));
+    }
+    if documents.is_empty() && unmet.len() < servers.len() {
         out.line("every tool is what was accepted");
-    } else {
+    } else if !documents.is_empty() {
         out.text(&text);
         out.hint("accept it: haft mcp-servers accept [NAME]");
     }
@@ -190,24 +205,29 @@ fn shown(server: &str, difference: &Difference<'_>) -> String {
     format!("{STRONG}{path}{STRONG:#}  {DIM}{}{DIM:#}\n{diff}\n", kind(difference))
 }
 
-fn accept(out: &Out, servers: &[&Server]) -> Exit {
-    let mut accepted = Vec::new();
+fn accept(out: &Out, servers: &[&Server]) -> Result<Exit> {
+    let (mut accepted, mut changed) = (Vec::new(), Vec::new());
     for server in servers {
-        let held = |tool: &str| json!({"server": server.wanted.name, "tool": tool});
+        let name = server.wanted.name.as_str();
         server.kept.change(|pins| {
-            accepted.extend(pins.differences().iter().map(|one| held(one.tool)));
-            pins.accept();
+            let held: Vec<_> = pins.differences().iter().map(|one| json!({"server": name, "tool": one.tool})).collect();
+            if pins.accept() { accepted.extend(held) } else { changed.push(name) }
         });
     }
     if out.json {
         out.document(&accepted);
-    } else if accepted.is_empty() {
-        out.line("there was nothing to accept: every tool is what was accepted");
-    } else {
+    } else if !accepted.is_empty() {
         let one = |value: &Value| safe(&format!("{}/{}", text(&value["server"]), text(&value["tool"])));
         out.line(&format!("accepted: {}", accepted.iter().map(one).collect::<Vec<_>>().join(", ")));
+    } else if changed.is_empty() {
+        out.line("there was nothing to accept: every tool is what was accepted");
     }
-    Exit::Success
+    if let Some(name) = changed.first() {
+        bail!(
+            "`{name}` says something else of its tools than you were shown; look again: haft mcp-servers diff {name}"
+        );
+    }
+    Ok(Exit::Success)
 }
 
 fn text(value: &Value) -> &str {
@@ -237,7 +257,7 @@ impl<'a> State<'a> {
             held: pins.differences().iter().map(|one| one.tool.to_owned()).filter(|tool| used(tool)).collect(),
             dropped: pins.dropped.iter().map(|one| format!("{}: {}", one.name, one.why)).collect(),
             version: pins.version.clone().unwrap_or_default(),
-            was_met: pins.accepted.is_some(),
+            was_met: pins.was_met(),
             breaks: pins.breaks,
             last_error: pins.last_error,
         }

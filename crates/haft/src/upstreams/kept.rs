@@ -1,8 +1,9 @@
 //! What is known of a server, in a file of the data folder that all processes share.
 
 use std::{
+    fmt::Display,
     fs::{self, DirBuilder, File, OpenOptions},
-    io::Write,
+    io::{ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -60,7 +61,7 @@ impl Kept {
         Stamp(meta.map(|meta| (meta.ino(), meta.ctime(), meta.ctime_nsec())))
     }
 
-    /// What is known. A file that cannot be read is as good as none: the server is then as if it had never been met.
+    /// What is known. Of a server whose file is there and cannot be read, nothing is accepted.
     pub(crate) fn read(&self) -> Pins {
         match self {
             Self::File(file) => read(file),
@@ -85,7 +86,17 @@ impl Kept {
 }
 
 fn read(file: &Path) -> Pins {
-    fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    let bytes = match fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(err) if err.kind() == ErrorKind::NotFound => return Pins::default(),
+        Err(err) => return lost(file, &err),
+    };
+    serde_json::from_slice(&bytes).unwrap_or_else(|err| lost(file, &err))
+}
+
+fn lost(file: &Path, why: &dyn Display) -> Pins {
+    let file = file.display();
+    Pins::lost(format!("what was accepted of it cannot be read from `{file}` ({why}), so that all its tools are held"))
 }
 
 fn write(file: &Path, pins: &Pins) -> std::io::Result<()> {
@@ -93,6 +104,7 @@ fn write(file: &Path, pins: &Pins) -> std::io::Result<()> {
     let written = || -> std::io::Result<()> {
         let mut new: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
         new.write_all(&serde_json::to_vec_pretty(pins)?)?;
+        new.sync_data()?;
         fs::rename(&aside, file)
     };
     written().inspect_err(|_| drop(fs::remove_file(&aside)))

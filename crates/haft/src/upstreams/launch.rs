@@ -48,7 +48,7 @@ fn host(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Optio
 fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> Launch {
     let (server, workspace, settings) = (server.clone(), Arc::clone(workspace), settings.clone());
     Arc::new(move || {
-        let Revealed { reached, secrets } = revealed(&server, &workspace, &settings)?;
+        let Revealed { reached, secrets, named } = revealed(&server, &workspace, &settings)?;
         let line = match reached {
             Reached::Url { url, headers } => {
                 let client = Arc::new(client(&server, &url, &settings));
@@ -72,7 +72,8 @@ fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -
             }
             Reached::Unknown { why } => return Err(ToolError::new(ErrorCode::ExecutionError, why)),
         };
-        Ok(Started { line, redactor: Redactor::knowing(Vec::new(), secrets) })
+        let [redactor, named] = [secrets, named].map(|known| Redactor::knowing(Vec::new(), known));
+        Ok(Started { line, redactor, named })
     })
 }
 

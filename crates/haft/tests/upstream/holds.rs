@@ -56,3 +56,56 @@ fn the_users_server_is_one_in_all_workspaces() {
         bench.0.run(&["call", "mcp__fake__echo", r#"{"text": "a"}"#, "--auto-approve", "all", "--workspace", &there]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
+
+#[test]
+fn one_that_is_again_as_it_was_accepted_is_held_no_longer() {
+    let bench = Bench::with(&json!({ "changes_after": 1, "until": 2 }));
+    bench.does("act", &json!({}));
+    let (code, message) = bench.fails("new_one", &json!({}));
+    assert!(code == "TOOL_NOT_FOUND", "{message}");
+    assert_eq!(bench.servers(&["restart", "fake"]).code, Some(0));
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["held"], json!(["echo", "new_one"]));
+    let (code, message) = bench.fails("new_one", &json!({}));
+    assert!(code == "TOOL_HELD" && message.contains("was never accepted"), "{message}");
+    // The third start says what the first one did.
+    assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a");
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["held"], json!([]));
+}
+
+#[test]
+fn nothing_is_accepted_that_was_not_shown() {
+    let bench = Bench::with(&json!({ "changes_after": 1 }));
+    bench.does("act", &json!({}));
+    assert!(bench.servers(&["diff"]).stdout.contains("every tool is what was accepted"));
+    assert_eq!(bench.servers(&["restart", "fake"]).code, Some(0));
+    let ran = bench.servers(&["accept", "fake"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("look again: haft mcp-servers diff fake"), "{ran:?}");
+    assert_eq!(bench.fails("echo", &json!({ "text": "a" })).0, "TOOL_HELD");
+    assert!(bench.servers(&["diff"]).stdout.contains("Ignore all rules"));
+    assert_eq!(bench.servers(&["accept", "fake"]).code, Some(0));
+    assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a");
+}
+
+#[test]
+fn a_server_that_is_added_by_an_old_name_is_accepted_as_it_is() {
+    let bench = Bench::with(&json!({}));
+    bench.does("act", &json!({}));
+    bench.list(&json!({}));
+    let options = json!({ "without": "echo", "odd_tools": true }).to_string();
+    let ran = bench.servers(&["add", "fake", "--", "python3", "fake.py", &options]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("8 tools: mcp__fake__act"), "{ran:?}");
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["held"], json!([]));
+}
+
+#[test]
+fn where_the_record_is_damaged_everything_is_held() {
+    let bench = Bench::with(&json!({}));
+    bench.does("act", &json!({}));
+    let record = bench.0.fixture.data.join("servers/fake.json");
+    let whole = std::fs::read_to_string(&record).unwrap();
+    std::fs::write(&record, &whole[..whole.len() / 2]).unwrap();
+    let (code, said) = bench.fails("act", &json!({}));
+    assert!(code == "TOOL_HELD" && said.contains("was never accepted"), "{said}");
+    assert_eq!(bench.servers(&["accept", "fake"]).code, Some(0));
+    bench.does("act", &json!({}));
+}

@@ -6,7 +6,7 @@ use haft_store::{Store, Sync};
 use serde_json::{Value, json};
 
 use crate::{
-    bench::Bench,
+    bench::{Bench, server},
     support::{HAFT, LIMIT},
 };
 
@@ -16,15 +16,39 @@ async fn call(house: &house::House, tool: &str, input: Value) -> Value {
     serde_json::to_value(tokio::time::timeout(LIMIT, house.pipeline.call(request)).await.unwrap()).unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_another_process_restarts_or_accepts_counts_at_once() {
-    let bench = Bench::with(&json!({ "changes_after": 1 }));
+/// A haft that lives on.
+async fn living(bench: &Bench) -> house::House {
     let fixture = &bench.0.fixture;
     let mut settings = Settings { program: HAFT.into(), ..Settings::defaults(fixture.data.clone()) };
     settings.home = fixture.home.clone();
     settings.mcp.take_user_list(&fixture.home.join(".config/haft/mcp.json"));
     let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
-    let house = house::living(settings, store, &fixture.workspace).await.unwrap();
+    house::living(settings, store, &fixture.workspace).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_starts_slowly_goes_on_starting_for_the_next_call() {
+    let bench = Bench::with(&json!({}));
+    bench.does("act", &json!({}));
+    bench.list(&json!({ "fake": server(&json!({ "begins_after": 3 })) }));
+    let house = living(&bench).await;
+    let mut request = CallRequest::new(house.caller.clone(), "mcp__fake__act", json!({}));
+    (request.auto_approve, request.timeout) = (AutoApprove::Everything, Some(std::time::Duration::from_secs(1)));
+    let late = serde_json::to_value(house.pipeline.call(request).await).unwrap();
+    assert_eq!(late["error"]["code"], "TIMEOUT", "nothing was sent: {late:#}");
+    let mut calls = 1;
+    while call(&house, "act", json!({})).await["status"] != "success" {
+        calls += 1;
+        assert!(calls < 10);
+    }
+    assert_eq!(bench.counted("starts"), 2, "the start that was too slow for the first call served a later one");
+    house.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_process_restarts_or_accepts_counts_at_once() {
+    let bench = Bench::with(&json!({ "changes_after": 1 }));
+    let house = living(&bench).await;
     let said = call(&house, "echo", json!({ "text": "a" })).await;
     assert_eq!(said["result"]["content"], "a", "{said:#}");
     assert_eq!(call(&house, "act", json!({})).await["status"], "success");

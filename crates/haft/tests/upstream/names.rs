@@ -70,3 +70,19 @@ fn a_server_that_tells_its_own_secret_is_not_quoted() {
         assert_eq!(said, "the token [redacted] is too old", "{named}");
     }
 }
+
+#[test]
+fn what_the_entry_calls_a_secret_is_in_no_answer_and_not_in_the_journal() {
+    let mut bench = Bench::new();
+    bench.0.variables.push(("MINE", SECRET.into()));
+    let entry = server(&json!({ "says": "it is $X_A, and $X_B" }));
+    bench.list(&json!({ "fake": with_variables(entry, json!({ "X_A": "secret:MINE", "X_B": "plain words" })) }));
+    assert_eq!(bench.does("act", &json!({}))["content"], "it is [redacted], and plain words");
+    let secret = format!("a{SECRET}b");
+    assert_eq!(bench.does("echo", &json!({ "text": secret }))["structured"]["text"], "a[redacted]b");
+    // What the caller says stays as it was said.
+    let kept =
+        ["haft.db", "haft.db-wal"].map(|file| std::fs::read(bench.0.fixture.data.join(file)).unwrap_or_default());
+    let said = format!("it is {SECRET}");
+    assert!(!kept.iter().any(|bytes| bytes.windows(said.len()).any(|part| part == said.as_bytes())));
+}

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bench::{Bench, server},
+    client::{Client, Era},
     fenced::Person,
     support::{ALL, Running, Terminal, id, text, until},
 };
@@ -43,7 +44,7 @@ fn it_runs_in_a_fence_with_a_home_that_lasts() {
     };
     let first = facts(&bench);
     assert!(first["writes"].as_str().is_some_and(|why| why.contains("Read-only")), "{first}");
-    assert_eq!(first["variables"], json!({ "X_KEY": "hidden-key", "X_PLAIN": "plain" }));
+    assert_eq!(first["variables"], json!({ "X_KEY": "[redacted]", "X_PLAIN": "plain" }), "it has the secret");
     assert_eq!((&first["files"], &first["cpu"]), (&json!(256), &json!(3600)));
     let starts = first["starts"].as_u64().unwrap();
     bench.settings("[mcp.servers.fake]\nworkspace = 'write'\nopen_files = 300\ncpu = '1m'\n");
@@ -142,4 +143,30 @@ fn started_in(bench: &Bench) -> Vec<String> {
         is_ours && (line.contains("fake.py") || line.contains("sleep"))
     };
     all.filter(here).map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn an_odd_definition_costs_nobody_the_others() {
+    let bench = Bench::with(&json!({ "odd_tools": true }));
+    bench.does("act", &json!({}));
+    let mut client = Client::new(&bench.0.fixture, Era::Initialize, "{}");
+    let listed = client.ask("tools/list", json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap();
+    for name in ["mcp__fake__anything", "mcp__fake__things", "read_file"] {
+        assert_eq!(tool(name)["outputSchema"]["type"], "object", "{name}");
+    }
+    assert_eq!(tool("mcp__fake__field")["inputSchema"]["properties"]["text"], json!({}));
+}
+
+#[test]
+fn a_field_called_input_is_a_field_like_any_other() {
+    let bench = Bench::with(&json!({ "odd_tools": true }));
+    let given = |words: &[&str]| {
+        let ran = bench.0.run(&[&["call", "mcp__fake__field", "--auto-approve", "all", "--json"], words].concat());
+        ran.json()["result"]["content"].clone()
+    };
+    assert_eq!(given(&[r#"{"input": "a", "text": "b"}"#]), r#"{"input": "a", "text": "b"}"#);
+    assert_eq!(given(&[r#"{"text": "b"}"#]), r#"{"text": "b"}"#);
+    assert_eq!(given(&["--input", "c", r#"{"text": "b"}"#]), r#"{"input": "c", "text": "b"}"#);
 }

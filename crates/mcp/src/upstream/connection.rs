@@ -27,6 +27,7 @@ use super::{
     definition::{Definition, Dropped},
     ear::Ear,
     server::{Contact, Line},
+    voice::Voice,
     wire::Wire,
 };
 
@@ -42,7 +43,7 @@ const MOST_ROUNDS: usize = 20;
 
 /// A server that runs.
 pub(super) struct Connection {
-    name: String,
+    voice: Arc<Voice>,
     peer: Peer<RoleClient>,
     /// Taken when it ends.
     farewell: Mutex<Option<RunningServiceCancellationToken>>,
@@ -78,12 +79,13 @@ pub(super) enum Trouble {
 impl Connection {
     /// Begins a conversation with a server, which has so long to answer, and asks for its tools.
     pub(super) async fn begin(
-        name: &str,
+        voice: Voice,
         line: Line,
         known: Option<&str>,
         patience: Duration,
     ) -> Result<(Self, Contact), String> {
-        let (broke, ear) = (Arc::new(OnceLock::new()), Arc::new(Ear::new(name)));
+        let voice = Arc::new(voice);
+        let (broke, ear) = (Arc::new(OnceLock::new()), Arc::new(Ear::new(Arc::clone(&voice))));
         let greeting = Greeting { known, patience };
         let (child, service) = greeting.begin(line, &ear, &broke).await?;
         let version = service.peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default();
@@ -91,7 +93,7 @@ impl Connection {
             return Err(cause::of_versions(&[version]));
         }
         let connection = Self {
-            name: name.to_owned(),
+            voice,
             peer: service.peer().clone(),
             farewell: Mutex::new(Some(service.cancellation_token())),
             ear,
@@ -187,10 +189,10 @@ impl Connection {
         let _under_way = self.ear.expect(ctx);
         for _ in 0..MOST_ROUNDS {
             match self.call_once(ctx, params.clone()).await? {
-                Answer::Done(result) => return Ok(result),
+                Answer::Done(result) => return self.voice.answer(result).map_err(Trouble::Refused),
                 Answer::Asks(asked) => {
                     let inputs = asked.input_requests.unwrap_or_default();
-                    let answers = asking::put_all(ctx, &self.name, inputs).await.map_err(Trouble::Refused)?;
+                    let answers = asking::put_all(ctx, &self.voice, inputs).await.map_err(Trouble::Refused)?;
                     params.input_responses = Some(answers);
                     params.request_state = asked.request_state;
                 }

@@ -65,7 +65,8 @@ impl Definition {
     /// Why no tool can be made of it.
     pub(super) fn fault(&self) -> Option<String> {
         let input = self.fitting_input();
-        let broken = fault_of("input", &input).or_else(|| fault_of("output", &self.fitting_output()));
+        let said = self.output_schema.as_ref().and_then(|schema| fault_of("output", schema));
+        let broken = fault_of("input", &input).or(said).or_else(|| fault_of("output", &self.fitting_output()));
         broken.or_else(|| faults_of_input(&input).into_iter().next())
     }
 
@@ -86,13 +87,19 @@ impl Definition {
             if !root.get("properties").is_some_and(Value::is_object) {
                 root.insert("properties".to_owned(), json!({}));
             }
+            open_properties(root);
         }
         schema
     }
 
-    /// Its output schema; without one, its text.
+    /// Its output schema in the form that every client takes; what comes out is held against what the server says.
     pub(super) fn fitting_output(&self) -> Value {
-        self.output_schema.clone().unwrap_or_else(|| json!({"type": "object", "properties": {}}))
+        let mut schema = self.output_schema.clone().unwrap_or_default();
+        match schema.as_object_mut().filter(|root| root.get("type") == Some(&json!("object"))) {
+            Some(root) => open_properties(root),
+            None => return json!({"type": "object", "properties": {}}),
+        }
+        schema
     }
 }
 
@@ -116,6 +123,13 @@ fn place_elsewhere(schema: &Value) -> Option<&str> {
         }
         Value::Array(items) => items.iter().find_map(place_elsewhere),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+/// Some clients refuse a property that is only `true`; `{}` says the same.
+fn open_properties(root: &mut Map<String, Value>) {
+    if let Some(Value::Object(properties)) = root.get_mut("properties") {
+        properties.values_mut().filter(|schema| **schema == json!(true)).for_each(|schema| *schema = json!({}));
     }
 }
 
@@ -173,6 +187,25 @@ mod tests {
         assert!(haft_runtime::faults_of_input(&fitting).is_empty(), "{fitting}");
         let empty = Definition::read(&json!({"name": "x", "inputSchema": {}})).unwrap().fitting_input();
         assert!(haft_runtime::faults_of_input(&empty).is_empty(), "{empty}");
+    }
+
+    #[test]
+    fn what_comes_out_fits_every_client_whatever_the_server_says() {
+        let fitting = |output: serde_json::Value| {
+            let value = json!({"name": "x", "inputSchema": {"properties": {"a": true}}, "outputSchema": output});
+            let definition = Definition::read(&value).unwrap();
+            assert_eq!(definition.fitting_input()["properties"]["a"], json!({}));
+            assert_eq!(definition.fault(), None);
+            definition.fitting_output()
+        };
+        let anything = json!({"type": "object", "properties": {}});
+        for odd in [json!(true), json!({}), json!({"type": "array"}), json!({"anyOf": [{"type": "object"}]})] {
+            assert_eq!(fitting(odd), anything);
+        }
+        let plain = json!({"type": "object", "properties": {"b": {"type": "string"}}});
+        assert_eq!(fitting(plain.clone()), plain);
+        let open = json!({"type": "object", "properties": {"b": true}});
+        assert_eq!(fitting(open), json!({"type": "object", "properties": {"b": {}}}));
     }
 
     #[test]

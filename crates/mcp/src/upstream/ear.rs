@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -18,11 +18,11 @@ use rmcp::{
     service::{NotificationContext, RequestContext},
 };
 
-use super::asking;
+use super::{asking, voice::Voice};
 
 /// Hears one server. It offers forms, but neither models nor folders, so that a server that asks for those is refused.
 pub(super) struct Ear {
-    server: String,
+    voice: Arc<Voice>,
     /// The calls that were sent, or are about to be: a quick server asks before its request counts as sent.
     under_way: Mutex<HashMap<CallId, ToolCtx>>,
     /// Whom what is told of progress is for.
@@ -31,13 +31,8 @@ pub(super) struct Ear {
 }
 
 impl Ear {
-    pub(super) fn new(server: &str) -> Self {
-        Self {
-            server: server.to_owned(),
-            under_way: Mutex::default(),
-            listening: Mutex::default(),
-            changed: AtomicBool::new(false),
-        }
+    pub(super) fn new(voice: Arc<Voice>) -> Self {
+        Self { voice, under_way: Mutex::default(), listening: Mutex::default(), changed: AtomicBool::new(false) }
     }
 
     /// The call that a question belongs to. Servers of the earlier era do not say, so it must be the only one.
@@ -100,7 +95,7 @@ impl ClientHandler for Ear {
         };
         let refused = |error: haft_runtime::ToolError| ErrorData::invalid_params(error.message, None);
         tokio::select! {
-            answer = asking::put(&ctx, &self.server, None, request) => answer.map_err(refused),
+            answer = asking::put(&ctx, &self.voice, None, request) => answer.map_err(refused),
             () = context.ct.cancelled() => Err(ErrorData::internal_error("it was withdrawn", None)),
         }
     }
@@ -111,7 +106,8 @@ impl ClientHandler for Ear {
         let part = heard.total.filter(|total| *total > 0.0).map(|total| heard.progress / total * 100.0);
         // A cast keeps within the bounds of the type.
         let percent = part.map(|part| part.min(100.0) as u8);
-        ctx.progress(percent, heard.message.unwrap_or_else(|| format!("{} so far", heard.progress)));
+        let said = heard.message.map(|message| self.voice.text(&message).into_owned());
+        ctx.progress(percent, said.unwrap_or_else(|| format!("{} so far", heard.progress)));
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

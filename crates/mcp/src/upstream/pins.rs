@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::{
     definition::{Definition, Dropped},
@@ -29,6 +30,9 @@ pub struct Pins {
     /// How often it broke in the middle of its work since then.
     #[serde(default)]
     pub breaks: u64,
+    /// What tells what a person was last shown from anything else that it may say.
+    #[serde(default)]
+    pub shown: Option<String>,
 }
 
 /// One tool that is not what was accepted.
@@ -57,6 +61,17 @@ impl Pins {
         (self.restarts, self.breaks) = (self.restarts + 1, 0);
     }
 
+    /// Somebody has added it: what it says next is accepted, whatever was known by its name.
+    pub fn begin_anew(&mut self) {
+        *self = Self { restarts: self.restarts, ..Self::default() };
+        self.restart();
+    }
+
+    /// What is known of a server whose record cannot be read: nothing is accepted of it.
+    pub fn lost(why: String) -> Self {
+        Self { accepted: Some(BTreeMap::new()), last_error: Some(why), ..Self::default() }
+    }
+
     /// Takes in what a server said. What it says first is accepted: somebody has just added or trusted it.
     fn met(&mut self, started: &str, contact: Contact) {
         self.started = started.to_owned();
@@ -67,16 +82,37 @@ impl Pins {
         self.accepted.get_or_insert_with(|| self.seen.clone());
     }
 
+    /// Whether it has ever said what its tools are, as far as is known.
+    pub fn was_met(&self) -> bool {
+        self.version.is_some()
+    }
+
     /// The version that this very command spoke.
     pub fn version_of(&self, started: &str) -> Option<String> {
         self.version.clone().filter(|_| self.started == started)
     }
 
-    /// Accepts what the server said last, if it ever said anything.
-    pub fn accept(&mut self) {
+    /// A person was shown how what the server said last differs from what was accepted.
+    pub fn note_shown(&mut self) {
+        self.shown = Some(self.fingerprint());
+    }
+
+    /// Accepts what the server said last, if it ever said anything. Says whether that is what was shown, if something was.
+    #[must_use]
+    pub fn accept(&mut self) -> bool {
+        if self.shown.as_ref().is_some_and(|shown| *shown != self.fingerprint()) {
+            return false;
+        }
+        self.shown = None;
         if let Some(accepted) = &mut self.accepted {
             accepted.clone_from(&self.seen);
         }
+        true
+    }
+
+    fn fingerprint(&self) -> String {
+        let seen = serde_json::to_vec(&self.seen).unwrap_or_default();
+        Sha256::digest(seen).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The accepted tools.
@@ -120,9 +156,33 @@ mod tests {
         let held: Vec<_> = pins.differences().iter().map(|one| one.tool.to_owned()).collect();
         assert_eq!(held, ["a", "b", "c"]);
         assert!(pins.is_held("a") && pins.is_held("b") && pins.is_held("c"));
-        pins.accept();
+        assert!(pins.accept());
         assert!(pins.differences().is_empty());
         assert_eq!(pins.tools().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+    }
+
+    #[test]
+    fn what_was_shown_is_accepted_and_nothing_that_came_after_it() {
+        let mut pins = Pins::default();
+        pins.met("x", contact(&[("a", "1")]));
+        pins.met("x", contact(&[("a", "harmless")]));
+        pins.note_shown();
+        pins.met("x", contact(&[("a", "evil")]));
+        assert!(!pins.accept() && pins.is_held("a"));
+        pins.note_shown();
+        assert!(pins.accept() && !pins.is_held("a"));
+        pins.met("x", contact(&[("a", "3")]));
+        assert!(pins.accept(), "whoever does not look accepts what is there");
+    }
+
+    #[test]
+    fn nothing_is_accepted_of_one_whose_record_is_lost_until_somebody_does_or_adds_it_anew() {
+        let mut pins = Pins::lost("broken".to_owned());
+        pins.met("x", contact(&[("a", "1")]));
+        assert!(pins.is_held("a"));
+        pins.begin_anew();
+        pins.met("x", contact(&[("a", "2")]));
+        assert!(!pins.is_held("a") && pins.restarts == 1);
     }
 
     #[test]

@@ -12,12 +12,13 @@ use std::{
 
 use haft_runtime::{Category, Effect, ErrorCode, Redactor, ToolError};
 use haft_sandbox::fence::Process;
-use tokio::sync::Mutex as Turns;
+use tokio::{sync::Mutex as Turns, task::AbortHandle};
 
 use super::{
     connection::Connection,
     definition::{Definition, Dropped},
     http::Endpoint,
+    voice::Voice,
 };
 
 /// How long a server may take to answer the first question.
@@ -33,8 +34,10 @@ pub type Launch = Arc<dyn Fn() -> Result<Started, ToolError> + Send + Sync>;
 pub struct Started {
     /// How it is talked with.
     pub line: Line,
-    /// Knows the secrets that it was given, which it may tell when something goes wrong.
+    /// Knows everything that may be a secret of what it was given, which it may tell when something goes wrong.
     pub redactor: Redactor,
+    /// Knows what the user calls a secret, which is taken out of everything that it says.
+    pub named: Redactor,
 }
 
 /// How a server is talked with.
@@ -111,6 +114,8 @@ pub struct Upstream {
     /// Takes the secrets of the one that was last started out of what is said of it.
     redactor: Mutex<Redactor>,
     slot: Turns<Slot>,
+    /// What starts it, or waits for that.
+    starts: Mutex<Vec<AbortHandle>>,
     /// Whether somebody wants it started anew.
     is_stale: AtomicBool,
 }
@@ -133,6 +138,7 @@ impl Upstream {
             version: Mutex::new(version),
             redactor: Mutex::default(),
             slot: Turns::default(),
+            starts: Mutex::default(),
             is_stale: AtomicBool::new(false),
         })
     }
@@ -147,8 +153,10 @@ impl Upstream {
         self.connection_within(patience).await.map(drop)
     }
 
-    /// Ends it, and forgets how often it broke.
+    /// Ends it, also while it starts, and forgets how often it broke.
     pub async fn end(&self) {
+        let starts = std::mem::take(&mut *self.starts.lock().unwrap_or_else(PoisonError::into_inner));
+        starts.iter().for_each(AbortHandle::abort);
         let before = std::mem::take(&mut *self.slot.lock().await);
         if let Some(connection) = before.connection {
             connection.end().await;
@@ -160,9 +168,18 @@ impl Upstream {
         self.is_stale.store(true, Ordering::SeqCst);
     }
 
-    /// The server that runs, or a new one. Whoever comes while it starts waits for that very start.
-    pub(super) async fn connection(&self) -> Result<Arc<Connection>, ToolError> {
-        self.connection_within(PATIENCE).await
+    /// The server that runs, or a new one. Whoever comes while it starts waits for that very start, and whoever cannot wait so
+    /// long leaves it to the next.
+    pub(super) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, ToolError> {
+        let upstream = Arc::clone(self);
+        let start = tokio::spawn(async move { upstream.connection_within(PATIENCE).await });
+        {
+            let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+            starts.retain(|start| !start.is_finished());
+            starts.push(start.abort_handle());
+        }
+        let ended = |_| Err(self.unavailable("was ended while it started", "").having_done_nothing());
+        start.await.unwrap_or_else(ended)
     }
 
     async fn connection_within(&self, patience: Duration) -> Result<Arc<Connection>, ToolError> {
@@ -183,9 +200,10 @@ impl Upstream {
         let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).take();
         let launch = Arc::clone(&self.spec.launch);
         let begun = match tokio::task::spawn_blocking(move || launch()).await {
-            Ok(Ok(Started { line, redactor })) => {
+            Ok(Ok(Started { line, redactor, named })) => {
                 *self.redactor.lock().unwrap_or_else(PoisonError::into_inner) = redactor;
-                Connection::begin(&self.spec.name, line, version.as_deref(), patience).await
+                let voice = Voice::new(&self.spec.name, named);
+                Connection::begin(voice, line, version.as_deref(), patience).await
             }
             Ok(Err(error)) => {
                 (self.listener)(Report::Failed(error.message.clone()));

@@ -35,11 +35,20 @@ pub fn tools_of(upstream: &Arc<Upstream>, pins: &Pins) -> Vec<Arc<dyn AnyTool>> 
     .collect()
 }
 
-/// That a tool is held, and what to do about it.
-pub fn held(server: &str, tool: &str) -> ToolError {
+/// That a tool is held which was accepted as something else, and what to do about it.
+fn held(server: &str, tool: &str) -> ToolError {
+    held_because("is no longer what was accepted", server, tool)
+}
+
+/// The same of one that the server had not when its tools were accepted.
+pub fn held_as_new(server: &str, tool: &str) -> ToolError {
+    held_because("was never accepted", server, tool)
+}
+
+fn held_because(why: &str, server: &str, tool: &str) -> ToolError {
     let message = format!(
-        "`{tool}` of the MCP server `{server}` is no longer what was accepted, so it was not called; a person can look at \
-         the difference with `haft mcp-servers diff {server}` and accept it with `haft mcp-servers accept {server}`"
+        "`{tool}` of the MCP server `{server}` {why}, so it was not called; a person can look at the difference with \
+         `haft mcp-servers diff {server}` and accept it with `haft mcp-servers accept {server}`"
     );
     ToolError::new(ErrorCode::ToolHeld, message).with("server", server).with("tool", tool)
 }
@@ -83,6 +92,16 @@ impl UpstreamTool {
         }
     }
 
+    /// Asks the server itself whether it has come back to what was accepted.
+    async fn is_as_accepted_again(&self) -> bool {
+        let Ok(connection) = self.upstream.connection().await else { return false };
+        let Ok((now, news)) = connection.definition(&self.definition.name).await else { return false };
+        if let Some(contact) = news {
+            self.upstream.heard(contact);
+        }
+        now.as_ref() == Some(&self.definition)
+    }
+
     async fn told(&self, trouble: Trouble) -> ToolError {
         match trouble {
             Trouble::Broke(why) => self.upstream.broke(&why).await,
@@ -124,9 +143,13 @@ impl AnyTool for UpstreamTool {
         _input: &'a Value,
     ) -> BoxFuture<'a, Result<Prepared<ToolOutput>, ToolError>> {
         let (upstream, tool) = (&self.upstream.spec, &self.definition.name);
-        // Nobody is asked about what would not be done.
-        let prepared = if self.is_held { Err(held(&upstream.name, tool)) } else { Ok(described(upstream, tool)) };
-        Box::pin(std::future::ready(prepared))
+        Box::pin(async move {
+            // Nobody is asked about what would not be done.
+            if self.is_held && !self.is_as_accepted_again().await {
+                return Err(held(&upstream.name, tool));
+            }
+            Ok(described(upstream, tool))
+        })
     }
 
     fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {

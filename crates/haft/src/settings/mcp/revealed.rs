@@ -22,13 +22,16 @@ const LONG: usize = 8;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Revealed {
     pub(crate) reached: Reached,
+    /// Whatever may be a secret: nothing that is said of the server has these in it.
     pub(crate) secrets: Vec<String>,
+    /// What the entry calls a secret: nothing that the server says has these in it either.
+    pub(crate) named: Vec<String>,
 }
 
 impl McpServer {
     /// What is named in the entry, in its place. An error says which name, and never a value.
     pub(crate) fn revealed(&self, settings: &Settings, workspace: &Path) -> Result<Revealed> {
-        let mut names = Names { server: self, settings, workspace, secrets: Vec::new() };
+        let mut names = Names { server: self, settings, workspace, secrets: Vec::new(), named: Vec::new() };
         let reached = match &self.reached {
             Reached::Url { url, headers } => {
                 let full = names.fill(url).context("its `url`")?;
@@ -50,7 +53,7 @@ impl McpServer {
             }
             Reached::Unknown { why } => bail!("{why}"),
         };
-        Ok(Revealed { reached, secrets: names.secrets })
+        Ok(Revealed { reached, secrets: names.secrets, named: names.named })
     }
 }
 
@@ -61,6 +64,7 @@ struct Names<'a> {
     workspace: &'a Path,
     /// What was found.
     secrets: Vec<String>,
+    named: Vec<String>,
 }
 
 impl Names<'_> {
@@ -76,6 +80,7 @@ impl Names<'_> {
     fn secret(&mut self, name: &str) -> Result<String> {
         let found = found_secret(&secret_name(name)?, &self.settings.data, &self.settings.variables)?;
         self.secrets.push(found.clone());
+        self.named.extend(told_in_part(&found));
         Ok(found)
     }
 
