@@ -51,6 +51,8 @@ def tools():
         listed += [{"name": "field", "inputSchema": {"type": "object", "properties": {"input": {"type": "string"}, "text": True}}},
                    {"name": "anything", "inputSchema": {"type": "object"}, "outputSchema": True},
                    {"name": "things", "inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}}]
+    if options.get("appends"):
+        listed.append({"name": "append", "description": "Adds to the settings of git.", "inputSchema": {"type": "object"}})
     if options.get("hides"):
         listed.append({"name": "hides", "title": "a\u202eb", "description": "Reads \u202e.evil",
                        "inputSchema": {"type": "object", "properties": {"x\u202ey": {"type": "string"}}, "required": ["x\u202ey"]}})
@@ -141,6 +143,10 @@ def call(request, name, arguments, token):
         return {"content": [{"type": "text", "text": "x" * (20 << 20)}]}
     if options.get("lies") == name:
         return {"content": [], "structuredContent": {"text": 7}}
+    if name == "append":
+        with open(os.path.join(home, ".gitconfig"), "a") as file:
+            file.write("#")
+        return {"content": []}
     if name == "field":
         return {"content": [{"type": "text", "text": json.dumps(arguments, sort_keys=True)}]}
     if name == "echo":
@@ -191,6 +197,8 @@ def answer(request):
 def handle(request):
     try:
         result = answer(request)
+    except OSError as error:
+        return send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32000, "message": str(error)}})
     except LookupError as error:
         return send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no %s" % error}})
     if result is None:
@@ -207,6 +215,7 @@ if options.get("flood"):
     threading.Thread(target=lambda: [sys.stderr.write("noise %d\n" % n) for n in range(10**7)], daemon=True).start()
 if options.get("chatter"):
     print("Welcome to the server!", flush=True)
+    print('{"level": 30, "msg": "listening"}', flush=True)
 if options.get("leaks"):
     subprocess.Popen(["sh", "-c", "trap '' TERM HUP; setsid sleep 1000 & sleep 1000"], start_new_session=True)
 if options.get("ends"):

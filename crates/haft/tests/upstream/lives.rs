@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     bench::{Bench, server},
-    support::{HAFT, LIMIT},
+    client::{Client, Era, succeeded},
+    support::{ALL, HAFT, LIMIT},
 };
 
 async fn call(house: &house::House, tool: &str, input: Value) -> Value {
@@ -43,6 +44,20 @@ async fn a_server_that_starts_slowly_goes_on_starting_for_the_next_call() {
     }
     assert_eq!(bench.counted("starts"), 2, "the start that was too slow for the first call served a later one");
     house.close().await.unwrap();
+}
+
+#[test]
+fn two_hafts_with_the_same_server_leave_its_home_whole() {
+    let bench = Bench::with(&json!({ "appends": true }));
+    bench.0.put_home(".gitconfig", "[user]\nname = A\n");
+    let new = || Client::with(&bench.0.fixture, Era::Initialize, "{}", ALL);
+    let (mut first, mut second) = (new(), new());
+    for client in [&mut first, &mut second] {
+        succeeded(&client.call("mcp__fake__act", &json!({})));
+    }
+    for client in [&mut first, &mut second] {
+        succeeded(&client.call("mcp__fake__append", &json!({})));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

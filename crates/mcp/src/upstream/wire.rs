@@ -68,18 +68,24 @@ impl Wire {
     async fn next_message(&mut self) -> Result<Option<RxJsonRpcMessage<RoleClient>>, String> {
         while let Some(line) = self.next_line().await? {
             let line = line.trim_ascii();
-            if !line.starts_with(b"{") {
-                self.tail.push(line);
-                self.tail.push(b"\n");
-                continue;
+            match serde_json::from_slice(line) {
+                Ok(message) => return Ok(Some(message)),
+                Err(err) if is_meant_as_message(line) => {
+                    return Err(format!("it sent what is no message of the protocol: {err}"));
+                }
+                Err(_) => {
+                    self.tail.push(line);
+                    self.tail.push(b"\n");
+                }
             }
-            return match serde_json::from_slice(line) {
-                Ok(message) => Ok(Some(message)),
-                Err(err) => Err(format!("it sent what is no message of the protocol: {err}")),
-            };
         }
         Ok(None)
     }
+}
+
+/// Some servers keep their log, which may be JSON, where their messages go.
+fn is_meant_as_message(line: &[u8]) -> bool {
+    line.starts_with(b"{") && String::from_utf8_lossy(line).contains("\"jsonrpc\"")
 }
 
 impl Transport<RoleClient> for Wire {

@@ -76,6 +76,8 @@ pub struct Layered {
     pub beneath: Vec<PathBuf>,
     /// A folder with the empty folders `upper` and `work`, made by whoever asks for the job.
     pub layer: PathBuf,
+    /// The folder in `work` that is its own, where others use the same `upper` at the same time.
+    pub own_work: Option<String>,
 }
 
 /// How much a command and everything that it starts may take together.

@@ -114,7 +114,8 @@ fn a_disk_bomb_ends() {
             let job = Job { command, limits: limits.clone(), ..world.job("") };
             let aside = world.run(&Job { view: View::Aside { layer: world.layer("layer") }, ..job.clone() });
             assert_eq!(aside.bound, Some(Bound::Disk), "{who:?} {aside:?}");
-            let layered = vec![Layered { at: "/cache".into(), beneath: Vec::new(), layer: world.layer("cache") }];
+            let layered =
+                vec![Layered { at: "/cache".into(), beneath: Vec::new(), layer: world.layer("cache"), own_work: None }];
             let cache = world.run(&Job { layered, folder: "/cache".into(), ..job });
             assert_eq!(cache.bound, Some(Bound::Disk), "{who:?} {cache:?}");
         }

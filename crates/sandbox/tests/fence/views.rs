@@ -126,8 +126,13 @@ fn layers_lie_over_many_folders_or_none() {
         for (folder, name) in [(&above, "a"), (&above, "both"), (&below, "b"), (&below, "both")] {
             fs::write(folder.join(name), folder.file_name().unwrap().to_str().unwrap()).unwrap();
         }
-        let cache = Layered { at: "/cache".into(), beneath: vec![above, below.clone()], layer: world.layer("one") };
-        let empty = Layered { at: "/tmp".into(), beneath: vec![], layer: world.layer("two") };
+        let cache = Layered {
+            at: "/cache".into(),
+            beneath: vec![above, below.clone()],
+            layer: world.layer("one"),
+            own_work: None,
+        };
+        let empty = Layered { at: "/tmp".into(), beneath: vec![], layer: world.layer("two"), own_work: None };
         let layered = vec![cache.clone(), empty.clone()];
         let script = "cat /cache/a /cache/b /cache/both; echo; echo 1 > /cache/new; echo 2 > /tmp/new";
         let answer = world.run(&Job { layered, ..world.job(script) });

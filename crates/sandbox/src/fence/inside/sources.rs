@@ -90,7 +90,10 @@ impl Opener {
         placed.push(match &job.view {
             View::ReadOnly => self.folder(&at, Access::Read)?,
             View::Direct => self.folder(&at, Access::Write)?,
-            View::Aside { layer } => self.layered(&Layered { beneath: vec![at.clone()], at, layer: layer.clone() })?,
+            View::Aside { layer } => {
+                let (beneath, layer) = (vec![at.clone()], layer.clone());
+                self.layered(&Layered { at, beneath, layer, own_work: None })?
+            }
         });
         Ok(())
     }
@@ -104,7 +107,8 @@ impl Opener {
     fn layered(&self, layered: &Layered) -> Result<Placed, Failure> {
         let tree = self.open(&layered.layer, Access::Write, Depth::Alone)?;
         let half = |name: &str| self.half(&tree, name).at(|| format!("open {}/{name}", layered.layer.display()));
-        let layer = OpenLayer { upper: half("upper")?, work: half("work")?, tree };
+        let work = layered.own_work.as_ref().map_or_else(|| "work".to_owned(), |own| format!("work/{own}"));
+        let layer = OpenLayer { upper: half("upper")?, work: half(&work)?, tree };
         for path in &layered.beneath {
             refuse_mounts_inside(path)?;
         }

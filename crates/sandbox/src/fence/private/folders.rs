@@ -18,6 +18,9 @@ use crate::fence::toolchains::Toolchains;
 /// After this long without a call, a workspace begins with an empty home folder and an empty `/tmp`.
 const REST: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// No process that has folders of its own lives longer.
+const LONGEST_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
 /// The folders for temporary files, with the names that their layers have.
 const TEMPORARY: [(&str, &str); 2] = [("tmp", "/tmp"), ("var-tmp", "/var/tmp")];
 
@@ -62,13 +65,14 @@ impl Private {
             if let Some(seed) = Seed::of(&at, tools, &self.workspace, self.owner) {
                 beneath.push(self.planted(&seed, &made)?);
             }
-            layered.push(Layered { at, beneath, layer: made });
+            layered.push(Layered { at, beneath, layer: made, own_work: None });
             record.layers.push(layer);
         }
         for cache in tools.caches.iter().filter(|cache| cache.at != self.workspace) {
             let layer = Layer { name: cache.name.to_owned(), over: Some(cache.at.clone()) };
             let beneath = self.gathered(&layer).chain([cache.at.clone()]).collect();
-            layered.push(Layered { at: cache.at.clone(), beneath, layer: make(dir, cache.name, 0o755)? });
+            let layer_of_cache = make(dir, cache.name, 0o755)?;
+            layered.push(Layered { at: cache.at.clone(), beneath, layer: layer_of_cache, own_work: None });
             record.layers.push(layer);
         }
         record.write(dir)?;
@@ -107,10 +111,26 @@ impl Private {
     /// A folder that lasts, seen at `at`: whatever is written there is kept at once, by all processes that have it.
     pub fn lasting(&self, name: &str, at: &Path) -> io::Result<Layered> {
         let layer = self.home.join(CACHES).join(name);
-        for half in ["upper", "work"] {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(layer.join(half))?;
+        let work = layer.join("work");
+        self.remove_old_work(&work);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let own_work = format!("{}-{}", self.boot, now.as_nanos());
+        for folder in [layer.join("upper"), work.join(&own_work)] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        Ok(Layered { at: at.to_owned(), beneath: Vec::new(), layer })
+        Ok(Layered { at: at.to_owned(), beneath: Vec::new(), layer, own_work: Some(own_work) })
+    }
+
+    /// Removes the work folders that nobody uses any more: those of an earlier boot, and very old ones. What cannot be
+    /// removed now is removed the next time.
+    fn remove_old_work(&self, work: &Path) {
+        for entry in fs::read_dir(work).into_iter().flatten().flatten() {
+            let is_of_this_boot = entry.file_name().to_string_lossy().starts_with(&self.boot);
+            let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|made| made.elapsed().ok());
+            if !is_of_this_boot || age.is_some_and(|age| age > LONGEST_LIFE) {
+                let _removed_later = fs::remove_dir_all(entry.path());
+            }
+        }
     }
 
     /// What lasts for a session: name, place and mode. What lies in the workspace is the workspace's.
