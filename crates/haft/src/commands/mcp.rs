@@ -16,7 +16,9 @@ use std::{
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use haft_mcp::{Asked, Ground, Server, stdio};
-use haft_runtime::{AutoApprove, CallId, Caller, Question, Redactor, Source, ToolError};
+use haft_runtime::{
+    About, AutoApprove, CallId, Caller, Change, ChangeKind, Evidence, Question, Redactor, Source, ToolError,
+};
 use haft_server::Token;
 use haft_store::Store;
 use tokio::{
@@ -39,6 +41,8 @@ use wanted::Wanted;
 
 /// The file with the key that seals what clients carry for us.
 const KEY: &str = "mcp.key";
+/// The longest card that a client is given.
+const LONGEST_CARD: usize = 16_000;
 /// The variable with the token of HTTP clients.
 pub(crate) const TOKEN: &str = "HAFT_MCP_TOKEN";
 /// How many bytes a secret has.
@@ -211,9 +215,24 @@ fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -
     })
 }
 
-/// The card as it stands in a terminal, without colours.
+/// The card as it stands in a terminal, without colours. There is no key to see more of it in a client, so that everything
+/// that a yes would commit stands there, or where it can be read.
 fn plain_card(question: &Question) -> String {
-    anstream::adapter::strip_str(&card(question, Depth::Short, &Redactor::default())).to_string()
+    let plain = |depth| anstream::adapter::strip_str(&card(question, depth, &Redactor::default())).to_string();
+    let About::Approval(Evidence::Staged { changes, .. }) = &question.about else { return plain(Depth::Short) };
+    let whole = plain(Depth::Whole);
+    let is_short = whole.len() <= LONGEST_CARD;
+    let mut card = if is_short { whole } else { plain(Depth::Short) };
+    if !is_short || changes.0.iter().any(is_out_of_sight) {
+        card.push_str(&format!("not all of it stands here; all of it: haft changes {} --all\n", question.call));
+    }
+    card
+}
+
+/// Whether a change has text that is too long for a card.
+fn is_out_of_sight(change: &Change) -> bool {
+    let is_text = change.diff.is_none() && !change.binary && !change.directory && change.size > 0;
+    is_text && matches!(change.kind, ChangeKind::Created | ChangeKind::Changed)
 }
 
 /// Random bytes that are made once and kept, so that what depends on them is understood after a restart.

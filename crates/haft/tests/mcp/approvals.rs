@@ -98,6 +98,23 @@ fn the_form_shows_what_a_yes_covers() {
 }
 
 #[test]
+fn the_form_shows_all_of_it_or_says_where_the_rest_is() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Initialize, ASKS);
+    for (lines, ends_with) in [(60, "+line 59\n"), (4_000, "+line 0\n"), (30_000, "")] {
+        let content: String = (0..lines).map(|line| format!("line {line}\n")).collect();
+        client.begin("write_file", &json!({"path": "made.txt", "content": content}));
+        let (id, form) = client.form();
+        let shown = text(&form["message"]);
+        assert!(shown.contains(ends_with), "{shown}");
+        let is_all = shown.contains(&format!("+line {}\n", lines - 1));
+        let says_where = shown.contains("not all of it stands here; all of it: haft changes tc_");
+        assert_eq!((is_all, says_where), (lines == 60, lines != 60), "{shown}");
+        client.send(&json!({"jsonrpc": "2.0", "id": id, "result": {"action": "decline"}}));
+    }
+}
+
+#[test]
 fn a_no_in_the_client_rejects_with_the_persons_words() {
     for era in Era::BOTH {
         let fixture = Fixture::new();
