@@ -180,7 +180,8 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// Says in the text for the model what of its changes did not come into the workspace.
+    /// Says in the text for the model, and in the value that some of them read in its place, what of its changes did not
+    /// come into the workspace.
     pub(crate) fn tell_of_what_is_left(&mut self, call: &CallId, paths: &[String]) {
         if paths.is_empty() {
             return;
@@ -189,6 +190,11 @@ impl ToolOutput {
         for text in [Some(&mut self.content), self.display_content.as_mut()].into_iter().flatten() {
             text.push_str(&format!("\n\n[{left}]"));
         }
+        let mut value = std::mem::take(&mut self.structured).into_value();
+        if let Value::Object(fields) = &mut value {
+            fields.insert("leftStaged".to_owned(), left.into());
+        }
+        self.structured = value.into();
     }
 }
 

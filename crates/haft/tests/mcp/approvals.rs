@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    client::{ASKS, Client, Era, MUTE, NAME, call_id, failed, recorded, said, succeeded},
+    client::{ASKS, Client, Era, MUTE, NAME, call_id, facts, failed, recorded, said, succeeded},
     support::{Fixture, text},
 };
 
@@ -200,6 +200,22 @@ fn a_client_without_a_form_hears_of_the_answer_that_is_given_elsewhere() {
         let result = client.result_of(&waiting);
         failed(&result, "rejected", "REJECTED");
         assert!(said(&result).contains("use another name") && !asked_again(&client), "{result:#}");
+    }
+}
+
+#[test]
+fn a_yes_to_some_of_the_paths_tells_the_model_of_the_others() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Initialize, MUTE);
+    let waiting = client.begin("shell_exec", &json!({"command": "echo 1 > a; echo 2 > b"}));
+    let call = fixture.asked(&[]);
+    assert_eq!(fixture.run(&["commit", &call, "a"]).code, Some(0));
+    let result = client.result_of(&waiting);
+    succeeded(&result);
+    assert_eq!((fixture.text("a").as_deref(), fixture.text("b")), (Some("1\n"), None));
+    assert_eq!(facts(&result)["leftStaged"], json!(["b"]), "{result:#}");
+    for told in [said(&result), text(&result["structuredContent"]["leftStaged"])] {
+        assert!(told.contains("left staged, not committed: `b`") && told.contains(&call), "{told}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The end of a call in the protocol's words. A model reads either the text or the value, so neither repeats the other;
 //! what is no success has only text, because clients check every value against the tool's output schema.
 
-use haft_runtime::{About, Body, Embedded, End, Outcome, Question, ToolError, ToolOutput};
+use haft_runtime::{About, Body, ChangeState, Embedded, End, Outcome, Question, ToolError, ToolOutput};
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ContentBlock, MetaObject, Resource, ResourceContents},
@@ -107,6 +107,11 @@ fn facts(outcome: &Outcome) -> MetaObject {
     }
     if let Some(changes) = &outcome.changes {
         facts["changes"] = json!(changes.paths());
+        let left = changes.0.iter().filter(|change| change.state == ChangeState::Staged);
+        let left: Vec<&str> = left.map(|change| change.path.as_str()).collect();
+        if !left.is_empty() {
+            facts["leftStaged"] = json!(left);
+        }
     }
     beside(facts)
 }

@@ -70,7 +70,12 @@ impl Bench<'_> {
             return self.take_nothing(turn, done, log).await;
         }
         started(log);
-        self.take(turn, done, approval, log).await
+        let mut done = self.take(turn, done, approval, log).await?;
+        // Whoever said yes to some of the paths has left the others.
+        if let (Some(_), Some(changes)) = (&turn.paths, &done.changes) {
+            done.output.tell_of_what_is_left(&turn.of, &changes.staged_paths());
+        }
+        Ok(done)
     }
 
     /// A command that changed nothing in the workspace may have caches of its own, which are kept by the same yes.
