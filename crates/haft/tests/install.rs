@@ -134,11 +134,11 @@ fn haft_itself_is_nothing_that_a_workspace_brings() {
 }
 
 #[test]
-fn what_else_is_in_a_file_stays_and_an_old_entry_is_replaced() {
+fn what_else_is_in_a_file_stays_and_an_old_entry_is_changed() {
     let fixture = Fixture::new();
     let zed = "// my settings\n{\n  \"theme\": \"One\", // dark\n  \"context_servers\": {\n    \"haft\": {\"command\": \"/old/haft\"},\n    \"x\": {}\n  },\n}\n";
     fixture.put(".zed/settings.json", zed);
-    assert_eq!(install(&fixture, &["zed"])["became"], "replaced");
+    assert_eq!(install(&fixture, &["zed"])["became"], "changed");
     let now = fixture.text(".zed/settings.json").unwrap();
     for kept in ["// my settings", "\"theme\": \"One\", // dark", "\"x\": {}\n  },\n}\n", HAFT] {
         assert!(now.contains(kept), "{kept}: {now}");
@@ -150,13 +150,33 @@ fn what_else_is_in_a_file_stays_and_an_old_entry_is_replaced() {
     let old = "model = \"x\" # mine\n\n[mcp_servers.haft]\ncommand = \"/old/haft\"\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n";
     fs::write(&codex, old).unwrap();
     fs::set_permissions(&codex, fs::Permissions::from_mode(0o640)).unwrap();
-    assert_eq!(install(&fixture, &["codex"])["became"], "replaced");
+    assert_eq!(install(&fixture, &["codex"])["became"], "changed");
     let lines = golden(&fixture, CODEX);
     let expected = format!("model = \"x\" # mine\n\n{lines}\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n");
     assert_eq!(fs::read_to_string(&codex).unwrap(), expected);
     assert_eq!(codex.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     let left: Vec<_> = fs::read_dir(codex.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "nothing lies beside it");
+}
+
+#[test]
+fn what_people_have_put_into_the_entry_stays() {
+    let fixture = Fixture::new();
+    let codex = fixture.home.join(".codex/config.toml");
+    fs::create_dir(codex.parent().unwrap()).unwrap();
+    let env = "[mcp_servers.haft.env]\nHAFT_DATA_DIR = \"/x\" # here\n";
+    let slow = "tool_timeout_sec = 600 # keep\n";
+    let lines = golden(&fixture, CODEX);
+    for (old, new) in [
+        (env.to_owned(), format!("{env}\n{lines}")),
+        (format!("{env}\n[mcp_servers.haft]\ncommand = \"/old/haft\"\n{slow}"), format!("{env}\n{lines}{slow}")),
+        (format!("[mcp_servers.haft]\ncommand = \"/old/haft\"\n{slow}\n{env}"), format!("{lines}{slow}\n{env}")),
+    ] {
+        fs::write(&codex, old).unwrap();
+        assert_eq!(install(&fixture, &["codex"])["became"], "changed");
+        assert_eq!(fs::read_to_string(&codex).unwrap(), new);
+        assert_eq!(install(&fixture, &["codex"])["became"], "unchanged");
+    }
 }
 
 #[test]

@@ -1,44 +1,39 @@
 //! One table or one key of a TOML file.
 
-use anyhow::{Context, Result, ensure};
-use toml::{Table, Value};
+use std::ops::Range;
 
-/// The text with a table of these keys, in the place of one that was there; all else stays as it is written.
+use anyhow::{Context, Result, ensure};
+use toml::{
+    Spanned, Table, Value,
+    de::{DeTable, DeValue},
+};
+
+/// The text with these keys in a table. What else the table says stays as it is written, as all else does.
 pub(crate) fn put_table(text: &str, path: [&str; 2], keys: &[(&str, Value)]) -> Result<String> {
     let before = parse(text)?;
-    let table = Value::Table(keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect());
-    if at(&before, path) == Some(&table) {
-        return Ok(text.to_owned());
-    }
-    let mut lines: Vec<&str> = text.lines().collect();
-    let name = path.join(".");
-    let beneath = format!("{name}.");
-    let mut place = lines.len();
-    for section in sections(&lines).into_iter().rev() {
-        if section.name == name {
-            place = section.start;
-        } else if !section.name.starts_with(&beneath) {
-            continue;
+    let mut table = at(&before, path).and_then(Value::as_table).cloned().unwrap_or_default();
+    let mut edited = text.to_owned();
+    let mut above = None;
+    for (key, value) in keys {
+        if table.insert((*key).to_owned(), value.clone()).as_ref() != Some(value) {
+            edited = with_key(&edited, path, (key, value), above);
         }
-        lines.drain(section.start..section.end);
-        // What is beneath it takes the empty line before it along.
-        if section.name != name && section.start > 0 && lines[section.start - 1].trim().is_empty() {
-            lines.remove(section.start - 1);
-        }
+        above = Some(*key);
     }
-    let mut edited = joined(&lines[..place]);
-    if place == lines.len() && !edited.trim().is_empty() && !edited.ends_with("\n\n") {
-        edited.push('\n');
-    }
-    edited.push_str(&table_lines(path, keys));
-    edited.push_str(&joined(&lines[place..]));
-    checked(edited, before, path, table)
+    checked(edited, before, path, Value::Table(table))
 }
 
-/// A table as it is written.
-pub(crate) fn table_lines(path: [&str; 2], keys: &[(&str, Value)]) -> String {
-    let line = |(key, value): &(&str, Value)| format!("{key} = {value}\n");
-    format!("[{}]\n{}", path.join("."), keys.iter().map(line).collect::<String>())
+/// A new key stands beneath the one that comes before it, or beneath the header, which may be new, too.
+fn with_key(text: &str, [outer, inner]: [&str; 2], (key, value): (&str, &Value), above: Option<&str>) -> String {
+    if let Some(old) = span(text, &[outer, inner, key]) {
+        return replaced(text, old, &value.to_string());
+    }
+    let line = format!("{key} = {value}");
+    let above = above.and_then(|above| span(text, &[outer, inner, above]));
+    match above.or_else(|| header(text, &[outer, inner])) {
+        Some(above) => beneath(text, above.end, &line),
+        None => at_the_end(text, &format!("[{outer}.{inner}]\n{line}\n")),
+    }
 }
 
 /// The text with this value of a key in a section, in the place of one that was there.
@@ -48,21 +43,12 @@ pub(crate) fn put_key(text: &str, path: [&str; 2], value: &Value) -> Result<Stri
         return Ok(text.to_owned());
     }
     let [table, key] = path;
-    let mut lines: Vec<&str> = text.lines().collect();
-    let sections = sections(&lines);
-    let own = sections.iter().find(|section| section.name == table);
-    let (home, name) = match own {
-        Some(own) => (own, key.to_owned()),
-        None => (sections.first().context("a file has a beginning")?, path.join(".")),
+    let edited = match (span(text, &path), header(text, &[table])) {
+        (Some(old), _) => replaced(text, old, &value.to_string()),
+        (None, Some(header)) => beneath(text, header.end, &format!("{key} = {value}")),
+        (None, None) => before_all_headers(text, &format!("{table}.{key} = {value}\n")),
     };
-    let written = format!("{name} = {value}");
-    let is_it = |line: &&str| line.split('=').next().is_some_and(|left| left.trim() == name);
-    let body = home.start + usize::from(own.is_some());
-    match lines[body..home.end].iter().position(is_it) {
-        Some(found) => lines[body + found] = &written,
-        None => lines.insert(if own.is_some() { body } else { home.end }, &written),
-    }
-    checked(joined(&lines), before, path, value.clone())
+    checked(edited, before, path, value.clone())
 }
 
 /// All that it says.
@@ -86,36 +72,52 @@ fn checked(edited: String, mut before: Table, [first, second]: [&str; 2], value:
     Ok(edited)
 }
 
-/// The lines of one table with its header, without comments that lead over to the next one.
-struct Section {
-    name: String,
-    start: usize,
-    end: usize,
+/// Where the value at a path is written.
+fn span(text: &str, path: &[&str]) -> Option<Range<usize>> {
+    find(&DeTable::parse(text).ok()?, path).map(Spanned::span)
 }
 
-/// The first has no header and no name.
-fn sections(lines: &[&str]) -> Vec<Section> {
-    let mut sections = vec![Section { name: String::new(), start: 0, end: lines.len() }];
-    for (at, line) in lines.iter().enumerate() {
-        let Some(name) = header(line) else { continue };
-        if let Some(last) = sections.last_mut() {
-            let leads_over = |line: &&&str| line.trim().is_empty() || line.trim().starts_with('#');
-            last.end = at - lines[last.start..at].iter().rev().take_while(leads_over).count();
-        }
-        sections.push(Section { name, start: at, end: lines.len() });
-    }
-    sections
+/// Where the header of the table at a path is written, if it has one.
+fn header(text: &str, path: &[&str]) -> Option<Range<usize>> {
+    let document = DeTable::parse(text).ok()?;
+    let found = find(&document, path).filter(|found| found.get_ref().is_table())?;
+    Some(found.span()).filter(|span| text[span.clone()].starts_with('['))
 }
 
-/// `[ a . "b" ]  # why` → `a.b`.
-fn header(line: &str) -> Option<String> {
-    let line = line.trim().strip_prefix('[')?;
-    let (name, _) = line.trim_start_matches('[').split_once(']')?;
-    Some(name.split('.').map(|part| part.trim().trim_matches(['"', '\''])).collect::<Vec<_>>().join("."))
+fn find<'a, 'i>(document: &'a Spanned<DeTable<'i>>, path: &[&str]) -> Option<&'a Spanned<DeValue<'i>>> {
+    let (last, outer) = path.split_last()?;
+    let table = outer.iter().try_fold(document.get_ref(), |table, key| table.get(*key)?.get_ref().as_table())?;
+    table.get(*last)
 }
 
-fn joined(lines: &[&str]) -> String {
-    lines.iter().flat_map(|line| [*line, "\n"]).collect()
+fn replaced(text: &str, range: Range<usize>, with: &str) -> String {
+    format!("{}{with}{}", &text[..range.start], &text[range.end..])
+}
+
+/// One more line after the one of this place, whose comment stays with it.
+fn beneath(text: &str, at: usize, line: &str) -> String {
+    let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
+    replaced(text, end..end, &format!("\n{line}"))
+}
+
+/// The lines after an empty one.
+fn at_the_end(text: &str, lines: &str) -> String {
+    let ended = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let empty = if text.trim().is_empty() || text.ends_with("\n\n") { "" } else { "\n" };
+    format!("{text}{ended}{empty}{lines}")
+}
+
+/// The line before the first header and the comments that lead over to it.
+fn before_all_headers(text: &str, line: &str) -> String {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let says_something = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with('#');
+    let before = match lines.iter().position(|line| line.trim().starts_with('[')) {
+        Some(header) => lines[..header].iter().rposition(says_something).map_or(0, |last| last + 1),
+        None => lines.len(),
+    };
+    let end = lines[..before].iter().map(|line| line.len()).sum();
+    let ended = if end == 0 || text[..end].ends_with('\n') { "" } else { "\n" };
+    replaced(text, end..end, &format!("{ended}{line}"))
 }
 
 #[cfg(test)]
@@ -144,21 +146,42 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_replaced_where_it_stands_with_what_is_beneath_it() {
-        let old =
-            "# top\n[mcp_servers.haft]\ncommand = 'old'\n\n[mcp_servers.haft.env]\nA = '1'\n\n# of x\n[x]\nb = 2\n";
-        assert_eq!(put(old), format!("# top\n{WRITTEN}\n# of x\n[x]\nb = 2\n"));
-        let last = "[x]\n[ mcp_servers . \"haft\" ]\ncommand = 'old'\n";
-        assert_eq!(put(last), format!("[x]\n\n{WRITTEN}"));
+    fn only_our_keys_of_a_table_are_set_where_it_stands() {
+        let old = "# top\n[ mcp_servers . \"haft\" ] # mine\n# why\nenv = { A = '1' }\ncommand = 'old' # here\nslow = 600 # keep\n\n# of x\n[x]\nb = 2\n";
+        let new = old.replace("'old' # here\n", "\"/bin/haft\" # here\nargs = [\"mcp\"]\n");
+        assert_eq!(put(old), new);
+        let long = "[mcp_servers.haft]\nargs = [ # all\n  'old',\n] # args\ncommand = '/bin/haft'";
+        let new = "[mcp_servers.haft]\nargs = [\"mcp\"] # args\ncommand = '/bin/haft'";
+        assert_eq!(put(long), new);
+        let inline = "mcp_servers = { haft = { command = 'x', args = [], a = 1 } }";
+        assert_eq!(put(inline), "mcp_servers = { haft = { command = \"/bin/haft\", args = [\"mcp\"], a = 1 } }");
+    }
+
+    #[test]
+    fn a_table_beneath_it_stays_wherever_it_stands() {
+        let alone = "[mcp_servers.haft.env]\nA = 'b'\n";
+        assert_eq!(put(alone), format!("{alone}\n{WRITTEN}"));
+        let first = format!("{alone}\n[mcp_servers.haft]\ncommand = 'old'\n\n[z]\na = 1\n");
+        assert_eq!(put(&first), format!("{alone}\n{WRITTEN}\n[z]\na = 1\n"));
+        let last = format!("[mcp_servers.haft]\n\n{alone}");
+        assert_eq!(put(&last), format!("{WRITTEN}\n{alone}"));
     }
 
     #[test]
     fn what_cannot_be_changed_for_certain_is_left() {
-        for odd in ["mcp_servers = { haft = { command = 'x' } }", "a = [", "mcp_servers = 1"] {
+        for odd in [
+            "mcp_servers = { haft = { command = 'x' } }",
+            "mcp_servers.haft.command = 'x'",
+            "[[mcp_servers]]",
+            "[[mcp_servers.haft]]",
+            "[mcp_servers.haft.args]",
+            "a = [",
+            "mcp_servers = 1",
+        ] {
             assert!(put_table(odd, ["mcp_servers", "haft"], &entry()).is_err(), "{odd}");
         }
         let quoted = "a = '''\n[mcp_servers.haft]\n'''\n";
-        assert!(put_table(quoted, ["mcp_servers", "haft"], &entry()).is_err());
+        assert_eq!(put(quoted), format!("{quoted}\n{WRITTEN}"), "what only looks like a header is none");
     }
 
     #[test]
@@ -175,6 +198,8 @@ mod tests {
         assert_eq!(put("[mcp]\npins = []\n"), "[mcp]\nmay = \"safe\"\npins = []\n");
         assert_eq!(put("[mcp]\n# why\nmay = 'all'\n[b]\n"), "[mcp]\n# why\nmay = \"safe\"\n[b]\n");
         assert_eq!(put("[mcp.servers.x]\na = 1\n"), "mcp.may = \"safe\"\n[mcp.servers.x]\na = 1\n");
-        assert!(put_key("mcp = { may = 'all' }", ["mcp", "may"], &Value::from("safe")).is_err());
+        assert_eq!(put("[mcp]\nmay = 'all' # why\n"), "[mcp]\nmay = \"safe\" # why\n");
+        assert_eq!(put("mcp = { may = 'all' }"), "mcp = { may = \"safe\" }");
+        assert!(put_key("mcp = { pins = [] }", ["mcp", "may"], &Value::from("safe")).is_err());
     }
 }

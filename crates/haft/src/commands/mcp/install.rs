@@ -31,8 +31,8 @@ use crate::{
 /// The setting that says whether a yes in a client counts.
 const MAY_APPROVE: [&str; 2] = ["mcp", "client_may_approve"];
 
-/// Only haft's own entry is written; comments and everything else in the file stay as they are. With `--print` nothing
-/// is written. Run it again after haft has moved.
+/// Only haft's own entry is written; comments and everything else in the file stay as they are, and so does what you
+/// have put into the entry. With `--print` nothing is written. Run it again after haft has moved.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The client
@@ -58,7 +58,7 @@ enum YesNo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Became {
     Added,
-    Replaced,
+    Changed,
     Same,
 }
 
@@ -66,7 +66,7 @@ impl Became {
     fn word(self) -> &'static str {
         match self {
             Self::Added => "added",
-            Self::Replaced => "replaced",
+            Self::Changed => "changed",
             Self::Same => "unchanged",
         }
     }
@@ -117,7 +117,7 @@ fn plan(client: Client, place: Place, path: PathBuf, command: &Command) -> Resul
     let after = client.put(text, command)?;
     let became = match before.as_deref() {
         Some(before) if before == after => Became::Same,
-        Some(before) if client.is_in(before) => Became::Replaced,
+        Some(before) if client.is_in(before) => Became::Changed,
         Some(_) | None => Became::Added,
     };
     Ok(Edit { place, path, before, after, became })
@@ -214,7 +214,7 @@ fn show(out: &Out, client: Client, report: &Report) {
     let path = edit.path.display();
     match edit.became {
         Became::Added => out.line(&format!("{ADDED}added{ADDED:#}     haft to {path}")),
-        Became::Replaced => out.line(&format!("{WARN}replaced{WARN:#}  the entry of haft in {path}")),
+        Became::Changed => out.line(&format!("{WARN}changed{WARN:#}   the entry of haft in {path}")),
         Became::Same => out.line(&format!("unchanged {path}  {DIM}haft is in it already{DIM:#}")),
     }
     if let Some(call) = call {
