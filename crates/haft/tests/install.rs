@@ -177,6 +177,17 @@ fn what_people_have_put_into_the_entry_stays() {
         assert_eq!(fs::read_to_string(&codex).unwrap(), new);
         assert_eq!(install(&fixture, &["codex"])["became"], "unchanged");
     }
+    for (client, file, _) in CLIENTS.into_iter().filter(|(client, ..)| *client != "codex") {
+        install(&fixture, &[client]);
+        let lines = fixture.text(file).unwrap();
+        let mine = "\"mine\": [1,2], // mine\n      \"env\": {\"HAFT_DATA_DIR\": \"/x\"},\n      ";
+        let mine = lines
+            .replace("      \"env\": {}", "")
+            .replace("\"haft\": {\n      ", &format!("\"haft\": {{\n      {mine}"));
+        fixture.put(file, mine.replace(HAFT, "/old/haft"));
+        assert_eq!(install(&fixture, &[client])["became"], "changed", "{client}");
+        assert_eq!(fixture.text(file).unwrap(), mine, "{client}");
+    }
 }
 
 #[test]

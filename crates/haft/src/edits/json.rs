@@ -31,6 +31,17 @@ pub(crate) fn put(text: &str, path: &[&str], entry: &Value) -> Result<String> {
     Ok(edited)
 }
 
+/// The same, but only what the entry says is set: what else stands in an object that is there already, stays.
+pub(crate) fn merge(text: &str, path: &[&str], entry: &Value) -> Result<String> {
+    let is_there = || parse(text).is_ok_and(|before| at(&before, path).is_some_and(Value::is_object));
+    match entry.as_object().filter(|_| is_there()) {
+        Some(fields) => fields.iter().try_fold(text.to_owned(), |text, (key, value)| {
+            merge(&text, &path.iter().copied().chain([key.as_str()]).collect::<Vec<_>>(), value)
+        }),
+        None => put(text, path, entry),
+    }
+}
+
 /// What stands at a path.
 pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
@@ -64,7 +75,11 @@ fn edit(text: &str, path: &[&str], entry: &Value) -> Result<String> {
         let members = members(text, object).with_context(|| format!("what should hold `{key}` is not an object"))?;
         match members.list.iter().find(|member| member.key == *key) {
             Some(member) if depth + 1 == path.len() => {
-                let written = pretty(entry, indent(text, member.start), unit);
+                let written = if begins_its_line(text, member.start) {
+                    pretty(entry, indent(text, member.start), unit)
+                } else {
+                    entry.to_string()
+                };
                 return Ok(replaced(text, member.value.clone(), &written));
             }
             Some(member) => object = member.value.start,

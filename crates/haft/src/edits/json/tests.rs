@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{at, parse, put};
+use super::{at, merge, parse, put};
 
 fn haft() -> Value {
     json!({"command": "/bin/haft", "args": ["mcp"]})
@@ -44,6 +44,29 @@ fn comments_order_and_layout_stay() {
 fn an_old_entry_is_replaced_where_it_stands() {
     let old = "{\n  \"servers\": {\n    \"haft\": {\"old\": true},\n    \"x\": 1\n  }\n}";
     assert_eq!(with(old), format!("{{\n  \"servers\": {{\n    {ENTRY},\n    \"x\": 1\n  }}\n}}"));
+}
+
+#[test]
+fn only_what_is_said_is_set_in_an_entry_that_is_there() {
+    let merged = |text: &str, entry: &Value| {
+        let once = merge(text, &["servers", "haft"], entry).unwrap();
+        assert_eq!(merge(&once, &["servers", "haft"], entry).unwrap(), once, "twice is once");
+        once
+    };
+    let old = "{\n  \"servers\": {\n    \"haft\": {\n      // why\n      \"env\": {\"A\": \"b\"}, // mine\n      \"command\": \"old\" /* here */,\n      \"args\": [\"mcp\"]\n    }\n  }\n}";
+    let mut entry = haft();
+    entry["env"] = json!({});
+    assert_eq!(merged(old, &entry), old.replace("\"old\"", "\"/bin/haft\""));
+    let on_one_line = r#"{"servers": {"haft": {"command": ["old"], "my": 1 /* c */}}}"#;
+    let new = merged(on_one_line, &haft());
+    assert!(
+        new.starts_with(r#"{"servers": {"haft": {"command": "/bin/haft", "my": 1"#) && new.contains("/* c */"),
+        "{new}"
+    );
+    for none in ["", "{}", "{\"servers\": {\"haft\": null}}"] {
+        assert_eq!(merged(none, &haft()), put(none, &["servers", "haft"], &haft()).unwrap());
+    }
+    assert!(merge("{\"servers\": []}", &["servers", "haft"], &haft()).is_err());
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl Client {
             Self::Codex => toml::put_table(text, ["mcp_servers", NAME], &command.in_codex()),
             Self::Opencode if text.trim().is_empty() => self.put(OPENCODE_FILE, command),
             Self::Claude | Self::Opencode | Self::Vscode | Self::Zed => {
-                json::put(text, &[self.section(), NAME], &command.in_json(self))
+                json::merge(text, &[self.section(), NAME], &command.in_json(self))
             }
         }
     }
