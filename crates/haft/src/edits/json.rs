@@ -7,6 +7,7 @@ use std::ops::Range;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
+use super::replaced;
 use scan::{Scan, plain};
 
 /// How far a file is indented that does not show it.
@@ -106,7 +107,7 @@ struct Member {
 }
 
 impl Members<'_> {
-    /// The whole text with one more member.
+    /// The whole text with one more member. What is remarked behind the last one stays with it.
     fn with(&self, key: &str, value: &Value, unit: &str) -> String {
         let Self { text, open, .. } = *self;
         let named = |value: String| format!("{}: {value}", Value::from(key));
@@ -114,18 +115,21 @@ impl Members<'_> {
             let outer = indent(text, open);
             let inner = format!("{outer}{unit}");
             let member = named(pretty(value, &inner, unit));
-            let only_space = text[open + 1..self.close].trim().is_empty();
-            let end = if only_space { self.close } else { open + 1 };
-            let after = if only_space { format!("\n{outer}") } else { String::new() };
-            return replaced(text, open + 1..end, &format!("\n{inner}{member}{after}"));
+            let remarked = text[..self.close].trim_end().len();
+            return replaced(text, remarked..self.close, &format!("\n{inner}{member}\n{outer}"));
         };
-        let place = self.trailing.unwrap_or(last.value.end);
-        let comma = if self.trailing.is_some() { "" } else { "," };
-        if !begins_its_line(text, last.start) {
-            return replaced(text, place..place, &format!("{comma} {}", named(value.to_string())));
-        }
-        let indent = indent(text, last.start);
-        replaced(text, place..place, &format!("{comma}\n{indent}{}", named(pretty(value, indent, unit))))
+        let end = self.trailing.unwrap_or(last.value.end);
+        let (comma, trailing) = if self.trailing.is_some() { ("", ",") } else { (",", "") };
+        let remarked = Scan { text, at: end }.end_of_remarks();
+        let ends_its_line = text[remarked..].trim_start_matches([' ', '\t']).starts_with(['\r', '\n']);
+        let member = if ends_its_line || begins_its_line(text, last.start) {
+            let indent = indent(text, last.start);
+            format!("\n{indent}{}", named(pretty(value, indent, unit)))
+        } else {
+            format!(" {}", named(value.to_string()))
+        };
+        let added = replaced(text, remarked..remarked, &format!("{member}{trailing}"));
+        replaced(&added, end..end, comma)
     }
 }
 
@@ -158,10 +162,6 @@ fn pretty(value: &Value, indent: &str, unit: &str) -> String {
     // A value that was made from JSON can be written as JSON.
     let _ = serde::Serialize::serialize(value, &mut serializer);
     String::from_utf8_lossy(&bytes).replace('\n', &format!("\n{indent}"))
-}
-
-fn replaced(text: &str, range: Range<usize>, with: &str) -> String {
-    format!("{}{with}{}", &text[..range.start], &text[range.end..])
 }
 
 fn indent_of_first_member(text: &str, root: usize) -> Option<&str> {

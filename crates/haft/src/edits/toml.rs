@@ -8,6 +8,8 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
+use super::replaced;
+
 /// The text with these keys in a table. What else the table says stays as it is written, as all else does.
 pub(crate) fn put_table(text: &str, path: [&str; 2], keys: &[(&str, Value)]) -> Result<String> {
     let before = parse(text)?;
@@ -90,21 +92,19 @@ fn find<'a, 'i>(document: &'a Spanned<DeTable<'i>>, path: &[&str]) -> Option<&'a
     table.get(*last)
 }
 
-fn replaced(text: &str, range: Range<usize>, with: &str) -> String {
-    format!("{}{with}{}", &text[..range.start], &text[range.end..])
-}
-
 /// One more line after the one of this place, whose comment stays with it.
 fn beneath(text: &str, at: usize, line: &str) -> String {
-    let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
+    let rest = text[at..].split('\n').next().unwrap_or_default();
+    let end = at + rest.trim_end_matches('\r').len();
     replaced(text, end..end, &format!("\n{line}"))
 }
 
 /// The lines after an empty one.
 fn at_the_end(text: &str, lines: &str) -> String {
     let ended = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    let empty = if text.trim().is_empty() || text.ends_with("\n\n") { "" } else { "\n" };
-    format!("{text}{ended}{empty}{lines}")
+    let has_empty = text.trim().is_empty() || text.ends_with("\n\n") || text.ends_with("\n\r\n");
+    let empty = if has_empty { "" } else { "\n" };
+    replaced(text, text.len()..text.len(), &format!("{ended}{empty}{lines}"))
 }
 
 /// The line before the first header and the comments that lead over to it.
@@ -165,6 +165,20 @@ mod tests {
         assert_eq!(put(&first), format!("{alone}\n{WRITTEN}\n[z]\na = 1\n"));
         let last = format!("[mcp_servers.haft]\n\n{alone}");
         assert_eq!(put(&last), format!("{WRITTEN}\n{alone}"));
+    }
+
+    #[test]
+    fn lines_end_as_the_others_do() {
+        let ends_in_two = |text: &str| text.replace('\n', "\r\n");
+        for old in
+            ["a = 1\n", "a = 1\n\n", "[mcp_servers.haft] # mine\nb = 1\n", "[mcp_servers.haft]\ncommand = 1 # c\n"]
+        {
+            assert_eq!(put(&ends_in_two(old)), ends_in_two(&put(old)));
+        }
+        for old in ["a = 1\n\n[b]\n", "[mcp]\nb = 1\n", "[mcp]\nmay = 1 # c\n"] {
+            let put = |text: &str| put_key(text, ["mcp", "may"], &Value::from("safe")).unwrap();
+            assert_eq!(put(&ends_in_two(old)), ends_in_two(&put(old)));
+        }
     }
 
     #[test]

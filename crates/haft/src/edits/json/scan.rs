@@ -23,6 +23,19 @@ impl Scan<'_> {
         }
     }
 
+    /// Where the last comment ends that begins on this line.
+    pub(super) fn end_of_remarks(&self) -> usize {
+        let mut end = self.at;
+        loop {
+            let rest = &self.text[end..];
+            let next = rest.trim_start_matches([' ', '\t']);
+            match comment(next) {
+                0 => return end,
+                length => end += rest.len() - next.len() + length,
+            }
+        }
+    }
+
     /// Over this byte, if it is the next one.
     pub(super) fn take(&mut self, byte: u8) -> Option<()> {
         (self.text.as_bytes().get(self.at) == Some(&byte)).then(|| self.at += 1)
@@ -61,7 +74,8 @@ impl Scan<'_> {
 /// How long the comment is that begins here; 0 when none does.
 fn comment(text: &str) -> usize {
     if text.starts_with("//") {
-        text.find('\n').unwrap_or(text.len())
+        let line = text.split('\n').next().unwrap_or_default();
+        line.trim_end_matches('\r').len()
     } else if text.starts_with("/*") {
         text.find("*/").map_or(text.len(), |end| end + 2)
     } else {

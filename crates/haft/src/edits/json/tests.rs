@@ -35,9 +35,32 @@ fn a_new_file_holds_the_entry_alone() {
 fn comments_order_and_layout_stay() {
     let old = "// mine\n{\n  \"z\": [1,2], // why\n  \"servers\": {\n    \"x\": {\"command\": \"a,b}\"} /* x */\n  },\n  \"a\": 1\n}\n";
     let new = with(old);
-    assert_eq!(new, old.replace("\"a,b}\"}", &format!("\"a,b}}\"}},\n    {ENTRY}")));
-    let trailing = "{\n  \"servers\": {\n    \"x\": 1, // last\n  },\n}\n";
-    assert_eq!(with(trailing), trailing.replace("1,", &format!("1,\n    {ENTRY}")));
+    assert_eq!(new, old.replace("\"a,b}\"} /* x */", &format!("\"a,b}}\"}}, /* x */\n    {ENTRY}")));
+}
+
+#[test]
+fn a_remark_stays_with_its_entry_and_a_trailing_comma_trails() {
+    let trailing = "{\n  \"servers\": {\n    \"x\": 1, // last\n    /* end */\n  },\n}\n";
+    assert_eq!(with(trailing), trailing.replace("// last", &format!("// last\n    {ENTRY},")));
+    let several = "{\n  \"servers\": {\n    \"x\": 1 /* a\n    b */ // c\n  }\n}\n";
+    assert_eq!(with(several), several.replace("1 /*", "1, /*").replace("// c", &format!("// c\n    {ENTRY}")));
+    let begun = "{\"servers\": {\"x\": 1 // c\n}}";
+    assert!(with(begun).starts_with("{\"servers\": {\"x\": 1, // c\n\"haft\": {\n"), "{}", with(begun));
+    assert!(with(r#"{"servers": {"x": 1,},}"#).starts_with(r#"{"servers": {"x": 1, "haft": {"#));
+    assert!(with(r#"{"servers": {"x": 1,},}"#).ends_with("]},},}"));
+}
+
+#[test]
+fn lines_end_as_the_others_do() {
+    let ends_in_two = |text: &str| text.replace('\n', "\r\n");
+    for old in [
+        "{\n}\n",
+        "{\n\t\"servers\": {\n\t\t\"a\": {\"command\": \"b\"}\n\t}\n}\n",
+        "{\n  \"servers\": {\n    \"x\": 1 /* a\n    b */ // c\n  }\n}\n",
+        "{\n  \"servers\": {\n    \"haft\": {\"old\": true}, // c\n  }\n}\n",
+    ] {
+        assert_eq!(with(&ends_in_two(old)), ends_in_two(&with(old)));
+    }
 }
 
 #[test]
@@ -80,8 +103,11 @@ fn a_file_on_one_line_stays_on_one_line() {
 fn tabs_stay_tabs_and_a_comment_in_an_empty_object_stays() {
     let tabs = with("{\n\t\"a\": 1\n}\n");
     assert!(tabs.contains("\n\t\"servers\": {\n\t\t\"haft\": {\n\t\t\t\"command\"") && !tabs.contains("  "), "{tabs}");
-    assert!(with("{\n  // nothing yet\n}\n").contains("// nothing yet"));
-    assert!(with("{\n  \"servers\": { /* none */ }\n}\n").contains("/* none */"));
+    let inside = "{\n  \"servers\": { /* none */";
+    for (begin, end) in [("{\n  // nothing yet\n", "}\n"), ("{ // mine\n", "}\n"), (inside, " }\n}\n")] {
+        let written = with(&format!("{begin}{end}"));
+        assert!(written.starts_with(begin), "{written}");
+    }
 }
 
 #[test]
