@@ -36,7 +36,7 @@ pub(crate) use workspace::{Line, Obeyed};
 use crate::{
     retention::Retention,
     rules::{self, Profile, Shipped},
-    trust,
+    trust, upstreams,
 };
 use values::{argv, flattened, size, switch, sync, written};
 
@@ -361,7 +361,12 @@ impl Settings {
         if let Some(bytes) = looked.in_force(mcp::WORKSPACE_LIST) {
             settings.mcp.take_workspace_list(bytes);
         }
-        settings.not_obeyed.extend(settings.mcp.unread_lists());
+        let unread = settings.mcp.unread_lists();
+        // A list that is not read may have what seems to be in none.
+        let all_read = unread.is_empty() && settings.not_trusted.is_none();
+        let data = settings.data.clone();
+        settings.mcp.leave_out(|name| !all_read || upstreams::was_met_in_a_workspace(name, &data));
+        settings.not_obeyed.extend(unread);
         settings.with_environment()
     }
 

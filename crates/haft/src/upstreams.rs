@@ -20,8 +20,8 @@ use crate::{
     project::ProjectTools,
     settings::{McpServer, Settings},
 };
-pub(crate) use kept::Kept;
 use kept::Stamp;
+pub(crate) use kept::{Kept, was_met_in_a_workspace};
 pub(crate) use waiting::told;
 
 /// What every name of an upstream tool begins with.

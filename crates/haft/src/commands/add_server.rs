@@ -38,7 +38,9 @@ pub(crate) async fn add(new: &NewServer) -> Result<()> {
         bail!("`{}` is no name for a server: {fault}", new.name);
     }
     let settings = Settings::of_user()?;
-    let before = settings.mcp.servers().into_iter().find(|server| server.name == new.name);
+    // What only adds to it in `haft.toml` is no server yet.
+    let is_there = |server: &McpServer| server.name == new.name && !settings.mcp.adds_to_none(&new.name);
+    let before = settings.mcp.servers().into_iter().find(is_there);
     if let Some(before) = &before
         && !has_never_worked(before, &settings)
     {

@@ -90,7 +90,7 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<Exit> {
     let wanted = Wanted::read(&args.tools)?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::read(&folder)?;
-    for note in settings.not_trusted.iter().chain(&settings.not_obeyed) {
+    for note in settings.not_trusted.iter().chain(&settings.not_obeyed).chain(&settings.mcp.lost_additions()) {
         anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(note));
     }
     let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;

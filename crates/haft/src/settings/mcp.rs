@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use haft_runtime::Effect;
+use haft_runtime::{Effect, nearest};
 use serde_json::Value;
 
 pub(crate) use entry::name_fault;
@@ -161,6 +161,25 @@ impl McpSettings {
         self.user_list.contains_key(name) && !self.settings.get(name).is_some_and(Entry::is_whole)
     }
 
+    /// Whether an entry in `haft.toml` adds to a server that no list has. Its name may be a mistake, and what it forbids is
+    /// then allowed.
+    pub(crate) fn adds_to_none(&self, name: &str) -> bool {
+        let added = self.settings.get(name).is_some_and(|entry| !entry.is_whole());
+        added && !self.user_list.contains_key(name) && !self.workspace_list.contains_key(name)
+    }
+
+    /// Leaves out the entries that add to servers elsewhere, such as those of other workspaces.
+    pub(crate) fn leave_out(&mut self, is_elsewhere: impl Fn(&str) -> bool) {
+        let lost: Vec<String> = self.settings.keys().filter(|name| self.adds_to_none(name)).cloned().collect();
+        lost.iter().filter(|name| is_elsewhere(name)).for_each(|name| drop(self.settings.remove(name)));
+    }
+
+    /// One sentence for each entry that adds to a server that no list has.
+    pub(crate) fn lost_additions(&self) -> Vec<String> {
+        let lost = self.settings.keys().filter(|name| self.adds_to_none(name));
+        lost.map(|name| self.nothing_to_add_to(name)).collect()
+    }
+
     /// One sentence for each list that cannot be read at all.
     pub(crate) fn unread_lists(&self) -> Vec<String> {
         let why = |server: McpServer| match server.reached {
@@ -170,8 +189,8 @@ impl McpSettings {
         self.servers().into_iter().filter(McpServer::is_list).filter_map(why).collect()
     }
 
-    /// Every server but haft itself, which clients find in the same lists. Where two have one name the user's counts; an entry in `haft.toml` without `command` and `url` adds
-    /// to the server of its name.
+    /// Every server but haft itself, which clients find in the same lists. Where two have one name the user's counts; an
+    /// entry in `haft.toml` without `command` and `url` adds to the server of its name, and has failed where there is none.
     pub(crate) fn servers(&self) -> Vec<McpServer> {
         let names: BTreeSet<&String> =
             self.settings.keys().chain(self.user_list.keys()).chain(self.workspace_list.keys()).collect();
@@ -186,8 +205,21 @@ impl McpSettings {
         if let Some(of_user) = self.user_list.get(name) {
             return added.over(of_user).meant(name, Wanted::ByTheUser);
         }
-        let of_workspace = self.workspace_list.get(name)?;
-        added.over(of_workspace).meant(name, Wanted::ByTheWorkspace)
+        match self.workspace_list.get(name) {
+            Some(of_workspace) => added.over(of_workspace).meant(name, Wanted::ByTheWorkspace),
+            None => Entry::refused(self.nothing_to_add_to(name), &Value::Null).meant(name, Wanted::ByTheUser),
+        }
+    }
+
+    fn nothing_to_add_to(&self, name: &str) -> String {
+        let whole = self.settings.iter().filter(|(_, entry)| entry.is_whole()).map(|(name, _)| name);
+        let servers = whole.chain(self.user_list.keys()).chain(self.workspace_list.keys());
+        let near = nearest(name, servers.map(String::as_str));
+        let hint = near.first().map_or_else(
+            || "say its `command` or `url`, or take it out".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        format!("the entry `{name}` in your haft.toml is not obeyed: it adds to a server that no list has; {hint}")
     }
 }
 

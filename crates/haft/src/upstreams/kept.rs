@@ -85,6 +85,16 @@ impl Kept {
     }
 }
 
+/// Whether a workspace, whichever it is, has a server of this name that something is known of.
+pub(crate) fn was_met_in_a_workspace(name: &str, data: &Path) -> bool {
+    let is_it = |file: &str| {
+        let hash = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".json"));
+        hash.is_some_and(|hash| hash.len() == DIGITS)
+    };
+    let files = fs::read_dir(data.join(FOLDER)).into_iter().flatten().flatten();
+    files.into_iter().any(|file| file.file_name().to_str().is_some_and(is_it))
+}
+
 fn read(file: &Path) -> Pins {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,

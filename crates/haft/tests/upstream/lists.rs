@@ -85,3 +85,29 @@ fn an_entry_of_a_disabled_server_is_shown_and_not_used() {
     assert_eq!(bench.0.json(&["mcp-servers"])[0]["state"], "disabled");
     assert_eq!(bench.fails("echo", &json!({ "text": "a" })).0, "TOOL_NOT_FOUND");
 }
+
+#[test]
+fn an_entry_that_adds_to_no_server_is_told_unless_another_workspace_has_it() {
+    let bench = Bench::new();
+    bench.list(&json!({ "fake": server(&json!({})) }));
+    bench.settings("[mcp.servers.fak]\ndenied_tools = ['act']\n");
+    let words = "it adds to a server that no list has; did you mean `fake`?";
+    let all = bench.0.json(&["mcp-servers"]);
+    assert!(all[0]["state"] == "failed" && text(&all[0]["lastError"]).contains(words), "{all:#}");
+    for command in ["mcp", "tools"] {
+        let ran = bench.0.run(&[command]);
+        assert!(ran.code == Some(0) && ran.stderr.matches(words).count() == 1, "{ran:?}");
+    }
+    let ran = bench.servers(&["add", "fak", "--", "python3", "fake.py"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("5 tools"), "it is there now, without the one: {ran:?}");
+
+    bench.list(&json!({}));
+    bench.settings("[mcp.servers.fake]\nnetwork = true\n");
+    bench.0.put(".mcp.json", json!({ "mcpServers": { "fake": server(&json!({})) } }).to_string());
+    assert_eq!(bench.0.json(&["mcp-servers"]), json!([]), "the list that has it is not read yet");
+    assert_eq!(bench.0.run(&["trust", "--yes"]).code, Some(0));
+    assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a");
+    std::fs::remove_file(bench.0.fixture.path(".mcp.json")).unwrap();
+    assert_eq!(bench.0.run(&["trust", "--yes"]).code, Some(0));
+    assert_eq!(bench.0.json(&["mcp-servers"]), json!([]), "a workspace has it, if not this one");
+}

@@ -58,6 +58,24 @@ fn refused(settings: &McpSettings, name: &str) -> Option<String> {
 }
 
 #[test]
+fn what_adds_to_a_server_that_no_list_has_is_told() {
+    for added in ["network = true", "denied_tools = ['x']", "allowed_tools = []", "disabled = true"] {
+        let mut settings = McpSettings::default();
+        settings.take_workspace_list(br#"{"mcpServers": {"github": {"command": "x"}}}"#);
+        settings.take("mcp.servers", &format!("{{ githb = {{ {added} }}, github = {{ {added} }} }}")).unwrap();
+        let told = "the entry `githb` in your haft.toml is not obeyed: it adds to a server that no list has; did you mean `github`?";
+        assert_eq!(refused(&settings, "githb").as_deref(), Some(told));
+        assert_eq!(settings.lost_additions(), [told]);
+        assert!(settings.servers()[0].enabled, "it is shown as one that failed");
+        assert_eq!(refused(&settings, "github"), None);
+        settings.leave_out(|name| name != "githb");
+        assert_eq!(settings.servers().len(), 2, "nothing is taken from servers that are there");
+        settings.leave_out(|_| true);
+        assert_eq!((settings.servers().len(), settings.lost_additions().len()), (1, 0));
+    }
+}
+
+#[test]
 fn a_file_that_is_no_list_says_so_under_its_own_name() {
     for (list, expected) in [
         (&b"{\n  \"mcpServers\": oops"[..], "it is not JSON: expected value at line 2 column 17"),
