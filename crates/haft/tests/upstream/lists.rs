@@ -21,6 +21,7 @@ fn a_server_is_added_to_a_list_that_stays_intact() {
     for (words, expected) in [
         (&["add", "fake", "--", "x"][..], "a server `fake` already"),
         (&["add", "a b", "--", "x"], "no name for a server"),
+        (&["add", "fake_", "--", "x"], "it ends in `_`"),
         (&["restart", "fak"], "did you mean `fake`"),
     ] {
         let ran = bench.servers(words);

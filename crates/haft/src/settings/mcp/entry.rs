@@ -68,11 +68,15 @@ impl Keys {
 pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     let fits = plain && !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains("__");
-    (!fits).then_some("it has 1 to 32 letters, digits, `-` and single `_`")
+    if !fits {
+        return Some("it has 1 to 32 letters, digits, `-` and single `_`");
+    }
+    // The tool `x` of `a_` would be called as the tool `_x` of `a` is.
+    name.ends_with('_').then_some("it ends in `_`, which could be the beginning of a tool's name as well")
 }
 
-/// The name that a server of a pasted list gets: what may not be in one becomes `-`, runs become one, and what is too
-/// long is cut. `None` when nothing is left.
+/// The name that a server of a pasted list gets: what may not be in one becomes `-`, runs become one, what is too long is
+/// cut, and so are `-` and `_` at its ends. `None` when nothing is left.
 pub(super) fn fitting_name(written: &str) -> Option<String> {
     if name_fault(written).is_none() {
         return Some(written.to_owned());

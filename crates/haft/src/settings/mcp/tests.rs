@@ -33,6 +33,7 @@ fn what_cannot_be_meant_is_refused_with_a_reason() {
         ("{ x = 1 }", "table with `command` or `url`"),
         ("{ 'a b' = { command = 'x' } }", "no name for a server"),
         ("{ a__b = { command = 'x' } }", "no name for a server"),
+        ("{ a_ = { command = 'x' } }", "`a_` is no name for a server: it ends in `_`"),
         ("{ x = { command = './x' } }", "full path"),
         ("{ x = { command = '' } }", "`command` is empty"),
         ("{ x = { command = 'x', url = 'http://x' } }", "both"),
@@ -150,6 +151,7 @@ fn a_name_that_is_none_becomes_the_nearest() {
         ("github.com/x", "github-com-x"),
         ("@scope/the (best) one!", "scope-the-best-one"),
         ("a--b", "a--b"),
+        ("_a_", "a"),
         ("1234567890123456789012345678901 x", "1234567890123456789012345678901"),
     ] {
         let mut settings = McpSettings::default();
@@ -159,7 +161,8 @@ fn a_name_that_is_none_becomes_the_nearest() {
     }
     let mut settings = McpSettings::default();
     settings.take_workspace_list(
-        br#"{"mcpServers": {"a b": {"command": "1"}, "a/b": {"command": "2"}, "a-b": {"command": "3"}, "/": {"command": "4"}}}"#,
+        br#"{"mcpServers": {"a b": {"command": "1"}, "a/b": {"command": "2"}, "a-b": {"command": "3"}, "/": {"command": "4"},
+            "c_": {"command": "5"}, "c": {"command": "6"}}}"#,
     );
     let said = |name| refused(&settings, name).unwrap_or_default();
     assert!(
@@ -167,6 +170,7 @@ fn a_name_that_is_none_becomes_the_nearest() {
         "{settings:?}"
     );
     assert!(said("/").contains("no letter or digit"), "{settings:?}");
+    assert!(said("c_").contains("would be called `c`"), "{settings:?}");
     let kept = settings.servers().into_iter().find(|server| server.name == "a-b").unwrap();
     assert_eq!(kept.reached.shown(), "3", "the one that is written so");
 }
