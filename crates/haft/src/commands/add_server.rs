@@ -10,7 +10,7 @@ use crate::{
     edits,
     settings::{
         McpServer, Settings,
-        mcp::{USER_LIST, name_fault},
+        mcp::{self, USER_LIST, is_url, name_fault},
     },
     show::style::{STRONG, WARN},
     upstreams::Kept,
@@ -48,17 +48,22 @@ pub(crate) async fn add(new: &NewServer) -> Result<()> {
     }
     let config =
         settings.config.context("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for your list")?;
-    let network = new.network || ask_for_the_network(&new.command).await;
+    let (program, list) = (&new.command[0], config.join(USER_LIST));
+    if is_url(program) {
+        let entry = json!({ "mcpServers": { &new.name: { "url": program } } });
+        bail!("`{program}` is a URL, and no program; write it into {} yourself: {entry}", list.display());
+    }
     let mut entry = Map::new();
-    entry.insert("command".to_owned(), json!(new.command[0]));
+    entry.insert("command".to_owned(), json!(program));
     entry.insert("args".to_owned(), json!(new.command[1..]));
     if !new.env.is_empty() {
         entry.insert("env".to_owned(), variables(&new.env)?);
     }
-    if network {
+    mcp::check(&Value::Object(entry.clone())).context("nothing was added")?;
+    if new.network || ask_for_the_network(&new.command).await {
         entry.insert("network".to_owned(), json!(true));
     }
-    write(&config.join(USER_LIST), &new.name, &Value::Object(entry))?;
+    write(&list, &new.name, &Value::Object(entry))?;
     if before.is_some() {
         anstream::eprintln!("{WARN}haft:{WARN:#} the entry `{}`, which never worked, is replaced", new.name);
     }

@@ -16,8 +16,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use haft_runtime::{Effect, nearest};
 use serde_json::Value;
 
-pub(crate) use entry::name_fault;
 use entry::{Entry, Keys};
+pub(crate) use entry::{is_url, name_fault};
 use list::Whose;
 pub(crate) use revealed::Revealed;
 
@@ -221,6 +221,11 @@ impl McpSettings {
         );
         format!("the entry `{name}` in your haft.toml is not obeyed: it adds to a server that no list has; {hint}")
     }
+}
+
+/// What would be wrong with an entry of the user's list.
+pub(crate) fn check(entry: &Value) -> Result<()> {
+    Entry::read_whole(entry, Keys::OfTheUser).map(drop)
 }
 
 /// Whether a list of a workspace names nothing but haft itself, which clients find there.

@@ -22,11 +22,14 @@ fn a_server_is_added_to_a_list_that_stays_intact() {
         (&["add", "fake", "--", "x"][..], "a server `fake` already"),
         (&["add", "a b", "--", "x"], "no name for a server"),
         (&["add", "fake_", "--", "x"], "it ends in `_`"),
+        (&["add", "here", "--", "./x.sh"], "nothing was added: `./x.sh` depends on the current folder"),
+        (&["add", "web", "--", "https://x.org/mcp"], r#"yourself: {"mcpServers":{"web":{"url":"https://x.org/mcp"}}}"#),
         (&["restart", "fak"], "did you mean `fake`"),
     ] {
         let ran = bench.servers(words);
         assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{ran:?}");
     }
+    assert_eq!(bench.0.json(&["mcp-servers"]).as_array().unwrap().len(), 2, "nothing of it is written");
     let ran = bench.servers(&["add", "broken", "--", "sh", "-c", "echo no luck >&2; exit 3"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no luck"), "{ran:?}");
     assert!(ran.stderr.contains("its entry stays in your mcp.json; add `broken` again to replace it"), "{ran:?}");

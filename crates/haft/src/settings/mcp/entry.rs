@@ -229,6 +229,9 @@ fn reached<'a>(part: &impl Fn(&str) -> Option<&'a Value>, keys: Keys) -> Result<
             if program.trim().is_empty() {
                 bail!("`command` is empty: name the program");
             }
+            if is_url(program) {
+                bail!("`command` is a URL, and no program: write `url` in its place");
+            }
             let command: Vec<String> = [program.to_owned()].into_iter().chain(args.unwrap_or_default()).collect();
             if keys != Keys::Common && !names_variables(program) {
                 argv(&toml::Value::from(command.clone()).to_string())?;
@@ -237,6 +240,11 @@ fn reached<'a>(part: &impl Fn(&str) -> Option<&'a Value>, keys: Keys) -> Result<
             Ok(Some(Reached::Command { command, env: pairs("env")?, cwd: cwd.unwrap_or(".").to_owned() }))
         }
     }
+}
+
+/// Whether what should be a program is a URL.
+pub(crate) fn is_url(program: &str) -> bool {
+    program.starts_with("http://") || program.starts_with("https://")
 }
 
 /// Whether more is known of a text once its variables are in their places, which is when the server is started.

@@ -36,6 +36,7 @@ fn what_cannot_be_meant_is_refused_with_a_reason() {
         ("{ a_ = { command = 'x' } }", "`a_` is no name for a server: it ends in `_`"),
         ("{ x = { command = './x' } }", "full path"),
         ("{ x = { command = '' } }", "`command` is empty"),
+        ("{ x = { command = 'https://x.org/mcp' } }", "`command` is a URL, and no program: write `url`"),
         ("{ x = { command = 'x', url = 'http://x' } }", "both"),
         ("{ x = { command = 'x', netwrk = true } }", "did you mean `network`"),
         ("{ x = { command = 'x', network = 'yes' } }", "true or false"),
