@@ -107,11 +107,16 @@ pub enum Reached {
 }
 
 impl Reached {
-    /// Whether it is this very program.
+    /// Whether it is haft itself: the program that runs now, whatever it is called, or one called `haft`. It is never
+    /// started as a server, so that a program of a workspace gains nothing by the name. Another program is known neither
+    /// by a name that is like it nor by `mcp` alone: it could be a server that somebody wants.
     fn is_haft(&self) -> bool {
         let Self::Command { command, .. } = self else { return false };
-        let program = command.first().and_then(|program| Path::new(program).file_name());
-        program.is_some_and(|program| program == "haft") && command.get(1).is_some_and(|word| word == "mcp")
+        let [program, word, ..] = command.as_slice() else { return false };
+        let program = Path::new(program);
+        let is_called_so = program.file_name().is_some_and(|name| name == "haft");
+        let runs_now = || std::env::current_exe().is_ok_and(|running| running == program);
+        word == "mcp" && (is_called_so || runs_now())
     }
 
     /// What people are shown. Variables and headers may hold secrets, and are not.

@@ -104,6 +104,22 @@ fn a_file_that_is_no_list_says_so_under_its_own_name() {
 }
 
 #[test]
+fn haft_is_known_by_its_name_and_by_being_the_program_that_runs() {
+    let running = std::env::current_exe().unwrap();
+    let (running, beside) = (running.to_str().unwrap(), running.with_file_name("haft-1.2"));
+    for (program, argument, is_haft) in [
+        (running, "mcp", true),
+        (running, "serve", false),
+        ("/elsewhere/haft", "mcp", true),
+        (beside.to_str().unwrap(), "mcp", false),
+        ("./haft-mcp", "mcp", false),
+    ] {
+        let list = serde_json::json!({ "mcpServers": { "haft": { "command": program, "args": [argument] } } });
+        assert_eq!(names_only_haft(list.to_string().as_bytes()), is_haft, "{program} {argument}");
+    }
+}
+
+#[test]
 fn an_entry_that_cannot_be_understood_costs_only_itself() {
     let mut settings = McpSettings::default();
     settings.take_workspace_list(
