@@ -205,6 +205,22 @@ fn a_file_that_cannot_be_read_is_left_and_the_lines_are_said() {
 }
 
 #[test]
+fn an_entry_that_is_reached_elsewhere_is_left() {
+    let fixture = Fixture::new();
+    let json = r#"{"mcpServers": {"haft": {"type": "http", "url": "https://x.org/mcp"}}}"#;
+    let toml = "[mcp_servers.haft]\nurl = 'https://x.org/mcp'\n";
+    fixture.put(".mcp.json", json);
+    fs::create_dir(fixture.home.join(".codex")).unwrap();
+    fs::write(fixture.home.join(".codex/config.toml"), toml).unwrap();
+    for client in ["claude", "codex"] {
+        let ran = fixture.run(&["mcp", "install", client]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("its entry `haft` has a `url`"), "{ran:?}");
+    }
+    assert_eq!(fixture.text(".mcp.json").as_deref(), Some(json));
+    assert_eq!(home(&fixture, ".codex/config.toml").as_deref(), Some(toml));
+}
+
+#[test]
 fn a_user_may_have_it_everywhere_or_for_one_workspace() {
     let fixture = Fixture::new();
     let real = fixture.home.join("dotfiles.json");

@@ -53,13 +53,18 @@ pub(crate) fn put_key(text: &str, path: [&str; 2], value: &Value) -> Result<Stri
     checked(edited, before, path, value.clone())
 }
 
+/// Whether something stands at a path.
+pub(crate) fn has(text: &str, path: &[&str]) -> bool {
+    span(text, path).is_some()
+}
+
 /// All that it says.
-pub(crate) fn parse(text: &str) -> Result<Table> {
+fn parse(text: &str) -> Result<Table> {
     text.parse().context("it is not TOML")
 }
 
 /// What stands at a path.
-pub(crate) fn at<'a>(table: &'a Table, [first, second]: [&str; 2]) -> Option<&'a Value> {
+fn at<'a>(table: &'a Table, [first, second]: [&str; 2]) -> Option<&'a Value> {
     table.get(first)?.as_table()?.get(second)
 }
 

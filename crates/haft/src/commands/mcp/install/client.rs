@@ -104,8 +104,11 @@ impl Client {
         }
     }
 
-    /// The file with haft in it.
+    /// The file with haft in it. What its entry says besides stays, so one that is reached elsewhere is left alone.
     pub(super) fn put(self, text: &str, command: &Command) -> Result<String> {
+        if self.has(text, &[NAME, "url"]) {
+            bail!("its entry `{NAME}` has a `url`; take that entry out, or give it another name");
+        }
         match self {
             Self::Codex => toml::put_table(text, ["mcp_servers", NAME], &command.in_codex()),
             Self::Opencode if text.trim().is_empty() => self.put(OPENCODE_FILE, command),
@@ -117,10 +120,16 @@ impl Client {
 
     /// Whether the file has an entry of haft's.
     pub(super) fn is_in(self, text: &str) -> bool {
+        self.has(text, &[NAME])
+    }
+
+    /// Whether something stands at a path among the servers.
+    fn has(self, text: &str, path: &[&str]) -> bool {
+        let path: Vec<&str> = [self.section()].into_iter().chain(path.iter().copied()).collect();
         match self {
-            Self::Codex => toml::parse(text).is_ok_and(|table| toml::at(&table, ["mcp_servers", NAME]).is_some()),
+            Self::Codex => toml::has(text, &path),
             Self::Claude | Self::Opencode | Self::Vscode | Self::Zed => {
-                json::parse(text).is_ok_and(|value| json::at(&value, &[self.section(), NAME]).is_some())
+                json::parse(text).is_ok_and(|value| json::at(&value, &path).is_some())
             }
         }
     }
