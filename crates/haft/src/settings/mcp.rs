@@ -108,8 +108,8 @@ pub enum Reached {
 
 impl Reached {
     /// Whether it is haft itself: the program that runs now, whatever it is called, or one called `haft`. It is never
-    /// started as a server, so that a program of a workspace gains nothing by the name. Another program is known neither
-    /// by a name that is like it nor by `mcp` alone: it could be a server that somebody wants.
+    /// started as a server, so that a program of a workspace gains nothing by the name. Another program is known
+    /// neither by a name that is like it nor by `mcp` alone: it could be a server that somebody wants.
     fn is_haft(&self) -> bool {
         let Self::Command { command, .. } = self else { return false };
         let [program, word, ..] = command.as_slice() else { return false };
@@ -166,8 +166,8 @@ impl McpSettings {
         self.user_list.contains_key(name) && !self.settings.get(name).is_some_and(Entry::is_whole)
     }
 
-    /// Whether an entry in `haft.toml` adds to a server that no list has. Its name may be a mistake, and what it forbids is
-    /// then allowed.
+    /// Whether an entry in `haft.toml` adds to a server that no list has. Its name may be a mistake, and what it
+    /// forbids is then allowed.
     pub(crate) fn adds_to_none(&self, name: &str) -> bool {
         let added = self.settings.get(name).is_some_and(|entry| !entry.is_whole());
         added && !self.user_list.contains_key(name) && !self.workspace_list.contains_key(name)
@@ -194,8 +194,9 @@ impl McpSettings {
         self.servers().into_iter().filter(McpServer::is_list).filter_map(why).collect()
     }
 
-    /// Every server but haft itself, which clients find in the same lists. Where two have one name the user's counts; an
-    /// entry in `haft.toml` without `command` and `url` adds to the server of its name, and has failed where there is none.
+    /// Every server but haft itself, which clients find in the same lists. Where two have one name the user's counts;
+    /// an entry in `haft.toml` without `command` and `url` adds to the server of its name, and has failed where there
+    /// is none.
     pub(crate) fn servers(&self) -> Vec<McpServer> {
         let names: BTreeSet<&String> =
             self.settings.keys().chain(self.user_list.keys()).chain(self.workspace_list.keys()).collect();
