@@ -66,7 +66,7 @@ pub use ran::{CutShort, Described, Lasting, Ran, Reach};
 pub use redact::Redactor;
 pub use registry::{Only, RegisteredTool, Registry, RegistryError, Shape};
 pub use replay::{Past, Replay, Unjudged, Was};
-pub use resume::Reply;
+pub use resume::{Follower, Reply};
 pub use schema::faults_of_input;
 pub use search::Found;
 pub use signature::Signature;

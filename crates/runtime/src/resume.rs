@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     About, Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList,
-    ChangeState, ErrorCode, Outcome, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    ChangeState, ErrorCode, Listener, Outcome, Pipeline, Question, Recovered, Scope, ToolError, Turn,
     log::CallLog,
     stage::{
         approve::{Left, settle},
@@ -21,6 +22,15 @@ use crate::{
 
 /// How long one look for an outcome or a dead owner lasts.
 const ONE_LOOK: Duration = Duration::from_millis(250);
+
+/// Who follows a call that this process may carry on.
+#[derive(Clone, Default)]
+pub struct Follower {
+    /// Stops the call where it is carried on here, and the wait for it where it is not.
+    pub cancel: CancellationToken,
+    /// Told of every event of a call that is carried on here.
+    pub listener: Option<Listener>,
+}
 
 /// What became of an answer.
 #[derive(Debug)]
@@ -51,19 +61,25 @@ impl Pipeline {
         }
         match question.about {
             About::Form(_) => Ok(Reply::Heard),
-            About::Approval(_) => self.carry(scope, call).await.map(|outcome| Reply::Counted(Box::new(outcome))),
+            About::Approval(_) => {
+                let outcome = self.carry(scope, call, Follower::default()).await?;
+                Ok(Reply::Counted(Box::new(outcome)))
+            }
         }
     }
 
     /// Sees an answered call to its end. The owner may die at any moment, so this keeps trying, bounded.
-    pub async fn carry(&self, scope: &Scope, call: &CallId) -> Result<Outcome, ToolError> {
+    pub async fn carry(&self, scope: &Scope, call: &CallId, follower: Follower) -> Result<Outcome, ToolError> {
         let patience = tokio::time::Instant::now() + self.doors.limits.longest_work + ONE_LOOK;
-        while tokio::time::Instant::now() < patience {
+        loop {
             if self.doors.questions.claim(scope, call).await? {
-                return self.resume(scope, call).await;
+                return self.resume(scope, call, follower).await;
             }
             if let Some(outcome) = self.doors.journal.ended(scope, call, ONE_LOOK).await? {
                 return Ok(outcome);
+            }
+            if follower.cancel.is_cancelled() || tokio::time::Instant::now() >= patience {
+                break;
             }
             self.recover(scope).await?;
         }
@@ -74,7 +90,7 @@ impl Pipeline {
 
     /// Carries on a call that this process has claimed. It is resolved, authorized and validated again,
     /// then decided on the stored evidence.
-    async fn resume(&self, scope: &Scope, call: &CallId) -> Result<Outcome, ToolError> {
+    async fn resume(&self, scope: &Scope, call: &CallId, follower: Follower) -> Result<Outcome, ToolError> {
         let gone = || ToolError::new(ErrorCode::InvalidArgs, format!("there is no call {call} that waits"));
         let record = self.doors.journal.find(scope, call).await?.ok_or_else(gone)?;
         let Some((question, Some(answered))) = self.doors.questions.find(scope, call).await? else {
@@ -84,6 +100,8 @@ impl Pipeline {
         let mut request = request_of(scope, record);
         // Under its own name a tool does not understand what an old name's parameters were called.
         request.input.clone_from(&question.input);
+        request.cancel = follower.cancel;
+        request.listener = follower.listener;
         let mut log = CallLog::resumed(&request, started_at);
         let walked = self.walk_again(request.clone(), question, answered, &mut log).await;
         Ok(self.close(walked, request, &mut log).await)
@@ -117,7 +135,7 @@ impl Pipeline {
         for call in self.doors.questions.answered(scope).await? {
             // Whoever had answered it, or was to carry it on, is gone.
             if self.doors.questions.claim(scope, &call).await? {
-                self.resume(scope, &call).await?;
+                self.resume(scope, &call, Follower::default()).await?;
             }
         }
         Ok(())

@@ -1,11 +1,18 @@
 //! Calls that wait as tasks: looked at, answered and cancelled, also by a server that was started later.
 
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
     client::{ASKS, Client, Era, MUTE, NAME, TASKS, call_id, failed, said, succeeded},
+    streaming::{self, Sleepers},
     support::{Fixture, text, until},
 };
+
+/// Less than any command of these tests takes.
+const SOON: Duration = Duration::from_secs(20);
 
 fn client(fixture: &Fixture) -> Client {
     Client::new(fixture, Era::Stateless, TASKS)
@@ -117,6 +124,36 @@ fn a_cancelled_task_is_over() {
     assert_eq!(look(&mut client, &task)["status"], json!("cancelled"));
     assert_eq!(fixture.text("made.txt"), None);
     assert_eq!(fixture.json(&["approvals"]), json!([]));
+}
+
+/// A server that runs an approved task, and the command that it runs.
+fn at_work(fixture: &Fixture, seconds: u32) -> (Client, Sleepers) {
+    let mut client = client(fixture);
+    let sleepers = Sleepers::new(seconds);
+    let mut input = sleepers.input();
+    // It is asked about before it runs.
+    input["network"] = json!(true);
+    let task = begun(&mut client, "shell_exec", &input);
+    update(&mut client, &task, true);
+    sleepers.wait_until_at_work();
+    (client, sleepers)
+}
+
+#[test]
+fn the_end_of_a_server_ends_the_tasks_that_it_runs() {
+    let ways: [fn(&mut Client); 3] =
+        [|client| client.signal(Signal::TERM), |client| client.signal(Signal::INT), Client::close_input];
+    for (end, seconds) in ways.into_iter().zip(91..) {
+        let fixture = Fixture::new();
+        let (mut client, sleepers) = at_work(&fixture, seconds);
+        let begun = Instant::now();
+        end(&mut client);
+        assert!(client.end().success() && begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert_eq!(sleepers.alive(), 0);
+        // With the network on, nobody knows what it has done outside.
+        let row = streaming::ended(&fixture);
+        assert_eq!((&row["status"], &row["code"]), (&json!("error"), &json!("OUTCOME_UNKNOWN")), "{row:#}");
+    }
 }
 
 #[test]

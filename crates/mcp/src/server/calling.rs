@@ -1,9 +1,10 @@
 //! One call of a client, from its request to what it is answered with.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use haft_runtime::{
-    About, Answer, AnswerReceipt, CallId, CallRequest, Caller, End, ErrorCode, Outcome, Question, Source, ToolError,
+    About, Answer, AnswerReceipt, CallId, CallRequest, Caller, End, ErrorCode, Follower, Outcome, Question, Source,
+    ToolError,
 };
 use rmcp::{
     ErrorData, RoleServer,
@@ -12,11 +13,10 @@ use rmcp::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::{pin, task::JoinHandle, time::sleep};
-use tokio_util::sync::CancellationToken;
+use tokio::{pin, task::JoinHandle};
 
 use super::{
-    Ground, LONG_PATIENCE, PATIENCE, Server, answer,
+    LONG_PATIENCE, PATIENCE, Server, answer,
     asking::{self, Said},
     conversation::Conversation,
     progress::Progress,
@@ -25,9 +25,6 @@ use super::{
 
 /// How long a state that a client carries for us is understood: as long as a question stays open.
 const STATE_LASTS: Duration = Duration::from_secs(24 * 3600);
-
-/// How often a call is looked at that a server must end.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// How a client can be asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -240,28 +237,6 @@ pub(super) enum Counted {
     Heard,
 }
 
-/// Sees a call to its end. When the server ends, what it asks meanwhile can no longer be answered, so it is stopped.
-async fn carry(ground: Arc<Ground>, call: CallId, stop: CancellationToken) -> Result<Outcome, ToolError> {
-    let scope = &ground.caller.scope;
-    let carried = ground.pipeline.carry(scope, &call);
-    pin!(carried);
-    tokio::select! {
-        ended = &mut carried => return ended,
-        () = stop.cancelled() => {}
-    }
-    loop {
-        if let Some((question, None)) = ground.questions.find(scope, &call).await?
-            && question.evidence().is_none()
-        {
-            (ground.stop)(call.clone()).await;
-        }
-        tokio::select! {
-            ended = &mut carried => return ended,
-            () = sleep(LOOK) => {}
-        }
-    }
-}
-
 impl Server {
     /// Gives the person's answer and sees the call to its end or to its next question, also when the client goes away
     /// meanwhile.
@@ -313,7 +288,10 @@ impl Server {
             (AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion, _) => Ok(None),
             (AnswerReceipt::Taken, About::Form(_)) => Ok(Some(Counted::Heard)),
             (AnswerReceipt::Taken, About::Approval(_)) => {
-                let carried = carry(ground, question.call.clone(), self.stop.clone());
+                let call = question.call.clone();
+                // Nobody could answer what it asks, or hear how it ends, once this server has ended.
+                let follower = Follower { cancel: self.stop.child_token(), listener: None };
+                let carried = async move { ground.pipeline.carry(&scope, &call, follower).await };
                 Ok(Some(Counted::Carried(self.under_way.spawn(carried))))
             }
         }
