@@ -1,11 +1,17 @@
 //! Questions in every client's language: asked where a form can be shown, open elsewhere meanwhile, answered once.
 
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
     client::{ASKS, Client, Era, MUTE, NAME, call_id, facts, failed, recorded, said, succeeded},
-    support::{Fixture, text},
+    support::{Fixture, text, until},
 };
+
+/// Less than any question is waited for.
+const SOON: Duration = Duration::from_secs(20);
 
 /// A call that must be asked for.
 fn writing() -> Value {
@@ -293,17 +299,42 @@ fn whoever_waits_for_a_call_reads_in_the_text_how_it_ended() {
 
 #[test]
 fn a_call_that_is_cancelled_while_it_waits_takes_its_question_along() {
-    for (era, able) in [(Era::Initialize, ASKS), (Era::Initialize, MUTE), (Era::Stateless, MUTE)] {
+    // The last one waits for a yes that its client may not give.
+    let waits = [
+        (Era::Initialize, ASKS, "write_file", writing()),
+        (Era::Initialize, MUTE, "write_file", writing()),
+        (Era::Stateless, MUTE, "write_file", writing()),
+        (Era::Stateless, ASKS, "delete_file", json!({"path": "old.txt"})),
+    ];
+    for (era, able, tool, input) in waits {
         let fixture = Fixture::new();
+        fixture.put("old.txt", "old\n");
         let mut client = Client::new(&fixture, era, able);
-        let waiting = client.begin("write_file", &writing());
+        let waiting = client.begin(tool, &input);
         let call = fixture.asked(&[]);
         client.notify("notifications/cancelled", json!({"requestId": waiting}));
-        crate::support::until("its end", || open(&fixture).is_empty().then_some(()));
-        assert_eq!(fixture.story(&call)["outcome"]["status"], json!("cancelled"));
-        assert_eq!(fixture.text("made.txt"), None);
+        until("its end", || open(&fixture).is_empty().then_some(()));
+        until("its record", || (fixture.story(&call)["outcome"]["status"] == "cancelled").then_some(()));
+        assert_eq!((fixture.text("made.txt"), fixture.text("old.txt").as_deref()), (None, Some("old\n")));
         client.ask("tools/list", json!({}));
         assert!(client.heard().iter().all(|message| message["id"] != waiting || message.get("method").is_some()));
+    }
+}
+
+#[test]
+fn the_end_of_a_server_ends_what_waits_for_a_yes_of_others() {
+    let ways: [fn(&mut Client); 2] = [|client| client.signal(Signal::TERM), Client::close_input];
+    for (era, end) in Era::BOTH.into_iter().flat_map(|era| ways.map(|end| (era, end))) {
+        let fixture = Fixture::new();
+        fixture.put("old.txt", "old\n");
+        let mut client = Client::new(&fixture, era, ASKS);
+        client.begin("delete_file", &json!({"path": "old.txt"}));
+        let call = fixture.asked(&[]);
+        let begun = Instant::now();
+        end(&mut client);
+        assert!(client.end().success() && begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert_eq!((&fixture.story(&call)["outcome"]["status"], open(&fixture)), (&json!("cancelled"), vec![]));
+        assert!(fixture.text("old.txt").is_some());
     }
 }
 

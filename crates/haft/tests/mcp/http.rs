@@ -259,6 +259,29 @@ fn a_client_that_hangs_up_has_cancelled() {
 }
 
 #[test]
+fn a_client_that_hangs_up_withdraws_the_question_that_it_may_not_answer() {
+    let fixture = Fixture::new();
+    fixture.put("old.txt", "old\n");
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let (name, body) = modern("tools/call", json!({"name": "delete_file", "arguments": {"path": "old.txt"}}));
+    let mut body: Value = serde_json::from_str(&body).unwrap();
+    body["params"]["_meta"][format!("{PREFIX}clientCapabilities")] = json!({"elicitation": {"form": {}}});
+    // First without progress, then with it.
+    for _ in 0..2 {
+        let authorization = format!("Bearer {TOKEN}");
+        let headers = calling(&authorization, name.as_deref().unwrap());
+        let headers = [&[("Content-Type", "application/json")], &headers[..]].concat();
+        let stream = listening.begin(&headers, &body.to_string());
+        let call = fixture.asked(&[]);
+        drop(stream);
+        until("its end", || (fixture.story(&call)["outcome"]["status"] == "cancelled").then_some(()));
+        assert_eq!(fixture.json(&["approvals"]), json!([]));
+        body["params"]["_meta"]["progressToken"] = json!("told");
+    }
+    listening.end();
+}
+
+#[test]
 fn a_token_is_made_once_and_kept_for_its_owner() {
     let fixture = Fixture::new();
     let file = fixture.data.join("mcp.token");

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
-    client::{Client, Era, MUTE, recorded, succeeded},
+    client::{ASKS, Client, Era, MUTE, failed, recorded, succeeded},
     support::{Fixture, HAFT, text, until},
 };
 
@@ -116,6 +116,43 @@ fn a_waiting_call_tells_who_can_answer_it() {
     succeeded(&client.result_of(&waiting));
     let told = told(&client, &json!("wait"));
     assert!(told.iter().any(|(_, words)| words.contains(&format!("haft approve {call}"))), "{told:?}");
+}
+
+#[test]
+fn a_client_that_may_not_answer_hears_again_and_again_that_its_call_waits() {
+    let fixture = Fixture::new();
+    fixture.put("old.txt", "old\n");
+    for era in Era::BOTH {
+        let mut client = Client::new(&fixture, era, ASKS);
+        let params =
+            json!({"name": "delete_file", "arguments": {"path": "old.txt"}, "_meta": {"progressToken": "wait"}});
+        let waiting = client.request("tools/call", params);
+        let call = fixture.asked(&[]);
+        let told = [client.hear(), client.hear()].map(|message| text(&message["params"]["message"]));
+        let words = format!("haft approve {call}");
+        assert!(told.iter().all(|told| told.contains(&words)) && told[1].starts_with("still: "), "{told:?}");
+        assert_eq!(fixture.run(&["reject", &call]).code, Some(0));
+        failed(&client.result_of(&waiting), "rejected", "REJECTED");
+    }
+}
+
+#[test]
+fn output_is_heard_after_the_yes_too() {
+    let fixture = Fixture::new();
+    let mut client = Client::new(&fixture, Era::Stateless, ASKS);
+    let input = json!({"command": "for i in 1 2 3; do echo line $i; sleep 0.2; done", "network": true});
+    let asked = client.call("shell_exec", &input);
+    let params = json!({
+        "name": "shell_exec",
+        "arguments": input,
+        "requestState": asked["requestState"],
+        "inputResponses": {"approval": {"action": "accept", "content": {"approve": true}}},
+        "_meta": {"progressToken": "again"},
+    });
+    let call = client.request("tools/call", params);
+    succeeded(&client.result_of(&call));
+    let words: String = told(&client, &json!("again")).into_iter().map(|(_, words)| words).collect();
+    assert!(["line 1\n", "line 2\n", "line 3\n"].iter().all(|line| words.contains(line)), "{words}");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn at_work(fixture: &Fixture, seconds: u32) -> (Client, Sleepers) {
 fn the_end_of_a_server_ends_the_tasks_that_it_runs() {
     let ways: [fn(&mut Client); 3] =
         [|client| client.signal(Signal::TERM), |client| client.signal(Signal::INT), Client::close_input];
-    for (end, seconds) in ways.into_iter().zip(91..) {
+    for (end, seconds) in ways.into_iter().zip(191..) {
         let fixture = Fixture::new();
         let (mut client, sleepers) = at_work(&fixture, seconds);
         let begun = Instant::now();

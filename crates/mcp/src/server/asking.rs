@@ -119,8 +119,11 @@ fn yes_or_no() -> Value {
     })
 }
 
-/// The same for a client that is asked in the answer to its call.
+/// The same for a client that is asked in the answer to its call, if it may answer at all.
 pub(super) fn inputs(ground: &Ground, question: &Question, wrong: Option<&str>) -> Option<InputRequests> {
+    if !ground.may_approve.covers(question) {
+        return None;
+    }
     let asked = InputRequest::Elicitation(ElicitRequest::new(form(ground, question, wrong)?));
     Some(InputRequests::from([(name(question).to_owned(), asked)]))
 }

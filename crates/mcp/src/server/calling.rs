@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_runtime::{
-    About, Answer, AnswerReceipt, CallId, CallRequest, Caller, End, ErrorCode, Follower, Outcome, Question, Source,
-    ToolError,
+    About, Answer, AnswerReceipt, CallId, CallRequest, Caller, End, ErrorCode, Follower, Listener, Outcome, Question,
+    Source, ToolError,
 };
 use rmcp::{
     ErrorData, RoleServer,
@@ -82,15 +82,24 @@ pub(super) async fn call(
         Way::Task | Way::InputRequired => Duration::ZERO,
         Way::Elicitation | Way::Wait => patience(&context),
     };
-    let (listener, progress) = Progress::of(&context, &request.id);
-    request.listener = listener;
+    let progress = Progress::of(&context, &request.id);
+    request.listener = progress.listener();
     let given = params.input_responses.take().unwrap_or_default();
     let standing = Conversation::new(server, &context, way, &request).knowing(given).follow(request).await;
-    match &standing {
+    let standing = match way {
+        Way::InputRequired => server.unless_others_answer(&context, standing).await,
+        Way::Task | Way::Elicitation | Way::Wait => standing,
+    };
+    told(progress, &context, &standing).await;
+    respond(server, way, &params, standing).await
+}
+
+/// The client has heard of everything before it is answered.
+async fn told(progress: Progress, context: &RequestContext<RoleServer>, standing: &Standing) {
+    match standing {
         Standing::Ended(_) => progress.finish(&context.ct).await,
         Standing::Asks(_) => progress.stop(),
     }
-    respond(server, way, &params, &context, standing).await
 }
 
 fn request(server: &Server, params: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> CallRequest {
@@ -113,7 +122,6 @@ async fn respond(
     server: &Server,
     way: Way,
     params: &CallToolRequestParams,
-    context: &RequestContext<RoleServer>,
     standing: Standing,
 ) -> Result<CallToolResponse, ErrorData> {
     let outcome = match standing {
@@ -137,12 +145,6 @@ async fn respond(
             if let Some(required) = found.and_then(|(question, _)| required(server, params, &question, None)) {
                 return Ok(required.into());
             }
-            // The client may not answer this one; somebody else may, while it waits.
-            return Ok(match server.stands(&call, patience(context)).await {
-                Ok(Standing::Ended(stands)) => answer::result(&server.ground, *stands).await.into(),
-                Ok(Standing::Asks(question)) => told_of(server, way, params, &question),
-                Err(_) => answer::result(&server.ground, outcome).await.into(),
-            });
         }
         Way::Elicitation | Way::Wait => {}
     }
@@ -170,9 +172,7 @@ fn required(
     question: &Question,
     wrong: Option<&str>,
 ) -> Option<InputRequiredResult> {
-    let ground = &server.ground;
-    let inputs = Some(question).filter(|question| ground.may_approve.covers(question));
-    let inputs = inputs.and_then(|question| asking::inputs(ground, question, wrong))?;
+    let inputs = asking::inputs(&server.ground, question, wrong)?;
     let bound = bound_to(server, params);
     let options = SealOptions::new().associated_data(&bound).ttl(STATE_LASTS);
     let carried = Carried { call: question.call.clone(), question: question.number };
@@ -201,17 +201,21 @@ async fn go_on(
     };
     let carried: Carried = server.codec.open_json_with(state, &bound).map_err(refused)?;
     let internal = |error: ToolError| ErrorData::internal_error(error.message, None);
+    let progress = Progress::of(context, &carried.call);
     let scope = &server.ground.caller.scope;
     let last = server.ground.questions.find(scope, &carried.call).await.map_err(internal)?;
     let Some((question, None)) = last.filter(|(question, _)| question.number == carried.question) else {
-        let standing = server.stands(&carried.call, patience(context)).await.map_err(internal)?;
-        return respond(server, Way::InputRequired, params, context, standing).await;
+        let standing = server.awaited(&carried.call, context).await.map_err(internal)?;
+        told(progress, context, &standing).await;
+        return respond(server, Way::InputRequired, params, standing).await;
     };
     let given = params.input_responses.as_ref().and_then(|inputs| inputs.get(asking::name(&question)));
     let wrong = match (asking::said(&question, given.unwrap_or(&Value::Null)), &question.about) {
         (Said::Answer(answer), _) => {
-            let standing = server.settle(&question, answer, context).await.map_err(internal)?;
-            return respond(server, Way::InputRequired, params, context, standing).await;
+            let settled = server.settle(&question, answer, context, progress.listener()).await.map_err(internal)?;
+            let standing = server.unless_others_answer(context, settled).await;
+            told(progress, context, &standing).await;
+            return respond(server, Way::InputRequired, params, standing).await;
         }
         (Said::Wrong(why), _) => Some(why),
         (Said::Nothing, About::Form(_)) if given.is_none() => None,
@@ -245,11 +249,12 @@ impl Server {
         question: &Question,
         answer: Answer,
         context: &RequestContext<RoleServer>,
+        listener: Option<Listener>,
     ) -> Result<Standing, ToolError> {
         let (ground, call) = (&self.ground, &question.call);
         let mut opened = ground.asked.of(call);
-        let Some(counted) = self.answer(question, answer, context).await? else {
-            return self.stands(call, patience(context)).await;
+        let Some(counted) = self.answer(question, answer, context, listener).await? else {
+            return self.awaited(call, context).await;
         };
         let ended = async {
             let broken = |why| ToolError::new(ErrorCode::Internal, format!("{call} could not be carried on: {why}"));
@@ -266,8 +271,12 @@ impl Server {
             ended = &mut ended => return Ok(Standing::Ended(Box::new(ended?))),
             Some(question) = opened.recv() => return Ok(Standing::Asks(question)),
             () = context.ct.cancelled() => (ground.stop)(call.clone()).await,
+            () = self.stop.cancelled() => {}
         }
-        Ok(Standing::Ended(Box::new(ended.await?)))
+        tokio::select! {
+            ended = ended => Ok(Standing::Ended(Box::new(ended?))),
+            () = self.stop.cancelled() => self.stands(call, Duration::ZERO).await,
+        }
     }
 
     /// Gives the person's answer; the call goes on behind it. `None` when it does not count: the client may not give it,
@@ -277,6 +286,7 @@ impl Server {
         question: &Question,
         answer: Answer,
         context: &RequestContext<RoleServer>,
+        listener: Option<Listener>,
     ) -> Result<Option<Counted>, ToolError> {
         let (ground, scope) = (self.ground.clone(), self.ground.caller.scope.clone());
         let needs_leave = matches!(answer, Answer::Approve { .. } | Answer::Fill { .. });
@@ -290,11 +300,48 @@ impl Server {
             (AnswerReceipt::Taken, About::Approval(_)) => {
                 let call = question.call.clone();
                 // Nobody could answer what it asks, or hear how it ends, once this server has ended.
-                let follower = Follower { cancel: self.stop.child_token(), listener: None };
+                let follower = Follower { cancel: self.stop.child_token(), listener };
                 let carried = async move { ground.pipeline.carry(&scope, &call, follower).await };
                 Ok(Some(Counted::Carried(self.under_way.spawn(carried))))
             }
         }
+    }
+
+    /// Withdraws the question of a call, or stops what it does.
+    pub(super) async fn cancel(&self, call: &CallId, context: &RequestContext<RoleServer>) -> Result<(), ToolError> {
+        let ground = &self.ground;
+        (ground.stop)(call.clone()).await;
+        // A form is put away by the call itself when it stops.
+        if let Some((question, None)) = ground.questions.find(&ground.caller.scope, call).await?
+            && question.evidence().is_some()
+        {
+            self.answer(&question, Answer::Cancel, context, None).await?;
+        }
+        Ok(())
+    }
+
+    /// A client that may not answer what its call asks waits: somebody else may.
+    async fn unless_others_answer(&self, context: &RequestContext<RoleServer>, standing: Standing) -> Standing {
+        let Standing::Ended(outcome) = &standing else { return standing };
+        let End::Pending { pending } = &outcome.end else { return standing };
+        let (ground, call) = (&self.ground, &pending.pending_tool_call_id);
+        let found = ground.questions.find(&ground.caller.scope, call).await.ok().flatten();
+        if found.is_some_and(|(question, _)| asking::inputs(ground, &question, None).is_some()) {
+            return standing;
+        }
+        self.awaited(call, context).await.unwrap_or(standing)
+    }
+
+    /// How a call stands whose client waits for it. As long as it does it may cancel the call, and the end of this server
+    /// does too.
+    async fn awaited(&self, call: &CallId, context: &RequestContext<RoleServer>) -> Result<Standing, ToolError> {
+        tokio::select! {
+            stands = self.stands(call, patience(context)) => return stands,
+            () = context.ct.cancelled() => {}
+            () = self.stop.cancelled() => {}
+        }
+        self.cancel(call, context).await?;
+        self.stands(call, Duration::ZERO).await
     }
 
     /// How a call has ended, or how it stands after so long.

@@ -20,15 +20,18 @@ const QUEUE: usize = 256;
 /// How often a client hears that a call still goes on, so that it does not give up.
 const ALIVE: Duration = Duration::from_secs(10);
 
-/// Tells a client of one call.
-pub(super) struct Progress {
-    told: Option<JoinHandle<()>>,
+/// Tells a client of one call, until it is answered.
+pub(super) struct Progress(Option<Telling>);
+
+struct Telling {
+    listener: Listener,
+    told: JoinHandle<()>,
 }
 
 impl Progress {
-    /// The listener of a call, and the end to wait for. A client that gave no token hears nothing.
-    pub(super) fn of(context: &RequestContext<RoleServer>, call: &CallId) -> (Option<Listener>, Self) {
-        let Some(token) = context.meta.get_progress_token() else { return (None, Self { told: None }) };
+    /// A client that gave no token hears nothing.
+    pub(super) fn of(context: &RequestContext<RoleServer>, call: &CallId) -> Self {
+        let Some(token) = context.meta.get_progress_token() else { return Self(None) };
         let (sender, events) = mpsc::channel(QUEUE);
         let id = call.clone();
         let listener: Listener = Arc::new(move |event| {
@@ -38,19 +41,25 @@ impl Progress {
             }
         });
         let teller = Teller { peer: context.peer.clone(), token, step: 0.0 };
-        (Some(listener), Self { told: Some(tokio::spawn(teller.tell(events))) })
+        Self(Some(Telling { listener, told: tokio::spawn(teller.tell(events)) }))
+    }
+
+    /// What hears of the call.
+    pub(super) fn listener(&self) -> Option<Listener> {
+        self.0.as_ref().map(|telling| Arc::clone(&telling.listener))
     }
 
     /// The client has its answer, and hears nothing more although the call goes on.
     pub(super) fn stop(self) {
-        if let Some(told) = self.told {
-            told.abort();
+        if let Some(telling) = self.0 {
+            telling.told.abort();
         }
     }
 
     /// Everything has been told before the result is. Who has cancelled the call, or is gone, is told nothing more.
     pub(super) async fn finish(self, cancelled: &CancellationToken) {
-        let Some(mut told) = self.told else { return };
+        let Some(Telling { listener, mut told }) = self.0 else { return };
+        drop(listener);
         tokio::select! {
             _panicked = &mut told => {}
             () = cancelled.cancelled() => told.abort(),

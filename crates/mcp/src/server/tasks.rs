@@ -1,6 +1,6 @@
 //! Calls that wait, as tasks: the journal is what a task is kept in, so that it outlives this process.
 
-use haft_runtime::{Answer, CallId, CallRecord, CallState, End, Question, ToolError};
+use haft_runtime::{CallId, CallRecord, CallState, End, Question, ToolError};
 use jiff::Timestamp;
 use rmcp::{
     ErrorData, RoleServer,
@@ -48,8 +48,7 @@ pub(super) async fn look(server: &Server, id: &str) -> Result<GetTaskResult, Err
         return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Completed { result })));
     }
     let open = open(server, &call).await?;
-    let asked = open.as_ref().filter(|question| ground.may_approve.covers(question));
-    let payload = match asked.and_then(|question| asking::inputs(ground, question, None)) {
+    let payload = match open.as_ref().and_then(|question| asking::inputs(ground, question, None)) {
         Some(input_requests) => TaskPayload::InputRequired { input_requests },
         None => TaskPayload::Working,
     };
@@ -68,7 +67,7 @@ pub(super) async fn answer(
     let Some(question) = open(server, &call).await? else { return Ok(()) };
     let Some(given) = inputs.get(asking::name(&question)) else { return Ok(()) };
     match asking::said(&question, given) {
-        Said::Answer(answer) => drop(server.answer(&question, answer, context).await.map_err(internal)?),
+        Said::Answer(answer) => drop(server.answer(&question, answer, context, None).await.map_err(internal)?),
         Said::Wrong(why) => return Err(ErrorData::invalid_params(why, None)),
         Said::Nothing => {}
     }
@@ -84,12 +83,7 @@ async fn open(server: &Server, call: &CallId) -> Result<Option<Question>, ErrorD
 /// Withdraws the question of a task, or stops what it does.
 pub(super) async fn cancel(server: &Server, id: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     let (call, _) = known(server, id).await?;
-    (server.ground.stop)(call.clone()).await;
-    // A form is put away by the call itself when it stops.
-    if let Some(question) = open(server, &call).await?.filter(|question| question.evidence().is_some()) {
-        server.answer(&question, Answer::Cancel, context).await.map_err(internal)?;
-    }
-    Ok(())
+    server.cancel(&call, context).await.map_err(internal)
 }
 
 /// The call of a task, and what is known of it.
