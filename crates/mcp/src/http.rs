@@ -1,6 +1,6 @@
 //! The server over HTTP, as a service that the HTTP door nests.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use rmcp::{
     ServerHandler,
@@ -14,6 +14,9 @@ use crate::{frame, server::Server};
 
 /// The longest message that is read.
 const LONGEST: usize = 16 << 20;
+
+/// How long a session of the older era may say nothing. A call that says nothing must end before its session does.
+const SILENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Answers requests of both eras.
 pub type HttpService = StreamableHttpService<Server, LocalSessionManager>;
@@ -39,10 +42,29 @@ pub fn over_http<S: ServerHandler + Clone>(
     if !address.ip().is_unspecified() {
         config.allowed_hosts.push(address.ip().to_string());
     }
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
+    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(sessions()), config)
+}
+
+fn sessions() -> LocalSessionManager {
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(SILENCE);
+    sessions
 }
 
 /// The JSON-RPC error for a body that is no message, as a line of standard input that is none has it.
 pub fn misread(body: &[u8]) -> Option<String> {
     frame::refusal(body).and_then(|error| serde_json::to_string(&error).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::sessions;
+
+    #[test]
+    fn a_session_outlives_the_longest_silence_of_a_call() {
+        let kept = sessions().session_config.keep_alive.unwrap();
+        assert!(kept > haft_runtime::Limits::default().longest_work * 10 && kept < Duration::from_secs(48 * 3600));
+    }
 }
