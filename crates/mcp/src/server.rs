@@ -190,9 +190,9 @@ impl ServerHandler for Server {
     async fn get_task(
         &self,
         request: GetTaskParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        tasks::look(self, &request.task_id).await
+        tasks::look(self, &request.task_id, &context).await
     }
 
     async fn update_task(

@@ -6,7 +6,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
-    client::{ASKS, Client, Era, MUTE, NAME, call_id, facts, failed, recorded, said, succeeded},
+    client::{
+        ASKS, ASKS_AS_EVER, ASKS_ELSEWHERE, Client, Era, MUTE, NAME, call_id, facts, failed, recorded, said, succeeded,
+    },
     support::{Fixture, text, until},
 };
 
@@ -196,10 +198,19 @@ fn what_destroys_or_is_flagged_is_never_asked_in_the_client() {
 }
 
 #[test]
-fn a_client_without_a_form_hears_of_the_answer_that_is_given_elsewhere() {
+fn a_client_that_only_says_that_it_can_be_asked_shows_forms() {
     for era in Era::BOTH {
         let fixture = Fixture::new();
-        let mut client = Client::new(&fixture, era, MUTE);
+        let mut client = Client::new(&fixture, era, ASKS_AS_EVER);
+        succeeded(&call_and_answer(&mut client, era, &filled_in(true, "")));
+    }
+}
+
+#[test]
+fn a_client_without_a_form_hears_of_the_answer_that_is_given_elsewhere() {
+    for (era, able) in Era::BOTH.into_iter().flat_map(|era| [(era, MUTE), (era, ASKS_ELSEWHERE)]) {
+        let fixture = Fixture::new();
+        let mut client = Client::new(&fixture, era, able);
         let waiting = client.begin("write_file", &writing());
         let call = fixture.asked(&[]);
         assert_eq!(fixture.run(&["reject", &call, "--message", "use another name"]).code, Some(0));

@@ -15,6 +15,10 @@ use crate::support::{Fixture, LIMIT, text, until};
 pub(crate) const NAME: &str = "raw";
 /// A client that can show a form.
 pub(crate) const ASKS: &str = r#"{"elicitation": {"form": {}}}"#;
+/// The same in the words of before there was anything else to show.
+pub(crate) const ASKS_AS_EVER: &str = r#"{"elicitation": {}}"#;
+/// A client that can be sent to an address, and shows no form.
+pub(crate) const ASKS_ELSEWHERE: &str = r#"{"elicitation": {"url": {}}}"#;
 /// A client that can be asked nothing.
 pub(crate) const MUTE: &str = "{}";
 /// A client that follows tasks.

@@ -105,6 +105,21 @@ fn what_destroys_is_a_task_without_a_question_to_the_client() {
 }
 
 #[test]
+fn a_task_asks_nothing_of_a_client_that_shows_no_forms() {
+    for elicitation in ["", r#", "elicitation": {"url": {}}"#] {
+        let fixture = Fixture::new();
+        let able = format!(r#"{{"extensions": {{"io.modelcontextprotocol/tasks": {{}}}}{elicitation}}}"#);
+        let mut client = Client::new(&fixture, Era::Stateless, &able);
+        let task = begun(&mut client, "write_file", &writing());
+        let looked = look(&mut client, &task);
+        assert_eq!(looked["status"], json!("working"), "{looked:#}");
+        assert!(text(&looked["statusMessage"]).contains(&format!("haft approve {task}")), "{looked:#}");
+        assert_eq!(fixture.run(&["approve", &task]).code, Some(0));
+        succeeded(&ended(&mut client, &task)["result"]);
+    }
+}
+
+#[test]
 fn a_cancelled_task_is_over() {
     let fixture = Fixture::new();
     let mut client = client(&fixture);

@@ -10,7 +10,7 @@ use haft_runtime::{About, Answer, Answered, CallId, Delivery, Effect, Form, Outc
 use jiff::Timestamp;
 use rmcp::{
     RoleServer,
-    model::{ElicitRequest, ElicitRequestParams, InputRequest, InputRequests},
+    model::{ClientCapabilities, ElicitRequest, ElicitRequestParams, InputRequest, InputRequests},
     service::RequestContext,
 };
 use serde_json::{Value, json};
@@ -172,6 +172,12 @@ fn values(form: &Form, content: &Value) -> Said {
 pub(super) fn through(ground: &Ground, context: &RequestContext<RoleServer>, answer: Answer) -> Answered {
     let by = format!("{} through {}", ground.caller.name, client(context));
     Answered { answer, by, source: Source::Mcp, at: Timestamp::now() }
+}
+
+/// Whether a client can show a form: it says so, or says nothing more than that it can be asked, as clients did before
+/// there was anything else than forms.
+pub(super) fn shows_forms(able: &ClientCapabilities) -> bool {
+    able.elicitation.as_ref().is_some_and(|asks| asks.form.is_some() || asks.url.is_none())
 }
 
 /// The client's own name. Since 2026-07-28 only a request says it; what the connection knows is then made up.

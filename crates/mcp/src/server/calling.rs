@@ -58,7 +58,7 @@ impl Way {
     fn of(context: &RequestContext<RoleServer>) -> Self {
         let Some(able) = context.client_capabilities() else { return Self::Wait };
         let asks_anew = context.protocol_version().is_some_and(|version| !version.has_initialize());
-        match (asks_anew, able.supports_tasks(), able.elicitation.is_some()) {
+        match (asks_anew, able.supports_tasks(), asking::shows_forms(&able)) {
             (true, true, _) => Self::Task,
             (true, false, true) => Self::InputRequired,
             (false, _, true) => Self::Elicitation,

@@ -32,7 +32,11 @@ fn task(call: &CallId, since: Timestamp) -> Task {
 }
 
 /// How the call of a task stands.
-pub(super) async fn look(server: &Server, id: &str) -> Result<GetTaskResult, ErrorData> {
+pub(super) async fn look(
+    server: &Server,
+    id: &str,
+    context: &RequestContext<RoleServer>,
+) -> Result<GetTaskResult, ErrorData> {
     let ground = &server.ground;
     let (call, record) = known(server, id).await?;
     let task = task(&call, record.opening.at);
@@ -48,7 +52,9 @@ pub(super) async fn look(server: &Server, id: &str) -> Result<GetTaskResult, Err
         return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Completed { result })));
     }
     let open = open(server, &call).await?;
-    let payload = match open.as_ref().and_then(|question| asking::inputs(ground, question, None)) {
+    let shows_forms = context.client_capabilities().is_some_and(|able| asking::shows_forms(&able));
+    let asked = open.as_ref().filter(|_| shows_forms);
+    let payload = match asked.and_then(|question| asking::inputs(ground, question, None)) {
         Some(input_requests) => TaskPayload::InputRequired { input_requests },
         None => TaskPayload::Working,
     };
