@@ -59,7 +59,7 @@ pub use form::{Choice, Field, Filled, Form, FormAnswer, Kind};
 pub use grant::{Grant, GrantId, Standing};
 pub use listing::{Listing, MOST_TOKENS, Pins};
 pub use nearest::nearest;
-pub use outcome::{ApprovedBy, Audio, Body, Embedded, End, Image, Outcome, Pending, ToolOutput};
+pub use outcome::{ApprovedBy, Audio, Body, Embedded, End, HandedOn, Image, Outcome, Pending, ToolOutput};
 pub use pipeline::{Doors, Pipeline};
 pub use policy::{Case, Decision, Policy, Rule, Step, Verdict, decide, explain};
 pub use ran::{CutShort, Described, Lasting, Ran, Reach};

@@ -177,6 +177,20 @@ pub struct ToolOutput {
     /// Facts beside the value.
     #[serde(default)]
     pub metadata: Map<String, Value>,
+    /// The result of another call that this one only hands on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_on: Option<Box<HandedOn>>,
+}
+
+/// A result that another call gave: it was shortened there, and the whole of it is read there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandedOn {
+    /// The call that gave it.
+    pub call: CallId,
+    /// The tool of that call.
+    pub tool: String,
+    /// Where it stands in the value, as a JSON Pointer.
+    pub at: String,
 }
 
 impl ToolOutput {

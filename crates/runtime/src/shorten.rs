@@ -34,7 +34,11 @@ const IN_ENVELOPE: &str = "value_in_envelope";
 /// The output within the limits, and the whole of it when something was cut.
 /// The notice stands in the text for the model only, never inside the value: that stays what its schema says, with the
 /// beginnings of its long texts and lists, and the metadata say which.
+/// What is handed on was shortened by the call that gave it, which keeps the whole.
 pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Option<ToolOutput>) {
+    if output.handed_on.is_some() {
+        return (output, None);
+    }
     let content = head_and_tail(&output.content, limits.content_chars);
     let value = pruned(&output.structured, limits.structured_bytes);
     if content.is_none() && value.is_none() {
@@ -60,6 +64,7 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Opt
         audio: output.audio.clone(),
         resources: output.resources.clone(),
         metadata,
+        handed_on: None,
     };
     let mut whole = capped(output, limits.kept_bytes);
     // Only this file says so, whatever a tool has put there.

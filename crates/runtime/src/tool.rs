@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Audio, CallId, Caller, ChangeList, CutShort, DeprecatedAlias, Described, Effect, Embedded, ErrorCode, Form,
-    FormAnswer, Image, Isolation, Ran, Stream, Structured, ToolError, ToolOutput, Turn, interview::Asking, schema,
+    FormAnswer, HandedOn, Image, Isolation, Ran, Stream, Structured, ToolError, ToolOutput, Turn, interview::Asking,
+    schema,
 };
 
 /// What a tool is, as data: everything a list, a form or a model needs.
@@ -232,6 +233,11 @@ pub trait Output: Serialize + JsonSchema + Send {
     fn resources(&mut self) -> Vec<Embedded> {
         Vec::new()
     }
+
+    /// The result of another call that it only hands on.
+    fn handed_on(&self) -> Option<Box<HandedOn>> {
+        None
+    }
 }
 
 /// The same contract without types: what the line holds. Dynamic tools implement it directly.
@@ -324,6 +330,7 @@ impl<T: Tool> Typed<T> {
             audio,
             resources,
             metadata: output.metadata(),
+            handed_on: output.handed_on(),
         })
     }
 }

@@ -158,6 +158,45 @@ fn a_large_result_is_short_with_a_link_to_the_whole() {
     }
 }
 
+/// What is missing in a text that was cut.
+fn omitted(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.contains(" omitted")).collect()
+}
+
+#[test]
+fn whoever_waits_for_a_call_gets_what_it_gave() {
+    let fixture = Fixture::new();
+    fixture.put("dot.png", PICTURE);
+    let calls = [
+        ("shell_exec", json!({"command": "seq 50000"})),
+        ("shell_exec", json!({"command": "seq 3"})),
+        ("read_file", json!({"path": "dot.png"})),
+    ];
+    for (era, (tool, input)) in Era::BOTH.into_iter().flat_map(|era| calls.clone().map(|call| (era, call))) {
+        let mut client = Client::new(&fixture, era, MUTE);
+        let given = client.call(tool, &input);
+        recorded(&fixture, &given);
+        let waited = client.call("wait_call", &json!({"callId": call_id(&given)}));
+        succeeded(&waited);
+        let value = &waited["structuredContent"];
+        fits(&mut client, "wait_call", value);
+        assert_eq!(value["outcome"]["result"]["structured"], given["structuredContent"], "{tool}");
+        assert_eq!(omitted(&said(&waited)), omitted(&said(&given)), "{tool}");
+        assert!(said(&waited).ends_with(&said(&given)), "{}", said(&waited));
+        let beside = |result: &Value| result["content"].as_array().unwrap()[1..].to_vec();
+        assert_eq!(beside(&waited), beside(&given), "{tool}");
+        let first = said(&waited).lines().next().unwrap().to_owned();
+        assert_eq!(first.contains(&call_id(&given)), !omitted(&said(&given)).is_empty(), "{first}");
+        // Waiting for the wait gives the same, and so does reading on by its id.
+        recorded(&fixture, &waited);
+        let again = client.call("wait_call", &json!({"callId": call_id(&waited)}));
+        assert_eq!((&again["content"], &again["structuredContent"]), (&waited["content"], value), "{tool}");
+        let [read, whole] =
+            [&waited, &given].map(|call| client.call("result_query", &json!({"callId": call_id(call)})));
+        assert_eq!(read["structuredContent"], whole["structuredContent"], "{tool}");
+    }
+}
+
 /// A value is what the tool's schema says, cut or not.
 fn fits(client: &mut Client, tool: &str, value: &Value) {
     let listed = client.ask("tools/list", json!({}));

@@ -63,7 +63,8 @@ fn success(call: &haft_runtime::CallId, output: ToolOutput) -> CallToolResult {
     // An empty text says nothing where something else speaks.
     let said = Some(output.content).filter(|said| !said.is_empty() || beside.is_empty()).map(text);
     let mut content: Vec<ContentBlock> = said.into_iter().chain(beside).collect();
-    if output.metadata.get("truncated") == Some(&Value::Bool(true)) {
+    if output.metadata.get(brief::TRUNCATED) == Some(&Value::Bool(true)) {
+        let call = output.handed_on.as_ref().map_or(call, |of| &of.call);
         let link = Resource::new(results::address(call), "the whole result").with_mime_type("application/json");
         content.push(ContentBlock::resource_link(link));
     }

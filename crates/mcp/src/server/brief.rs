@@ -1,6 +1,6 @@
 //! A long value as a model reads it at once. Clients show models the value as often as the text, so it gets as much room.
 
-use haft_runtime::{CallId, ToolOutput};
+use haft_runtime::{CallId, HandedOn, ToolOutput};
 use serde_json::{Value, json};
 
 use super::Ground;
@@ -9,12 +9,39 @@ use super::Ground;
 const ROOM: usize = 30_000;
 /// What names and numbers take around a text that is all of a value.
 const AROUND: usize = 512;
+/// That something is missing, in the metadata.
+pub(super) const TRUNCATED: &str = "truncated";
 /// What is told of a cut is called so.
 const CUT: &str = "cut";
 
 /// The output of a call with a value that fits beside its text, still is what its schema says, and tells what it lacks.
 /// The whole is in the journal, as ever.
-pub(super) async fn shown(ground: &Ground, (call, tool): (&CallId, &str), mut output: ToolOutput) -> ToolOutput {
+pub(super) async fn shown(ground: &Ground, (call, tool): (&CallId, &str), output: ToolOutput) -> ToolOutput {
+    match output.handed_on.clone() {
+        Some(of) => as_given(ground, &of, output).await,
+        None => fitted(ground, (call, tool), output).await,
+    }
+}
+
+/// What is handed on is shown as the call shows it that gave it.
+async fn as_given(ground: &Ground, of: &HandedOn, mut output: ToolOutput) -> ToolOutput {
+    let mut value = output.structured.clone().into_value();
+    let Some(place) = value.pointer_mut(&of.at) else { return output };
+    let Ok(given) = serde_json::from_value(place.take()) else { return output };
+    let given = fitted(ground, (&of.call, &of.tool), given).await;
+    output.metadata.extend(given.metadata.get_key_value(TRUNCATED).map(|(name, is)| (name.clone(), is.clone())));
+    let speaks = given.structured.is_object();
+    let Ok(mut given) = serde_json::to_value(given) else { return output };
+    // Where a value speaks, its text beside it would say the same again.
+    if let Some(fields) = given.as_object_mut().filter(|_| speaks) {
+        fields.remove("content");
+    }
+    *place = given;
+    output.structured = value.into();
+    output
+}
+
+async fn fitted(ground: &Ground, (call, tool): (&CallId, &str), mut output: ToolOutput) -> ToolOutput {
     let scope = &ground.caller.scope;
     // Of a value that was cut before, only the beginning is left.
     let whole = match output.metadata.contains_key(CUT) {
@@ -31,7 +58,7 @@ pub(super) async fn shown(ground: &Ground, (call, tool): (&CallId, &str), mut ou
     if lacks_something(&parts) {
         // Whoever reads on reads the journal; one that cannot be written tells them so.
         drop(ground.journal.caught_up().await);
-        output.metadata.insert("truncated".to_owned(), Value::Bool(true));
+        output.metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
     }
     output.structured = fitting.into();
     output

@@ -27,7 +27,8 @@ pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
         None => (text.clone(), json!({ "text": text })),
     };
     let Blocks { images, audio, resources, .. } = blocks;
-    Ok(ToolOutput { content, display_content: None, structured: structured.into(), images, audio, resources, metadata })
+    let structured = structured.into();
+    Ok(ToolOutput { content, structured, images, audio, resources, metadata, ..ToolOutput::default() })
 }
 
 /// The parts of an answer by what they are.

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Calls, call_id};
-use crate::{Asks, CallId, Effect, ErrorCode, Output, Ran, Tool, ToolCtx, ToolError, shorten::is_shortened};
+use crate::{
+    Asks, CallId, Effect, ErrorCode, Output, Ran, Tool, ToolCtx, ToolError, ToolOutput, shorten::is_shortened,
+};
 
 pub(super) struct ResultQuery(pub(super) Calls);
 
@@ -62,14 +64,14 @@ impl Tool for ResultQuery {
     const ASKS: Asks = Asks::NeverForReads;
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
-        let scope = &ctx.caller.scope;
-        self.0.find(scope, &input.call_id).await?;
-        let Some(output) = self.0.journal.output(scope, &input.call_id).await? else {
-            let message = format!("{} has no result to read: it has not ended with success", input.call_id);
-            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
-        };
+        let (mut call, mut output) = (input.call_id.clone(), self.output(ctx, &input.call_id).await?);
+        // The whole of what is handed on is with the call that gave it.
+        if let Some(of) = output.handed_on.take().filter(|_| input.pointer.is_none()) {
+            output = self.output(ctx, &of.call).await?;
+            call = of.call;
+        }
         if is_shortened(&output) {
-            let message = format!("the whole result of {} is not kept any more; use the tool again", input.call_id);
+            let message = format!("the whole result of {call} is not kept any more; use the tool again");
             return Err(ToolError::new(ErrorCode::Unavailable, message));
         }
         let capped = output.metadata.contains_key("capped");
@@ -78,6 +80,17 @@ impl Tool for ResultQuery {
             Some(pointer) => part(&output.structured, pointer)?,
         };
         Ok(Ran::plain(Answer { capped, ..window(&text, input.offset, input.limit) }))
+    }
+}
+
+impl ResultQuery {
+    async fn output(&self, ctx: &ToolCtx, call: &CallId) -> Result<ToolOutput, ToolError> {
+        let scope = &ctx.caller.scope;
+        self.0.find(scope, call).await?;
+        self.0.journal.output(scope, call).await?.ok_or_else(|| {
+            let message = format!("{call} has no result to read: it has not ended with success");
+            ToolError::new(ErrorCode::InvalidArgs, message)
+        })
     }
 }
 

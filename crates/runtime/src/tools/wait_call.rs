@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{Calls, call_id};
-use crate::{Asks, CallId, Effect, End, ErrorCode, Outcome, Output, Ran, Tool, ToolCtx, ToolError};
+use crate::{
+    Asks, Audio, CallId, Effect, Embedded, End, ErrorCode, HandedOn, Image, Outcome, Output, Ran, Tool, ToolCtx,
+    ToolError, ToolOutput, shorten::is_shortened,
+};
 
 pub(super) struct WaitCall(pub(super) Calls);
 
@@ -30,34 +33,94 @@ fn default_timeout() -> u64 {
     45_000
 }
 
+/// That a result is not the whole, in its metadata.
+const TRUNCATED: &str = "truncated";
+/// Where the result of the other call stands in the value.
+const RESULT: &str = "/outcome/result";
+
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
     /// The status of the call: `pending` while it still waits.
     status: String,
-    /// The whole outcome, once it has ended.
+    /// The whole outcome, once it has ended. What can only be seen or heard stands beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("type" = "object"))]
     outcome: Option<Value>,
     /// What it gave, or why it gave nothing.
     #[serde(skip)]
     said: Option<String>,
+    /// What it gave beside its text and its value.
+    #[serde(skip)]
+    beside: ToolOutput,
+    #[serde(skip)]
+    handed_on: Option<Box<HandedOn>>,
+}
+
+impl Answer {
+    fn pending() -> Self {
+        let status = "pending".to_owned();
+        Self { status, outcome: None, said: None, beside: ToolOutput::default(), handed_on: None }
+    }
+
+    /// How the call has ended; its result is handed on as it was given.
+    fn of(mut outcome: Outcome) -> Result<Self, ToolError> {
+        let (status, said) = (outcome.end.status().to_owned(), said(&outcome));
+        let (mut beside, mut handed_on) = (ToolOutput::default(), None);
+        if let End::Success { result } = &mut outcome.end {
+            beside.images = std::mem::take(&mut result.images);
+            beside.audio = std::mem::take(&mut result.audio);
+            beside.resources = std::mem::take(&mut result.resources);
+            beside
+                .metadata
+                .extend(result.metadata.get_key_value(TRUNCATED).map(|(name, is)| (name.clone(), is.clone())));
+            let (call, tool) = (outcome.tool_call_id.clone(), outcome.tool.clone());
+            handed_on = Some(Box::new(HandedOn { call, tool, at: RESULT.to_owned() }));
+        }
+        let outcome = serde_json::to_value(outcome)
+            .map_err(|err| ToolError::new(ErrorCode::Internal, format!("unreadable outcome: {err}")))?;
+        Ok(Self { status, outcome: Some(outcome), said, beside, handed_on })
+    }
 }
 
 impl Output for Answer {
     fn text(&self) -> String {
         match &self.said {
-            Some(said) => format!("{}\n{said}", self.status),
+            Some(said) => format!("{}{said}", self.status),
             None => self.status.clone(),
         }
     }
+
+    fn metadata(&self) -> Map<String, Value> {
+        self.beside.metadata.clone()
+    }
+
+    fn images(&mut self) -> Vec<Image> {
+        std::mem::take(&mut self.beside.images)
+    }
+
+    fn audio(&mut self) -> Vec<Audio> {
+        std::mem::take(&mut self.beside.audio)
+    }
+
+    fn resources(&mut self) -> Vec<Embedded> {
+        std::mem::take(&mut self.beside.resources)
+    }
+
+    fn handed_on(&self) -> Option<Box<HandedOn>> {
+        self.handed_on.clone()
+    }
 }
 
-/// How a call ended, for somebody who reads only the text.
-fn said(end: &End) -> Option<String> {
-    match end {
-        End::Success { result } => Some(result.content.clone()),
-        End::Error { error } | End::Cancelled { error } => Some(error.to_string()),
-        End::Rejected { .. } => end.rejection(),
+/// How a call ended, for somebody who reads only the text, behind its status.
+fn said(outcome: &Outcome) -> Option<String> {
+    match &outcome.end {
+        End::Success { result } if is_shortened(result) => {
+            let (call, content) = (&outcome.tool_call_id, &result.content);
+            Some(format!(", the result of {call}, which `result_query` reads with that id\n{content}"))
+        }
+        End::Success { result } => Some(format!("\n{}", result.content)),
+        End::Error { error } | End::Cancelled { error } => Some(format!("\n{error}")),
+        End::Rejected { .. } => outcome.end.rejection().map(|rejection| format!("\n{rejection}")),
         End::Pending { .. } => None,
     }
 }
@@ -79,17 +142,16 @@ impl Tool for WaitCall {
             self.0.find(scope, &call).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             match self.0.journal.ended(scope, &call, left).await? {
-                None => return Ok(Ran::plain(Answer { status: "pending".to_owned(), outcome: None, said: None })),
+                None => return Ok(Ran::plain(Answer::pending())),
                 Some(Outcome { end: End::Pending { pending }, .. }) if pending.pending_tool_call_id != call => {
                     // An edited input waits in its place.
                     call = pending.pending_tool_call_id;
                 }
-                Some(outcome) => {
-                    let (status, said) = (outcome.end.status().to_owned(), said(&outcome.end));
-                    let outcome = serde_json::to_value(outcome)
-                        .map_err(|err| ToolError::new(ErrorCode::Internal, format!("unreadable outcome: {err}")))?;
-                    return Ok(Ran::plain(Answer { status, outcome: Some(outcome), said }));
+                // What another call has waited for is not wrapped once more.
+                Some(Outcome { end: End::Success { result: ToolOutput { handed_on: Some(of), .. } }, .. }) => {
+                    call = of.call
                 }
+                Some(outcome) => return Ok(Ran::plain(Answer::of(outcome)?)),
             }
         }
     }

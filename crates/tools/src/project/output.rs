@@ -50,11 +50,8 @@ pub(super) fn output(done: &Done) -> ToolOutput {
     let newline = if both.is_empty() || both.ends_with('\n') { "" } else { "\n" };
     ToolOutput {
         content: format!("{both}{newline}[exit {exit_code}]"),
-        display_content: None,
         structured: structured.into(),
-        images: Vec::new(),
-        audio: Vec::new(),
-        resources: Vec::new(),
         metadata: Map::from_iter([("exit_code".to_owned(), exit_code.into())]),
+        ..ToolOutput::default()
     }
 }
