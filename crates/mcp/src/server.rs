@@ -39,7 +39,8 @@ use crate::{
 /// What a model is told of the server before it sees a tool.
 const INSTRUCTIONS: &str = "Tools for the files, commands, history and code of one workspace. Every call is recorded. \
     What changes something may be asked about first: a call that answers `pending` goes on by itself once a person has \
-    said yes; follow it with `wait_call` and do not repeat it. `undo_call` takes back what a call changed.";
+    said yes; follow it with `wait_call` and do not repeat it. What a call changed can be taken back: by `undo_call` where it is \
+    offered, or by a person with `haft undo`.";
 /// How long a question is waited for.
 const PATIENCE: Duration = Duration::from_secs(45);
 /// The same for a client that hears of progress meanwhile.

@@ -197,6 +197,8 @@ struct Snapshot {
     aliases: BTreeMap<String, String>,
     pins: Arc<Pins>,
     only: Option<Only>,
+    /// The names that would mean a tool if it were wanted, and the tool's own.
+    left_out: BTreeMap<String, String>,
     /// Made when somebody asks first.
     listing: OnceLock<Arc<Listing>>,
 }
@@ -205,7 +207,8 @@ impl Snapshot {
     /// The same, to be changed.
     fn next(&self) -> Self {
         let (tools, aliases, pins) = (self.tools.clone(), self.aliases.clone(), self.pins.clone());
-        Self { tools, aliases, pins, only: self.only.clone(), listing: OnceLock::new() }
+        let (only, left_out) = (self.only.clone(), self.left_out.clone());
+        Self { tools, aliases, pins, only, left_out, listing: OnceLock::new() }
     }
 
     /// Whether there shall be such a tool. Those that lead to others always may: they lead only to what is there.
@@ -215,11 +218,11 @@ impl Snapshot {
 
     fn insert(&mut self, tool: Arc<RegisteredTool>) -> Result<(), RegistryError> {
         if !self.wants(&tool) {
+            self.leave_out(&tool);
             return Ok(());
         }
         let spec = tool.spec();
-        let aliases: Vec<&String> =
-            spec.aliases.iter().chain(spec.deprecated_aliases.iter().map(|alias| &alias.name)).collect();
+        let aliases: Vec<&String> = other_names(spec).collect();
         let mut own = BTreeSet::new();
         for name in std::iter::once(&spec.name).chain(aliases.iter().copied()) {
             if !own.insert(name) || self.tools.contains_key(name) || self.aliases.contains_key(name) {
@@ -233,10 +236,22 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Remembers the names of a tool that is not wanted, so that whoever uses one is told.
+    fn leave_out(&mut self, tool: &RegisteredTool) {
+        let spec = tool.spec();
+        let names = std::iter::once(&spec.name).chain(other_names(spec));
+        self.left_out.extend(names.map(|name| (name.clone(), spec.name.clone())));
+    }
+
     fn remove(&mut self, name: &str) -> bool {
         self.aliases.retain(|_, canonical| canonical != name);
+        self.left_out.retain(|_, canonical| canonical != name);
         self.tools.remove(name).is_some()
     }
+}
+
+fn other_names(spec: &ToolSpec) -> impl Iterator<Item = &String> {
+    spec.aliases.iter().chain(spec.deprecated_aliases.iter().map(|alias| &alias.name))
 }
 
 /// The tools by name. Every reader sees one consistent state.
@@ -264,10 +279,10 @@ impl Registry {
     #[must_use]
     pub fn only(self, only: Option<Only>) -> Self {
         let mut left = Snapshot { only, ..self.0.load().next() };
-        let unwanted: Vec<String> =
-            left.tools.values().filter(|tool| !left.wants(tool)).map(|tool| tool.spec().name.clone()).collect();
-        for name in unwanted {
-            left.remove(&name);
+        let unwanted: Vec<_> = left.tools.values().filter(|tool| !left.wants(tool)).cloned().collect();
+        for tool in unwanted {
+            left.remove(&tool.spec().name);
+            left.leave_out(&tool);
         }
         Self(ArcSwap::from_pointee(left))
     }
@@ -358,6 +373,10 @@ impl Registry {
 
     fn not_found(&self, name: &str) -> ToolError {
         let snapshot = self.0.load();
+        if let Some(tool) = snapshot.left_out.get(name) {
+            let message = format!("the tool `{tool}` is not offered here; it was left out when this haft was started");
+            return ToolError::new(ErrorCode::ToolNotFound, message);
+        }
         let near = nearest(name, snapshot.tools.keys().chain(snapshot.aliases.keys()).map(String::as_str));
         let canonical = |name: &String| snapshot.aliases.get(name).unwrap_or(name).clone();
         let mut near: Vec<String> = near.iter().map(canonical).collect();

@@ -70,7 +70,8 @@ struct Serving {
     /// What may happen without asking: none, safe (what only reads) or all
     #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     auto_approve: Option<AutoApprove>,
-    /// Offer only these tools: names or patterns such as git_*, several with commas
+    /// Offer only these tools: names or patterns such as git_*, several with commas; wait_call and result_query, which
+    /// follow their calls, are offered beside them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     tools: Vec<String>,
     /// Serve over HTTP at this address, such as 127.0.0.1:8080, instead; the token is HAFT_MCP_TOKEN, or one is made and

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    client::{ASKS, Client, Era, MUTE, failed, succeeded},
+    client::{ASKS, Client, Era, MUTE, call_id, failed, recorded, succeeded},
     support::{Fixture, text},
 };
 
@@ -12,9 +12,11 @@ fn names(client: &mut Client) -> Vec<String> {
     listed["result"]["tools"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect()
 }
 
-fn unknown(client: &mut Client, tool: &str) {
+/// What is said of a tool that there is not.
+fn unknown(client: &mut Client, tool: &str) -> String {
     let answer = client.ask("tools/call", json!({"name": tool, "arguments": {}}));
     assert_eq!(answer["error"]["code"], json!(-32602), "{tool}: {answer:#}");
+    text(&answer["error"]["message"])
 }
 
 #[test]
@@ -23,14 +25,21 @@ fn only_the_tools_that_are_named_are_offered() {
     fixture.put("a.txt", "a\n");
     for era in Era::BOTH {
         let mut client = Client::with(&fixture, era, MUTE, &["--tools", "read_file,git_*", "--tools", "glob"]);
-        let offered =
-            ["git_branch", "git_commit", "git_diff", "git_log", "git_push", "git_status", "glob", "read_file"];
-        assert_eq!(names(&mut client), offered);
-        succeeded(&client.call("read_file", &json!({"path": "a.txt"})));
-        unknown(&mut client, "write_file");
-        unknown(&mut client, "shell_exec");
+        let git = ["git_branch", "git_commit", "git_diff", "git_log", "git_push", "git_status"];
+        // What follows calls is always there.
+        let others = ["glob", "read_file", "result_query", "wait_call"];
+        assert_eq!(names(&mut client), [&git[..], &others[..]].concat());
+        let read = client.call("read_file", &json!({"path": "a.txt"}));
+        succeeded(&read);
+        recorded(&fixture, &read);
+        succeeded(&client.call("wait_call", &json!({"callId": call_id(&read)})));
         // An old name leads to no tool that is not offered.
-        unknown(&mut client, "shell");
+        for (name, tool) in [("write_file", "write_file"), ("shell_exec", "shell_exec"), ("shell", "shell_exec")] {
+            let said = unknown(&mut client, name);
+            assert!(said.starts_with(&format!("the tool `{tool}` is not offered here")), "{said}");
+        }
+        let said = unknown(&mut client, "reed_file");
+        assert!(said.starts_with("there is no tool `reed_file`; did you mean `read_file`?"), "{said}");
     }
 }
 

@@ -9,6 +9,9 @@ use anyhow::{Context, Result};
 use globset::{Glob, GlobMatcher};
 use haft_runtime::{Only, nearest};
 
+/// What follows the calls of other tools. Answers name them, so they are wanted beside whatever is.
+const FOLLOWING: [&str; 2] = ["result_query", "wait_call"];
+
 /// Names and patterns, and the tools that they were compared with.
 pub(super) struct Wanted {
     patterns: Vec<GlobMatcher>,
@@ -32,7 +35,7 @@ impl Wanted {
         let us = Arc::clone(self);
         Arc::new(move |name: &str| {
             us.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-            us.patterns.iter().any(|pattern| pattern.is_match(name))
+            FOLLOWING.contains(&name) || us.patterns.iter().any(|pattern| pattern.is_match(name))
         })
     }
 
@@ -61,7 +64,7 @@ mod tests {
         let typed = ["reed_file", "git_*", "mcp__x__*", "zzz"].map(str::to_owned);
         let wanted = Wanted::read(&typed).unwrap().unwrap();
         let only = wanted.only();
-        assert!(!only("read_file") && only("git_log"));
+        assert!(!only("read_file") && only("git_log") && only("wait_call") && only("result_query"));
         let told = wanted.unmatched(|pattern| pattern.starts_with("mcp__"));
         let expected = [
             "no tool fits `--tools reed_file`; did you mean `read_file`?",
