@@ -11,6 +11,8 @@ const LARGEST: usize = 64 << 10;
 const LONGEST_NAME: usize = 256;
 /// The longest name that clients take.
 const LONGEST_OWN_NAME: usize = 64;
+/// Words of a schema that hold values and no schemas.
+const VALUES: &[&str] = &["const", "default", "enum", "examples"];
 /// How much of a hash tells two names apart.
 const HASH_DIGITS: usize = 6;
 
@@ -65,7 +67,7 @@ impl Definition {
     /// Why no tool can be made of it.
     pub(super) fn fault(&self) -> Option<String> {
         let input = self.fitting_input();
-        let said = self.output_schema.as_ref().and_then(|schema| fault_of("output", schema));
+        let said = self.output().and_then(|schema| fault_of("output", &schema));
         let broken = fault_of("input", &input).or(said).or_else(|| fault_of("output", &self.fitting_output()));
         broken.or_else(|| faults_of_input(&input).into_iter().next())
     }
@@ -77,7 +79,7 @@ impl Definition {
 
     /// Its input schema in the form that every client takes. Where that says less, the server still has the last word.
     pub(super) fn fitting_input(&self) -> Value {
-        let mut schema = self.input_schema.clone();
+        let mut schema = understood(self.input_schema.clone());
         close_open_objects(&mut schema);
         if let Value::Object(root) = &mut schema {
             for word in ["$schema", "oneOf", "anyOf", "allOf"] {
@@ -92,9 +94,14 @@ impl Definition {
         schema
     }
 
+    /// What it says comes out, as far as it is understood here.
+    pub(super) fn output(&self) -> Option<Value> {
+        self.output_schema.clone().map(understood)
+    }
+
     /// Its output schema in the form that every client takes; what comes out is held against what the server says.
     pub(super) fn fitting_output(&self) -> Value {
-        let mut schema = self.output_schema.clone().unwrap_or_default();
+        let mut schema = self.output().unwrap_or_default();
         match schema.as_object_mut().filter(|root| root.get("type") == Some(&json!("object"))) {
             Some(root) => open_properties(root),
             None => return json!({"type": "object", "properties": {}}),
@@ -124,6 +131,41 @@ fn place_elsewhere(schema: &Value) -> Option<&str> {
         Value::Array(items) => items.iter().find_map(place_elsewhere),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
+}
+
+/// A schema without what only looks broken here: patterns that look around, which cannot be tried in bounded time, and
+/// lists of items as they were written before `prefixItems`. The server still has the last word.
+fn understood(mut schema: Value) -> Value {
+    understand(&mut schema);
+    schema
+}
+
+fn understand(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("pattern").and_then(Value::as_str).is_some_and(is_strange) {
+                map.remove("pattern");
+            }
+            if let Some(Value::Object(patterns)) = map.get_mut("patternProperties") {
+                patterns.retain(|pattern, _| !is_strange(pattern));
+            }
+            if map.get("items").is_some_and(Value::is_array) {
+                let first = map.remove("items").unwrap_or_default();
+                map.insert("prefixItems".to_owned(), first);
+                if let Some(rest) = map.remove("additionalItems") {
+                    map.insert("items".to_owned(), rest);
+                }
+            }
+            let is_schema = |(name, _): &(&String, &mut Value)| !VALUES.contains(&name.as_str());
+            map.iter_mut().filter(is_schema).for_each(|(_, inner)| understand(inner));
+        }
+        Value::Array(items) => items.iter_mut().for_each(understand),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn is_strange(pattern: &str) -> bool {
+    Shape::new(&json!({ "pattern": pattern })).is_err()
 }
 
 /// Some clients refuse a property that is only `true`; `{}` says the same.
@@ -206,6 +248,27 @@ mod tests {
         assert_eq!(fitting(plain.clone()), plain);
         let open = json!({"type": "object", "properties": {"b": true}});
         assert_eq!(fitting(open), json!({"type": "object", "properties": {"b": {}}}));
+    }
+
+    #[test]
+    fn what_other_engines_and_earlier_drafts_take_costs_no_tool() {
+        let input = json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {
+            "mail": {"type": "string", "pattern": "^(?!\\.)[a-z]+@x$", "default": {"pattern": "(?=a)", "items": [1]}},
+            "name": {"type": "string", "pattern": "^[a-z]+$"},
+            "point": {"type": "array", "items": [{"type": "number"}], "additionalItems": false}}});
+        let output =
+            json!({"type": "object", "patternProperties": {"^(?=a)": {"type": "string"}, "^b": {"type": "number"}}});
+        let definition = Definition::read(&json!({"name": "x", "inputSchema": input, "outputSchema": output})).unwrap();
+        assert_eq!(definition.fault(), None);
+        let fitting = definition.fitting_input();
+        assert_eq!(
+            fitting["properties"]["mail"],
+            json!({"type": "string", "default": {"pattern": "(?=a)", "items": [1]}})
+        );
+        assert_eq!(fitting["properties"]["name"]["pattern"], json!("^[a-z]+$"));
+        let point = json!({"type": "array", "prefixItems": [{"type": "number"}], "items": false});
+        assert_eq!(fitting["properties"]["point"], point);
+        assert_eq!(definition.fitting_output()["patternProperties"], json!({"^b": {"type": "number"}}));
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl UpstreamTool {
 
     /// A server that lies about what comes out is not believed.
     fn conforming(&self, output: ToolOutput) -> Result<ToolOutput, ToolError> {
-        let made = || self.definition.output_schema.as_ref().and_then(|schema| Shape::new(schema).ok());
+        let made = || self.definition.output().and_then(|schema| Shape::new(&schema).ok());
         let Some(shape) = self.output.get_or_init(made) else { return Ok(output) };
         shape.fault(&output.structured).map_or(Ok(output), |why| {
             let (server, tool) = (&self.upstream.spec.name, &self.definition.name);
