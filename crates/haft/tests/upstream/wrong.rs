@@ -156,3 +156,22 @@ fn one_that_cannot_fetch_says_which_line_to_add() {
     let (_, message) = bench.fails("echo", &json!({}));
     assert!(message.contains("cannot find the program `no-such-program`"), "{message}");
 }
+
+#[test]
+fn a_script_that_only_the_fence_hides_is_told_from_one_that_is_missing() {
+    let bench = Bench::new();
+    let elsewhere = tempfile::tempdir_in("/var/tmp").unwrap();
+    let folder = elsewhere.path().canonicalize().unwrap();
+    std::fs::copy(bench.0.fixture.path("fake.py"), folder.join("fake.py")).unwrap();
+    let script = folder.join("fake.py").display().to_string();
+    bench.list(&json!({ "fake": { "command": "python3", "args": [script] } }));
+    let (code, said) = bench.fails("act", &json!({}));
+    assert_eq!(code, "UNAVAILABLE");
+    let lines = format!("add to your haft.toml:\n[sandbox]\nread = [{:?}]", folder.display().to_string());
+    assert!(said.contains(&lines), "{said}");
+    bench.settings(&format!("[sandbox]\nread = [{:?}]\n", folder.display().to_string()));
+    bench.servers(&["restart", "fake"]);
+    bench.does("act", &json!({}));
+    bench.list(&json!({ "fake": { "command": "python3", "args": [folder.join("none.py").display().to_string()] } }));
+    assert!(!bench.fails("act", &json!({})).1.contains("[sandbox]"));
+}

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     os::unix::net::UnixStream,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -26,6 +27,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a server is started again in a row, and how long it is left alone after that.
 const MOST_RESTARTS: u32 = 3;
 const REST: Duration = Duration::from_secs(60);
+
+/// What programs say of a file that is not there.
+const MISSING: &[&str] = &["No such file", "Cannot find module", "cannot open", "not found"];
 
 /// Starts the server in the fence, or says where it is. It may block.
 pub type Launch = Arc<dyn Fn() -> Result<Started, ToolError> + Send + Sync>;
@@ -278,6 +282,12 @@ impl Upstream {
                 "\nit has no network; if that is what it wants, add to your haft.toml:\n[mcp.servers.{name}]\nnetwork = true"
             ));
         }
+        if let Some(folder) = hidden(command, why).filter(|_| self.spec.host.is_none()) {
+            message.push_str(&format!(
+                "\nthat file is there, but not inside the fence; to let it be read, add to your haft.toml:\n\
+                 [sandbox]\nread = [{folder:?}]"
+            ));
+        }
         ToolError::new(ErrorCode::Unavailable, message).with("server", name.as_str())
     }
 }
@@ -286,6 +296,13 @@ impl Slot {
     fn note(&mut self, why: String) {
         (self.broke, self.broke_at, self.why) = (self.broke + 1, Some(Instant::now()), why);
     }
+}
+
+/// The folder of a file that the command names, that is there, and that the server complains of.
+fn hidden(command: &str, why: &str) -> Option<PathBuf> {
+    let named = command.split_whitespace().map(Path::new).find(|word| word.is_absolute() && word.is_file())?;
+    let complains = why.contains(named.to_str()?) && MISSING.iter().any(|words| why.contains(words));
+    named.parent().filter(|_| complains).map(Path::to_owned)
 }
 
 /// Programs that fetch what they run, and words that tell of a missing network.
