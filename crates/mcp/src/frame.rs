@@ -15,13 +15,13 @@ use futures_util::future::BoxFuture;
 use rmcp::{
     RoleServer,
     model::{
-        ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcError, JsonRpcMessage, JsonRpcRequest, ProtocolVersion,
-        RequestId,
+        ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcError, JsonRpcMessage, JsonRpcRequest,
+        PaginatedRequestParams, ProtocolVersion, RequestId,
     },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -162,7 +162,7 @@ impl Frames {
         }
         let message = match call(line) {
             Some(call) => call,
-            None => serde_json::from_slice(line).map_err(|err| refused(line, &err))?,
+            None => read(line)?,
         };
         if let JsonRpcMessage::Request(request) = &message
             && !self.open.insert(request.id.clone())
@@ -280,8 +280,27 @@ impl Lines {
 
 /// The error that tells what is wrong with something that is no message.
 pub(crate) fn refusal(bytes: &[u8]) -> Option<JsonRpcError> {
-    let read: Result<RxJsonRpcMessage<RoleServer>, _> = serde_json::from_slice(bytes);
-    read.err().map(|err| refused(bytes, &err).told())
+    read(bytes).err().map(Refused::told)
+}
+
+/// The parameters of a request that may have none.
+#[derive(Deserialize)]
+struct Listing {
+    #[serde(rename = "params")]
+    _params: Option<PaginatedRequestParams>,
+}
+
+/// Reads a message. Parameters that may be left out count for none with rmcp when it cannot read them.
+fn read(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Refused> {
+    let message = serde_json::from_slice(line).map_err(|err| refused(line, &err))?;
+    if let JsonRpcMessage::Request(JsonRpcRequest { id, request: ClientRequest::ListToolsRequest(list), .. }) = &message
+        && list.params.is_none()
+        && let Err(err) = serde_json::from_slice::<Listing>(line)
+    {
+        let message = format!("the parameters of `tools/list` cannot be read: {err}");
+        return Err(Refused { id: Some(id.clone()), code: ErrorCode::INVALID_PARAMS, message });
+    }
+    Ok(message)
 }
 
 impl Refused {

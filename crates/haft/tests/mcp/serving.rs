@@ -268,6 +268,12 @@ fn what_is_no_call_is_the_protocols_own_error() {
         assert_eq!(nameless["error"]["code"], json!(-32602), "{nameless:#}");
         let list = client.ask("tools/call", json!({"name": "read_file", "arguments": ["a.txt"]}));
         assert_eq!(list["error"]["code"], json!(-32602), "{list:#}");
+        for cursor in [json!(5), json!({}), json!(["a"]), json!(true)] {
+            let list = client.ask("tools/list", json!({"cursor": cursor}));
+            assert_eq!(list["error"]["code"], json!(-32602), "{list:#}");
+            assert!(text(&list["error"]["message"]).contains("expected a string"), "{list:#}");
+        }
+        assert!(client.ask("tools/list", json!({"cursor": null}))["result"]["tools"].is_array());
     }
 }
 
