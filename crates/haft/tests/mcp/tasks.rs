@@ -67,6 +67,23 @@ fn a_call_that_asks_becomes_a_task_that_the_client_answers() {
 }
 
 #[test]
+fn a_task_tells_when_it_changed_last() {
+    let fixture = Fixture::new();
+    let mut client = client(&fixture);
+    let task = begun(&mut client, "write_file", &writing());
+    let open = fixture.json(&["approvals"])[0].clone();
+    assert_eq!(look(&mut client, &task)["lastUpdatedAt"], open["askedAt"], "{open:#}");
+    update(&mut client, &task, true);
+    let done = ended(&mut client, &task);
+    assert_eq!(done["lastUpdatedAt"], fixture.story(&task)["outcome"]["finished_at"], "{done:#}");
+    assert_eq!(done, look(&mut client, &task));
+    let task = begun(&mut client, "write_file", &json!({"path": "other.txt", "content": "other\n"}));
+    client.ask("tasks/cancel", json!({"taskId": task}));
+    let over = until("its end", || Some(look(&mut client, &task)).filter(|task| task["status"] == "cancelled"));
+    assert_eq!(over["lastUpdatedAt"], fixture.story(&task)["outcome"]["finished_at"], "{over:#}");
+}
+
+#[test]
 fn a_call_that_asks_nothing_is_no_task() {
     let fixture = Fixture::new();
     fixture.put("a.txt", "a\n");

@@ -137,7 +137,7 @@ async fn respond(
     let call = pending.pending_tool_call_id.clone();
     match way {
         Way::Task => {
-            let task = tasks::waiting(&call, outcome.started_at);
+            let task = tasks::waiting(&call, outcome.started_at, outcome.started_at);
             return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
         }
         Way::InputRequired => {
@@ -155,7 +155,7 @@ async fn respond(
 fn told_of(server: &Server, way: Way, params: &CallToolRequestParams, question: &Question) -> CallToolResponse {
     match way {
         Way::Task => {
-            let task = tasks::waiting(&question.call, question.asked_at);
+            let task = tasks::waiting(&question.call, question.asked_at, question.asked_at);
             CallToolResponse::Task(CreateTaskResult::new(task))
         }
         Way::InputRequired => match required(server, params, question, None) {

@@ -1,6 +1,6 @@
 //! Calls that wait, as tasks: the journal is what a task is kept in, so that it outlives this process.
 
-use haft_runtime::{CallId, CallRecord, CallState, End, Question, ToolError};
+use haft_runtime::{CallId, CallRecord, CallState, End, QuestionAndAnswer, ToolError};
 use jiff::Timestamp;
 use rmcp::{
     ErrorData, RoleServer,
@@ -20,14 +20,13 @@ const LASTS_MS: u64 = 24 * 3600 * 1000;
 const LOOK_AGAIN_MS: u64 = 1000;
 
 /// A call that has just put a question.
-pub(super) fn waiting(call: &CallId, since: Timestamp) -> Task {
-    task(call, since)
+pub(super) fn waiting(call: &CallId, since: Timestamp, asked: Timestamp) -> Task {
+    task(call, since, asked)
         .with_status_message(format!("waits for a person's answer: `haft approve {call}` or `haft approvals`"))
 }
 
-fn task(call: &CallId, since: Timestamp) -> Task {
-    let now = Timestamp::now().to_string();
-    let task = Task::new(call.as_str(), TaskStatus::Working, since.to_string(), now);
+fn task(call: &CallId, since: Timestamp, changed: Timestamp) -> Task {
+    let task = Task::new(call.as_str(), TaskStatus::Working, since.to_string(), changed.to_string());
     task.with_ttl_ms(LASTS_MS).with_poll_interval_ms(LOOK_AGAIN_MS)
 }
 
@@ -39,9 +38,10 @@ pub(super) async fn look(
 ) -> Result<GetTaskResult, ErrorData> {
     let ground = &server.ground;
     let (call, record) = known(server, id).await?;
-    let task = task(&call, record.opening.at);
+    let since = record.opening.at;
     if record.state == CallState::Ended {
         let outcome = record.outcome.ok_or_else(|| unknown(id))?;
+        let task = task(&call, since, outcome.finished_at.unwrap_or(since));
         if matches!(outcome.end, End::Cancelled { .. }) {
             return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Cancelled)));
         }
@@ -51,14 +51,17 @@ pub(super) async fn look(
         };
         return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Completed { result })));
     }
-    let open = open(server, &call).await?;
+    let (task, open) = match last(server, &call).await? {
+        None => (task(&call, since, since), None),
+        Some((_, Some(answered))) => (task(&call, since, answered.at), None),
+        Some((question, None)) => (waiting(&call, since, question.asked_at), Some(question)),
+    };
     let shows_forms = context.client_capabilities().is_some_and(|able| asking::shows_forms(&able));
     let asked = open.as_ref().filter(|_| shows_forms);
     let payload = match asked.and_then(|question| asking::inputs(ground, question, None)) {
         Some(input_requests) => TaskPayload::InputRequired { input_requests },
         None => TaskPayload::Working,
     };
-    let task = if open.is_some() { waiting(&call, record.opening.at) } else { task };
     Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
 }
 
@@ -70,7 +73,7 @@ pub(super) async fn answer(
     context: &RequestContext<RoleServer>,
 ) -> Result<(), ErrorData> {
     let (call, _) = known(server, id).await?;
-    let Some(question) = open(server, &call).await? else { return Ok(()) };
+    let Some((question, None)) = last(server, &call).await? else { return Ok(()) };
     let Some(given) = inputs.get(asking::name(&question)) else { return Ok(()) };
     match asking::said(&question, given) {
         Said::Answer(answer) => drop(server.answer(&question, answer, context, None).await.map_err(internal)?),
@@ -80,10 +83,9 @@ pub(super) async fn answer(
     Ok(())
 }
 
-/// What the call waits for.
-async fn open(server: &Server, call: &CallId) -> Result<Option<Question>, ErrorData> {
-    let found = server.ground.questions.find(&server.ground.caller.scope, call).await.map_err(internal)?;
-    Ok(found.filter(|(_, answered)| answered.is_none()).map(|(question, _)| question))
+/// What the call asked last, open or answered.
+async fn last(server: &Server, call: &CallId) -> Result<Option<QuestionAndAnswer>, ErrorData> {
+    server.ground.questions.find(&server.ground.caller.scope, call).await.map_err(internal)
 }
 
 /// Withdraws the question of a task, or stops what it does.
