@@ -218,7 +218,7 @@ impl Work<'_> {
                     self.journal.record_later(&scope, entry).await?;
                 }
                 () = &mut stop_wanted, if log.is_recorded() => {
-                    return Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled from another process"));
+                    return Err(ToolError::new(ErrorCode::Cancelled, "the call was stopped on request"));
                 }
             }
         }
