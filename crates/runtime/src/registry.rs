@@ -239,8 +239,7 @@ impl Snapshot {
     /// Remembers the names of a tool that is not wanted, so that whoever uses one is told.
     fn leave_out(&mut self, tool: &RegisteredTool) {
         let spec = tool.spec();
-        let names = std::iter::once(&spec.name).chain(other_names(spec));
-        self.left_out.extend(names.map(|name| (name.clone(), spec.name.clone())));
+        self.left_out.extend(names(spec).map(|name| (name.clone(), spec.name.clone())));
     }
 
     fn remove(&mut self, name: &str) -> bool {
@@ -248,6 +247,10 @@ impl Snapshot {
         self.left_out.retain(|_, canonical| canonical != name);
         self.tools.remove(name).is_some()
     }
+}
+
+fn names(spec: &ToolSpec) -> impl Iterator<Item = &String> {
+    std::iter::once(&spec.name).chain(other_names(spec))
 }
 
 fn other_names(spec: &ToolSpec) -> impl Iterator<Item = &String> {
@@ -377,7 +380,10 @@ impl Registry {
             let message = format!("the tool `{tool}` is not offered here; it was left out when this haft was started");
             return ToolError::new(ErrorCode::ToolNotFound, message);
         }
-        let near = nearest(name, snapshot.tools.keys().chain(snapshot.aliases.keys()).map(String::as_str));
+        // Nobody is sent to what is not listed.
+        let listing = self.listing();
+        let listed = listing.tools().into_iter().flat_map(|tool| names(tool.spec()));
+        let near = nearest(name, listed.map(String::as_str));
         let canonical = |name: &String| snapshot.aliases.get(name).unwrap_or(name).clone();
         let mut near: Vec<String> = near.iter().map(canonical).collect();
         near.dedup();

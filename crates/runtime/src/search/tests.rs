@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{humps, words};
 use crate::{
-    AnyTool, Asks, Effect, ErrorCode, Listing, MOST_TOKENS, Pins, Prepared, Ran, RegisteredTool, Registry, Shown,
-    ToolCtx, ToolError, ToolOutput, ToolSpec,
+    AnyTool, Asks, Catalog, Effect, ErrorCode, Listing, MOST_TOKENS, Pins, Prepared, Ran, RegisteredTool, Registry,
+    Scope, Shown, ToolCtx, ToolError, ToolOutput, ToolSpec,
 };
 
 /// A tool from elsewhere that is only a definition.
@@ -143,6 +143,22 @@ fn what_can_be_found_is_shown_as_long_as_it_costs_little() {
     assert!(names(listing.offered()).contains(&"find_tools"));
     assert!(listing.tools().iter().map(|tool| tool.tokens()).sum::<usize>() > MOST_TOKENS);
     assert_eq!(listing.find("mcp__x__t0042", 1)[0].tool.spec().name, "mcp__x__t0042");
+}
+
+#[tokio::test]
+async fn nobody_is_sent_to_a_tool_that_is_not_listed() {
+    async fn said(registry: &Registry, name: &str) -> String {
+        registry.find(&Scope::local("here"), name).await.err().unwrap().message
+    }
+    let registry = catalogue();
+    for name in ["find_tool", "hiden"] {
+        let said = said(&registry, name).await;
+        assert!(!said.contains("did you mean"), "{said}");
+    }
+    assert!(said(&registry, "mcp__mail__sent").await.contains("did you mean `mcp__mail__send`?"));
+    registry.exchange(&[], many(80));
+    assert!(said(&registry, "find_tool").await.contains("did you mean `find_tools`?"));
+    assert!(said(&registry, "mcp__x__t0042x").await.contains("did you mean `mcp__x__t0042`?"));
 }
 
 #[test]
