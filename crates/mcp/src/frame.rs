@@ -21,7 +21,7 @@ use rmcp::{
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -308,6 +308,10 @@ impl Refused {
         JsonRpcError::new(self.id, ErrorData::new(self.code, self.message, None))
     }
 
+    fn not_json(err: &serde_json::Error) -> Self {
+        Self { id: None, code: ErrorCode::PARSE_ERROR, message: format!("not JSON: {err}") }
+    }
+
     fn invalid(id: Option<RequestId>, message: String) -> Self {
         Self { id, code: ErrorCode::INVALID_REQUEST, message }
     }
@@ -326,11 +330,27 @@ fn begins(message: &RxJsonRpcMessage<RoleServer>) -> bool {
     says_so || matches!(request, ClientRequest::InitializeRequest(_))
 }
 
+/// The id of a message. What else stands there is passed over, however deep it is.
+#[derive(Deserialize)]
+struct Named {
+    id: Option<RequestId>,
+}
+
+/// What is JSON, but nested more deeply than it is read.
+fn too_deep(line: &[u8], err: &serde_json::Error) -> Option<Refused> {
+    if !err.to_string().starts_with("recursion limit exceeded") {
+        return None;
+    }
+    let IgnoredAny = serde_json::from_slice(line).ok()?;
+    let id = serde_json::from_slice(line).ok().and_then(|Named { id }| id);
+    Some(Refused::invalid(id, "the message is nested too deeply: more than 127 levels are not read".to_owned()))
+}
+
 /// What is wrong with a line that is no message.
 fn refused(line: &[u8], err: &serde_json::Error) -> Refused {
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,
-        Err(err) => return Refused { id: None, code: ErrorCode::PARSE_ERROR, message: format!("not JSON: {err}") },
+        Err(err) => return too_deep(line, &err).unwrap_or_else(|| Refused::not_json(&err)),
     };
     let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
     if value.is_array() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Era, MUTE, succeeded},
-    support::Fixture,
+    support::{Fixture, text},
 };
 
 /// Sends lines that must each be answered with this error, and a good request behind each.
@@ -30,13 +30,8 @@ fn refused(lines: &[&[u8]], code: i64) {
 
 #[test]
 fn what_is_not_json_is_a_parse_error() {
-    let deep = [
-        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":".as_slice(),
-        &[b'['; 200],
-        &[b']'; 200],
-        b"}",
-    ]
-    .concat();
+    // Deep, and not closed.
+    let deep = [b"{\"id\":1,\"params\":".as_slice(), &[b'['; 200]].concat();
     let list = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"";
     let twice = format!("{list}}} {list}}}");
     refused(
@@ -49,8 +44,9 @@ fn what_is_not_json_is_a_parse_error() {
 fn what_is_no_message_is_an_invalid_request() {
     let list = br#"{"id":1,"method":"tools/list"}"#;
     let old = br#"{"jsonrpc":"1.0","id":1,"method":"tools/list"}"#;
+    let deep = [[b'['; 200], [b']'; 200]].concat();
     let batch = br#"[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]"#;
-    refused(&[b"[]", batch, b"1", b"null", b"\"text\"", b"{}"], -32600);
+    refused(&[b"[]", &deep, batch, b"1", b"null", b"\"text\"", b"{}"], -32600);
     // These name a request, so their error does too.
     let wordless = br#"{"jsonrpc":"2.0","id":1,"method":7}"#;
     let row = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[1]}"#;
@@ -60,6 +56,23 @@ fn what_is_no_message_is_an_invalid_request() {
         client.send_bytes(&[line, b"\n"].concat());
         let answer = client.answer_to(&json!(1));
         assert_eq!(answer["error"]["code"], json!(code), "{answer:#}");
+    }
+}
+
+#[test]
+fn what_is_nested_too_deeply_is_told_so() {
+    let fixture = Fixture::new();
+    for era in Era::BOTH {
+        let mut client = Client::new(&fixture, era, MUTE);
+        let (open, close) = ("[".repeat(5000), "]".repeat(5000));
+        let arguments = format!("{{\"name\":\"read_file\",\"arguments\":{{\"path\":{open}{close}}}}}");
+        let line =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":\"deep\",\"method\":\"tools/call\",\"params\":{arguments}}}\n");
+        client.send_bytes(line.as_bytes());
+        let answer = client.answer_to(&json!("deep"));
+        assert_eq!(answer["error"]["code"], json!(-32600), "{answer:#}");
+        assert!(text(&answer["error"]["message"]).contains("nested too deeply"), "{answer:#}");
+        assert!(client.ask("tools/list", json!({}))["result"]["tools"].is_array());
     }
 }
 
