@@ -53,7 +53,13 @@ fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -
             Reached::Url { url, headers } => {
                 let client = Arc::new(client(&server, &url, &settings));
                 let headers = headers.into_iter().collect();
-                Line::Http(Endpoint { client, url, headers, patience: server.timeout.max(FIRST_ANSWER) })
+                Line::Http(Endpoint {
+                    name: server.name.clone(),
+                    client,
+                    url,
+                    headers,
+                    patience: server.timeout.max(FIRST_ANSWER),
+                })
             }
             Reached::Command { command, env, cwd } => {
                 let (process, socket) = workspace.converse(&Companion {

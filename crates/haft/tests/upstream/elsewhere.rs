@@ -86,6 +86,7 @@ fn one_that_wants_a_login_says_so() {
     let shown = bench.servers(&[]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [message, shown] {
         assert!(said.contains("the header `Authorization` with the value `secret:NAME`"), "{said}");
+        assert!(said.contains("then `haft mcp-servers restart fake` tries it"), "{said}");
         assert!(!said.contains("[redacted]"), "{said}");
     }
     assert_eq!(bench.0.json(&["mcp-servers"])[0]["state"], "needs login");

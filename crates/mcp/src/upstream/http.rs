@@ -36,6 +36,8 @@ pub const NEEDS_LOGIN: &str = "it needs a login";
 /// Where a server is, and what is sent with every request to it.
 #[derive(Clone)]
 pub struct Endpoint {
+    /// What the user calls it.
+    pub name: String,
     /// Dials what may be dialled.
     pub client: Arc<Client>,
     /// Where it is.
@@ -60,7 +62,8 @@ impl Endpoint {
             headers.insert(HeaderName::try_from(name.as_str()).map_err(|_| wrong())?, value);
         }
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str()).custom_headers(headers);
-        let client = Guarded { client: self.client, patience: self.patience, broke: Arc::clone(broke) };
+        let client =
+            Guarded { name: self.name, client: self.client, patience: self.patience, broke: Arc::clone(broke) };
         Ok(StreamableHttpClientTransport::with_client(client, config.max_sse_event_size(LONGEST)))
     }
 }
@@ -68,6 +71,7 @@ impl Endpoint {
 /// The guarded client, in the words of the protocol.
 #[derive(Clone)]
 pub(super) struct Guarded {
+    name: String,
     client: Arc<Client>,
     patience: Duration,
     broke: Arc<OnceLock<String>>,
@@ -84,8 +88,9 @@ impl Guarded {
         if matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let why = format!(
                 "{NEEDS_LOGIN} (HTTP {}); give its entry the header `Authorization` with the value `secret:NAME`, and \
-                 put `Bearer` and your token into the secret NAME; then `haft mcp-servers restart` tries it",
-                response.status.as_u16()
+                 put `Bearer` and your token into the secret NAME; then `haft mcp-servers restart {}` tries it",
+                response.status.as_u16(),
+                self.name
             );
             self.broke.get_or_init(|| why.clone());
             return Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why)));
