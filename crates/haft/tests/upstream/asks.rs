@@ -106,7 +106,9 @@ fn nobody_who_could_answer_is_no_answer() {
 fn only_forms_are_passed_on() {
     for modern in EACH {
         let bench = bench(modern);
-        for (tool, why) in [("ask_page", "only forms"), ("ask_model", "sampling/createMessage")] {
+        for (tool, why) in
+            [("ask_page", "only forms"), ("ask_model", "sampling/createMessage"), ("ask_roots", "roots/list")]
+        {
             let (_, outcome) = bench.call(tool, &json!({}));
             let outcome = outcome.to_string();
             assert!(outcome.contains(why) || outcome.contains("does not pass on"), "{tool}: {outcome}");

@@ -43,7 +43,7 @@ def tools():
     ]
     if options.get("asks"):
         listed += [{"name": name, "description": "Asks first.", "inputSchema": {"type": "object"}}
-                   for name in ("ask", "ask_again", "ask_page", "ask_model", "media")]
+                   for name in ("ask", "ask_again", "ask_page", "ask_model", "ask_roots", "media")]
     if options.get("broken_tool"):
         listed += [{"name": "no_schema"}, {"name": "bad_schema", "inputSchema": {"type": "object", "$ref": "http://x/y"}},
                    {"name": "echo", "inputSchema": {"type": "object"}}]
@@ -87,6 +87,8 @@ def question(name):
     """What a tool asks, as a request of the protocol."""
     if name == "ask_model":
         return "sampling/createMessage", {"messages": [], "maxTokens": 1}
+    if name == "ask_roots":
+        return "roots/list", {}
     if name == "ask_page":
         return "elicitation/create", {"mode": "url", "message": "Log in", "url": "https://x.example/", "elicitationId": "1"}
     return "elicitation/create", {"mode": "form", "message": "What is the password?", "requestedSchema": FORM}

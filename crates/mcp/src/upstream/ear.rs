@@ -13,7 +13,7 @@ use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
         ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-        FormElicitationCapability, Implementation, ProgressNotificationParam, ProgressToken,
+        FormElicitationCapability, Implementation, ListRootsRequestMethod, ProgressNotificationParam, ProgressToken,
     },
     service::{NotificationContext, RequestContext},
 };
@@ -98,6 +98,14 @@ impl ClientHandler for Ear {
             answer = asking::put(&ctx, &self.voice, None, request) => answer.map_err(refused),
             () = context.ct.cancelled() => Err(ErrorData::internal_error("it was withdrawn", None)),
         }
+    }
+
+    #[expect(deprecated, reason = "servers of the earlier era still ask")]
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListRootsRequestMethod>())
     }
 
     async fn on_progress(&self, heard: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
