@@ -239,7 +239,7 @@ impl Server {
         let name = &self.wanted.name;
         pins.dropped
             .iter()
-            .map(|one| format!("`{}` of the MCP server `{name}` gives no tool: {}", one.name, one.why))
+            .map(|one| format!("a definition of `{}` of the MCP server `{name}` gives no tool: {}", one.name, one.why))
             .collect()
     }
 }

@@ -125,7 +125,9 @@ fn a_broken_definition_costs_only_itself() {
     let ran = bench.0.run(&["tools"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let remote = "`bad_schema` of the MCP server `fake` gives no tool: its input schema refers to `http://x/y`";
-    for words in ["`no_schema` of the MCP server `fake` gives no tool", "listed twice", remote] {
+    let twice =
+        "a definition of `echo` of the MCP server `fake` gives no tool: it is listed twice, and the first counts";
+    for words in ["`no_schema` of the MCP server `fake` gives no tool", twice, remote] {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
     let state = &bench.0.json(&["mcp-servers"])[0];

@@ -138,7 +138,8 @@ impl Connection {
             for value in page["tools"].as_array().into_iter().flatten() {
                 match Definition::read(value) {
                     Ok(tool) if tools.contains_key(&tool.name) => {
-                        dropped.push(Dropped { name: tool.name, why: "it is listed twice".to_owned() });
+                        let why = "it is listed twice, and the first counts".to_owned();
+                        dropped.push(Dropped { name: tool.name, why });
                     }
                     Ok(tool) => match fault(&tool) {
                         Some(why) => dropped.push(Dropped { name: tool.name, why }),
