@@ -131,6 +131,7 @@ def call(request, name, arguments, token):
                             {"type": "resource", "resource": {"uri": "x://b", "mimeType": "image/gif", "blob": "BBBB"}}]}
     done = count("calls") if name == "act" else 0
     if options.get("dies") == name:
+        print(options.get("last_words", ""), file=sys.stderr, flush=True)
         os._exit(7)
     if options.get("dies_once") == name and count("deaths") == 1:
         os._exit(7)

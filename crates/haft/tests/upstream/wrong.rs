@@ -31,6 +31,14 @@ fn whatever_breaks_a_server_is_told() {
 }
 
 #[test]
+fn what_a_server_said_last_stands_last() {
+    let (_, said) = comes_to(&json!({ "dies": "act", "last_words": "segfault soon" }), "act", &json!({}));
+    let (ours, theirs) = said.split_once("; it said:\n").unwrap();
+    assert!(ours.starts_with("it may or may not have happened, and was not tried again: "), "{said}");
+    assert_eq!(theirs, "segfault soon");
+}
+
+#[test]
 fn one_that_breaks_has_failed_until_it_runs_again() {
     for (options, words) in
         [(json!({ "dies": "echo" }), "exit code 7"), (json!({ "huge": "echo" }), "more than 16 MiB")]

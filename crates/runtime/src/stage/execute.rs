@@ -287,7 +287,8 @@ fn told_of_an_act(error: ToolError, twice: Twice, attempts: u32) -> ToolError {
         return error;
     }
     let again = if attempts > 1 { "" } else { ", and was not tried again" };
-    let message = format!("{}; it may or may not have happened{again}", error.message);
+    // Last may be what a server said, which nothing of ours should stand behind.
+    let message = format!("it may or may not have happened{again}: {}", error.message);
     ToolError { details: error.details, ..ToolError::new(ErrorCode::OutcomeUnknown, message) }
 }
 
