@@ -5,12 +5,12 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use rmcp::{
     ServerHandler,
     transport::streamable_http_server::{
-        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+        StreamableHttpServerConfig, StreamableHttpService, session::local::SessionConfig,
     },
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{frame, server::Server};
+use crate::{frame, server::Server, sessions::Sessions};
 
 /// The longest message that is read.
 const LONGEST: usize = 16 << 20;
@@ -19,7 +19,7 @@ const LONGEST: usize = 16 << 20;
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Answers requests of both eras.
-pub type HttpService = StreamableHttpService<Server, LocalSessionManager>;
+pub type HttpService = StreamableHttpService<Server, Sessions>;
 
 impl Server {
     /// The service behind an address. Pages of other origins, and names that lead here by a trick of the DNS, are turned
@@ -34,7 +34,7 @@ pub fn over_http<S: ServerHandler + Clone>(
     server: S,
     address: SocketAddr,
     stop: CancellationToken,
-) -> StreamableHttpService<S, LocalSessionManager> {
+) -> StreamableHttpService<S, Sessions> {
     let mut config = StreamableHttpServerConfig::default().with_cancellation_token(stop).enforce_origin_validation();
     config.max_request_body_bytes = LONGEST;
     // A page of this very address is no stranger.
@@ -42,13 +42,13 @@ pub fn over_http<S: ServerHandler + Clone>(
     if !address.ip().is_unspecified() {
         config.allowed_hosts.push(address.ip().to_string());
     }
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(sessions()), config)
+    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(Sessions::new(lasting())), config)
 }
 
-fn sessions() -> LocalSessionManager {
-    let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(SILENCE);
-    sessions
+fn lasting() -> SessionConfig {
+    let mut config = SessionConfig::default();
+    config.keep_alive = Some(SILENCE);
+    config
 }
 
 /// The JSON-RPC error for a body that is no message, as a line of standard input that is none has it.
@@ -60,11 +60,11 @@ pub fn misread(body: &[u8]) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
-    use super::sessions;
+    use super::lasting;
 
     #[test]
     fn a_session_outlives_the_longest_silence_of_a_call() {
-        let kept = sessions().session_config.keep_alive.unwrap();
+        let kept = lasting().keep_alive.unwrap();
         assert!(kept > haft_runtime::Limits::default().longest_work * 10 && kept < Duration::from_secs(48 * 3600));
     }
 }

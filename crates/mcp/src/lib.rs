@@ -5,6 +5,7 @@ mod called;
 mod frame;
 mod http;
 mod server;
+mod sessions;
 pub mod stdio;
 mod upstream;
 

@@ -231,6 +231,47 @@ fn an_older_client_has_a_session() {
     assert_eq!(result["result"]["structuredContent"]["content"], "one\n", "{}", read.body);
 }
 
+#[test]
+fn an_older_client_whose_stream_broke_off_hears_the_rest_of_it() {
+    let fixture = Fixture::new();
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let authorization = format!("Bearer {TOKEN}");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+    let greeted = listening.post(&[("Authorization", &authorization)], &hello.to_string());
+    let session = greeted.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    let known = [
+        ("Authorization", authorization.as_str()),
+        ("Mcp-Session-Id", session),
+        ("MCP-Protocol-Version", "2025-11-25"),
+        ("Content-Type", "application/json"),
+    ];
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(listening.post(&known[..3], &ready.to_string()).status, 202);
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"_meta": {"progressToken": 7},
+        "name": "shell_exec", "arguments": {"command": "echo begun; sleep 1; echo done"}}});
+    let lines = BufReader::new(listening.begin(&known, &call.to_string())).lines().map(Result::unwrap);
+    let mut behind = lines.skip_while(|line| !line.contains("begun"));
+    let last = behind.find_map(|line| Some(line.strip_prefix("id:")?.trim().to_owned())).unwrap();
+    drop(behind);
+    let resume = || {
+        let mut stream = TcpStream::connect(&listening.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut head = format!("GET /mcp HTTP/1.1\r\nConnection: close\r\nHost: {}\r\n", listening.address);
+        let more = [("Accept", "text/event-stream"), ("Last-Event-ID", last.as_str())];
+        known[..3].iter().chain(&more).for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+        stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+        stream
+    };
+    // While the call is at work, and once more when it has long ended.
+    for _ in 0..2 {
+        let mut heard = String::new();
+        resume().read_to_string(&mut heard).unwrap();
+        assert!(heard.contains(r#""id":2"#) && heard.contains("done") && !heard.contains("begun\\n\"}}"), "{heard}");
+    }
+    listening.end();
+}
+
 /// What a modern client says of a call before its body.
 fn calling<'a>(authorization: &'a str, tool: &'a str) -> [(&'a str, &'a str); 4] {
     [
