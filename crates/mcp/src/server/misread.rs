@@ -3,8 +3,8 @@
 use rmcp::{
     ErrorData,
     model::{
-        CallToolRequestParams, CustomRequest, ErrorCode, GetTaskParams, InitializeRequestParams,
-        PaginatedRequestParams, ReadResourceRequestParams, SubscriptionsListenRequestParams, UpdateTaskParams,
+        CallToolRequestParams, CustomRequest, ErrorCode, GetTaskParams, PaginatedRequestParams,
+        ReadResourceRequestParams, SubscriptionsListenRequestParams, UpdateTaskParams,
     },
 };
 use serde::de::DeserializeOwned;
@@ -13,7 +13,6 @@ use serde::de::DeserializeOwned;
 pub(super) fn misread(request: &CustomRequest) -> ErrorData {
     let method = &request.method;
     let why = match method.as_str() {
-        "initialize" => unreadable::<InitializeRequestParams>(request),
         "tools/call" => unreadable::<CallToolRequestParams>(request),
         "tools/list" => unreadable::<PaginatedRequestParams>(request),
         "resources/read" => unreadable::<ReadResourceRequestParams>(request),
