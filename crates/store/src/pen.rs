@@ -84,7 +84,9 @@ impl Pen {
         conn.busy_timeout(Duration::ZERO)?;
         // A single statement is a transaction by itself.
         let laid = entry.lay(conn, &mut self.places)?;
-        self.look_at_log();
+        if laid {
+            self.look_at_log();
+        }
         Ok(laid)
     }
 
