@@ -1,7 +1,6 @@
 //! Acknowledged rows each second, with 64 writers, beside SQLite's own group commit of the same rows.
 
 use std::{
-    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -12,16 +11,14 @@ use haft_runtime::{
 };
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
+use rusqlite::{Connection, params};
 use serde_json::json;
-use sqlx::{
-    ConnectOptions, Connection, Executor, QueryBuilder, Sqlite, SqliteConnection,
-    sqlite::{SqliteConnectOptions, SqliteSynchronous},
-};
 
 use crate::{Measured, median};
 
 const WRITERS: usize = 64;
 const EACH: usize = 400;
+const OWNER: &str = "ow_00000000000000000000000000000000";
 
 /// Both kinds of sync, through the store and straight.
 pub(crate) async fn measure() -> Result<Vec<Measured>> {
@@ -104,53 +101,44 @@ async fn through_the_store(sync: Sync) -> Result<f64> {
 async fn straight(sync: Sync) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     Store::open(folder.path(), sync).await?.close().await?;
-    let mut conn = connect(folder.path(), sync).await?;
+    let mut conn = Connection::open(folder.path().join("haft.db"))?;
+    let synchronous = match sync {
+        Sync::Normal => "normal",
+        Sync::Full => "full",
+    };
+    conn.pragma_update(None, "synchronous", synchronous)?;
     let begin = Instant::now();
+    let mut seq = 0;
     for _ in 0..EACH {
         let entries: Vec<Entry> = (0..WRITERS).map(|_| entry()).collect();
-        batch(&mut conn, &entries).await?;
+        batch(&mut conn, &entries, &mut seq)?;
     }
-    let rate = (WRITERS * EACH) as f64 / begin.elapsed().as_secs_f64();
-    conn.close().await?;
-    Ok(rate)
+    Ok((WRITERS * EACH) as f64 / begin.elapsed().as_secs_f64())
 }
 
-async fn connect(folder: &Path, sync: Sync) -> Result<SqliteConnection> {
-    let synchronous = match sync {
-        Sync::Normal => SqliteSynchronous::Normal,
-        Sync::Full => SqliteSynchronous::Full,
-    };
-    Ok(SqliteConnectOptions::new().filename(folder.join("haft.db")).synchronous(synchronous).connect().await?)
-}
-
-async fn batch(conn: &mut SqliteConnection, entries: &[Entry]) -> Result<()> {
-    conn.execute("begin immediate").await?;
-    let mut calls = QueryBuilder::<Sqlite>::new(
-        "insert into calls (tenant, id, workspace, tool, caller, source, auto_approve, state, status, owner, \
-         stop_wanted, asked, started_at, finished_at, duration_ms, input, outcome) ",
-    );
-    let mut rows = Vec::new();
-    for entry in entries {
-        let opening = entry.opening.as_ref().context("an entry that opens a call")?;
-        rows.push((entry.call.to_string(), opening, serde_json::to_string(&entry.outcome)?));
+fn batch(conn: &mut Connection, entries: &[Entry], seq: &mut i64) -> Result<()> {
+    let transaction = conn.transaction()?;
+    {
+        let mut calls = transaction.prepare_cached(
+            "insert into calls (tenant, id, workspace, tool, caller, source, auto_approve, status, owner, ended_seq, asked, \
+             isolation, started_at, finished_at, duration_ms, input, outcome) \
+             values ('local', ?, 'bench', ?, 'bench', 'cli', 'safe', 'success', ?, ?, 0, 'none', ?, ?, 3, ?, ?)",
+        )?;
+        let mut journal = transaction.prepare_cached(
+            "insert into entries (tenant, seq, at, call, kinds, events) \
+             values ('local', ?, ?, ?, 'tool.call tool.completed', ?)",
+        )?;
+        for entry in entries {
+            let opening = entry.opening.as_ref().context("an entry that opens a call")?;
+            let (id, at) = (entry.call.as_str(), opening.at.as_microsecond());
+            let events: Vec<_> = entry.events.iter().map(|(at, event)| (at.as_microsecond(), event)).collect();
+            let (input, outcome) = (opening.input.to_string(), serde_json::to_string(&entry.outcome)?);
+            *seq += 2;
+            calls.execute(params![id, opening.tool, OWNER, *seq, at, at, input, outcome])?;
+            journal.execute(params![*seq, at, id, serde_json::to_string(&events)?])?;
+        }
     }
-    calls.push_values(rows, |mut row, (id, opening, outcome)| {
-        let at = opening.at.as_microsecond();
-        row.push_bind("local").push_bind(id).push_bind("bench").push_bind(opening.tool.clone());
-        row.push_bind("bench").push_bind("cli").push_bind("safe").push_bind("ended").push_bind("success");
-        row.push_bind("ow_00000000000000000000000000000000").push_bind(false).push_bind(false);
-        row.push_bind(at).push_bind(at).push_bind(3_i64);
-        row.push_bind(opening.input.to_string()).push_bind(outcome);
-    });
-    calls.build().execute(&mut *conn).await?;
-    let mut events = QueryBuilder::<Sqlite>::new("insert into events (tenant, call, at, kind, data) ");
-    let all = entries.iter().flat_map(|entry| entry.events.iter().map(move |(at, event)| (&entry.call, at, event)));
-    events.push_values(all, |mut row, (call, at, event)| {
-        row.push_bind("local").push_bind(call.to_string()).push_bind(at.as_microsecond());
-        row.push_bind("tool.call").push_bind(serde_json::to_string(event).unwrap_or_default());
-    });
-    events.build().execute(&mut *conn).await?;
-    conn.execute("commit").await?;
+    transaction.commit()?;
     Ok(())
 }
 

@@ -35,7 +35,7 @@ const ROOMS: &[Room] = &[
         ],
     },
     Room { name: "mcp", may_use: &["haft-runtime", "haft-sandbox"], owns: &["rmcp", "sse-stream"] },
-    Room { name: "store", may_use: &["haft-runtime"], owns: &["rusqlite", "sqlx"] },
+    Room { name: "store", may_use: &["haft-runtime"], owns: &["rusqlite", "tokio-postgres", "tokio-postgres-rustls"] },
     Room { name: "server", may_use: &["haft-runtime", "haft-mcp"], owns: &["axum"] },
     Room {
         name: "haft",

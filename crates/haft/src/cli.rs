@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Init(commands::init::Args),
     /// Let go of what is past its time: old calls, outputs, changes and what crashes left
     Gc(commands::gc::Args),
+    /// The database that holds the journal: copy it to another one
+    Store(commands::store::Args),
     /// What works here, what does not, and what to do about it
     Doctor,
     /// Serve the tools of this workspace to an MCP client
@@ -136,6 +138,7 @@ async fn run_command(typed: ArgsOs) -> Exit {
         Some(Command::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
         Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
         Some(Command::Gc(args)) => commands::gc::run(&cli.everywhere, &out, &args).await,
+        Some(Command::Store(args)) => commands::store::run(&cli.everywhere, &out, &args).await,
         Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
         Some(Command::Completions(args)) => commands::completions::run(&out, &args),
         Some(Command::Help(args)) => commands::help::run(&out, &args),

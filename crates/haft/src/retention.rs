@@ -104,7 +104,7 @@ pub async fn sweep(house: &House, mode: Sweep) -> Result<Swept> {
     broom.quota().await?;
     broom.calls().await?;
     broom.private()?;
-    broom.owners();
+    broom.owners().await?;
     Ok(broom.swept)
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn quietly(house: &House) {
     let _ = broom.changes().await;
     let _ = broom.outputs().await;
     let _ = broom.calls().await;
-    broom.owners();
+    let _ = broom.owners().await;
 }
 
 /// Whether a day has gone since the last time; if so, from now on it has not.
@@ -306,12 +306,13 @@ impl<'a> Broom<'a> {
         Ok(())
     }
 
-    fn owners(&mut self) {
+    async fn owners(&mut self) -> Result<()> {
         let store = &self.house.store;
         self.swept.owners = match self.mode {
-            Sweep::Look => store.dead_owners(),
-            Sweep::Remove => store.forget_dead_owners(),
+            Sweep::Look => store.dead_owners().await?,
+            Sweep::Remove => store.forget_dead_owners().await?,
         };
+        Ok(())
     }
 }
 

@@ -38,7 +38,7 @@ use crate::{
     rules::{self, Profile, Shipped},
     trust, upstreams,
 };
-use values::{argv, flattened, size, switch, sync, written};
+use values::{argv, database, flattened, size, switch, sync, written};
 
 /// Every setting there is. A new one is a line here, a field of `Settings` and an arm of `take`.
 pub const KEYS: &[Key] = &[
@@ -223,6 +223,12 @@ pub const KEYS: &[Key] = &[
         SetBy::Workspace(|new, old| new.sync == old.sync || new.sync == Sync::Full),
     ),
     key(
+        "store.url",
+        "\"\"",
+        "the PostgreSQL database that holds the journal, as `postgres://user:password@host:5432/name`; empty for `haft.db` in the data folder",
+        SetBy::User,
+    ),
+    key(
         "web.allowlist",
         "[]",
         "hosts that `web_fetch` reads from unasked, such as `docs.rs`, `*.example.org` or `example.org/docs`",
@@ -338,6 +344,8 @@ pub struct Settings {
     pub shell_timeout: Duration,
     /// How durable the store is.
     pub sync: Sync,
+    /// The address of the database; `None` is the one in the data folder.
+    pub store_url: Option<String>,
     /// What of the web may be reached.
     pub web: WebSettings,
     /// Where each value that is not a default came from.
@@ -424,6 +432,7 @@ impl Settings {
             sandbox: SandboxSettings::default(),
             shell_timeout: Duration::from_secs(120),
             sync: Sync::Normal,
+            store_url: None,
             web: WebSettings::default(),
             origins: Vec::new(),
             not_trusted: None,
@@ -439,6 +448,11 @@ impl Settings {
             Ok(beneath) if self.home != Path::new("/") => format!("~/{}", beneath.display()),
             Ok(_) | Err(_) => file.display().to_string(),
         }
+    }
+
+    /// Which database, and how it is used.
+    pub fn store(&self) -> haft_store::Options {
+        haft_store::Options { url: self.store_url.clone(), ..self.sync.into() }
     }
 
     /// Which shipped rules hold.
@@ -495,6 +509,7 @@ impl Settings {
             "retention.unasked" => self.retention.unasked = duration(value)?,
             "shell.timeout" => self.shell_timeout = duration(value)?,
             "store.sync" => self.sync = sync(value)?,
+            "store.url" => self.store_url = database(value)?,
             other => {
                 let taken = self.sandbox.take(other, value)?
                     || self.web.take(other, value)?

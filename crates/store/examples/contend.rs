@@ -2,29 +2,47 @@
 #![expect(clippy::print_stdout, reason = "the test reads what this process prints")]
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
-use std::{io::Read, path::PathBuf};
+use std::{io::Read, path::PathBuf, time::Duration};
 
 use haft_runtime::{
     Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Entry, GrantId, Journal, Opening,
     QuestionId, Questions, Scope, Source,
 };
-use haft_store::{Store, Sync};
+use haft_store::{Faults, Store, StoreError};
 use jiff::Timestamp;
 use serde_json::json;
 
+#[path = "../tests/store/database.rs"]
+mod database;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
+    let (store, what, id) = match opened().await {
+        Ok(opened) => opened,
+        Err(err) => return println!("refused: {err}"),
+    };
+    println!("ready");
+    contend(&store, &what, &id).await;
+    store.close().await.unwrap();
+}
+
+/// The store, what is wanted of it, and of which call or grant.
+async fn opened() -> Result<(Store, String, String), StoreError> {
     let mut words = std::env::args().skip(1);
     let data = PathBuf::from(words.next().unwrap());
     let what = words.next().unwrap();
     let id = words.next().unwrap_or_default();
-    let store = match Store::open(&data, Sync::Normal).await {
-        Ok(store) => store,
-        Err(err) => return println!("refused: {err}"),
-    };
-    println!("ready");
+    let mut options = database::options(data.parent().unwrap());
+    if what == "late" {
+        let longest_delay = Duration::from_millis(id.parse().unwrap());
+        options.faults = Some(Faults { conflicts: 0, cut_commits: 0, longest_delay });
+    }
+    Ok((Store::open(&data, options).await?, what, id))
+}
+
+async fn contend(store: &Store, what: &str, id: &str) {
     let scope = Scope::local("w");
-    match what.as_str() {
+    match what {
         "open" => println!("opened"),
         "answer" => {
             wait_for_the_start();
@@ -34,17 +52,17 @@ async fn main() {
                 source: Source::Cli,
                 at: Timestamp::now(),
             };
-            let receipt = store.answer(&scope, &QuestionId { call: call(&id), number: 1 }, &answered).await.unwrap();
+            let receipt = store.answer(&scope, &QuestionId { call: call(id), number: 1 }, &answered).await.unwrap();
             println!("{}", if receipt == AnswerReceipt::Taken { "won" } else { "lost" });
         }
         "spend" => {
             wait_for_the_start();
-            let won = store.spend(&scope, &GrantId::parse(&id).unwrap()).await.unwrap();
+            let won = store.spend(&scope, &GrantId::parse(id).unwrap()).await.unwrap();
             println!("{}", if won { "won" } else { "lost" });
         }
         "claim" => {
             wait_for_the_start();
-            println!("{}", if store.claim(&scope, &call(&id)).await.unwrap() { "won" } else { "lost" });
+            println!("{}", if store.claim(&scope, &call(id)).await.unwrap() { "won" } else { "lost" });
             // An owner that is gone could be followed by the next one.
             wait_for_the_start();
         }
@@ -56,7 +74,7 @@ async fn main() {
             println!("done");
             wait_for_the_start();
         }
-        "stop" => println!("{}", store.want_stop(&scope, &call(&id)).await.unwrap()),
+        "stop" => println!("{}", store.want_stop(&scope, &call(id)).await.unwrap()),
         "hold" => {
             for state in [CallState::Preparing, CallState::Executing, CallState::Waiting] {
                 let entry = opening(state);
@@ -72,9 +90,14 @@ async fn main() {
             store.record(&scope, entry).await.unwrap();
             println!("{id}");
         },
+        "late" => {
+            wait_for_the_start();
+            write_together(store, &scope).await;
+            println!("done");
+            wait_for_the_start();
+        }
         other => println!("what is {other}?"),
     }
-    store.close().await.unwrap();
 }
 
 /// The parent writes a byte when all are ready, or closes the pipe.
@@ -84,6 +107,23 @@ fn wait_for_the_start() {
 
 fn call(id: &str) -> CallId {
     CallId::parse(id).unwrap()
+}
+
+/// Five times twelve entries at once; each is told when it is acknowledged.
+async fn write_together(store: &Store, scope: &Scope) {
+    for _ in 0..5 {
+        let entries: Vec<Entry> = (0..12).map(|_| three_events()).collect();
+        let ids: Vec<CallId> = entries.iter().map(|entry| entry.call.clone()).collect();
+        let writes = entries.into_iter().map(|entry| store.record(scope, entry));
+        futures_util::future::try_join_all(writes).await.unwrap();
+        ids.iter().for_each(|id| println!("{id}"));
+    }
+}
+
+fn three_events() -> Entry {
+    let entry = opening(CallState::Executing);
+    let events = (1..=3).map(|attempt| (Timestamp::now(), CallEvent::Started { attempt })).collect();
+    Entry { events, ..entry }
 }
 
 fn opening(state: CallState) -> Entry {

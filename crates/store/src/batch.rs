@@ -1,125 +1,231 @@
-//! What can be written: an entry of the journal, one statement about a call or a grant, or what lies in the tray.
+//! Many writes in one transaction: the numbers of their events, what each claims, and what follows from it.
 
-use rusqlite::{Connection, types::Value};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     StoreError,
-    addition::{Addition, Later},
-    tray,
-    watch::News,
+    columns::Columns,
+    counters::Counted,
+    db::Transaction,
+    journal_write::JournalWrite,
+    live::Topic,
+    sql::{Row, Statement},
 };
 
 /// One write, whole in itself.
 pub(crate) enum Write {
     /// An entry of the journal.
-    Addition(Box<Addition>),
-    /// One that nobody waits for; whoever writes it makes its columns.
-    Later(Box<Later>),
-    /// One conditional statement about a call or a grant.
-    Statement(Statement),
-    /// Whatever lies in the tray is filed.
-    Tray,
+    Entry(Box<JournalWrite>),
+    /// Statements about a call, a question or a grant.
+    Change(Change),
     /// Nothing. Whoever waits for it waits for everything that came before.
     Mark,
 }
 
-/// One statement with its arguments.
-pub(crate) struct Statement {
-    /// Whom it concerns.
-    news: Vec<News>,
-    sql: &'static str,
-    arguments: Vec<Value>,
-    /// What is done in the same transaction, if this touched a row.
-    then: Option<Box<Statement>>,
+/// A statement that decides by touching a row or not, and what is written only if it did.
+pub(crate) struct Change {
+    /// Whose it is; `None` where it takes no numbers and concerns no tenant alone.
+    tenant: Option<String>,
+    first: Statement,
+    then: Vec<Statement>,
+    topics: Vec<Topic>,
+}
+
+impl Change {
+    /// One statement of a tenant. It must say by `returning` what it touched, if anybody is to know.
+    pub(crate) fn new(tenant: &str, first: Statement) -> Self {
+        Self { tenant: Some(tenant.to_owned()), first, then: Vec::new(), topics: Vec::new() }
+    }
+
+    /// Rows of the database itself, such as a copy of another one's.
+    pub(crate) fn of_database(first: Statement) -> Self {
+        Self { tenant: None, first, then: Vec::new(), topics: Vec::new() }
+    }
+
+    /// The same with one more statement that counts only if the first one does.
+    pub(crate) fn and_then(mut self, next: Statement) -> Self {
+        self.then.push(next);
+        self
+    }
+
+    /// The same, told to those who wait for it.
+    pub(crate) fn telling(mut self, topic: Topic) -> Self {
+        self.topics.push(topic);
+        self
+    }
 }
 
 impl Write {
+    /// Whose it is; `None` where nothing is written.
+    pub(crate) fn tenant(&self) -> Option<&str> {
+        match self {
+            Self::Entry(entry) => Some(&entry.tenant),
+            Self::Change(change) => change.tenant.as_deref(),
+            Self::Mark => None,
+        }
+    }
+
     /// Whom it concerns.
-    pub(crate) fn news(&self) -> &[News] {
+    pub(crate) fn topics(&self) -> &[Topic] {
         match self {
-            Self::Addition(addition) => &addition.news,
-            Self::Later(later) => &later.news,
-            Self::Statement(statement) => &statement.news,
-            Self::Tray | Self::Mark => &[],
+            Self::Entry(entry) => &entry.topics,
+            Self::Change(change) => &change.topics,
+            Self::Mark => &[],
         }
     }
 
-    /// Where in the tray it lies until it is written.
-    pub(crate) fn laid(&self) -> Option<u8> {
+    fn event_count(&self) -> i64 {
         match self {
-            Self::Addition(addition) => addition.laid,
-            Self::Later(_) | Self::Statement(_) | Self::Tray | Self::Mark => None,
+            Self::Entry(entry) => entry.event_count,
+            Self::Change(_) | Self::Mark => 0,
         }
     }
 
-    /// Makes columns of what has none yet, before anybody holds the database for it. What cannot be made is told by `run`.
-    pub(crate) fn make_columns(&mut self) {
-        if let Self::Later(later) = self
-            && let Ok(addition) = later.addition()
-        {
-            *self = Self::Addition(Box::new(addition));
-        }
-    }
-
-    /// Does it within the transaction of the connection, and says whether it touched a row.
-    pub(crate) fn run(&self, conn: &Connection) -> Result<bool, StoreError> {
+    fn call(&self) -> Option<&str> {
         match self {
-            Self::Addition(addition) => addition.file(conn).map(|()| true),
-            Self::Later(later) => later.addition()?.file(conn).map(|()| true),
-            // It may be about a call whose entry still lies there.
-            Self::Statement(statement) => tray::file_all(conn).and_then(|()| statement.run(conn)),
-            Self::Tray => tray::file_all(conn).map(|()| true),
-            Self::Mark => Ok(true),
+            Self::Entry(entry) => Some(&entry.call),
+            Self::Change(_) | Self::Mark => None,
         }
     }
 }
 
-impl Statement {
-    /// A statement without arguments, that concerns nobody who waits.
-    pub(crate) fn new(sql: &'static str) -> Self {
-        Self { news: Vec::new(), sql, arguments: Vec::new(), then: None }
-    }
+/// Takes numbers: the row is locked until the commit, so that nobody sees a higher number before a lower one.
+const TAKE_NUMBERS: &str = "insert into heads (tenant, seq, version, forgotten) values ($1, $2, 1, 0) \
+                            on conflict (tenant) do update set seq = heads.seq + excluded.seq, \
+                            version = heads.version + 1 returning seq";
+const ENDED_BY: &str = "select owner from calls where tenant = $1 and id = $2";
 
-    /// The same with one more argument, for `$1` and so on.
-    pub(crate) fn bind(mut self, value: impl Into<Value>) -> Self {
-        self.arguments.push(value.into());
-        self
-    }
-
-    /// The same with one more text.
-    pub(crate) fn bind_text(self, text: &str) -> Self {
-        self.bind(text.to_owned())
-    }
-
-    /// The same as news for those who wait.
-    pub(crate) fn waking(mut self, news: News) -> Self {
-        self.news.push(news);
-        self
-    }
-
-    /// The same with another one that counts only if this one does.
-    pub(crate) fn and_then(mut self, next: Self) -> Self {
-        self.then = Some(Box::new(next));
-        self
-    }
-
-    fn run(&self, conn: &Connection) -> Result<bool, StoreError> {
-        let touched = self.run_alone(conn)? > 0;
-        if let (true, Some(next)) = (touched, &self.then) {
-            next.run_alone(conn)?;
+/// Writes all of it within a transaction, and says of each whether it touched a row.
+pub(crate) async fn apply(tx: &impl Transaction, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
+    let numbers = take_numbers(tx, writes).await?;
+    let mut touched = vec![true; writes.len()];
+    let mut counted = Counted::default();
+    for round in rounds(writes) {
+        let claims: Vec<Option<Statement>> = round.iter().map(|place| claim(writes[*place])).collect();
+        let asked: Vec<Statement> = claims.iter().flatten().cloned().collect();
+        let mut answers = tx.run(&asked).await?.into_iter();
+        let mut following = Vec::new();
+        for (place, claim) in round.iter().zip(&claims) {
+            let found = claim.as_ref().map(|_| answers.next().unwrap_or_default());
+            match writes[*place] {
+                Write::Entry(entry) => {
+                    if is_late(tx, entry, found.as_deref()).await? {
+                        continue;
+                    }
+                    follow(entry, numbers[*place], found.as_deref(), &mut following, &mut counted)?;
+                }
+                Write::Change(change) => {
+                    touched[*place] = found.is_some_and(|rows| !rows.is_empty());
+                    if touched[*place] {
+                        following.extend(change.then.iter().cloned());
+                    }
+                }
+                Write::Mark => {}
+            }
         }
-        Ok(touched)
+        tx.run(&following).await?;
     }
+    tx.run(&counted.statements()).await?;
+    Ok(touched)
+}
 
-    /// SQLite takes `$2` for a name, so that the number is read from it here.
-    fn run_alone(&self, conn: &Connection) -> Result<usize, rusqlite::Error> {
-        let mut statement = conn.prepare_cached(self.sql)?;
-        for place in 1..=statement.parameter_count() {
-            let number = statement.parameter_name(place).and_then(|name| name.strip_prefix('$')?.parse::<usize>().ok());
-            let argument = number.and_then(|number| self.arguments.get(number.checked_sub(1)?));
-            let argument = argument.ok_or_else(|| rusqlite::Error::InvalidParameterName(self.sql.to_owned()))?;
-            statement.raw_bind_parameter(place, argument)?;
+/// The number of the last event of each write. Tenants are gone through in one order, so that two processes never wait
+/// for each other.
+async fn take_numbers(tx: &impl Transaction, writes: &[&Write]) -> Result<Vec<i64>, StoreError> {
+    let mut wanted: BTreeMap<&str, i64> = BTreeMap::new();
+    for write in writes {
+        if let Some(tenant) = write.tenant() {
+            *wanted.entry(tenant).or_default() += write.event_count();
         }
-        statement.raw_execute()
+    }
+    let take = |(tenant, count): (&&str, &i64)| Statement::new(TAKE_NUMBERS).bind(*tenant).bind(*count);
+    let taken = tx.run(&wanted.iter().map(take).collect::<Vec<_>>()).await?;
+    let mut next: BTreeMap<&str, i64> = BTreeMap::new();
+    for ((tenant, count), rows) in wanted.iter().zip(&taken) {
+        let last = rows.first().map(|row| Columns { of: "heads", row }.number("seq")).transpose()?.unwrap_or_default();
+        next.insert(tenant, last - count);
+    }
+    let number = |write: &&Write| {
+        let Some(last) = write.tenant().and_then(|tenant| next.get_mut(tenant)) else { return 0 };
+        *last += write.event_count();
+        *last
+    };
+    Ok(writes.iter().map(number).collect())
+}
+
+/// Writes that do not depend on one another can be sent together: no two entries of the same call are in one round.
+fn rounds(writes: &[&Write]) -> Vec<Vec<usize>> {
+    let mut rounds: Vec<Vec<usize>> = Vec::new();
+    let mut waiting: Vec<usize> = (0..writes.len()).collect();
+    while !waiting.is_empty() {
+        let mut calls = HashSet::new();
+        let is_first = |place: &usize| writes[*place].call().is_none_or(|call| calls.insert(call));
+        let (round, later): (Vec<usize>, Vec<usize>) = waiting.into_iter().partition(is_first);
+        rounds.push(round);
+        waiting = later;
+    }
+    rounds
+}
+
+fn claim(write: &Write) -> Option<Statement> {
+    match write {
+        Write::Entry(entry) => entry.claim(),
+        Write::Change(change) => Some(change.first.clone()),
+        Write::Mark => None,
+    }
+}
+
+/// Whether the call has ended already, so that nothing more is written of it. Only whoever ended it may come late; an entry
+/// of a call that nobody opened, or that another process carries now, is refused.
+async fn is_late(tx: &impl Transaction, entry: &JournalWrite, found: Option<&[Row]>) -> Result<bool, StoreError> {
+    if found.is_none_or(|rows| !rows.is_empty()) {
+        return Ok(false);
+    }
+    let (tenant, call) = (entry.tenant.as_str(), entry.call.as_str());
+    let ended = tx.run(&[Statement::new(ENDED_BY).bind(tenant).bind(call)]).await?;
+    let ended_by = ended.first().and_then(|rows| rows.first());
+    let ended_by = ended_by.map(|row| Columns { of: call, row }.text("owner")).transpose()?;
+    match ended_by {
+        Some(_) if entry.opening.is_some() => Err(StoreError::known_already(call)),
+        Some(owner) if owner == entry.owner => Ok(true),
+        Some(_) => Err(StoreError::NotOwner(call.to_owned())),
+        None if is_open(tx, entry).await? => Err(StoreError::NotOwner(call.to_owned())),
+        None => Err(StoreError::UnknownCall(call.to_owned())),
+    }
+}
+
+async fn is_open(tx: &impl Transaction, entry: &JournalWrite) -> Result<bool, StoreError> {
+    const OPEN: &str = "select 1 as open from open_calls where tenant = $1 and id = $2";
+    let found = tx.run(&[Statement::new(OPEN).bind(entry.tenant.as_str()).bind(entry.call.as_str())]).await?;
+    Ok(found.first().is_some_and(|rows| !rows.is_empty()))
+}
+
+/// What is written once an entry counts.
+fn follow(
+    entry: &JournalWrite,
+    seq: i64,
+    found: Option<&[Row]>,
+    following: &mut Vec<Statement>,
+    counted: &mut Counted,
+) -> Result<(), StoreError> {
+    following.extend(entry.append(seq));
+    if let Some(call) = entry.ended(found.and_then(|rows| rows.first()))? {
+        following.push(entry.end(&call, seq));
+        counted.add(&entry.tenant, &call.counted());
+    }
+    if let Some(body) = &entry.output {
+        following.push(crate::outputs::keep(&entry.tenant, &entry.call, body));
+    }
+    if let Some(question) = &entry.question {
+        following.push(question.insert(&entry.tenant));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_statement_reads_a_whole_table() {
+        crate::schema::tests::assert_quick(&[super::TAKE_NUMBERS, super::ENDED_BY]);
     }
 }

@@ -3,11 +3,13 @@
 use haft_runtime::{CallEvent, CallId, CallState, Isolation, Scope, Source};
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::{QueryBuilder, Row, Sqlite, sqlite::SqliteRow};
 
 use crate::{
     Store, StoreError,
-    columns::{Columns, word},
+    columns::{Columns, tenant, word, workspace},
+    journal::of_call,
+    live::numbered,
+    sql::{Row, Statement},
 };
 
 /// Which calls to list. What is absent limits nothing.
@@ -68,140 +70,180 @@ pub struct CallRow {
 /// Ids are a little older than the calls they name; so much older at most.
 const ID_AGE_MS: i64 = 60_000;
 
-macro_rules! rows {
+/// The columns of a list, of calls that are open or have ended.
+macro_rules! open_rows {
     ($rest:literal) => {
         concat!(
             "select id, workspace, tool, caller, source, state, status, code, started_at, finished_at, duration_ms, ",
-            "asked, outcome ->> '$.isolation' as isolation from calls ",
+            "asked, isolation from open_calls ",
             $rest
         )
     };
 }
-const LIST: &str = rows!("");
-const OFFSPRING: &str = rows!("where tenant = $1 and parent = $2 order by id");
-const TURNS: &str = rows!("where tenant = $1 and turn_of = $2 and id <> $2 order by id");
-const EVENTS: &str = "select seq, at, data from events where tenant = $1 and call = $2 order by seq";
-const CHILDREN: &str = "select id from calls where tenant = $1 and parent = $2 order by id";
+macro_rules! ended_rows {
+    ($rest:literal) => {
+        concat!(
+            "select id, workspace, tool, caller, source, 'ended' as state, status, code, started_at, finished_at, ",
+            "duration_ms, asked, isolation from calls ",
+            $rest
+        )
+    };
+}
+const LIST_OPEN: &str = open_rows!("");
+const LIST_ENDED: &str = ended_rows!("");
+const ONE_OPEN: &str = open_rows!("where tenant = $1 and id = $2");
+const ONE_ENDED: &str = ended_rows!("where tenant = $1 and id = $2");
+const OPEN_OFFSPRING: &str = open_rows!("where tenant = $1 and parent = $2 order by id");
+const ENDED_OFFSPRING: &str = ended_rows!("where tenant = $1 and parent = $2 order by id");
+const OPEN_TURNS: &str = open_rows!("where tenant = $1 and turn_of = $2 and id <> $2 order by id");
+const ENDED_TURNS: &str = ended_rows!("where tenant = $1 and turn_of = $2 and id <> $2 order by ended_seq");
+const EVENTS: &str = "select seq, events from entries where tenant = $1 and call = $2 order by seq";
 
 impl Store {
     /// The calls that the filter lets through, newest first.
     pub async fn calls(&self, scope: &Scope, filter: &CallFilter) -> Result<Vec<CallRow>, StoreError> {
-        let rows = list_query(scope, filter)?.build().fetch_all(self.reads().await?).await?;
-        rows.iter().map(call_row).collect()
+        let found = self.read_together(&list_statements(scope, filter)?).await?;
+        newest_first(&found, filter)
+    }
+
+    /// One call, as a list has it.
+    pub(crate) async fn call_row(&self, scope: &Scope, call: &CallId) -> Result<Option<CallRow>, StoreError> {
+        let both = [of_call(ONE_ENDED, scope, call), of_call(ONE_OPEN, scope, call)];
+        self.read_together(&both).await?.iter().flatten().next().map(call_row).transpose()
     }
 
     /// What happened to a call, in order, each with its cursor.
     pub async fn events(&self, scope: &Scope, call: &CallId) -> Result<Vec<(i64, Timestamp, CallEvent)>, StoreError> {
-        let query = sqlx::query(EVENTS).bind(&scope.tenant.0).bind(call.as_str());
-        let read = |row| {
-            let columns = Columns { of: call.as_str(), row };
-            Ok((columns.plain("seq")?, columns.time("at")?, columns.json("data")?))
-        };
-        query.fetch_all(self.reads().await?).await?.iter().map(read).collect()
+        let mut events = Vec::new();
+        for row in self.read(of_call(EVENTS, scope, call)).await? {
+            events.extend(numbered(&Columns { of: call.as_str(), row: &row })?);
+        }
+        Ok(events)
     }
 
     /// The calls that come from a call, oldest first.
     pub async fn children(&self, scope: &Scope, call: &CallId) -> Result<Vec<CallId>, StoreError> {
-        let query = sqlx::query(CHILDREN).bind(&scope.tenant.0).bind(call.as_str());
-        let rows = query.fetch_all(self.reads().await?).await?;
-        rows.iter().map(|row| Columns { of: call.as_str(), row }.call_id("id")).collect()
+        let found = self.about_call(&[OPEN_OFFSPRING, ENDED_OFFSPRING], scope, call).await?;
+        Ok(found.into_iter().map(|child| child.id).collect())
     }
 
     /// The calls that come from a call or took a turn with what it staged, oldest first.
     pub async fn relatives(&self, scope: &Scope, call: &CallId) -> Result<Vec<CallRow>, StoreError> {
-        let mut found = Vec::new();
-        for text in [OFFSPRING, TURNS] {
-            let rows =
-                sqlx::query(text).bind(&scope.tenant.0).bind(call.as_str()).fetch_all(self.reads().await?).await?;
-            for row in &rows {
-                found.push(call_row(row)?);
-            }
-        }
+        self.about_call(&[OPEN_OFFSPRING, ENDED_OFFSPRING, OPEN_TURNS, ENDED_TURNS], scope, call).await
+    }
+
+    /// The calls that several statements find, each once, oldest first.
+    async fn about_call(
+        &self,
+        statements: &[&'static str],
+        scope: &Scope,
+        call: &CallId,
+    ) -> Result<Vec<CallRow>, StoreError> {
+        let statements: Vec<_> = statements.iter().map(|sql| of_call(sql, scope, call)).collect();
+        let rows = self.read_together(&statements).await?;
+        let mut found = rows.iter().flatten().map(call_row).collect::<Result<Vec<_>, _>>()?;
         found.sort_by(|one, other| one.id.cmp(&other.id));
         found.dedup_by(|one, other| one.id == other.id);
         Ok(found)
     }
 }
 
-/// The list as a statement. No list walks over calls that it leaves out, but for those of other workspaces.
-pub(crate) fn list_query(scope: &Scope, filter: &CallFilter) -> Result<QueryBuilder<Sqlite>, StoreError> {
-    let mut query = QueryBuilder::new(LIST);
-    // SQLite knows nothing of how rare each value is, so it is told.
-    query.push(index(scope, filter)).push("where tenant = ").push_bind(scope.tenant.0.clone());
-    if let Some(workspace) = &scope.workspace {
-        query.push(" and workspace = ").push_bind(workspace.clone());
+/// The list as statements: one for calls that are open, one for those that have ended, each as far as it is wanted. No list
+/// walks over calls that it leaves out, but for those of other workspaces.
+pub(crate) fn list_statements(scope: &Scope, filter: &CallFilter) -> Result<Vec<Statement>, StoreError> {
+    // A call waits whether its caller was handed back `pending` or still waits with it.
+    let waits = filter.status.as_deref() == Some("pending");
+    let state = filter.state.or(waits.then_some(CallState::Waiting));
+    let mut statements = Vec::new();
+    if state.is_none_or(|state| state != CallState::Ended) && (waits || filter.status.is_none()) {
+        let list = narrowed(Statement::new(LIST_OPEN).push(open_index(scope)), scope, filter);
+        let list = match state {
+            Some(state) => list.push_bind(" and state = ", word(&state)?),
+            None => list,
+        };
+        statements.push(limited(list, filter));
+    }
+    if state.is_none_or(|state| state == CallState::Ended) && !waits {
+        let mut list = narrowed(Statement::new(LIST_ENDED).push(ended_index(scope, filter)), scope, filter);
+        if let Some(status) = &filter.status {
+            list = list.push_bind(" and status = ", status.as_str());
+            // In such words that the index of the few unsuccessful ones is used.
+            list = if status == "success" { list } else { list.push(" and status <> 'success'") };
+        }
+        statements.push(limited(list, filter));
+    }
+    Ok(statements)
+}
+
+/// The rows of such statements as one list.
+pub(crate) fn newest_first(found: &[Vec<Row>], filter: &CallFilter) -> Result<Vec<CallRow>, StoreError> {
+    let mut rows = found.iter().flatten().map(call_row).collect::<Result<Vec<_>, _>>()?;
+    rows.sort_by(|one, other| other.id.cmp(&one.id));
+    rows.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+    Ok(rows)
+}
+
+fn narrowed(list: Statement, scope: &Scope, filter: &CallFilter) -> Statement {
+    let mut list = list.push_bind("where tenant = ", tenant(scope));
+    if let Some(workspace) = workspace(scope) {
+        list = list.push_bind(" and workspace = ", workspace);
     }
     if let Some(tool) = &filter.tool {
-        query.push(" and tool = ").push_bind(tool.clone());
+        list = list.push_bind(" and tool = ", tool.as_str());
     }
-    narrow_by_status(&mut query, filter)?;
     if let Some(since) = filter.since {
         // Ids begin with their time, so the index on them finds the first.
         let oldest = since.as_millisecond().saturating_sub(ID_AGE_MS).max(0);
-        query.push(" and id >= ").push_bind(format!("tc_{oldest:012x}"));
-        query.push(" and started_at >= ").push_bind(since.as_microsecond());
+        list = list.push_bind(" and id >= ", format!("tc_{oldest:012x}"));
+        list = list.push_bind(" and started_at >= ", since.as_microsecond());
     }
     if let Some(before) = &filter.before {
-        query.push(" and id < ").push_bind(before.as_str().to_owned());
+        list = list.push_bind(" and id < ", before.as_str());
     }
-    query.push(" order by id desc limit ").push_bind(i64::from(filter.limit));
-    Ok(query)
+    list
 }
 
-/// The index that leads to the fewest calls.
-fn index(scope: &Scope, filter: &CallFilter) -> &'static str {
-    let status = filter.status.as_deref();
-    let is_unfinished = status == Some("pending") || filter.state.is_some_and(|state| state != CallState::Ended);
-    let is_unsuccessful = status.is_some_and(|status| status != "success");
-    match (is_unfinished, is_unsuccessful, filter.tool.is_some(), scope.workspace.is_some()) {
-        (true, _, _, _) => "indexed by calls_open ",
-        (false, true, true, _) => "indexed by calls_unsuccessful_of_tool ",
-        (false, true, false, _) => "indexed by calls_unsuccessful ",
-        (false, false, true, _) => "indexed by calls_of_tool ",
-        (false, false, false, true) => "indexed by calls_of_workspace ",
-        (false, false, false, false) => "",
+fn limited(list: Statement, filter: &CallFilter) -> Statement {
+    list.push_bind(" order by id desc limit ", filter.limit)
+}
+
+/// The index that leads to the fewest calls. SQLite knows nothing of how rare each value is, so it is told; to PostgreSQL
+/// this is a comment.
+fn ended_index(scope: &Scope, filter: &CallFilter) -> &'static str {
+    let is_unsuccessful = filter.status.as_deref().is_some_and(|status| status != "success");
+    match (is_unsuccessful, filter.tool.is_some(), workspace(scope).is_some()) {
+        (true, true, _) => "/*index calls_unsuccessful_of_tool*/ ",
+        (true, false, _) => "/*index calls_unsuccessful*/ ",
+        (false, true, _) => "/*index calls_of_tool*/ ",
+        (false, false, true) => "/*index calls_of_workspace*/ ",
+        (false, false, false) => "",
     }
 }
 
-/// In such words that the indexes of the few calls are used: the unfinished and the unsuccessful ones.
-fn narrow_by_status(query: &mut QueryBuilder<Sqlite>, filter: &CallFilter) -> Result<(), StoreError> {
-    // A call waits whether its caller was handed back `pending` or still waits with it.
-    let waits = filter.status.as_deref() == Some("pending");
-    if let Some(status) = filter.status.as_ref().filter(|_| !waits) {
-        query.push(" and status = ").push_bind(status.clone());
-        if status != "success" {
-            query.push(" and status <> 'success'");
-        }
-    }
-    if let Some(state) = filter.state.or(waits.then_some(CallState::Waiting)) {
-        query.push(" and state = ").push_bind(word(&state)?);
-        if state != CallState::Ended {
-            query.push(" and state <> 'ended'");
-        }
-    }
-    Ok(())
+fn open_index(scope: &Scope) -> &'static str {
+    if workspace(scope).is_some() { "/*index open_calls_of_workspace*/ " } else { "" }
 }
 
-pub(crate) fn call_row(row: &SqliteRow) -> Result<CallRow, StoreError> {
-    let id: String = row.try_get("id")?;
+pub(crate) fn call_row(row: &Row) -> Result<CallRow, StoreError> {
+    let id = Columns { of: "calls", row }.text("id")?;
     let columns = Columns { of: &id, row };
     let state = columns.word("state")?;
-    let status: Option<String> = columns.plain("status")?;
+    let status = columns.text_or_none("status")?;
     // A call whose caller still waits with it has no envelope yet.
     let status = if state == CallState::Waiting { status.or(Some("pending".to_owned())) } else { status };
     Ok(CallRow {
         id: columns.call_id("id")?,
-        workspace: columns.plain("workspace")?,
-        tool: columns.plain("tool")?,
-        caller: columns.plain("caller")?,
+        workspace: columns.text_or_none("workspace")?,
+        tool: columns.text("tool")?,
+        caller: columns.text("caller")?,
         source: columns.word("source")?,
         state,
         status,
-        code: columns.plain("code")?,
+        code: columns.text_or_none("code")?,
         started_at: columns.time("started_at")?,
         finished_at: columns.time_or_none("finished_at")?,
-        duration_ms: columns.plain("duration_ms")?,
-        asked: columns.plain("asked")?,
+        duration_ms: columns.number_or_none("duration_ms")?,
+        asked: columns.flag("asked")?,
         isolation: columns.word_or_none("isolation")?,
     })
 }
@@ -211,8 +253,9 @@ mod tests {
     use super::*;
     use crate::schema::tests::{assert_quick, plan};
 
-    fn statement(scope: &Scope, filter: &CallFilter) -> String {
-        list_query(scope, filter).unwrap().sql().as_str().to_owned()
+    fn statements(scope: &Scope, filter: &CallFilter) -> Vec<String> {
+        let statements = list_statements(scope, filter).unwrap();
+        statements.iter().map(|statement| crate::sqlite::with_hints(&statement.sql).into_owned()).collect()
     }
 
     #[test]
@@ -220,33 +263,41 @@ mod tests {
         let (tool, error) = (Some("read_file".to_owned()), Some("error".to_owned()));
         let (success, pending) = (Some("success".to_owned()), Some("pending".to_owned()));
         let all = CallFilter::default();
+        let open = "open_calls_of_workspace";
         let filters = [
-            (all.clone(), "calls_of_workspace"),
-            (CallFilter { tool: tool.clone(), ..all.clone() }, "calls_of_tool"),
-            (CallFilter { tool: tool.clone(), status: success.clone(), ..all.clone() }, "calls_of_tool"),
-            (CallFilter { tool: tool.clone(), status: error.clone(), ..all.clone() }, "calls_unsuccessful_of_tool"),
-            (CallFilter { status: error, ..all.clone() }, "calls_unsuccessful "),
-            (CallFilter { status: pending.clone(), ..all.clone() }, "calls_open"),
-            (CallFilter { tool, status: pending, ..all.clone() }, "calls_open"),
-            (CallFilter { state: Some(CallState::Waiting), ..all.clone() }, "calls_open"),
-            (CallFilter { state: Some(CallState::Ended), ..all.clone() }, "calls_of_workspace"),
-            (CallFilter { status: success, ..all }, "calls_of_workspace"),
+            (all.clone(), vec![open, "calls_of_workspace"]),
+            (CallFilter { tool: tool.clone(), ..all.clone() }, vec![open, "calls_of_tool"]),
+            (CallFilter { tool: tool.clone(), status: success.clone(), ..all.clone() }, vec!["calls_of_tool"]),
+            (
+                CallFilter { tool: tool.clone(), status: error.clone(), ..all.clone() },
+                vec!["calls_unsuccessful_of_tool"],
+            ),
+            (CallFilter { status: error, ..all.clone() }, vec!["calls_unsuccessful "]),
+            (CallFilter { status: pending.clone(), ..all.clone() }, vec![open]),
+            (CallFilter { tool, status: pending, ..all.clone() }, vec![open]),
+            (CallFilter { state: Some(CallState::Waiting), ..all.clone() }, vec![open]),
+            (CallFilter { state: Some(CallState::Ended), ..all.clone() }, vec!["calls_of_workspace"]),
+            (CallFilter { status: success, ..all }, vec!["calls_of_workspace"]),
         ];
         let here = Scope::local("w");
-        for (filter, index) in filters {
+        for (filter, indexes) in filters {
             let since = Some(Timestamp::UNIX_EPOCH);
             let narrower = CallFilter { since, before: Some(CallId::new()), ..filter.clone() };
             for filter in [filter, narrower] {
-                let text = statement(&here, &filter);
-                let steps = plan(&text).join("\n");
-                assert!(steps.contains(index), "{text}\n{steps}");
-                assert_quick(&[&text, &statement(&here.all_workspaces(), &filter)]);
+                let texts = statements(&here, &filter);
+                assert_eq!(texts.len(), indexes.len(), "{texts:?}");
+                for (text, index) in texts.iter().zip(&indexes) {
+                    let steps = plan(text).join("\n");
+                    assert!(steps.contains(index), "{text}\n{steps}");
+                    assert_quick(&[text]);
+                }
+                statements(&here.all_workspaces(), &filter).iter().for_each(|text| assert_quick(&[text]));
             }
         }
     }
 
     #[test]
     fn no_statement_about_one_call_reads_all_of_them() {
-        assert_quick(&[EVENTS, CHILDREN, OFFSPRING, TURNS]);
+        assert_quick(&[EVENTS, OPEN_OFFSPRING, ENDED_OFFSPRING, OPEN_TURNS, ENDED_TURNS, ONE_OPEN, ONE_ENDED]);
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use haft_runtime::Scope;
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
-use sqlx::sqlite::SqliteRow;
 
 use crate::{
-    Store, StoreError,
-    batch::Statement,
-    columns::Columns,
-    took::{self, Took},
+    DurationHistogram, Store, StoreError,
+    batch::Change,
+    columns::{Columns, tenant, workspace},
+    duration_histogram::bucket,
+    journal_write::CallEnd,
+    sql::{Row, Statement},
 };
 
 /// All ended calls of one tool.
@@ -38,93 +38,75 @@ pub struct ToolUse {
     /// How long they worked together.
     pub total_ms: i64,
     /// How long each took.
-    pub took: Took,
-}
-
-/// The end of one call, for the counters.
-pub(crate) struct End {
-    pub(crate) status: Option<&'static str>,
-    pub(crate) asked: bool,
-    pub(crate) cached: bool,
-    pub(crate) retried: bool,
-    pub(crate) finished_at: Option<i64>,
-    pub(crate) duration_ms: i64,
+    pub took: DurationHistogram,
 }
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Counts one call from its row.
-macro_rules! count {
-    ($only:literal) => {
-        concat!(
-            "insert into counters (tenant, workspace, tool, calls, success, error, rejected, cancelled, asked, cached, ",
-            "retried, total_ms, day, took) ",
-            "select tenant, coalesce(workspace, ''), tool, 1, ?, ?, ?, ?, case when asked or ? then 1 else 0 end, ",
-            "?, ?, ?, ?, ? from calls where tenant = ? and id = ?",
-            $only,
-            " on conflict (tenant, workspace, day, tool, took) do update set calls = counters.calls + excluded.calls, ",
-            "success = counters.success + excluded.success, error = counters.error + excluded.error, ",
-            "rejected = counters.rejected + excluded.rejected, cancelled = counters.cancelled + excluded.cancelled, ",
-            "asked = counters.asked + excluded.asked, cached = counters.cached + excluded.cached, ",
-            "retried = counters.retried + excluded.retried, total_ms = counters.total_ms + excluded.total_ms"
-        )
-    };
-}
-macro_rules! sums {
-    () => {
-        "sum(calls) as calls, sum(success) as success, sum(error) as error, sum(rejected) as rejected, \
-         sum(cancelled) as cancelled, sum(asked) as asked, sum(cached) as cached, sum(retried) as retried, \
-         sum(total_ms) as total_ms"
-    };
-}
+/// What the calls of one batch add, one row for each counter that they touch.
+#[derive(Default)]
+pub(crate) struct Counted(BTreeMap<CounterKey, [i64; 9]>);
 
-/// Counts a call whose row says already that it has ended.
-const COUNT_ENDED: &str = count!("");
-/// Counts a call that is about to end, unless it has ended before.
-const COUNT_ENDING: &str = count!(" and state <> 'ended'");
+/// Tenant, workspace, day, tool and bucket.
+type CounterKey = (String, String, i64, String, i64);
 
-const OF_WORKSPACE: &str = concat!(
-    "select tool, took, ",
-    sums!(),
-    " from counters where tenant = $1 and workspace = $2 and day >= $3 group by tool, took"
-);
-const OF_TENANT: &str = concat!(
-    "select tool, took, ",
-    sums!(),
-    " from counters where tenant = $1 and $2 is null and day >= $3 group by tool, took"
-);
-const FORGET: &str = "delete from counters where tenant = $1 and day < $2";
+const ADD: &str = "insert into counters (tenant, workspace, day, tool, bucket, calls, success, error, rejected, cancelled, \
+                   asked, cached, retried, total_ms) \
+                   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+                   on conflict (tenant, workspace, day, tool, bucket) do update set calls = counters.calls + excluded.calls, \
+                   success = counters.success + excluded.success, error = counters.error + excluded.error, \
+                   rejected = counters.rejected + excluded.rejected, cancelled = counters.cancelled + excluded.cancelled, \
+                   asked = counters.asked + excluded.asked, cached = counters.cached + excluded.cached, \
+                   retried = counters.retried + excluded.retried, total_ms = counters.total_ms + excluded.total_ms";
 
-impl End {
-    /// Counts a call, named by tenant and id, that was written as ended just now.
-    pub(crate) fn count_ended(&self, conn: &Connection, call: (&str, &str)) -> Result<(), StoreError> {
-        self.count(conn, COUNT_ENDED, call)
-    }
-
-    /// Counts a call that is about to be written as ended.
-    pub(crate) fn count_ending(&self, conn: &Connection, call: (&str, &str)) -> Result<(), StoreError> {
-        self.count(conn, COUNT_ENDING, call)
-    }
-
-    fn count(&self, conn: &Connection, sql: &str, (tenant, call): (&str, &str)) -> Result<(), StoreError> {
-        let ended = |status| self.status == Some(status);
-        conn.prepare_cached(sql)?.execute(params![
+impl Counted {
+    /// Counts one call that has ended.
+    pub(crate) fn add(&mut self, tenant: &str, end: &CallEnd) {
+        let ended = |status: &str| i64::from(end.status.as_deref() == Some(status));
+        let day = end.finished_at.unwrap_or_default() / DAY_MICROS;
+        let key = (tenant.to_owned(), end.workspace.clone(), day, end.tool.clone(), bucket(end.duration_ms));
+        let numbers = [
+            1,
             ended("success"),
             ended("error"),
             ended("rejected"),
             ended("cancelled"),
-            self.asked,
-            self.cached,
-            self.retried,
-            self.duration_ms,
-            self.finished_at.unwrap_or_default() / DAY_MICROS,
-            took::bucket(self.duration_ms),
-            tenant,
-            call,
-        ])?;
-        Ok(())
+            end.asked.into(),
+            end.cached.into(),
+            end.retried.into(),
+            end.duration_ms,
+        ];
+        let sums = self.0.entry(key).or_default();
+        sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
+    }
+
+    /// What adds it to the counters.
+    pub(crate) fn statements(&self) -> Vec<Statement> {
+        let add = |((tenant, workspace, day, tool, bucket), sums): (&CounterKey, &[i64; 9])| {
+            let key = Statement::new(ADD).bind(tenant.as_str()).bind(workspace.as_str()).bind(*day);
+            let key = key.bind(tool.as_str()).bind(*bucket);
+            sums.iter().fold(key, |statement, sum| statement.bind(*sum))
+        };
+        self.0.iter().map(add).collect()
     }
 }
+
+macro_rules! sums {
+    ($only:literal) => {
+        concat!(
+            "select tool, bucket, cast(sum(calls) as bigint) as calls, cast(sum(success) as bigint) as success, ",
+            "cast(sum(error) as bigint) as error, cast(sum(rejected) as bigint) as rejected, ",
+            "cast(sum(cancelled) as bigint) as cancelled, cast(sum(asked) as bigint) as asked, ",
+            "cast(sum(cached) as bigint) as cached, cast(sum(retried) as bigint) as retried, ",
+            "cast(sum(total_ms) as bigint) as total_ms from counters where tenant = $1 and day >= $2 ",
+            $only,
+            " group by tool, bucket"
+        )
+    };
+}
+const OF_WORKSPACE: &str = sums!("and workspace = $3");
+const OF_TENANT: &str = sums!("");
+const FORGET: &str = "delete from counters where tenant = $1 and day < $2";
 
 impl ToolUse {
     /// Takes the sums of more calls in.
@@ -144,11 +126,13 @@ impl ToolUse {
 impl Store {
     /// How often each tool was used, how that ended and how long it took, by name, counted from the day of `since` on.
     pub async fn tools_used(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<ToolUse>, StoreError> {
-        let text = if scope.workspace.is_some() { OF_WORKSPACE } else { OF_TENANT };
         let day = since.map_or(0, |since| since.as_microsecond() / DAY_MICROS);
-        let query = sqlx::query(text).bind(&scope.tenant.0).bind(&scope.workspace).bind(day);
+        let find = match workspace(scope) {
+            Some(workspace) => Statement::new(OF_WORKSPACE).bind(tenant(scope)).bind(day).bind(workspace),
+            None => Statement::new(OF_TENANT).bind(tenant(scope)).bind(day),
+        };
         let mut tools: BTreeMap<String, ToolUse> = BTreeMap::new();
-        for row in query.fetch_all(self.reads().await?).await? {
+        for row in self.read(find).await? {
             let (bucket, counted) = part_of_a_tool(&row)?;
             let tool = tools.entry(counted.tool.clone()).or_default();
             tool.tool.clone_from(&counted.tool);
@@ -160,34 +144,34 @@ impl Store {
 
     /// Drops the counters of the days before a time.
     pub async fn forget_counters(&self, scope: &Scope, before: Timestamp) -> Result<(), StoreError> {
-        let statement = Statement::new(FORGET).bind_text(&scope.tenant.0);
-        self.writer().run(statement.bind(before.as_microsecond() / DAY_MICROS)).await.map(drop)
+        let forget = Statement::new(FORGET).bind(tenant(scope)).bind(before.as_microsecond() / DAY_MICROS);
+        self.change(Change::new(tenant(scope), forget)).await.map(drop)
     }
 }
 
 /// The calls of one tool that fell into one bucket.
-fn part_of_a_tool(row: &SqliteRow) -> Result<(i64, ToolUse), StoreError> {
+fn part_of_a_tool(row: &Row) -> Result<(i64, ToolUse), StoreError> {
     let columns = Columns { of: "counters", row };
     let counted = ToolUse {
-        tool: columns.plain("tool")?,
-        calls: columns.plain("calls")?,
-        success: columns.plain("success")?,
-        error: columns.plain("error")?,
-        rejected: columns.plain("rejected")?,
-        cancelled: columns.plain("cancelled")?,
-        asked: columns.plain("asked")?,
-        cached: columns.plain("cached")?,
-        retried: columns.plain("retried")?,
-        total_ms: columns.plain("total_ms")?,
-        took: Took::default(),
+        tool: columns.text("tool")?,
+        calls: columns.number("calls")?,
+        success: columns.number("success")?,
+        error: columns.number("error")?,
+        rejected: columns.number("rejected")?,
+        cancelled: columns.number("cancelled")?,
+        asked: columns.number("asked")?,
+        cached: columns.number("cached")?,
+        retried: columns.number("retried")?,
+        total_ms: columns.number("total_ms")?,
+        took: DurationHistogram::default(),
     };
-    Ok((columns.plain("took")?, counted))
+    Ok((columns.number("bucket")?, counted))
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn no_statement_reads_all_counters() {
-        crate::schema::tests::assert_quick(&[super::OF_WORKSPACE, super::OF_TENANT, super::FORGET]);
+        crate::schema::tests::assert_quick(&[super::ADD, super::OF_WORKSPACE, super::OF_TENANT, super::FORGET]);
     }
 }

@@ -19,22 +19,80 @@ pub enum StoreError {
         #[source]
         source: Arc<io::Error>,
     },
-    /// A later haft has written the database.
-    #[error("{path} is of version {found}, but this haft knows versions up to {known}: use a newer haft", path = path.display())]
+    /// The database needs a newer haft.
+    #[error(
+        "{place} needs a newer haft: it can be used by version {needs} of its tables and later, this haft knows version {known}"
+    )]
     Newer {
         /// The database.
-        path: PathBuf,
-        /// Its version.
-        found: i64,
+        place: String,
+        /// The oldest version that may use it.
+        needs: i64,
         /// The newest version that is known here.
         known: i64,
     },
     /// The database is none of haft's.
-    #[error("{path} is not a database of haft's, or its beginning is damaged: move it away, or restore a copy", path = path.display())]
+    #[error("{place} is not a database of haft's, or its beginning is damaged: move it away, or restore a copy")]
     Foreign {
         /// The database.
-        path: PathBuf,
+        place: String,
     },
+    /// The address of the database cannot be read.
+    #[error(
+        "`store.url` is not an address of a PostgreSQL database: write it as postgres://user:password@host:5432/name"
+    )]
+    Url,
+    /// The database keeps text in an alphabet that does not have every letter.
+    #[error("{place} keeps its text as {encoding}: make a database with the encoding UTF8")]
+    Encoding {
+        /// The database.
+        place: String,
+        /// How it keeps text.
+        encoding: String,
+    },
+    /// The machine has no certificates to check the server's with.
+    #[error(
+        "no certificates are installed to check the database server's with: install ca-certificates, or add sslmode=disable to `store.url`"
+    )]
+    Certificates,
+    /// The server cannot be reached, or has gone away.
+    #[error("the database at {place} cannot be reached: check that it runs and that `store.url` is right")]
+    Unreachable {
+        /// The database.
+        place: String,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
+    /// The server does not let us in.
+    #[error(
+        "the database at {place} does not let haft in: check the user, the password and the name of the database in `store.url`"
+    )]
+    NotLetIn {
+        /// The database.
+        place: String,
+        /// What it said.
+        #[source]
+        source: Cause,
+    },
+    /// The connection broke during a commit, and nobody could be asked what became of it.
+    #[error("the database at {place} went away during a commit: whether it was written is unknown")]
+    CommitUnknown {
+        /// The database.
+        place: String,
+    },
+    /// The transaction lost against another one; it has to be run again.
+    #[error("the database is busy with other writers: call again")]
+    Conflict(#[source] Cause),
+    /// The database cannot be copied while somebody works with it.
+    #[error("{0} is under way: end the haft that carries it and copy again")]
+    InUse(String),
+    /// A copy would be mixed with what is there.
+    #[error("the database to copy to is not empty, it has rows in `{0}`: name an empty one")]
+    NotEmpty(&'static str),
+    /// Another process carries the call now.
+    #[error("another process carries {0} now: this one had not answered for too long")]
+    NotOwner(String),
     /// The database is not one, or is broken.
     #[error("the database is damaged: restore a copy of it, or move it away to begin with an empty one")]
     Damaged(#[source] Cause),
@@ -94,10 +152,21 @@ impl StoreError {
     /// Whether one entry is at fault, so that its neighbours in a batch can still be written.
     pub(crate) fn is_of_one_entry(&self) -> bool {
         match self {
-            Self::Refused(_) | Self::UnknownCall(_) | Self::Row { .. } | Self::Unwritable(_) => true,
+            Self::Refused(_) | Self::UnknownCall(_) | Self::NotOwner(_) | Self::Row { .. } | Self::Unwritable(_) => {
+                true
+            }
             Self::Folder { .. }
             | Self::Newer { .. }
             | Self::Foreign { .. }
+            | Self::Url
+            | Self::Encoding { .. }
+            | Self::Certificates
+            | Self::Unreachable { .. }
+            | Self::NotLetIn { .. }
+            | Self::CommitUnknown { .. }
+            | Self::Conflict(_)
+            | Self::InUse(_)
+            | Self::NotEmpty(_)
             | Self::Damaged(_)
             | Self::ReadOnly(_)
             | Self::Full(_)
@@ -110,23 +179,34 @@ impl StoreError {
         }
     }
 
-    /// Whether so many entries can be written by somebody who has the time: to wait, or to find the one at fault.
-    pub(crate) fn is_settled_by_waiting(&self, entries: usize) -> bool {
-        matches!(self, Self::Busy(_)) || (self.is_of_one_entry() && entries > 1)
-    }
-
     pub(crate) fn folder(path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Folder { path: path.into(), source: Arc::new(source) }
     }
+
+    /// The journal has this call already.
+    pub(crate) fn known_already(call: &str) -> Self {
+        Self::Refused(Arc::from(Box::from(format!("{call} has ended"))))
+    }
 }
 
-impl From<sqlx::Error> for StoreError {
-    fn from(err: sqlx::Error) -> Self {
-        let code = err.as_database_error().and_then(|err| err.code()).and_then(|code| code.parse().ok());
-        // What SQLite says would be told twice, by sqlx and by itself.
-        let cause: Cause =
-            if let sqlx::Error::Database(inner) = err { Arc::from(inner.into_error()) } else { Arc::new(err) };
-        Self::of_code(code, cause)
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(err: tokio_postgres::Error) -> Self {
+        let code = err.code().map(|code| code.code().to_owned());
+        let source: Cause = Arc::new(err);
+        let place = String::new;
+        // Classes and conditions of PostgreSQL's appendix of error codes.
+        match code.as_deref() {
+            None => Self::Unreachable { place: place(), source },
+            Some("40001" | "40P01") => Self::Conflict(source),
+            Some("23505") => Self::Refused(source),
+            Some("53100" | "53200") => Self::Full(source),
+            Some("25006" | "42501") => Self::ReadOnly(source),
+            Some("42P01" | "42703" | "XX001" | "XX002") => Self::Damaged(source),
+            Some("3D000" | "28000" | "28P01") => Self::NotLetIn { place: place(), source },
+            Some("53300" | "57P01" | "57P02" | "57P03") => Self::Unreachable { place: place(), source },
+            Some(code) if code.starts_with("08") => Self::Unreachable { place: place(), source },
+            Some(_) => Self::Database(source),
+        }
     }
 }
 
@@ -162,11 +242,23 @@ impl From<StoreError> for ToolError {
         let why = match &err {
             // Callers learn no paths of the machine that haft runs on.
             StoreError::Folder { .. } => "its folder cannot be used: check that it can be written and has space".into(),
-            StoreError::Newer { .. } => "a newer haft has written it: use that one".into(),
+            StoreError::Newer { .. } => "it needs a newer haft: use that one".into(),
             StoreError::Foreign { .. } => {
                 "its file is not haft's or is damaged: restore a copy, or move it away".into()
             }
-            StoreError::Damaged(_)
+            StoreError::Unreachable { .. } => "its server cannot be reached: check that it runs".into(),
+            StoreError::NotLetIn { .. } => "its server does not let haft in: check `store.url`".into(),
+            StoreError::CommitUnknown { .. } => {
+                "its server went away during a commit: whether it was written is unknown".into()
+            }
+            StoreError::Encoding { .. } => "its text is not UTF8: make a database with the encoding UTF8".into(),
+            StoreError::Url
+            | StoreError::Certificates
+            | StoreError::Conflict(_)
+            | StoreError::InUse(_)
+            | StoreError::NotEmpty(_)
+            | StoreError::NotOwner(_)
+            | StoreError::Damaged(_)
             | StoreError::ReadOnly(_)
             | StoreError::Full(_)
             | StoreError::Busy(_)

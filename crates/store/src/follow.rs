@@ -4,105 +4,73 @@ use std::collections::VecDeque;
 
 use haft_runtime::{CallEvent, CallState, ErrorCode, Scope};
 use jiff::Timestamp;
-use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
 use crate::{
     CallFilter, CallRow, Store, StoreError,
-    calls::{call_row, list_query},
-    columns::Columns,
-    watch::{News, Waiter},
+    calls::{list_statements, newest_first},
+    columns::{tenant, workspace},
+    live::{EventStream, JournalEvent, StreamItem},
 };
 
-/// How many events are read at once.
-const PAGE: i64 = 256;
-
-const HEAD: &str = "select coalesce(max(seq), 0) from events";
-/// The events in which a call asks or ends, each with its call.
-const NEWS: &str = "select events.seq, events.at, events.data, calls.id, calls.workspace, calls.tool, calls.caller, \
-    calls.source, calls.state, calls.status, calls.code, calls.started_at, calls.finished_at, calls.duration_ms, \
-    calls.asked, calls.outcome ->> '$.isolation' as isolation \
-    from events not indexed join calls on calls.tenant = events.tenant and calls.id = events.call \
-    where events.seq > $1 and events.seq <= $2 and events.tenant = $3 and events.kind in ('tool.needs_approval', \
-    'tool.pending', 'tool.completed', 'tool.failed', 'tool.rejected', 'tool.cancelled', 'tool.interrupted') \
-    order by events.seq limit $4";
-
-/// Tells every call when it asks and when it ends, each once. Numbers of events only grow, and a later number is never
-/// seen before an earlier one, so nothing is missed.
-pub struct Follower {
+/// Tells every call when it asks and when it ends, each once.
+pub struct CallFollower {
     store: Store,
     scope: Scope,
     filter: CallFilter,
-    news: Waiter,
-    /// The number of the last event that was looked at.
-    seen: i64,
-    waiting: VecDeque<CallRow>,
+    events: EventStream,
+    first: VecDeque<CallRow>,
 }
 
 impl Store {
+    /// Hears every event of a tenant, or of one call, after the event with this number; `None` begins now.
+    pub async fn listen(
+        &self,
+        scope: &Scope,
+        call: Option<&haft_runtime::CallId>,
+        after: Option<i64>,
+    ) -> Result<EventStream, StoreError> {
+        self.live().listen(scope, call, after).await
+    }
+
     /// Follows the calls that the filter lets through, beginning with those that have asked or ended last.
-    pub async fn follow(&self, scope: &Scope, filter: &CallFilter) -> Result<Follower, StoreError> {
-        let news = self.watch().register(News::Anything);
-        let mut conn = self.reads().await?.acquire().await?;
-        // One snapshot: whatever is not in the list comes after its last event.
-        let mut tx = sqlx::Connection::begin(&mut *conn).await?;
-        let seen = sqlx::query_scalar(HEAD).fetch_one(&mut *tx).await?;
-        let rows = list_query(scope, filter)?.build().fetch_all(&mut *tx).await?;
-        tx.commit().await?;
-        let rows: Vec<CallRow> = rows.iter().map(call_row).collect::<Result<_, _>>()?;
-        let waiting = rows.into_iter().rev().filter(|call| !is_under_way(call)).collect();
-        Ok(Follower { store: self.clone(), scope: scope.clone(), filter: filter.clone(), news, seen, waiting })
+    pub async fn follow(&self, scope: &Scope, filter: &CallFilter) -> Result<CallFollower, StoreError> {
+        // One moment: whatever is not in the list comes after its last event.
+        let mut statements = list_statements(scope, filter)?;
+        statements.push(crate::live::head_statement(tenant(scope)));
+        let mut found = self.read_together(&statements).await?;
+        let (seen, _) = crate::live::head_of(&found.pop().unwrap_or_default())?;
+        let rows = newest_first(&found, filter)?;
+        let first = rows.into_iter().rev().filter(|call| !is_under_way(call)).collect();
+        let events = self.live().listen(scope, None, Some(seen)).await?;
+        Ok(CallFollower { store: self.clone(), scope: scope.clone(), filter: filter.clone(), events, first })
     }
 }
 
-impl Follower {
+impl CallFollower {
     /// The next call that asks or ends; waits for one.
     pub async fn next(&mut self) -> Result<CallRow, StoreError> {
+        if let Some(call) = self.first.pop_front() {
+            return Ok(call);
+        }
         loop {
-            if let Some(call) = self.waiting.pop_front() {
+            // What was deleted meanwhile is nothing to tell.
+            let StreamItem::Event(event) = self.events.next().await? else { continue };
+            let Some(standing) = told_by(&event) else { continue };
+            let Some(call) = self.store.call_row(&self.scope, &event.call).await? else { continue };
+            let call = as_it_stood(call, event.at, standing);
+            if self.lets_through(&call) {
                 return Ok(call);
             }
-            if !self.look().await? {
-                self.news.changed().await;
-            }
         }
-    }
-
-    /// Reads one page of events, and says whether there was any.
-    async fn look(&mut self) -> Result<bool, StoreError> {
-        let mut conn = self.store.reads().await?.acquire().await?;
-        let head: i64 = sqlx::query_scalar(HEAD).fetch_one(&mut *conn).await?;
-        if head <= self.seen {
-            return Ok(false);
-        }
-        let rows = page(&mut conn, (self.seen, head), &self.scope).await?;
-        let whole = i64::try_from(rows.len()).unwrap_or(PAGE) < PAGE;
-        for row in &rows {
-            let (seq, told) = told(row)?;
-            self.seen = seq;
-            self.waiting.extend(told.filter(|call| self.lets_through(call)));
-        }
-        if whole {
-            self.seen = head;
-        }
-        Ok(true)
     }
 
     fn lets_through(&self, call: &CallRow) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
-        (self.scope.workspace.is_none() || self.scope.workspace == call.workspace)
+        (workspace(&self.scope).is_none() || workspace(&self.scope) == call.workspace.as_deref())
             && is(&self.filter.tool, Some(&call.tool))
             && is(&self.filter.status, call.status.as_deref())
             && self.filter.state.is_none_or(|state| state == call.state)
     }
-}
-
-async fn page(
-    conn: &mut SqliteConnection,
-    (after, to): (i64, i64),
-    scope: &Scope,
-) -> Result<Vec<SqliteRow>, StoreError> {
-    let query = sqlx::query(NEWS).bind(after).bind(to).bind(&scope.tenant.0).bind(PAGE);
-    Ok(query.fetch_all(conn).await?)
 }
 
 fn is_under_way(call: &CallRow) -> bool {
@@ -112,25 +80,23 @@ fn is_under_way(call: &CallRow) -> bool {
     }
 }
 
-/// The call as it stood when the event happened; it may have gone on since. `None` when the event tells nothing new.
-fn told(row: &SqliteRow) -> Result<(i64, Option<CallRow>), StoreError> {
-    let mut call = call_row(row)?;
-    let id = call.id.to_string();
-    let columns = Columns { of: &id, row };
-    let (at, event) = (columns.time("at")?, columns.json("data")?);
-    let told = match event {
-        CallEvent::NeedsApproval { .. } => Some(stood(call, CallState::Waiting, ("pending", None))),
-        CallEvent::Pending { ref pending_tool_call_id } if *pending_tool_call_id == call.id => None,
-        CallEvent::Pending { .. } => Some(ended(call, at, ("pending", None))),
-        CallEvent::Completed { .. } => Some(ended(call, at, ("success", None))),
-        CallEvent::Failed { error } => Some(ended(call, at, ("error", Some(error.code)))),
-        CallEvent::Interrupted { .. } => Some(ended(call, at, ("error", Some(ErrorCode::Interrupted)))),
-        CallEvent::Cancelled { .. } => Some(ended(call, at, ("cancelled", Some(ErrorCode::Cancelled)))),
+/// Where a call stood when something happened: its state, its status and the code of its error. Without a status the row
+/// knows best.
+type StoodAt = (CallState, Option<(&'static str, Option<ErrorCode>)>);
+
+/// What an event tells of where its call stands; `None` when it tells nothing new.
+fn told_by(JournalEvent { call, event, .. }: &JournalEvent) -> Option<StoodAt> {
+    let ended = |status, code| Some((CallState::Ended, Some((status, code))));
+    match event {
+        CallEvent::NeedsApproval { .. } => Some((CallState::Waiting, Some(("pending", None)))),
+        CallEvent::Pending { pending_tool_call_id } if pending_tool_call_id == call => None,
+        CallEvent::Pending { .. } => ended("pending", None),
+        CallEvent::Completed { .. } => ended("success", None),
+        CallEvent::Failed { error } => ended("error", Some(error.code)),
+        CallEvent::Interrupted { .. } => ended("error", Some(ErrorCode::Interrupted)),
+        CallEvent::Cancelled { .. } => ended("cancelled", Some(ErrorCode::Cancelled)),
         // The row knows which no it was: a person's, or nobody's.
-        CallEvent::Rejected { .. } => {
-            call.state = CallState::Ended;
-            Some(call)
-        }
+        CallEvent::Rejected { .. } => Some((CallState::Ended, None)),
         CallEvent::Called { .. }
         | CallEvent::Staged { .. }
         | CallEvent::Approved { .. }
@@ -141,26 +107,17 @@ fn told(row: &SqliteRow) -> Result<(i64, Option<CallRow>), StoreError> {
         | CallEvent::Answered { .. }
         | CallEvent::Committed { .. }
         | CallEvent::Undone { .. } => None,
-    };
-    Ok((columns.plain("seq")?, told))
+    }
 }
 
-fn stood(call: CallRow, state: CallState, (status, code): (&str, Option<ErrorCode>)) -> CallRow {
-    let code = code.map(|code| code.to_string());
-    CallRow { state, status: Some(status.to_owned()), code, finished_at: None, duration_ms: None, ..call }
-}
-
-fn ended(call: CallRow, at: Timestamp, end: (&str, Option<ErrorCode>)) -> CallRow {
-    let (finished_at, duration_ms) = (call.finished_at.or(Some(at)), call.duration_ms);
-    CallRow { finished_at, duration_ms, ..stood(call, CallState::Ended, end) }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn following_reads_only_what_is_new() {
-        crate::schema::tests::assert_quick(&[super::NEWS]);
-        let steps = crate::schema::tests::plan(super::HEAD);
-        assert_eq!(steps, ["SEARCH events"], "the last number is found without reading the others");
+/// The call as it stood then; it may have gone on since.
+fn as_it_stood(call: CallRow, at: Timestamp, (state, status): StoodAt) -> CallRow {
+    let Some((status, code)) = status else { return CallRow { state, ..call } };
+    let (status, code) = (Some(status.to_owned()), code.map(|code| code.to_string()));
+    match state {
+        CallState::Ended => CallRow { state, status, code, finished_at: call.finished_at.or(Some(at)), ..call },
+        CallState::Preparing | CallState::Waiting | CallState::Executing => {
+            CallRow { state, status, code, finished_at: None, duration_ms: None, ..call }
+        }
     }
 }

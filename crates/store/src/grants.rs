@@ -2,19 +2,23 @@
 
 use haft_runtime::{Grant, GrantId, Scope};
 use jiff::Timestamp;
-use sqlx::sqlite::SqliteRow;
 
-use crate::{Store, StoreError, batch::Statement, columns::Columns};
+use crate::{
+    Store, StoreError,
+    batch::Change,
+    columns::{Columns, tenant, workspace},
+    sql::{Row, Statement},
+};
 
 const INSERT: &str = "insert into grants (tenant, id, workspace, tool, bounds, caller, until, uses_left, used, \
-                      created_at, revoked) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, false)";
+                      created_at, revoked) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0)";
 
 /// A grant of a workspace covers only calls of that workspace, one without covers them all.
 macro_rules! usable {
     ($head:expr, $now:literal, $workspace:literal, $tail:literal) => {
         concat!(
             $head,
-            " and revoked = false and (uses_left is null or uses_left > 0) and (until is null or until > ",
+            " and revoked = 0 and (uses_left is null or uses_left > 0) and (until is null or until > ",
             $now,
             ") and (workspace is null or workspace = ",
             $workspace,
@@ -39,55 +43,57 @@ const SPEND: &str = usable!(
     "update grants set uses_left = uses_left - 1, used = used + 1, last_used = $3 where tenant = $1 and id = $2",
     "$3",
     "$4",
-    ""
+    " returning 1 as spent"
 );
 const ALL: &str = grants!("and ($2 is null or workspace is null or workspace = $2) order by id desc");
 const FIND: &str = grants!("and id = $2");
-const REVOKE: &str = "update grants set revoked = true where tenant = $1 and id = $2 and revoked = false";
+const REVOKE: &str = "update grants set revoked = 1 where tenant = $1 and id = $2 and revoked = 0 \
+                      returning 1 as revoked";
 
 impl Store {
     /// Everything that is or was remembered for the workspace, newest first.
     pub async fn all_grants(&self, scope: &Scope) -> Result<Vec<Grant>, StoreError> {
-        let query = sqlx::query(ALL).bind(&scope.tenant.0).bind(&scope.workspace);
-        query.fetch_all(self.filed()).await?.iter().map(grant).collect()
+        let find = Statement::new(ALL).bind(tenant(scope)).bind(workspace(scope));
+        self.read(find).await?.iter().map(grant).collect()
     }
 
     /// One of them, usable or not.
     pub async fn grant(&self, scope: &Scope, id: &GrantId) -> Result<Option<Grant>, StoreError> {
-        let query = sqlx::query(FIND).bind(&scope.tenant.0).bind(id.as_str());
-        query.fetch_optional(self.filed()).await?.as_ref().map(grant).transpose()
+        self.read_one(of_grant(FIND, scope, id)).await?.as_ref().map(grant).transpose()
     }
 
     /// Takes a remembered yes back. `false` means that there is none to take back.
     pub async fn revoke(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
-        self.writer().run(Statement::new(REVOKE).bind_text(&scope.tenant.0).bind_text(grant.as_str())).await
+        self.change(Change::new(tenant(scope), of_grant(REVOKE, scope, grant))).await
     }
 
     pub(crate) async fn usable_grants(&self, scope: &Scope, tool: &str) -> Result<Vec<Grant>, StoreError> {
-        let query = sqlx::query(USABLE).bind(&scope.tenant.0).bind(tool);
-        let query = query.bind(Timestamp::now().as_microsecond()).bind(&scope.workspace);
-        query.fetch_all(self.filed()).await?.iter().map(grant).collect()
+        let find = Statement::new(USABLE).bind(tenant(scope)).bind(tool);
+        let find = find.bind(Timestamp::now().as_microsecond()).bind(workspace(scope));
+        self.read(find).await?.iter().map(grant).collect()
     }
 
     /// One conditional update, so that n uses are spent exactly n times, by however many processes.
     pub(crate) async fn spend_grant(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
-        let statement = Statement::new(SPEND).bind_text(&scope.tenant.0).bind_text(grant.as_str());
-        let statement = statement.bind(Timestamp::now().as_microsecond()).bind(scope.workspace.clone());
-        self.writer().run(statement).await
+        let spend = of_grant(SPEND, scope, grant).bind(Timestamp::now().as_microsecond()).bind(workspace(scope));
+        self.change(Change::new(tenant(scope), spend)).await
     }
 
     pub(crate) async fn remember_grant(&self, scope: &Scope, grant: &Grant) -> Result<(), StoreError> {
-        self.writer().run(remembering(scope, grant)?).await.map(drop)
+        self.change(Change::new(tenant(scope), remembering(scope, grant)?)).await.map(drop)
     }
+}
+
+/// A statement about one grant.
+fn of_grant(sql: &'static str, scope: &Scope, grant: &GrantId) -> Statement {
+    Statement::new(sql).bind(tenant(scope)).bind(grant.as_str())
 }
 
 /// What writes a new grant, by itself or together with the answer that gives it.
 pub(crate) fn remembering(scope: &Scope, grant: &Grant) -> Result<Statement, StoreError> {
-    let statement = Statement::new(INSERT)
-        .bind_text(&scope.tenant.0)
-        .bind_text(grant.id.as_str())
-        .bind(scope.workspace.clone())
-        .bind_text(&grant.tool)
+    let statement = of_grant(INSERT, scope, &grant.id)
+        .bind(workspace(scope))
+        .bind(grant.tool.as_str())
         .bind(serde_json::to_string(&grant.bounds)?)
         .bind(grant.caller.clone())
         .bind(grant.until.map(Timestamp::as_microsecond))
@@ -97,20 +103,20 @@ pub(crate) fn remembering(scope: &Scope, grant: &Grant) -> Result<Statement, Sto
     Ok(statement)
 }
 
-fn grant(row: &SqliteRow) -> Result<Grant, StoreError> {
-    let text: String = Columns { of: "grants", row }.plain("id")?;
+fn grant(row: &Row) -> Result<Grant, StoreError> {
+    let text = Columns { of: "grants", row }.text("id")?;
     let columns = Columns { of: &text, row };
     Ok(Grant {
         id: columns.grant_id("id")?,
-        tool: columns.plain("tool")?,
+        tool: columns.text("tool")?,
         bounds: columns.json("bounds")?,
-        caller: columns.plain("caller")?,
+        caller: columns.text_or_none("caller")?,
         until: columns.time_or_none("until")?,
-        uses_left: columns.plain("uses_left")?,
-        used: columns.plain("used")?,
+        uses_left: columns.count_or_none("uses_left")?,
+        used: columns.count("used")?,
         last_used: columns.time_or_none("last_used")?,
         created_at: columns.time("created_at")?,
-        revoked: columns.plain("revoked")?,
+        revoked: columns.flag("revoked")?,
     })
 }
 

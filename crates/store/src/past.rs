@@ -1,70 +1,154 @@
 //! The last calls with the evidence they were decided on, for deciding them again.
 
-use haft_runtime::{CallEvent, CallId, Past, Scope};
-use sqlx::sqlite::SqliteRow;
+use std::collections::HashMap;
 
-use crate::{Store, StoreError, columns::Columns, journal::record};
+use haft_runtime::{CallEvent, CallId, Evidence, Isolation, Past, Question, Reach, Scope};
 
-/// The columns of a record, whether it was asked about, and what is left of its evidence.
-macro_rules! past {
+use crate::{
+    Store, StoreError,
+    columns::{Columns, tenant, workspace},
+    journal::{of_call, record},
+    live::numbered,
+    sql::{Row, Statement},
+};
+
+/// The columns of a record, and whether it was asked about.
+macro_rules! open_calls {
     ($rest:literal) => {
         concat!(
-            "select id, workspace, tool, parent, caller, source, auto_approve, state, started_at, turn, input, ",
-            "outcome, asked, ",
-            "(select data from events where events.tenant = calls.tenant and events.call = calls.id ",
-            "and events.kind = 'tool.staged' order by seq limit 1) as staged, ",
-            "(select kind from events where events.tenant = calls.tenant and events.call = calls.id ",
-            "and events.kind in ('tool.approved', 'tool.staged') order by seq limit 1) = 'tool.approved' as approved_first, ",
-            "(select coalesce(body ->> '$.evidence.staged.isolation', body ->> '$.evidence.plain.isolation') ",
-            "from questions where questions.tenant = calls.tenant and questions.call = calls.id ",
-            "and body -> '$.evidence.form' is null) as isolation, ",
-            "(select body -> '$.evidence.plain.reach' ",
-            "from questions where questions.tenant = calls.tenant and questions.call = calls.id ",
-            "and body -> '$.evidence.form' is null) as reach ",
-            "from calls where tenant = $1 ",
+            "select id, workspace, tool, parent, caller, source, auto_approve, state, started_at, turn, input, outcome, ",
+            "asked from open_calls where tenant = $1 ",
             $rest
         )
     };
 }
-const LAST: &str = past!("order by id desc limit $2");
-const LAST_OF_WORKSPACE: &str = past!("and workspace = $3 order by id desc limit $2");
-const ONE: &str = past!("and id = $2");
+macro_rules! ended_calls {
+    ($rest:literal) => {
+        concat!(
+            "select id, workspace, tool, parent, caller, source, auto_approve, 'ended' as state, started_at, turn, input, ",
+            "outcome, asked from calls where tenant = $1 ",
+            $rest
+        )
+    };
+}
+const LAST_OPEN: &str = open_calls!("order by id desc limit $2");
+const LAST_ENDED: &str = ended_calls!("order by id desc limit $2");
+const LAST_OPEN_OF_WORKSPACE: &str = open_calls!("and workspace = $3 order by id desc limit $2");
+const LAST_ENDED_OF_WORKSPACE: &str = ended_calls!("and workspace = $3 order by id desc limit $2");
+const ONE_OPEN: &str = open_calls!("and id = $2");
+const ONE_ENDED: &str = ended_calls!("and id = $2");
+/// What is left of the evidence: what was staged, and what was asked.
+const STAGED: &str = "select call, seq, kinds, events from entries where tenant = $1 and call in ";
+const ASKED: &str = "select call, body from questions where tenant = $1 and call in ";
+
+/// What is known of how a call was decided.
+#[derive(Default)]
+struct Grounds {
+    staged: Option<CallEvent>,
+    staged_late: bool,
+    isolation: Option<Isolation>,
+    reach: Option<Reach>,
+}
 
 impl Store {
     /// The last calls, newest first.
     pub async fn last_calls(&self, scope: &Scope, most: u32) -> Result<Vec<Past>, StoreError> {
-        let sql = if scope.workspace.is_some() { LAST_OF_WORKSPACE } else { LAST };
-        let mut query = sqlx::query(sql).bind(&scope.tenant.0).bind(most);
-        if let Some(workspace) = &scope.workspace {
-            query = query.bind(workspace);
-        }
-        query.fetch_all(self.reads().await?).await?.iter().map(past).collect()
+        let texts = match workspace(scope) {
+            Some(_) => [LAST_OPEN_OF_WORKSPACE, LAST_ENDED_OF_WORKSPACE],
+            None => [LAST_OPEN, LAST_ENDED],
+        };
+        let statement = |sql| {
+            let last = Statement::new(sql).bind(tenant(scope)).bind(most);
+            if let Some(workspace) = workspace(scope) { last.bind(workspace) } else { last }
+        };
+        let found = self.read_together(&texts.map(statement)).await?;
+        let mut past = self.with_grounds(scope, found.into_iter().flatten().collect()).await?;
+        past.sort_by(|one, other| other.record.call.cmp(&one.record.call));
+        past.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(past)
     }
 
     /// One call.
     pub async fn past(&self, scope: &Scope, call: &CallId) -> Result<Option<Past>, StoreError> {
-        let query = sqlx::query(ONE).bind(&scope.tenant.0).bind(call.as_str());
-        query.fetch_optional(self.reads().await?).await?.as_ref().map(past).transpose()
+        let found = self.read_together(&[ONE_OPEN, ONE_ENDED].map(|sql| of_call(sql, scope, call))).await?;
+        Ok(self.with_grounds(scope, found.into_iter().flatten().collect()).await?.into_iter().next())
+    }
+
+    async fn with_grounds(&self, scope: &Scope, rows: Vec<Row>) -> Result<Vec<Past>, StoreError> {
+        let ids = rows.iter().map(|row| Columns { of: "calls", row }.text("id")).collect::<Result<Vec<_>, _>>()?;
+        let mut grounds = self.grounds(scope, &ids).await?;
+        let past = |(row, id): (&Row, &String)| {
+            let Grounds { staged, staged_late, isolation, reach } = grounds.remove(id).unwrap_or_default();
+            let staged = staged.and_then(|event| {
+                if let CallEvent::Staged { changes, turn } = event { Some((changes, turn)) } else { None }
+            });
+            let asked = Columns { of: id, row }.flag("asked")?;
+            Ok(Past { asked, staged, staged_late, isolation, reach, record: record(row)? })
+        };
+        rows.iter().zip(&ids).map(past).collect()
+    }
+
+    async fn grounds(&self, scope: &Scope, calls: &[String]) -> Result<HashMap<String, Grounds>, StoreError> {
+        let of = |sql, rest| {
+            let list = Statement::new(sql).bind(tenant(scope)).push_list(calls.iter().map(String::as_str));
+            list.push(rest)
+        };
+        let found =
+            self.read_together(&[of(STAGED, " order by call, seq"), of(ASKED, " order by call, number")]).await?;
+        let mut grounds: HashMap<String, Grounds> = HashMap::new();
+        for (of_entries, row) in
+            found.iter().enumerate().flat_map(|(list, rows)| rows.iter().map(move |row| (list == 0, row)))
+        {
+            let call = Columns { of: "calls", row }.text("call")?;
+            let columns = Columns { of: &call, row };
+            let known = grounds.entry(call.clone()).or_default();
+            if of_entries { known.add_entry(&columns)? } else { known.add_question(&columns.json("body")?) }
+        }
+        Ok(grounds)
     }
 }
 
-fn past(row: &SqliteRow) -> Result<Past, StoreError> {
-    let record = record(row)?;
-    let id = record.call.to_string();
-    let columns = Columns { of: &id, row };
-    let staged = columns.json_or_none("staged")?.and_then(|event: CallEvent| {
-        if let CallEvent::Staged { changes, turn } = event { Some((changes, turn)) } else { None }
-    });
-    let isolation = columns.word_or_none("isolation")?;
-    let staged_late = staged.is_some() && columns.plain("approved_first")?;
-    let reach = columns.json_or_none("reach")?;
-    Ok(Past { asked: columns.plain("asked")?, staged, staged_late, isolation, reach, record })
+impl Grounds {
+    /// The first staging counts, and whether the yes came before it.
+    fn add_entry(&mut self, columns: &Columns<'_>) -> Result<(), StoreError> {
+        let kinds = columns.text("kinds")?;
+        if self.staged.is_some() || !(kinds.contains("tool.staged") || kinds.contains("tool.approved")) {
+            return Ok(());
+        }
+        for (_, _, event) in numbered(columns)? {
+            if matches!(event, CallEvent::Approved { .. }) {
+                self.staged_late = true;
+            }
+            if matches!(event, CallEvent::Staged { .. }) {
+                self.staged = Some(event);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_question(&mut self, question: &Question) {
+        match question.evidence() {
+            Some(Evidence::Staged { isolation, .. }) => self.isolation = *isolation,
+            Some(Evidence::Plain(described)) => {
+                self.isolation = described.isolation;
+                self.reach.clone_from(&described.reach);
+            }
+            None => {}
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn no_statement_reads_all_calls() {
-        crate::schema::tests::assert_quick(&[super::LAST, super::LAST_OF_WORKSPACE, super::ONE]);
+        let statements = [LAST_OPEN, LAST_ENDED, LAST_OPEN_OF_WORKSPACE, LAST_ENDED_OF_WORKSPACE, ONE_OPEN, ONE_ENDED];
+        crate::schema::tests::assert_quick(&statements);
+        let lists =
+            [format!("{STAGED} ($2, $3) order by call, seq"), format!("{ASKED} ($2, $3) order by call, number")];
+        crate::schema::tests::assert_quick(&lists.each_ref().map(String::as_str));
     }
 }

@@ -7,21 +7,21 @@ use haft_runtime::{
     Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, Question, QuestionId, Questions, Scope, ToolError,
 };
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
-use sqlx::sqlite::SqliteRow;
 
 use crate::{
     Store, StoreError,
-    addition::Addition,
-    batch::{Statement, Write},
-    columns::Columns,
+    batch::{Change, Write},
+    columns::{Columns, tenant, workspace},
     grants,
-    owner::Life,
-    watch::{News, Waiter},
+    journal::of_call,
+    journal_write::JournalWrite,
+    live::{Topic, Waiter},
+    nodes::Life,
+    sql::{Row, Statement},
 };
 
 /// A question as columns.
-pub(crate) struct Asked {
+pub(crate) struct QuestionRow {
     call: String,
     number: u32,
     workspace: Option<String>,
@@ -31,41 +31,46 @@ pub(crate) struct Asked {
 }
 
 const INSERT: &str = "insert into questions (tenant, call, number, workspace, asked_at, expires_at, open, body) \
-                      values (?, ?, ?, ?, ?, ?, true, ?)";
-const ANSWER: &str = "update questions set open = false, answer = $4 \
-                      where tenant = $1 and call = $2 and number = $3 and open = true";
+                      values ($1, $2, $3, $4, $5, $6, 1, $7)";
+const ANSWER: &str = "update questions set open = 0, answer = $4 \
+                      where tenant = $1 and call = $2 and number = $3 and open = 1 returning 1 as counted";
+/// Whoever starts next finds the call, should whoever answered die before it is carried on.
+const NOTE_ANSWER: &str = "update open_calls set answered = 1 where tenant = $1 and id = $2";
 const FIND: &str = "select body, answer from questions where tenant = $1 and call = $2 order by number desc limit 1";
 const ANSWER_OF: &str =
     "select answer from questions where tenant = $1 and call = $2 and number = $3 and answer is not null";
-const OPEN: &str = "select call, body from questions where tenant = $1 and open = true order by call";
+const OPEN: &str = "select call, body from questions where tenant = $1 and open = 1 order by call";
 const OPEN_OF_WORKSPACE: &str =
-    "select call, body from questions where tenant = $1 and open = true and workspace = $2 order by call";
-const OVERDUE: &str = "select call from questions where tenant = $1 and open = true and expires_at < $2 \
-                       and ($3 is null or workspace = $3) order by call";
-const ANSWERED: &str = "select id as call from calls where tenant = $1 and state <> 'ended' and state = 'waiting' \
-                        and not exists (select 1 from questions where questions.tenant = calls.tenant \
-                        and questions.call = calls.id and questions.open = true) \
+    "select call, body from questions where tenant = $1 and open = 1 and workspace = $2 order by call";
+const OVERDUE: &str = "select call from questions where tenant = $1 and open = 1 and expires_at < $2 \
+                       and ($3 is null or workspace = $3) order by expires_at, call";
+const ANSWERED: &str = "select id from open_calls where tenant = $1 and answered = 1 and state = 'waiting' \
                         and ($2 is null or workspace = $2) order by id";
-const WAITING_OWNER: &str = "select owner from calls where tenant = $1 and id = $2 and state = 'waiting'";
-const CLAIM: &str = "update calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 and state = 'waiting'";
+const WAITING_OWNER: &str = "select owner from open_calls where tenant = $1 and id = $2 and state = 'waiting'";
+const CLAIM: &str = "update open_calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 and state = 'waiting' \
+                     returning 1 as claimed";
 
-impl Asked {
+impl QuestionRow {
     pub(crate) fn new(scope: &Scope, question: &Question) -> Result<Self, StoreError> {
         Ok(Self {
             call: question.call.to_string(),
             number: question.number,
-            workspace: scope.workspace.clone(),
+            workspace: workspace(scope).map(str::to_owned),
             asked_at: question.asked_at.as_microsecond(),
             expires_at: question.expires_at.as_microsecond(),
             body: serde_json::to_string(question)?,
         })
     }
 
-    pub(crate) fn insert(&self, conn: &Connection, tenant: &str) -> Result<(), StoreError> {
-        let Self { call, number, workspace, asked_at, expires_at, body } = self;
-        let row = params![tenant, call, number, workspace, asked_at, expires_at, body];
-        conn.prepare_cached(INSERT)?.execute(row)?;
-        Ok(())
+    pub(crate) fn insert(&self, tenant: &str) -> Statement {
+        Statement::new(INSERT)
+            .bind(tenant)
+            .bind(self.call.as_str())
+            .bind(self.number)
+            .bind(self.workspace.as_deref())
+            .bind(self.asked_at)
+            .bind(self.expires_at)
+            .bind(self.body.as_str())
     }
 }
 
@@ -77,9 +82,9 @@ impl Questions for Store {
         entry: Entry,
     ) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
-            let addition = Addition::new(scope, self.owner(), &entry)?.asking(scope, question)?;
-            self.owner_lock().hold()?;
-            Ok(self.writer().write(Write::Addition(Box::new(addition))).await.map(drop)?)
+            let write = JournalWrite::new(scope, self.owner(), &entry)?.asking(scope, question)?;
+            self.node().hold().await?;
+            Ok(self.write(Write::Entry(Box::new(write))).await?)
         })
     }
 
@@ -91,7 +96,7 @@ impl Questions for Store {
     ) -> BoxFuture<'a, Result<Option<Answered>, ToolError>> {
         Box::pin(async move {
             let look = || self.answer_of(scope, question);
-            Ok(self.watch().until(News::Answered(question.call.to_string()), limit, look).await?)
+            Ok(self.live().until(scope, Topic::Answered(question.call.to_string()), limit, look).await?)
         })
     }
 
@@ -148,16 +153,16 @@ impl Store {
         question: &QuestionId,
         answered: &Answered,
     ) -> Result<AnswerReceipt, StoreError> {
-        let statement = Statement::new(ANSWER).bind_text(&scope.tenant.0).bind_text(question.call.as_str());
-        let mut statement = statement
-            .bind(question.number)
-            .bind(serde_json::to_string(answered)?)
-            .waking(News::Answered(question.call.to_string()))
-            .waking(News::Questions);
+        let call = &question.call;
+        let give = of_call(ANSWER, scope, call).bind(question.number).bind(serde_json::to_string(answered)?);
+        let mut change = Change::new(tenant(scope), give)
+            .and_then(of_call(NOTE_ANSWER, scope, call))
+            .telling(Topic::Answered(call.to_string()))
+            .telling(Topic::Questions);
         if let Answer::Always { grant } = &answered.answer {
-            statement = statement.and_then(grants::remembering(scope, grant)?);
+            change = change.and_then(grants::remembering(scope, grant)?);
         }
-        if self.writer().run(statement).await? {
+        if self.change(change).await? {
             return Ok(AnswerReceipt::Taken);
         }
         let earlier = self.answer_of(scope, question).await?;
@@ -165,64 +170,58 @@ impl Store {
     }
 
     /// Rings when some question may have been put or answered, in this process or another. Register, look, then wait.
-    pub fn watch_questions(&self) -> Waiter {
-        self.watch().register(News::Questions)
+    pub fn watch_questions(&self, scope: &Scope) -> Waiter {
+        self.live().register(scope, Topic::Questions)
     }
 
     async fn answer_of(&self, scope: &Scope, question: &QuestionId) -> Result<Option<Answered>, StoreError> {
-        let call = question.call.as_str();
-        let query = sqlx::query(ANSWER_OF).bind(&scope.tenant.0).bind(call).bind(question.number);
-        let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
-        Columns { of: call, row: &row }.json("answer").map(Some)
+        let find = of_call(ANSWER_OF, scope, &question.call).bind(question.number);
+        let Some(row) = self.read_one(find).await? else { return Ok(None) };
+        Columns { of: question.call.as_str(), row: &row }.json("answer").map(Some)
     }
 
     async fn question(&self, scope: &Scope, call: &CallId) -> Result<Option<(Question, Option<Answered>)>, StoreError> {
-        let query = sqlx::query(FIND).bind(&scope.tenant.0).bind(call.as_str());
-        let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
+        let Some(row) = self.read_one(of_call(FIND, scope, call)).await? else { return Ok(None) };
         let columns = Columns { of: call.as_str(), row: &row };
         Ok(Some((columns.json("body")?, columns.json_or_none("answer")?)))
     }
 
     async fn open_questions(&self, scope: &Scope) -> Result<Vec<Question>, StoreError> {
-        let query = match &scope.workspace {
-            Some(workspace) => sqlx::query(OPEN_OF_WORKSPACE).bind(&scope.tenant.0).bind(workspace),
-            None => sqlx::query(OPEN).bind(&scope.tenant.0),
+        let find = match workspace(scope) {
+            Some(workspace) => Statement::new(OPEN_OF_WORKSPACE).bind(tenant(scope)).bind(workspace),
+            None => Statement::new(OPEN).bind(tenant(scope)),
         };
-        let rows = query.fetch_all(self.reads().await?).await?;
-        rows.iter().map(|row| Columns { of: &call_of(row)?, row }.json("body")).collect()
+        let body = |row: &Row| {
+            let call = Columns { of: "questions", row }.text("call")?;
+            Columns { of: &call, row }.json("body")
+        };
+        self.read(find).await?.iter().map(body).collect()
     }
 
     async fn overdue_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
         let now = Timestamp::now().as_microsecond();
-        let query = sqlx::query(OVERDUE).bind(&scope.tenant.0).bind(now).bind(&scope.workspace);
-        let rows = query.fetch_all(self.reads().await?).await?;
-        rows.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
+        let find = Statement::new(OVERDUE).bind(tenant(scope)).bind(now).bind(workspace(scope));
+        self.read(find).await?.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
     }
 
     async fn answered_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
-        let query = sqlx::query(ANSWERED).bind(&scope.tenant.0).bind(&scope.workspace);
-        let rows = query.fetch_all(self.reads().await?).await?;
-        rows.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
+        let find = Statement::new(ANSWERED).bind(tenant(scope)).bind(workspace(scope));
+        self.read(find).await?.iter().map(|row| Columns { of: "open_calls", row }.call_id("id")).collect()
     }
 
     // The conditional update decides who wins; the dead owner's lock only keeps others from trying meanwhile.
     async fn claim_waiting(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
-        let query = sqlx::query_scalar(WAITING_OWNER).bind(&scope.tenant.0).bind(call.as_str());
-        let owner: Option<String> = query.fetch_optional(self.reads().await?).await?;
-        let Some(owner) = owner else { return Ok(false) };
-        let _held = match self.owner_lock().look_at(&owner) {
+        let Some(row) = self.read_one(of_call(WAITING_OWNER, scope, call)).await? else { return Ok(false) };
+        let owner = Columns { of: call.as_str(), row: &row }.text("owner")?;
+        let _held = match self.node().look_at(&owner).await {
             // A living owner, this very store included, carries its call on itself.
             Life::Alive => return Ok(false),
             Life::Dead(lock) => lock,
         };
-        self.owner_lock().hold()?;
-        let statement = Statement::new(CLAIM).bind_text(&scope.tenant.0).bind_text(call.as_str());
-        self.writer().run(statement.bind(owner).bind_text(self.owner())).await
+        self.node().hold().await?;
+        let claim = of_call(CLAIM, scope, call).bind(owner).bind(self.owner());
+        self.change(Change::new(tenant(scope), claim)).await
     }
-}
-
-fn call_of(row: &SqliteRow) -> Result<String, StoreError> {
-    Columns { of: "questions", row }.plain("call")
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! What is old enough to be forgotten, and forgetting it. What happened meanwhile is always looked at again.
 
-use haft_runtime::{CallId, CallState, Scope};
+use haft_runtime::{CallId, Scope};
 use jiff::Timestamp;
-use sqlx::{Row, sqlite::SqliteRow};
 
-use crate::{Store, StoreError, batch::Statement, columns::Columns};
+use crate::{
+    Store, StoreError,
+    batch::Change,
+    columns::{Columns, tenant},
+    journal::of_call,
+    sql::{Row, Statement},
+};
 
 /// An ended call that is old.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,17 +40,23 @@ pub struct Holding {
     pub last_turn: Timestamp,
 }
 
-const OLD_CALLS: &str = "select id, turn_of from calls where tenant = $1 and id < $2 and id > $3 and state = 'ended' \
-                         order by id limit $4";
-const FORGET_CALLS: &str = "delete from calls where tenant = $1 and state = 'ended' and id in \
-                            (select value from json_each($2))";
+const OLD_CALLS: &str = "select id, turn_of from calls where tenant = $1 and id < $2 and id > $3 order by id limit $4";
 const KEPT_OUTPUTS: &str = "select call, octet_length(body) as bytes from outputs where tenant = $1 and call > $2 \
                             order by call limit $3";
-const FORGET_OUTPUTS: &str = "delete from outputs where tenant = $1 and call in (select value from json_each($2))";
-const HOLDING: &str = "select state, asked, started_at, finished_at, \
-    (select max(finished_at) from calls turn where turn.tenant = $1 and turn.turn_of = $2) as turned_at, \
-    exists (select 1 from calls turn where turn.tenant = $1 and turn.turn_of = $2 and turn.state <> 'ended') as turning \
-    from calls where tenant = $1 and id = $2";
+const ENDED: &str = "select asked, started_at, finished_at from calls where tenant = $1 and id = $2";
+const OPEN: &str = "select asked, started_at, finished_at from open_calls where tenant = $1 and id = $2";
+const TURNED: &str = "select max(finished_at) as turned_at from calls where tenant = $1 and turn_of = $2";
+const TURNING: &str = "select id from open_calls where tenant = $1 and turn_of = $2 limit 1";
+/// Whoever follows the journal from before this number learns that events are missing.
+const NOTE_FORGOTTEN: &str = "update heads set forgotten = case when forgotten < $2 then $2 else forgotten end \
+                              where tenant = $1 returning 1 as noted";
+const ENDED_AMONG: &str = "select id, ended_seq from calls where tenant = $1 and id in ";
+const FORGET: [&str; 4] = [
+    "delete from outputs where tenant = $1 and call in ",
+    "delete from questions where tenant = $1 and call in ",
+    "delete from entries where tenant = $1 and call in ",
+    "delete from calls where tenant = $1 and id in ",
+];
 
 impl Store {
     /// The next ended calls that are older than a time, oldest first, from a call on.
@@ -56,20 +67,29 @@ impl Store {
         after: Option<&CallId>,
         limit: u32,
     ) -> Result<Vec<OldCall>, StoreError> {
-        let query = sqlx::query(OLD_CALLS).bind(&scope.tenant.0).bind(first_id(before));
-        let query = query.bind(after.map_or("", CallId::as_str)).bind(limit);
-        let old = |row: &SqliteRow| {
-            let id: String = row.try_get("id")?;
-            let columns = Columns { of: &id, row };
+        let find = Statement::new(OLD_CALLS).bind(tenant(scope)).bind(first_id(before));
+        let find = find.bind(after.map_or("", CallId::as_str)).bind(limit);
+        let old = |row: &Row| {
+            let columns = Columns { of: "calls", row };
             Ok(OldCall { id: columns.call_id("id")?, turn_of: columns.call_id_or_none("turn_of")? })
         };
-        query.fetch_all(self.reads().await?).await?.iter().map(old).collect()
+        self.read(find).await?.iter().map(old).collect()
     }
 
     /// Forgets calls that have ended, with everything that belongs to them.
     pub async fn forget_calls(&self, scope: &Scope, calls: &[CallId]) -> Result<(), StoreError> {
-        let statement = Statement::new(FORGET_CALLS).bind_text(&scope.tenant.0);
-        self.writer().run(statement.bind(serde_json::to_string(calls)?)).await.map(drop)
+        let (mut ended, mut last) = (Vec::new(), 0);
+        for row in self.read(of_calls(ENDED_AMONG, scope, calls)).await? {
+            let columns = Columns { of: "calls", row: &row };
+            ended.push(columns.call_id("id")?);
+            last = columns.number("ended_seq")?.max(last);
+        }
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let note = Statement::new(NOTE_FORGOTTEN).bind(tenant(scope)).bind(last);
+        let forget = |change: Change, sql: &'static str| change.and_then(of_calls(sql, scope, &ended));
+        self.change(FORGET.into_iter().fold(Change::new(tenant(scope), note), forget)).await.map(drop)
     }
 
     /// The next whole outputs that are kept, oldest first, from a call on.
@@ -79,45 +99,49 @@ impl Store {
         after: Option<&CallId>,
         limit: u32,
     ) -> Result<Vec<KeptOutput>, StoreError> {
-        let query = sqlx::query(KEPT_OUTPUTS).bind(&scope.tenant.0);
-        let query = query.bind(after.map_or("", CallId::as_str)).bind(limit);
-        let kept = |row: &SqliteRow| {
+        let find = Statement::new(KEPT_OUTPUTS).bind(tenant(scope)).bind(after.map_or("", CallId::as_str)).bind(limit);
+        let kept = |row: &Row| {
             let columns = Columns { of: "outputs", row };
-            let bytes: i64 = columns.plain("bytes")?;
-            Ok(KeptOutput { call: columns.call_id("call")?, bytes: bytes.unsigned_abs() })
+            Ok(KeptOutput { call: columns.call_id("call")?, bytes: columns.number("bytes")?.unsigned_abs() })
         };
-        query.fetch_all(self.reads().await?).await?.iter().map(kept).collect()
+        self.read(find).await?.iter().map(kept).collect()
     }
 
     /// Forgets whole outputs; their envelopes stay.
     pub async fn forget_outputs(&self, scope: &Scope, calls: &[CallId]) -> Result<(), StoreError> {
-        let statement = Statement::new(FORGET_OUTPUTS).bind_text(&scope.tenant.0);
-        self.writer().run(statement.bind(serde_json::to_string(calls)?)).await.map(drop)
+        let [outputs, ..] = FORGET;
+        self.change(Change::new(tenant(scope), of_calls(outputs, scope, calls))).await.map(drop)
     }
 
     /// What the journal says about the changes of a call; `None` when it does not know the call.
     pub async fn holding(&self, scope: &Scope, call: &CallId) -> Result<Option<Holding>, StoreError> {
-        let query = sqlx::query(HOLDING).bind(&scope.tenant.0).bind(call.as_str());
-        let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
-        let columns = Columns { of: call.as_str(), row: &row };
-        let state: CallState = columns.word("state")?;
-        let ended = columns.time_or_none("finished_at")?.map_or_else(|| columns.time("started_at"), Ok)?;
+        let found = self.read_together(&[ENDED, OPEN, TURNED, TURNING].map(|sql| of_call(sql, scope, call))).await?;
+        let [ended, open, turned, turning] = found.as_slice() else { return Ok(None) };
+        let Some(row) = ended.first().or(open.first()) else { return Ok(None) };
+        let columns = Columns { of: call.as_str(), row };
+        let last = columns.time_or_none("finished_at")?.map_or_else(|| columns.time("started_at"), Ok)?;
+        let turned = turned.first().map(|row| Columns { of: call.as_str(), row }.time_or_none("turned_at"));
         Ok(Some(Holding {
-            in_use: state != CallState::Ended || columns.plain("turning")?,
-            asked: columns.plain("asked")?,
-            last_turn: columns.time_or_none("turned_at")?.map_or(ended, |turned| turned.max(ended)),
+            in_use: ended.is_empty() || !turning.is_empty(),
+            asked: columns.flag("asked")?,
+            last_turn: turned.transpose()?.flatten().map_or(last, |turned| turned.max(last)),
         }))
     }
 
-    /// Removes the files of owners that are gone, and says how many there were.
-    pub fn forget_dead_owners(&self) -> u64 {
-        self.owner_lock().forget_the_dead()
+    /// Removes what processes that are gone have left of themselves, and says of how many.
+    pub async fn forget_dead_owners(&self) -> Result<u64, StoreError> {
+        self.node().forget_the_dead().await
     }
 
-    /// How many owners are gone and have left a file.
-    pub fn dead_owners(&self) -> u64 {
-        self.owner_lock().dead().len() as u64
+    /// How many processes are gone and have left something of themselves.
+    pub async fn dead_owners(&self) -> Result<u64, StoreError> {
+        self.node().count_dead().await
     }
+}
+
+/// A statement about several calls.
+fn of_calls(sql: &'static str, scope: &Scope, calls: &[CallId]) -> Statement {
+    Statement::new(sql).bind(tenant(scope)).push_list(calls.iter().map(CallId::as_str))
 }
 
 /// Ids begin with their time: every earlier call has a smaller one.
@@ -131,10 +155,9 @@ mod tests {
 
     #[test]
     fn no_statement_reads_all_calls() {
-        let statements = [OLD_CALLS, KEPT_OUTPUTS, HOLDING];
-        crate::schema::tests::assert_quick(&statements);
-        for statement in [FORGET_CALLS, FORGET_OUTPUTS] {
-            let steps = crate::schema::tests::plan(statement);
+        crate::schema::tests::assert_quick(&[OLD_CALLS, KEPT_OUTPUTS, ENDED, OPEN, TURNED, TURNING, NOTE_FORGOTTEN]);
+        for statement in FORGET.into_iter().chain([ENDED_AMONG]) {
+            let steps = crate::schema::tests::plan(&format!("{statement}($2, $3)"));
             assert!(steps[0].starts_with("SEARCH"), "{steps:?}");
         }
     }

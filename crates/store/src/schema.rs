@@ -1,115 +1,97 @@
-//! The versions of the database and the way from one to the next.
+//! The tables, their version, and which programs may use them.
 
-use std::{
-    path::Path,
-    thread::sleep,
-    time::{Duration, Instant},
+use crate::{
+    StoreError,
+    sql::{Row, Statement, Value},
 };
 
-use rusqlite::{Connection, TransactionBehavior};
-
-use crate::StoreError;
-
 /// Each text leads from the version that is its index to the next.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001_init.sql"),
-    include_str!("../migrations/0002_views.sql"),
-    include_str!("../migrations/0003_questions.sql"),
-    include_str!("../migrations/0004_packed_outputs.sql"),
-    include_str!("../migrations/0005_tray.sql"),
-    include_str!("../migrations/0006_places.sql"),
-];
-
-/// The version of the database.
-pub(crate) const VERSION: &str = "pragma user_version";
-/// Whether there are tables, but no version: they are not ours, or the header was overwritten.
-const FOREIGN: &str = "select user_version = 0 and exists (select 1 from sqlite_schema) from pragma_user_version";
-
-/// How long processes that make the same database wait for each other.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const VERSIONS: &[&str] = &[include_str!("../schema/0001.sql")];
 
 /// The newest version that is known here.
-pub(crate) fn known() -> i64 {
-    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+pub(crate) const KNOWN: i64 = 1;
+
+/// The oldest program, by the newest version that it knows, that may use a database of the newest version. A change that
+/// only adds leaves this as it is.
+pub(crate) const OLDEST_READER: i64 = 1;
+
+/// What a database says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Versions {
+    /// The version of its tables.
+    pub(crate) schema: i64,
+    /// The oldest program that may use it.
+    pub(crate) oldest_reader: i64,
 }
 
-fn version(conn: &Connection) -> Result<i64, StoreError> {
-    Ok(conn.query_row(VERSION, [], |row| row.get(0))?)
-}
+impl Versions {
+    /// What to read from a database that has the table `meta`.
+    pub(crate) fn statement() -> Statement {
+        Statement::new("select name, number from meta order by name")
+    }
 
-/// Brings the database to the newest version; touches nothing when it is there or beyond.
-pub(crate) fn bring_up(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    let found = version(conn)?;
-    if found > known() {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known: known() });
+    /// From the rows of that statement.
+    pub(crate) fn of(rows: &[Row]) -> Self {
+        let number = |wanted: &str| {
+            let named = |row: &&Row| row.get("name") == Some(&Value::from(wanted));
+            let Some(Value::Int(Some(number))) = rows.iter().find(named).and_then(|row| row.get("number")) else {
+                return 0;
+            };
+            *number
+        };
+        Self { schema: number("schema"), oldest_reader: number("oldest_reader") }
     }
-    if found == known() {
-        return Ok(());
-    }
-    // Both in one look: another process may be making it.
-    let foreign: bool = conn.query_row(FOREIGN, [], |row| row.get(0))?;
-    if foreign {
-        return Err(StoreError::Foreign { path: path.to_owned() });
-    }
-    switch_to_wal(conn)?;
-    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have done it while this one waited for the lock.
-    let found = usize::try_from(version(&tx)?).unwrap_or(0);
-    for migration in MIGRATIONS.iter().skip(found) {
-        tx.execute_batch(migration)?;
-    }
-    tx.pragma_update(None, "user_version", known())?;
-    tx.commit()?;
-    Ok(())
-}
 
-/// SQLite does not wait for others in this one step, so we do.
-fn switch_to_wal(conn: &Connection) -> Result<(), StoreError> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match conn.pragma_update(None, "journal_mode", "wal").map_err(StoreError::from) {
-            Ok(_) => return Ok(()),
-            Err(StoreError::Busy(_)) if Instant::now() < deadline => sleep(Duration::from_millis(5)),
-            Err(err) => return Err(err),
+    /// Refuses a database that needs a newer program. A newer one that only added something may be used.
+    pub(crate) fn check(self, place: &str) -> Result<Self, StoreError> {
+        if self.oldest_reader > KNOWN {
+            let place = place.to_owned();
+            return Err(StoreError::Newer { place, needs: self.oldest_reader, known: KNOWN });
         }
+        Ok(self)
+    }
+
+    /// The texts that lead from this version to the newest.
+    pub(crate) fn steps(self) -> &'static [&'static str] {
+        VERSIONS.get(usize::try_from(self.schema).unwrap_or(0)..).unwrap_or_default()
+    }
+
+    /// What writes the newest versions down.
+    pub(crate) fn note() -> [Statement; 2] {
+        const NOTE: &str = "insert into meta (name, number) values ($1, $2) \
+                            on conflict (name) do update set number = excluded.number";
+        let note = |name: &str, number: i64| Statement::new(NOTE).bind(name).bind(number);
+        [note("schema", KNOWN), note("oldest_reader", OLDEST_READER)]
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use rusqlite::Connection;
+    use super::*;
+
+    #[test]
+    fn every_version_has_its_text() {
+        assert_eq!(VERSIONS.len() as i64, KNOWN);
+    }
+
+    #[test]
+    fn an_older_program_is_refused_only_by_what_it_cannot_read() {
+        let newer = Versions { schema: KNOWN + 3, oldest_reader: KNOWN };
+        assert!(newer.check("x").is_ok());
+        let err = Versions { oldest_reader: KNOWN + 1, ..newer }.check("x").unwrap_err();
+        assert!(err.to_string().contains("newer haft"), "{err}");
+    }
 
     /// The steps that SQLite would take for a statement.
     pub(crate) fn plan(statement: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("haft.db");
-        let mut conn = Connection::open(&path).unwrap();
-        super::bring_up(&mut conn, &path).unwrap();
+        std::fs::File::create(&path).unwrap();
+        drop(crate::sqlite::Sqlite::open(&path, crate::Sync::Normal, None).unwrap());
+        let conn = rusqlite::Connection::open(&path).unwrap();
         let mut plan = conn.prepare(&format!("explain query plan {statement}")).unwrap();
         let steps = plan.raw_query().mapped(|step| step.get("detail"));
         steps.collect::<Result<_, _>>().unwrap()
-    }
-
-    #[test]
-    fn an_open_question_of_the_version_before_is_the_first_of_its_call() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("haft.db");
-        let mut conn = Connection::open(&path).unwrap();
-        bring_to(&mut conn, 2);
-        let asked = "insert into questions (tenant, call, asked_at, expires_at, open, body) \
-                     values ('t', 'c', 1, 2, true, '{}')";
-        conn.execute_batch(asked).unwrap();
-        super::bring_up(&mut conn, &path).unwrap();
-        let kept = "select number from questions where tenant = 't' and call = 'c' and open = true";
-        assert_eq!(conn.query_row(kept, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
-    }
-
-    /// A new database of an earlier version.
-    pub(crate) fn bring_to(conn: &mut Connection, version: usize) {
-        for migration in &super::MIGRATIONS[..version] {
-            conn.execute_batch(migration).unwrap();
-        }
-        conn.pragma_update(None, "user_version", version as i64).unwrap();
     }
 
     /// Fails when one of the statements reads a whole table, or sorts what an index could give in order.

@@ -4,33 +4,29 @@ use std::{
     fs::{self, OpenOptions},
     io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
 
-use sqlx::{
-    SqlitePool,
-    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
-};
 use tokio::time::timeout;
 
 use crate::{
-    StoreError,
-    batch::Write,
-    owner::Owner,
-    pen::Pen,
-    schema, tray,
-    watch::Watch,
-    writer::{End, Writer},
+    Faults, StoreError,
+    batch::{Change, Write},
+    columns::Columns,
+    db::Db,
+    live::Live,
+    nodes::{self, Node},
+    schema::Versions,
+    sql::{Row, Statement},
+    write_queue::WriteQueue,
 };
 
-/// How long a process waits for another one that writes.
-const BUSY: Duration = Duration::from_secs(10);
+/// How long a process may be silent before it counts as gone.
+const LEASE: Duration = Duration::from_secs(20);
 /// How long closing may take.
 const CLOSING: Duration = Duration::from_secs(30);
-/// Readers at once.
-const READERS: u32 = 4;
 
 /// The database with everything that haft keeps. Cheap to clone.
 #[derive(Clone)]
@@ -39,12 +35,11 @@ pub struct Store {
 }
 
 struct Inner {
-    path: PathBuf,
     sync: Sync,
-    owner: Owner,
-    reads: SqlitePool,
-    writer: Writer,
-    watch: Watch,
+    db: Arc<Db>,
+    node: Node,
+    live: Live,
+    queue: WriteQueue,
 }
 
 /// What an acknowledged entry survives.
@@ -56,117 +51,146 @@ pub enum Sync {
     Full,
 }
 
+/// Which database, and how it is used.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The address of a PostgreSQL database; `None` is `haft.db` in the data folder.
+    pub url: Option<String>,
+    /// What an acknowledged entry survives. PostgreSQL decides that by itself.
+    pub sync: Sync,
+    /// How long others wait before they take over what a silent process carries, where no file can be locked.
+    pub lease: Duration,
+    /// What goes wrong on purpose, in tests.
+    pub faults: Option<Faults>,
+}
+
+impl From<Sync> for Options {
+    fn from(sync: Sync) -> Self {
+        Self { url: None, sync, lease: LEASE, faults: None }
+    }
+}
+
 /// How the database is.
 #[derive(Clone, Debug)]
 pub struct Health {
-    /// Where it lies.
-    pub path: PathBuf,
-    /// How large it is, with its write-ahead log.
+    /// Where it lies: a path, or an address without user and password.
+    pub place: String,
+    /// How large it is.
     pub bytes: u64,
     /// The version of its tables.
     pub schema_version: i64,
     /// What an acknowledged entry survives.
     pub sync: Sync,
-    /// The version of SQLite.
-    pub sqlite_version: String,
+    /// Which database of which version.
+    pub database: String,
     /// How many calls it holds.
     pub calls: i64,
-    /// How many entries that nobody waited for could not be written since it was opened, or could never be filed.
+    /// How many entries that nobody waited for could not be written since it was opened.
     pub lost_entries: u64,
 }
 
+const CALLS: &str = "select (select count(*) from calls) + (select count(*) from open_calls) as calls";
+
 impl Store {
-    /// Opens `haft.db` in the data folder, and makes both when they are missing.
+    /// Opens `haft.db` in the data folder, or the database that the options name, and makes the tables that are missing.
     /// A newer, damaged or read-only database is refused and left as it is.
-    pub async fn open(data: &Path, sync: Sync) -> Result<Store, StoreError> {
+    pub async fn open(data: &Path, options: impl Into<Options>) -> Result<Store, StoreError> {
+        let Options { url, sync, lease, faults } = options.into();
         let data = std::path::absolute(data).map_err(|err| StoreError::folder(data, err))?;
-        let path = data.join("haft.db");
-        make_files(&data, &path).map_err(|err| StoreError::folder(&path, err))?;
-        let pen = Pen::open(&path, sync, BUSY)?;
-        let pool = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .acquire_timeout(BUSY)
-            .test_before_acquire(false)
-            .idle_timeout(None)
-            .max_lifetime(None);
-        let options = SqliteConnectOptions::new().filename(&path).busy_timeout(BUSY);
-        let reads = pool.connect_lazy_with(options.pragma("query_only", "on"));
-        let watch = Watch::default();
-        let writer = Writer::start(pen, sync == Sync::Normal, watch.clone())?;
-        Ok(Self { inner: Arc::new(Inner { path, sync, owner: Owner::new(&data), reads, writer, watch }) })
+        let id = nodes::new_id();
+        let db = match url {
+            Some(url) => Db::postgres(&url, &id, faults).await?,
+            None => {
+                let path = data.join("haft.db");
+                make_files(&data, &path).map_err(|err| StoreError::folder(&path, err))?;
+                Db::sqlite(&path, sync, faults)?
+            }
+        };
+        let db = Arc::new(db);
+        let node = Node::new(id, &data, &db, lease);
+        let live = Live::new(Arc::clone(&db));
+        let queue = WriteQueue::start(Arc::clone(&db), live.clone())?;
+        Ok(Self { inner: Arc::new(Inner { sync, db, node, live, queue }) })
     }
 
-    /// Writes everything queued, closes the database and lets go of the owner's lock.
+    /// Writes everything queued, closes the database and lets go of what shows that this store lives.
     /// Reports entries of `record_later` that could not be written.
     pub async fn close(&self) -> Result<(), StoreError> {
-        let written = self.end(End::Close).await;
-        let closed = timeout(CLOSING, self.inner.reads.close()).await;
-        written?;
-        closed.map_err(|_| StoreError::Unfinished(CLOSING.as_secs()))
+        let written = self.end().await;
+        self.inner.db.close().await;
+        written
     }
 
     /// Like `close`, for a process that ends right after: the files stay open until then, and nobody waits for the
     /// disk to take over what is already durable.
     pub async fn leave(&self) -> Result<(), StoreError> {
-        // The last connection to close would wait for the disk, so that none may be closed.
-        std::mem::forget(self.inner.reads.clone());
-        self.end(End::Leave).await
+        let written = self.end().await;
+        self.inner.db.leave().await;
+        written
     }
 
-    async fn end(&self, end: End) -> Result<(), StoreError> {
-        let written = timeout(CLOSING, self.inner.writer.end(end)).await;
-        self.inner.owner.release();
+    async fn end(&self) -> Result<(), StoreError> {
+        let written = timeout(CLOSING, self.inner.queue.close()).await;
+        self.inner.live.close();
+        self.inner.node.release().await;
         written.unwrap_or_else(|_| Err(StoreError::Unfinished(CLOSING.as_secs())))
     }
 
     /// The id by which call rows name this open store.
     pub fn owner(&self) -> &str {
-        self.inner.owner.id()
+        self.inner.node.id()
     }
 
     /// How the database is.
     pub async fn health(&self) -> Result<Health, StoreError> {
-        let mut conn = self.reads().await?.acquire().await?;
-        let schema_version = sqlx::query_scalar(schema::VERSION).fetch_one(&mut *conn).await?;
-        let calls = sqlx::query_scalar("select count(*) from calls").fetch_one(&mut *conn).await?;
-        let refused: i64 = sqlx::query_scalar(tray::REFUSED).fetch_one(&mut *conn).await?;
-        let wal = self.inner.path.with_extension("db-wal");
-        let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+        let rows = self.inner.db.read_together(&[Versions::statement(), Statement::new(CALLS)]).await?;
+        let [versions, calls] = rows.as_slice() else { return Err(StoreError::Closed) };
+        let (place, bytes, database) = self.inner.db.describe().await?;
         Ok(Health {
-            path: self.inner.path.clone(),
-            bytes: size(&self.inner.path) + size(&wal),
-            schema_version,
+            place,
+            bytes,
+            schema_version: Versions::of(versions).schema,
             sync: self.inner.sync,
-            sqlite_version: rusqlite::version().to_owned(),
-            calls,
-            lost_entries: self.inner.writer.lost_entries() + refused.unsigned_abs(),
+            database,
+            calls: calls.first().map_or(Ok(0), |row| Columns { of: "calls", row }.number("calls"))?,
+            lost_entries: self.inner.queue.lost(),
         })
     }
 
-    /// The way to read calls and what belongs to them, once everything that lay in the tray is filed.
-    pub(crate) async fn reads(&self) -> Result<&SqlitePool, StoreError> {
-        let reads = &self.inner.reads;
-        if sqlx::query_scalar(tray::FILLED).fetch_one(reads).await? {
-            self.inner.writer.write(Write::Tray).await?;
-        }
-        Ok(reads)
+    pub(crate) async fn read(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        self.inner.db.read(&statement).await
     }
 
-    /// The way to read what is filed already, for what never lies in the tray.
-    pub(crate) fn filed(&self) -> &SqlitePool {
-        &self.inner.reads
+    /// The first row, where there is one.
+    pub(crate) async fn read_one(&self, statement: Statement) -> Result<Option<Row>, StoreError> {
+        Ok(self.read(statement).await?.into_iter().next())
     }
 
-    pub(crate) fn writer(&self) -> &Writer {
-        &self.inner.writer
+    /// The rows of several statements, all of the same moment.
+    pub(crate) async fn read_together(&self, statements: &[Statement]) -> Result<Vec<Vec<Row>>, StoreError> {
+        self.inner.db.read_together(statements).await
     }
 
-    pub(crate) fn watch(&self) -> &Watch {
-        &self.inner.watch
+    /// Runs statements in one transaction and says whether the first touched a row.
+    pub(crate) async fn change(&self, change: Change) -> Result<bool, StoreError> {
+        self.inner.queue.change(change).await
     }
 
-    pub(crate) fn owner_lock(&self) -> &Owner {
-        &self.inner.owner
+    /// Writes, and returns once it is durable.
+    pub(crate) async fn write(&self, write: Write) -> Result<(), StoreError> {
+        self.inner.queue.write(write).await.map(drop)
+    }
+
+    pub(crate) fn queue(&self) -> &WriteQueue {
+        &self.inner.queue
+    }
+
+    pub(crate) fn live(&self) -> &Live {
+        &self.inner.live
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        &self.inner.node
     }
 }
 

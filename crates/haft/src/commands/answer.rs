@@ -144,7 +144,7 @@ async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> 
     };
     // It is about to ask, or to end without asking.
     let question = loop {
-        let news = house.store.watch_questions();
+        let news = house.store.watch_questions(&house.scope);
         if let Some((question, None)) = house.question(&child).await? {
             break question;
         }

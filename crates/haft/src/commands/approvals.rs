@@ -142,7 +142,7 @@ async fn ask(house: &House, question: &Question, others: usize, lines: &mut Line
 /// The oldest open question that was not looked at yet; waits for one.
 async fn next(house: &House, scope: &Scope, left: &HashSet<QuestionId>) -> Result<Question> {
     loop {
-        let news = house.store.watch_questions();
+        let news = house.store.watch_questions(scope);
         let open = house.open_questions(scope).await?;
         if let Some(question) = open.into_iter().find(|question| !left.contains(&question.id())) {
             return Ok(question);
@@ -153,7 +153,7 @@ async fn next(house: &House, scope: &Scope, left: &HashSet<QuestionId>) -> Resul
 
 async fn answered_elsewhere(house: &House, asked: &QuestionId) {
     loop {
-        let news = house.store.watch_questions();
+        let news = house.store.watch_questions(&house.scope);
         if !matches!(house.question(&asked.call).await, Ok(Some((last, None))) if last.id() == *asked) {
             return;
         }

@@ -183,8 +183,12 @@ fn server_found(server: &Server) -> Finding {
 }
 
 async fn store(settings: &Settings) -> Finding {
-    let fix = "set HAFT_DATA_DIR to a folder you may write to, or move that file away: it is never overwritten";
-    match haft_store::Store::open(&settings.data, settings.sync).await {
+    let fix = if settings.store_url.is_some() {
+        "start the database, or correct `store.url` (HAFT_STORE_URL)"
+    } else {
+        "set HAFT_DATA_DIR to a folder you may write to, or move that file away: it is never overwritten"
+    };
+    match haft_store::Store::open(&settings.data, settings.store()).await {
         Err(err) => Finding::bad("store", err.to_string(), fix),
         Ok(store) => {
             let found = match store.health().await {
@@ -192,18 +196,27 @@ async fn store(settings: &Settings) -> Finding {
                 Ok(health) => Finding::good(
                     "store",
                     format!(
-                        "{}, version {}, sync {:?}, SQLite {}, {} calls",
+                        "{} at {}, {}, version {}, {} calls{}",
+                        health.database,
+                        safe(&health.place),
                         bytes(health.bytes),
                         health.schema_version,
-                        settings.sync,
-                        health.sqlite_version,
-                        health.calls
+                        health.calls,
+                        durability(settings)
                     ),
                 ),
             };
             let _ = store.close().await;
             found
         }
+    }
+}
+
+/// What an acknowledged call survives, where haft decides that.
+fn durability(settings: &Settings) -> String {
+    match (&settings.store_url, settings.sync) {
+        (Some(_), _) => String::new(),
+        (None, sync) => format!(", sync {sync:?}"),
     }
 }
 

@@ -94,7 +94,7 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<Exit> {
     for note in settings.not_trusted.iter().chain(&settings.not_obeyed).chain(&settings.mcp.lost_additions()) {
         anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(note));
     }
-    let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
+    let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
     let asked = Arc::new(Asked::default());
     let served = Served { others: vec![asked.clone()], only: wanted.as_ref().map(Wanted::only) };
     let house = house::serving(settings, store, &folder, served).await?;

@@ -27,6 +27,7 @@ pub(crate) mod policy;
 pub(crate) mod prompt;
 pub(crate) mod stats;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod undo;
@@ -59,7 +60,7 @@ pub(crate) async fn open(everywhere: &Everywhere) -> Result<House> {
 
 /// The house of a folder, with these settings.
 pub(crate) async fn open_in(settings: Settings, folder: &Path) -> Result<House> {
-    let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
+    let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
     house::solo(settings, store, folder).await
 }
 
@@ -70,7 +71,7 @@ pub(crate) async fn open_for(everywhere: &Everywhere, call: &str) -> Result<(Hou
     };
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::of_user()?.with_environment()?;
-    let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
+    let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
     let here = Scope::local(folder.to_string_lossy());
     let Some(record) = Journal::find(&store, &here.all_workspaces(), &id).await? else {
         bail!("there is no call {id}; `haft log` lists the latest");

@@ -58,6 +58,18 @@ pub(super) fn size(text: &str) -> Result<u64> {
     Ok((number * unit) as u64)
 }
 
+/// The address of a database. What it says besides is for the server to refuse.
+pub(super) fn database(text: &str) -> Result<Option<String>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    // The value itself is not quoted: it may hold a password.
+    if !(text.starts_with("postgres://") || text.starts_with("postgresql://")) {
+        bail!("that is not the address of a PostgreSQL database: write postgres://user:password@host:5432/name");
+    }
+    Ok(Some(text.to_owned()))
+}
+
 pub(super) fn sync(text: &str) -> Result<Sync> {
     Ok(match text {
         "normal" => Sync::Normal,

@@ -107,7 +107,7 @@ fn begun(house: &House, how: &str) -> (CallRequest, JoinHandle<Outcome>) {
 async fn asked(house: &House, call: &CallId, number: u32) -> Question {
     tokio::time::timeout(Duration::from_secs(20), async {
         loop {
-            let news = house.store.watch_questions();
+            let news = house.store.watch_questions(&house.scope);
             match house.question(call).await.unwrap() {
                 Some((question, None)) if question.number == number => return question,
                 _ => news.changed().await,
@@ -292,8 +292,7 @@ async fn the_question_of_a_process_that_died_is_closed_with_its_call() {
     };
     let question = Question { call: call.clone(), ..opening.1 };
     dying.store.ask(&dying.scope, &question, entry).await.unwrap();
-    drop(dying);
-    let next = stage.house().await;
+    let next = stage.heir(dying, &call).await;
     assert!(is_closed(&next, &call).await);
     let ended = next.store.ended(&next.scope, &call, Duration::from_secs(20)).await.unwrap().unwrap();
     assert_eq!(code(&ended), "INTERRUPTED");

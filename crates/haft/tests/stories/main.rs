@@ -7,6 +7,7 @@ mod aside;
 mod batch;
 mod cache;
 mod catalogue;
+mod database;
 mod forms;
 mod grants;
 mod limits;

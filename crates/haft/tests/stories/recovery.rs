@@ -37,8 +37,7 @@ async fn a_turn_that_was_complete_is_told_as_committed() {
     };
     dying.store.record(&dying.scope, entry).await.unwrap();
     dying.workbench.take(&turn).await.unwrap();
-    drop(dying);
-    let next = stage.house().await;
+    let next = stage.heir(dying, &id).await;
     assert_eq!(stage.text("b").as_deref(), Some("a\n"));
     let told = kinds(&next, &id).await;
     let end: Vec<&str> = told.iter().rev().take(2).rev().map(String::as_str).collect();
@@ -100,8 +99,7 @@ impl Dying {
 
     /// Dies, and gives what the next process tells of the call.
     async fn told(self) -> (Stage, House, Outcome) {
-        drop(self.house);
-        let next = self.stage.house().await;
+        let next = self.stage.heir(self.house, &self.id).await;
         let record = Journal::find(&next.store, &next.scope, &self.id).await.unwrap().unwrap();
         (self.stage, next, record.outcome.unwrap())
     }

@@ -116,7 +116,7 @@ async fn call(house: &House, wish: CallRequest) -> Outcome {
 }
 
 async fn used(tool: &str, line: &Line) -> (Outcome, Vec<String>) {
-    let stage = Stage::new();
+    let stage = Stage::on_sqlite();
     let house = house_with(&stage, line).await;
     let outcome = call(&house, wish(&house, tool)).await;
     house.close().await.unwrap();
@@ -194,7 +194,7 @@ async fn whoever_says_when_to_come_back_is_heard_if_there_is_time() {
 
 #[tokio::test]
 async fn all_attempts_and_delays_share_one_time_limit() {
-    let stage = Stage::new();
+    let stage = Stage::on_sqlite();
     let line = Line::failing(vec![down(); 10]);
     let house = house_with(&stage, &line).await;
     let mut wish = wish(&house, "fetch");
@@ -208,7 +208,7 @@ async fn all_attempts_and_delays_share_one_time_limit() {
 #[tokio::test]
 async fn cancelling_ends_a_delay_at_once() {
     for (tool, ends) in [("fetch", "CANCELLED"), ("put", "OUTCOME_UNKNOWN")] {
-        let stage = Stage::new();
+        let stage = Stage::on_sqlite();
         let line = Line::failing(vec![down(); 10]);
         let house = house_with(&stage, &line).await;
         let mut wish = wish(&house, tool);
@@ -263,7 +263,7 @@ impl Guard for Open {
 
 #[tokio::test]
 async fn a_commit_that_has_begun_is_never_tried_again() {
-    let stage = Stage::new();
+    let stage = Stage::on_sqlite();
     let house = stage.house().await;
     let busy = Arc::new(Busy(house.workbench.clone(), AtomicUsize::new(0)));
     let pipeline = Pipeline::new(Doors {

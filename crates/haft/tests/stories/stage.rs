@@ -12,6 +12,8 @@ use haft_store::Store;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::database;
+
 /// A workspace and a data folder. Every house opened on it stands for one process.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
@@ -20,6 +22,13 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> Self {
+        let mut stage = Self::on_sqlite();
+        stage.settings.store_url = database::create(stage.folder.path());
+        stage
+    }
+
+    /// For stories whose clock stands still: that of a server does not.
+    pub(crate) fn on_sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("work")).unwrap();
         let settings = Settings::defaults(folder.path().join("data"));
@@ -40,8 +49,27 @@ impl Stage {
 
     /// A house as another process would have it: its own connections, its own owner.
     pub(crate) async fn house(&self) -> House {
-        let store = Store::open(&self.settings.data, self.settings.sync).await.unwrap();
+        let options = haft_store::Options { lease: Duration::from_secs(1), ..self.settings.store() };
+        let store = Store::open(&self.settings.data, options).await.unwrap();
         house::solo(self.settings.clone(), store, &self.path("")).await.unwrap()
+    }
+}
+
+impl Stage {
+    /// The house of the next process after one that dies with this call under way. A lock goes with its process, a lease
+    /// runs out soon after.
+    pub(crate) async fn heir(&self, dying: House, call: &CallId) -> House {
+        let scope = dying.scope.clone();
+        drop(dying);
+        let options = self.settings.store();
+        let store = Store::open(&self.settings.data, options).await.unwrap();
+        let patience = std::time::Instant::now() + Duration::from_secs(30);
+        while store.owner_is_alive(&scope, call).await.unwrap() {
+            assert!(std::time::Instant::now() < patience, "the owner of {call} still counts as alive");
+            tokio::task::yield_now().await;
+        }
+        store.close().await.unwrap();
+        self.house().await
     }
 }
 

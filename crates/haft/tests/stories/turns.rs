@@ -81,8 +81,7 @@ async fn a_process_that_dies_leaves_interrupted_calls_and_touches_nobody_else_s(
     let theirs = entry.call.clone();
     entry.call = haft_runtime::CallId::new();
     living.store.record(&living.scope, entry.clone()).await.unwrap();
-    drop(dying);
-    let next = stage.house().await;
+    let next = stage.heir(dying, &theirs).await;
     let ended = next.store.find_call(&theirs).await;
     assert_eq!(code(&ended.outcome.unwrap()), "INTERRUPTED");
     let lives = next.store.find_call(&entry.call).await;

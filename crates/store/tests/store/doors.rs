@@ -311,6 +311,9 @@ async fn the_health_of_a_store_is_told() {
     let (_folder, store) = new_store().await;
     store.record(&scope(), opened(CallState::Executing)).await.unwrap();
     let health = store.health().await.unwrap();
-    assert_eq!((health.calls, health.schema_version, health.lost_entries), (1, 6, 0));
-    assert!(health.bytes > 0 && health.sqlite_version.starts_with("3."), "{health:?}");
+    assert_eq!((health.calls, health.schema_version, health.lost_entries), (1, 1, 0));
+    assert!(
+        health.bytes > 0 && ["SQLite 3.", "PostgreSQL "].iter().any(|name| health.database.starts_with(name)),
+        "{health:?}"
+    );
 }

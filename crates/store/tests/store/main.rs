@@ -2,12 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod batches;
+mod copies;
+mod database;
 mod doors;
 mod grants;
-mod packing;
+mod order;
 mod processes;
 mod refusals;
 mod samples;
 mod tenants;
-mod tray;
 mod views;

@@ -7,21 +7,30 @@ use haft_runtime::{
     Evidence, Grant, Isolation, Opening, Outcome, Pending, Question, QuestionId, Scope, Source, ToolOutput, Turn,
     WrittenBounds,
 };
-use haft_store::{Store, Sync};
+use haft_store::Store;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::database;
+
 /// A new store in a folder that goes away with the test.
 pub(crate) async fn new_store() -> (TempDir, Store) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = new_folder().await;
     let store = open(&folder).await;
     (folder, store)
 }
 
+/// A folder for a new store.
+pub(crate) async fn new_folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    database::create(folder.path()).await;
+    folder
+}
+
 /// One more store on the same folder, as another process would have it.
 pub(crate) async fn open(folder: &TempDir) -> Store {
-    Store::open(&folder.path().join("data"), Sync::Normal).await.unwrap()
+    Store::open(&folder.path().join("data"), database::options(folder.path())).await.unwrap()
 }
 
 pub(crate) fn scope() -> Scope {

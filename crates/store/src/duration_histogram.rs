@@ -7,9 +7,9 @@ const STEPS: i64 = 4;
 
 /// How many calls took how long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Took(std::collections::BTreeMap<i64, i64>);
+pub struct DurationHistogram(std::collections::BTreeMap<i64, i64>);
 
-impl Took {
+impl DurationHistogram {
     /// So many calls of one bucket. A negative bucket means that the time was not taken.
     pub(crate) fn add(&mut self, bucket: i64, calls: i64) {
         if bucket >= 0 {
@@ -54,7 +54,7 @@ fn middle(bucket: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Took, bucket, middle};
+    use super::{DurationHistogram, bucket, middle};
 
     #[test]
     fn a_bucket_is_close_to_what_it_stands_for() {
@@ -71,13 +71,13 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_the_sorted_times() {
-        let mut took = Took::default();
-        assert_eq!(took.percentile(50), None);
-        (1..=100).for_each(|ms| took.add(bucket(ms), 1));
-        took.add(-1, 5);
-        let near = |percent, ms: i64| (took.percentile(percent).unwrap() - ms).abs() * 8 <= ms;
-        assert!(near(50, 50) && near(95, 95) && near(99, 99), "{took:?}");
-        let mut one = Took::default();
+        let mut histogram = DurationHistogram::default();
+        assert_eq!(histogram.percentile(50), None);
+        (1..=100).for_each(|ms| histogram.add(bucket(ms), 1));
+        histogram.add(-1, 5);
+        let near = |percent, ms: i64| (histogram.percentile(percent).unwrap() - ms).abs() * 8 <= ms;
+        assert!(near(50, 50) && near(95, 95) && near(99, 99), "{histogram:?}");
+        let mut one = DurationHistogram::default();
         one.add(bucket(3), 1);
         assert_eq!([50, 95, 99].map(|percent| one.percentile(percent)), [Some(3); 3]);
     }

@@ -1,0 +1,159 @@
+//! The database: SQLite or PostgreSQL. Only this file and the two drivers know that there are two.
+
+use std::{path::Path, time::Duration};
+
+use futures_util::FutureExt;
+
+use crate::{
+    StoreError, Sync,
+    batch::{self, Write},
+    faults::Faults,
+    postgres::Postgres,
+    sql::{Row, Statement},
+    sqlite::Sqlite,
+};
+
+/// How often a transaction is run again that lost against another one.
+const RERUNS: usize = 50;
+
+/// The database behind the store.
+pub(crate) enum Db {
+    Sqlite(Box<Sqlite>),
+    Postgres(Box<Postgres>),
+}
+
+/// A transaction that is under way.
+pub(crate) trait Transaction {
+    /// Runs the statements in their order and gives back the rows of each. PostgreSQL gets all of them in one message.
+    async fn run(&self, statements: &[Statement]) -> Result<Vec<Vec<Row>>, StoreError>;
+}
+
+impl Transaction for rusqlite::Connection {
+    async fn run(&self, statements: &[Statement]) -> Result<Vec<Vec<Row>>, StoreError> {
+        statements.iter().map(|statement| crate::sqlite::run(self, statement)).collect()
+    }
+}
+
+impl Transaction for tokio_postgres::Client {
+    async fn run(&self, statements: &[Statement]) -> Result<Vec<Vec<Row>>, StoreError> {
+        crate::postgres::run_all(self, statements).await
+    }
+}
+
+impl Db {
+    /// Opens `haft.db`, which must be there.
+    pub(crate) fn sqlite(path: &Path, sync: Sync, faults: Option<Faults>) -> Result<Self, StoreError> {
+        Ok(Self::Sqlite(Box::new(Sqlite::open(path, sync, faults)?)))
+    }
+
+    /// Connects to a server. The node's id is the key by which a commit is found again whose answer was lost.
+    pub(crate) async fn postgres(url: &str, node: &str, faults: Option<Faults>) -> Result<Self, StoreError> {
+        Ok(Self::Postgres(Box::new(Postgres::open(url, node, faults).await?)))
+    }
+
+    /// The rows of one statement.
+    pub(crate) async fn read(&self, statement: &Statement) -> Result<Vec<Row>, StoreError> {
+        let rows = self.read_together(std::slice::from_ref(statement)).await?;
+        Ok(rows.into_iter().next().unwrap_or_default())
+    }
+
+    /// The rows of several statements, all of the same moment.
+    pub(crate) async fn read_together(&self, statements: &[Statement]) -> Result<Vec<Vec<Row>>, StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.read(statements).await,
+            Self::Postgres(postgres) => postgres.read(statements).await,
+        }
+    }
+
+    /// Writes all or nothing in one transaction, and says of each write whether it touched a row. A transaction that lost
+    /// against another one is run again.
+    pub(crate) async fn write(&self, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
+        let mut reruns = 0;
+        loop {
+            let written = match self {
+                Self::Sqlite(sqlite) => sqlite.transaction(sqlite.busy_limit(), |conn| now(conn, writes)),
+                Self::Postgres(postgres) => postgres.transaction(writes).await,
+            };
+            match written {
+                Err(StoreError::Conflict(_)) if reruns < RERUNS => reruns += 1,
+                written => return written,
+            }
+        }
+    }
+
+    /// Writes on this very thread without waiting for anybody. `None` where that cannot be: the database is in use, commits
+    /// wait for the disk, or it is another machine's.
+    pub(crate) fn write_at_once(&self, writes: &[&Write]) -> Option<Result<Vec<bool>, StoreError>> {
+        let Self::Sqlite(sqlite) = self else { return None };
+        match sqlite.transaction(Duration::ZERO, |conn| now(conn, writes)) {
+            Err(StoreError::Busy(_) | StoreError::Conflict(_)) => None,
+            written => Some(written),
+        }
+    }
+
+    /// Whether a commit takes less time than waking another thread.
+    pub(crate) fn commits_quickly(&self) -> bool {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.sync() == Sync::Normal,
+            Self::Postgres(_) => false,
+        }
+    }
+
+    /// How often to look whether another process has written something.
+    pub(crate) fn poll_interval(&self) -> Duration {
+        match self {
+            Self::Sqlite(_) => Duration::from_millis(20),
+            Self::Postgres(_) => Duration::from_millis(250),
+        }
+    }
+
+    /// Where it lies, how large it is, and which database of which version it is.
+    pub(crate) async fn describe(&self) -> Result<(String, u64, String), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => {
+                let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+                let bytes = size(sqlite.path()) + size(&sqlite.path().with_extension("db-wal"));
+                Ok((sqlite.path().display().to_string(), bytes, format!("SQLite {}", rusqlite::version())))
+            }
+            Self::Postgres(postgres) => postgres.describe().await,
+        }
+    }
+
+    /// Closes every connection. The last process to close SQLite brings its log into the database.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.close(),
+            Self::Postgres(postgres) => postgres.close().await,
+        }
+    }
+
+    /// Leaves the connections to the end of the process, so that nobody waits for the disk.
+    pub(crate) async fn leave(&self) {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.leave(),
+            Self::Postgres(postgres) => postgres.close().await,
+        }
+    }
+}
+
+/// SQLite answers at once, so that the writes are done when they are first looked at.
+fn now(conn: &rusqlite::Connection, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
+    batch::apply(conn, writes).now_or_never().unwrap_or(Err(StoreError::Closed))
+}
+
+/// A text of the schema in the words of a database.
+pub(crate) fn in_words_of(database: Words, text: &str) -> String {
+    let (int, plain, bytes, table) = match database {
+        Words::Sqlite => ("integer", "text", "blob", "strict"),
+        // Ids and cursors are compared byte by byte, whatever language the database was made for.
+        Words::Postgres => ("bigint", "text collate \"C\"", "bytea", ""),
+    };
+    text.replace("{int}", int).replace("{text}", plain).replace("{bytes}", bytes).replace("{table}", table)
+}
+
+/// Whose words.
+#[derive(Clone, Copy)]
+pub(crate) enum Words {
+    Sqlite,
+    Postgres,
+}

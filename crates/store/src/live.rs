@@ -1,0 +1,449 @@
+//! What is new, in this process and in others.
+//!
+//! A commit of this process wakes exactly those whom it concerns. For the commits of others one task asks the database, as
+//! long as anybody waits: one statement for the heads of all tenants that somebody waits for. Where a head has moved, it
+//! wakes those who wait for that tenant and reads the new entries, once for all who listen.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use haft_runtime::{CallEvent, CallId, Scope};
+use jiff::Timestamp;
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::{Instant, timeout, timeout_at},
+};
+
+use crate::{
+    StoreError,
+    columns::{Columns, tenant},
+    db::Db,
+    sql::{Row, Statement},
+};
+
+/// How many entries are read at once, and how many of the newest are kept for those who listen.
+const PAGE: i64 = 256;
+const RECENT: usize = 4096;
+
+const HEADS: &str = "select tenant, seq, version from heads where tenant in ";
+const HEAD: &str = "select seq, forgotten from heads where tenant = $1";
+const ENTRIES: &str =
+    "select seq, call, events from entries where tenant = $1 and seq > $2 and seq <= $3 order by seq limit $4";
+const ENTRIES_OF_CALL: &str = "select seq, call, events from entries where tenant = $1 and call = $5 and seq > $2 and seq <= $3 order by seq limit $4";
+
+/// What can be waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Topic {
+    /// The call has ended.
+    Ended(String),
+    /// Its question was answered.
+    Answered(String),
+    /// Somebody wants it stopped.
+    StopWanted(String),
+    /// Some call's question was put or answered.
+    Questions,
+}
+
+/// Everybody who waits or listens. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Live(Arc<Shared>);
+
+struct Shared {
+    db: Arc<Db>,
+    waiters: Mutex<HashMap<String, Waiters>>,
+    feeds: Mutex<HashMap<String, Arc<Feed>>>,
+    /// Rings when somebody begins to wait, or when this process has written something that listeners shall hear.
+    look: Notify,
+    poller: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Who waits for what of one tenant.
+type Waiters = HashMap<Topic, Vec<Arc<Notify>>>;
+
+impl Live {
+    pub(crate) fn new(db: Arc<Db>) -> Self {
+        let (waiters, feeds) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { db, waiters, feeds, look: Notify::new(), poller: Mutex::default() }))
+    }
+
+    /// Registers for news. Register first, look at the row, then wait: so no change is missed.
+    pub(crate) fn register(&self, scope: &Scope, topic: Topic) -> Waiter {
+        let bell = Arc::new(Notify::new());
+        let tenant = tenant(scope).to_owned();
+        let mut waiters = lock(&self.0.waiters);
+        waiters.entry(tenant.clone()).or_default().entry(topic.clone()).or_default().push(Arc::clone(&bell));
+        drop(waiters);
+        Waiter { live: self.clone(), tenant, topic, bell }
+    }
+
+    /// Looks, and looks again at any news, until there is something to see or the time is up.
+    pub(crate) async fn until<T, Fut>(
+        &self,
+        scope: &Scope,
+        topic: Topic,
+        limit: Duration,
+        look: impl Fn() -> Fut,
+    ) -> Result<Option<T>, StoreError>
+    where
+        Fut: Future<Output = Result<Option<T>, StoreError>>,
+    {
+        let deadline = Instant::now() + limit;
+        let waiter = self.register(scope, topic);
+        loop {
+            let seen = look().await?;
+            if seen.is_some() || timeout_at(deadline, waiter.changed()).await.is_err() {
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// Wakes those whom a commit of this process concerns.
+    pub(crate) fn committed<'a>(&self, written: impl Iterator<Item = (&'a str, &'a [Topic])>) {
+        let (waiters, feeds) = (lock(&self.0.waiters), lock(&self.0.feeds));
+        if waiters.is_empty() && feeds.is_empty() {
+            return;
+        }
+        let mut heard = false;
+        for (tenant, topics) in written {
+            heard |= feeds.contains_key(tenant);
+            let Some(waiters) = waiters.get(tenant) else { continue };
+            for topic in topics {
+                waiters.get(topic).into_iter().flatten().for_each(|bell| bell.notify_one());
+            }
+        }
+        if heard {
+            self.0.look.notify_one();
+        }
+    }
+
+    /// Listens to the events of a tenant, or of one call, after the event with this number. `None` begins now.
+    pub(crate) async fn listen(
+        &self,
+        scope: &Scope,
+        of: Option<&CallId>,
+        after: Option<i64>,
+    ) -> Result<EventStream, StoreError> {
+        let feed = self.feed(tenant(scope)).await?;
+        let cursor = after.unwrap_or_else(|| *feed.head.borrow());
+        let (head, call) = (feed.head.subscribe(), of.cloned());
+        self.0.look_soon();
+        Ok(EventStream { live: self.clone(), feed, call, cursor, head, ready: VecDeque::new() })
+    }
+
+    /// Ends the task that looks for commits of others.
+    pub(crate) fn close(&self) {
+        if let Some(poller) = lock(&self.0.poller).take() {
+            poller.abort();
+        }
+    }
+
+    async fn feed(&self, tenant: &str) -> Result<Arc<Feed>, StoreError> {
+        if let Some(feed) = lock(&self.0.feeds).get(tenant) {
+            return Ok(Arc::clone(feed));
+        }
+        let (seq, _) = head(&self.0.db, tenant).await?;
+        let recent = Mutex::new(Recent { after: seq, entries: VecDeque::new() });
+        let feed = Arc::new(Feed { tenant: tenant.to_owned(), recent, head: watch::Sender::new(seq) });
+        Ok(Arc::clone(lock(&self.0.feeds).entry(tenant.to_owned()).or_insert(feed)))
+    }
+}
+
+impl Shared {
+    /// Sees to it that somebody looks for commits of others, and does so at once.
+    fn look_soon(self: &Arc<Self>) {
+        let mut poller = lock(&self.poller);
+        if poller.is_none() {
+            *poller = Some(tokio::spawn(poll(Arc::clone(self))));
+        }
+        self.look.notify_one();
+    }
+
+    fn tenants_in_use(&self) -> Vec<String> {
+        let mut tenants: Vec<String> = lock(&self.waiters).keys().cloned().collect();
+        // Whoever holds a feed listens; the map itself holds it once.
+        lock(&self.feeds).retain(|tenant, feed| {
+            let used = Arc::strong_count(feed) > 1;
+            if used {
+                tenants.push(tenant.clone());
+            }
+            used
+        });
+        tenants.sort_unstable();
+        tenants.dedup();
+        tenants
+    }
+}
+
+/// Looks for commits of others for as long as anybody waits, and ends when nobody does.
+async fn poll(shared: Arc<Shared>) {
+    let mut seen: HashMap<String, i64> = HashMap::new();
+    loop {
+        let tenants = shared.tenants_in_use();
+        if tenants.is_empty() {
+            // Invariant: whoever begins to wait after this look finds no poller and starts one.
+            let mut poller = lock(&shared.poller);
+            if shared.tenants_in_use().is_empty() {
+                *poller = None;
+                return;
+            }
+        } else {
+            if look(&shared, &tenants, &mut seen).await.is_err() {
+                // When nothing can be told, those who wait look for themselves and learn why.
+                tenants.iter().for_each(|tenant| wake_all(&shared, tenant));
+            }
+        }
+        // A time-out is the usual case.
+        timeout(shared.db.poll_interval(), shared.look.notified()).await.ok();
+    }
+}
+
+async fn look(shared: &Shared, tenants: &[String], seen: &mut HashMap<String, i64>) -> Result<(), StoreError> {
+    let heads = Statement::new(HEADS).push_list(tenants.iter().map(String::as_str));
+    for row in shared.db.read(&heads).await? {
+        let columns = Columns { of: "heads", row: &row };
+        let (tenant, version, seq) = (columns.text("tenant")?, columns.number("version")?, columns.number("seq")?);
+        if seen.get(&tenant) == Some(&version) {
+            continue;
+        }
+        let feed = lock(&shared.feeds).get(&tenant).cloned();
+        if let Some(feed) = feed {
+            feed.read_up_to(&shared.db, seq).await?;
+        }
+        wake_all(shared, &tenant);
+        seen.insert(tenant, version);
+    }
+    Ok(())
+}
+
+fn wake_all(shared: &Shared, tenant: &str) {
+    let waiters = lock(&shared.waiters);
+    waiters.get(tenant).into_iter().flat_map(HashMap::values).flatten().for_each(|bell| bell.notify_one());
+}
+
+/// One who waits; dropping it ends the waiting.
+pub struct Waiter {
+    live: Live,
+    tenant: String,
+    topic: Topic,
+    bell: Arc<Notify>,
+}
+
+impl Waiter {
+    /// Returns when there may be news since the last time, from this process or another.
+    pub async fn changed(&self) {
+        self.live.0.look_soon();
+        self.rung().await;
+    }
+
+    /// Like `changed`, but nobody is sent to look for what other processes do.
+    pub(crate) async fn rung(&self) {
+        self.bell.notified().await;
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut waiters = lock(&self.live.0.waiters);
+        let Some(of_tenant) = waiters.get_mut(&self.tenant) else { return };
+        if let Some(bells) = of_tenant.get_mut(&self.topic) {
+            bells.retain(|bell| !Arc::ptr_eq(bell, &self.bell));
+            if bells.is_empty() {
+                of_tenant.remove(&self.topic);
+            }
+        }
+        if of_tenant.is_empty() {
+            waiters.remove(&self.tenant);
+        }
+    }
+}
+
+/// One event of the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JournalEvent {
+    /// Its number. Numbers only grow, and a higher one is never seen before a lower one.
+    pub seq: i64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// To which call.
+    pub call: CallId,
+    /// What happened.
+    pub event: CallEvent,
+}
+
+/// What a listener hears.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamItem {
+    /// The next event.
+    Event(Arc<JournalEvent>),
+    /// Events after the listener's place were deleted: look at everything again. The stream goes on after this number.
+    Resync(i64),
+}
+
+/// The newest entries of one tenant, read once for all who listen.
+struct Feed {
+    tenant: String,
+    recent: Mutex<Recent>,
+    /// The number of the last event that was read.
+    head: watch::Sender<i64>,
+}
+
+/// The newest events; all that came after this number.
+struct Recent {
+    after: i64,
+    entries: VecDeque<Arc<JournalEvent>>,
+}
+
+impl Feed {
+    async fn read_up_to(&self, db: &Db, seq: i64) -> Result<(), StoreError> {
+        loop {
+            let from = *self.head.borrow();
+            if from >= seq {
+                return Ok(());
+            }
+            let page = Statement::new(ENTRIES).bind(self.tenant.as_str()).bind(from).bind(seq).bind(PAGE);
+            let rows = db.read(&page).await?;
+            let events = events_of(&rows)?;
+            let last = if rows.len() < PAGE as usize { seq } else { events.last().map_or(seq, |event| event.seq) };
+            let mut recent = lock(&self.recent);
+            recent.entries.extend(events);
+            while recent.entries.len() > RECENT {
+                recent.after = recent.entries.pop_front().map_or(recent.after, |gone| gone.seq);
+            }
+            drop(recent);
+            self.head.send_replace(last);
+        }
+    }
+
+    /// The events after a number, if all of them are still here.
+    fn since(&self, cursor: i64) -> Option<Vec<Arc<JournalEvent>>> {
+        let recent = lock(&self.recent);
+        if cursor < recent.after {
+            return None;
+        }
+        let first = recent.entries.partition_point(|event| event.seq <= cursor);
+        Some(recent.entries.range(first..).cloned().collect())
+    }
+}
+
+/// Hears every event after its place, each once.
+pub struct EventStream {
+    live: Live,
+    feed: Arc<Feed>,
+    /// Only the events of this call.
+    call: Option<CallId>,
+    /// The number of the last event that was looked at.
+    cursor: i64,
+    head: watch::Receiver<i64>,
+    ready: VecDeque<StreamItem>,
+}
+
+impl EventStream {
+    /// The next event; waits for one.
+    pub async fn next(&mut self) -> Result<StreamItem, StoreError> {
+        loop {
+            if let Some(news) = self.ready.pop_front() {
+                return Ok(news);
+            }
+            let head = *self.head.borrow_and_update();
+            if self.cursor >= head {
+                self.live.0.look_soon();
+                // The feed is held by this listener, so that its sender lives.
+                self.head.changed().await.map_err(|_| StoreError::Closed)?;
+                continue;
+            }
+            match self.feed.since(self.cursor) {
+                Some(events) => self.hear(events, head),
+                None => self.catch_up(head).await?,
+            }
+        }
+    }
+
+    fn hear(&mut self, events: Vec<Arc<JournalEvent>>, head: i64) {
+        self.cursor = events.last().map_or(head, |last| last.seq.max(self.cursor));
+        let wanted = |event: &Arc<JournalEvent>| self.call.as_ref().is_none_or(|call| *call == event.call);
+        self.ready.extend(events.into_iter().filter(wanted).map(StreamItem::Event));
+    }
+
+    /// Reads one page of what happened before anybody here listened.
+    async fn catch_up(&mut self, head: i64) -> Result<(), StoreError> {
+        let (db, tenant) = (&self.live.0.db, self.feed.tenant.as_str());
+        let (_, forgotten) = crate::live::head(db, tenant).await?;
+        if self.cursor > 0 && self.cursor < forgotten {
+            self.cursor = forgotten;
+            self.ready.push_back(StreamItem::Resync(forgotten));
+            return Ok(());
+        }
+        let sql = if self.call.is_some() { ENTRIES_OF_CALL } else { ENTRIES };
+        let mut page = Statement::new(sql).bind(tenant).bind(self.cursor).bind(head).bind(PAGE);
+        if let Some(call) = &self.call {
+            page = page.bind(call.as_str());
+        }
+        let rows = db.read(&page).await?;
+        let cursor = self.cursor;
+        // The place may lie inside of an entry.
+        let events: Vec<_> = events_of(&rows)?.into_iter().filter(|event| event.seq > cursor).collect();
+        let whole = rows.len() < PAGE as usize;
+        let last = events.last().map_or(head, |last| last.seq);
+        self.ready.extend(events.into_iter().map(StreamItem::Event));
+        self.cursor = if whole { head } else { last };
+        Ok(())
+    }
+}
+
+async fn head(db: &Db, tenant: &str) -> Result<(i64, i64), StoreError> {
+    head_of(&db.read(&head_statement(tenant)).await?)
+}
+
+/// What reads the number of the last event of a tenant, and of the newest that was deleted.
+pub(crate) fn head_statement(tenant: &str) -> Statement {
+    Statement::new(HEAD).bind(tenant)
+}
+
+/// Both numbers from its rows.
+pub(crate) fn head_of(rows: &[Row]) -> Result<(i64, i64), StoreError> {
+    let Some(row) = rows.first() else { return Ok((0, 0)) };
+    let columns = Columns { of: "heads", row };
+    Ok((columns.number("seq")?, columns.number("forgotten")?))
+}
+
+/// The events of entries, each with its number.
+fn events_of(rows: &[Row]) -> Result<Vec<Arc<JournalEvent>>, StoreError> {
+    let mut found = Vec::new();
+    for row in rows {
+        let call = Columns { of: "entries", row }.call_id("call")?;
+        for (seq, at, event) in numbered(&Columns { of: call.as_str(), row })? {
+            found.push(Arc::new(JournalEvent { seq, at, call: call.clone(), event }));
+        }
+    }
+    Ok(found)
+}
+
+/// The events of one entry, each with its number.
+pub(crate) fn numbered(columns: &Columns<'_>) -> Result<Vec<(i64, Timestamp, CallEvent)>, StoreError> {
+    let last = columns.number("seq")?;
+    let events: Vec<(i64, CallEvent)> = columns.json("events")?;
+    let first = last + 1 - i64::try_from(events.len()).unwrap_or(i64::MAX);
+    let numbered = (first..).zip(events).map(|(seq, (at, event))| {
+        let at = Timestamp::from_microsecond(at).map_err(|err| columns.damaged("events", err))?;
+        Ok((seq, at, event))
+    });
+    numbered.collect()
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_for_news_reads_only_what_is_new() {
+        crate::schema::tests::assert_quick(&[HEAD, ENTRIES, ENTRIES_OF_CALL, &format!("{HEADS}($1, $2)")]);
+    }
+}
