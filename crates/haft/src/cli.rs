@@ -3,7 +3,6 @@
 use std::{env::ArgsOs, path::PathBuf};
 
 use clap::{Parser, Subcommand};
-use futures_util::future::LocalBoxFuture;
 
 use crate::{commands, exit::Exit, show::Out};
 
@@ -98,12 +97,7 @@ pub(crate) enum Command {
 }
 
 /// Runs what was typed. Everything that goes wrong ends in one sentence and an exit code.
-pub fn run(typed: ArgsOs) -> LocalBoxFuture<'static, Exit> {
-    // Behind a pointer, so that all of it is compiled in this crate, and not once more in the program.
-    Box::pin(run_command(typed))
-}
-
-async fn run_command(typed: ArgsOs) -> Exit {
+pub async fn run(typed: ArgsOs) -> Exit {
     let cli = match Cli::try_parse_from(typed) {
         Ok(cli) => cli,
         Err(err) => {
