@@ -102,6 +102,7 @@ impl Pipeline {
         request.input.clone_from(&question.input);
         request.cancel = follower.cancel;
         request.listener = follower.listener;
+        tracing::info!(call = %request.id, tool = request.tool, "call resumed after its answer");
         let mut log = CallLog::resumed(&request, started_at);
         let walked = self.walk_again(request.clone(), question, answered, &mut log).await;
         Ok(self.close(walked, request, &mut log).await)

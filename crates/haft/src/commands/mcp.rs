@@ -59,6 +59,13 @@ pub(crate) struct Args {
     serving: Serving,
 }
 
+impl Args {
+    /// Whether a server is wanted, and not something about one.
+    pub(crate) fn serves(&self) -> bool {
+        self.command.is_none()
+    }
+}
+
 #[derive(clap::Subcommand)]
 enum Command {
     /// Write haft into the settings of a client that speaks MCP

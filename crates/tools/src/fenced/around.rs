@@ -77,7 +77,14 @@ impl Fenced {
 
     /// What works here, tried once.
     pub(crate) fn probe(&self) -> &Probe {
-        self.probe.get_or_init(|| self.fence.probe(&self.data.join(PROBE)))
+        self.probe.get_or_init(|| {
+            let probe = self.fence.probe(&self.data.join(PROBE));
+            match probe.rung {
+                Some(rung) => tracing::info!(?rung, "commands run in a fence"),
+                None => tracing::warn!("no fence can be built here, so no command runs"),
+            }
+            probe
+        })
     }
 
     /// Lets the next process find out again what works here: something did not that should.
