@@ -8,7 +8,7 @@ use std::{
 use haft_runtime::{CallId, ChangeList, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     Root,
-    changes::{self, Draft, Progress, Spares, Sync},
+    changes::{self, Draft, Progress, Sync},
     fence::{Probe, Toolchains},
 };
 use tokio::sync::mpsc;
@@ -41,8 +41,6 @@ pub struct Workspace {
     fenced: Option<Arc<Fenced>>,
     /// Absent where nothing outlives its call.
     tasks: Option<Arc<Tasks>>,
-    /// Folders for the changes of the next calls; absent where nothing outlives its call.
-    spares: Option<Arc<Spares>>,
     /// Absent where no command may be run.
     servers: Option<Desk>,
     web: Arc<Web>,
@@ -60,7 +58,6 @@ impl Workspace {
             sync: Sync::Process,
             fenced: None,
             tasks: None,
-            spares: None,
             servers: None,
             web: Arc::new(Web::new(WebAccess::default())),
             at_hand: Arc::default(),
@@ -86,12 +83,10 @@ impl Workspace {
         Self { web: Arc::new(Web::new(access)), ..self }
     }
 
-    /// The same workspace in a haft that lives on between calls, so that commands can run in the background and what
-    /// the next call needs can be made before it comes.
+    /// The same workspace in a haft that lives on between calls, so that commands can run in the background.
     #[must_use]
     pub fn outliving_calls(self) -> Self {
-        let spares = Some(Arc::new(Spares::new(self.data.join(CHANGES))));
-        Self { tasks: Some(Arc::default()), spares, ..self }
+        Self { tasks: Some(Arc::default()), ..self }
     }
 
     /// The same workspace, in which language servers can be asked.
@@ -111,17 +106,13 @@ impl Workspace {
         self.servers.as_ref().ok_or_else(none)
     }
 
-    /// Ends every command that runs in the background and every language server, removes what was made for calls that
-    /// have not come, and waits for all that.
+    /// Ends every command that runs in the background and every language server, and waits for that.
     pub async fn end_background(&self) {
         if let Some(tasks) = &self.tasks {
             tasks.end_all().await;
         }
         if let Some(servers) = &self.servers {
             servers.end_all().await;
-        }
-        if let Some(spares) = &self.spares {
-            in_place(|| spares.end());
         }
     }
 
@@ -204,13 +195,8 @@ impl Workspace {
         let dir = changes_of(&self.data, &ctx.call_id);
         let (sync, of, at_hand) = (self.sync, ctx.clone(), Arc::clone(&self.at_hand));
         let is_quick = sync == Sync::Process && self.root.is_near() && bytes <= SMALL;
-        let spares = self.spares.clone().filter(|_| is_quick);
         let plan = move || {
-            let begun = match spares {
-                Some(spares) => Draft::from_spare(&root, &dir, &spares),
-                None => Draft::new(&root, &dir),
-            };
-            let mut draft = begun.trying("stage changes")?.surviving(sync);
+            let mut draft = Draft::new(&root, &dir).trying("stage changes")?.surviving(sync);
             let output = work(&root, &mut draft)?;
             Ok((output, sealed(draft, &dir, &of, &at_hand)?))
         };

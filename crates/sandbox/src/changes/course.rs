@@ -11,7 +11,6 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::earlier;
 use super::error::{ChangesError, kept_io};
 use super::folder::json;
 use super::plan::{Plan, State, Sync};
@@ -38,8 +37,9 @@ pub(super) struct Standing {
 }
 
 impl Course {
-    /// Writes the plan down in a file that was made for it. Until that is whole, its folder counts for nothing.
-    pub(super) fn create(file: File, plan: &Plan) -> Result<Course, ChangesError> {
+    /// Makes the file and writes the plan down. Until that is whole, the folder counts for nothing.
+    pub(super) fn create(folder: BorrowedFd<'_>, plan: &Plan) -> Result<Course, ChangesError> {
+        let file = make(folder).map_err(|errno| ChangesError::kept("write the plan", errno))?;
         let line = [json(plan)?, b"\n".to_vec()].concat();
         let course = Course { file, sync: plan.sync, plan_ends: line.len() as u64 };
         course.append(&line)?;
@@ -48,11 +48,7 @@ impl Course {
 
     /// Opens the file and reads the plan; `None` when there is none, or not a whole one.
     pub(super) fn open(folder: BorrowedFd<'_>) -> Result<Option<(Course, Plan)>, ChangesError> {
-        let opened = match open(folder) {
-            Err(Errno::NOENT) if earlier::bring_over(folder)? => open(folder),
-            opened => opened,
-        };
-        let mut file = match opened {
+        let mut file = match open(folder) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(ChangesError::kept("open the plan", errno)),
@@ -125,7 +121,7 @@ fn line(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Makes the file, for us alone.
-pub(super) fn make(folder: BorrowedFd<'_>) -> Result<File, Errno> {
+fn make(folder: BorrowedFd<'_>) -> Result<File, Errno> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     rustix::fs::openat(folder, COURSE, flags, Mode::RUSR | Mode::WUSR).map(File::from)
 }
