@@ -1,7 +1,6 @@
 //! Ten thousand tools: what a call costs beside them, and what it takes to find one.
 
 use std::{
-    fs,
     sync::Arc,
     time::{Duration, Instant},
 };
