@@ -6,7 +6,7 @@ use haft_runtime::{CallId, ToolError};
 use haft_sandbox::changes::{self, ChangesError};
 
 use crate::{
-    aside::to_the_end,
+    blocking::{StopWith, blocking},
     refusal::Trying,
     workspace::{CHANGES, changes_of},
 };
@@ -56,7 +56,7 @@ impl KeptChanges {
     /// What is kept of a call's changes; `None` when that is nothing.
     pub async fn look(&self, call: &CallId) -> Result<Option<Kept>, ToolError> {
         let dir = changes_of(&self.data, call);
-        to_the_end(move || match changes::look(&dir) {
+        blocking(StopWith::Nothing, move |_| match changes::look(&dir) {
             Ok(kept) => Ok(Some(Kept { bytes: kept.bytes, has_staged: kept.has_staged })),
             Err(ChangesError::Gone) => Ok(None),
             Err(refused) => Err(refused).trying("look at the changes"),
@@ -67,7 +67,7 @@ impl KeptChanges {
     /// Gives the changes of a call up: it can then neither be undone nor committed.
     pub async fn give_up(&self, call: &CallId) -> Result<GivenUp, ToolError> {
         let dir = changes_of(&self.data, call);
-        to_the_end(move || match changes::give_up(&dir) {
+        blocking(StopWith::Nothing, move |_| match changes::give_up(&dir) {
             Ok(()) | Err(ChangesError::Gone) => Ok(GivenUp::Gone),
             Err(ChangesError::Busy) => Ok(GivenUp::InUse),
             Err(refused) => Err(refused).trying("remove the changes"),
@@ -79,7 +79,7 @@ impl KeptChanges {
     pub async fn clear_leftovers(&self) -> Result<(), ToolError> {
         let folder = self.data.join(CHANGES);
         let gone: Vec<String> = self.names().into_iter().filter(|name| name.starts_with(changes::GONE)).collect();
-        to_the_end(move || {
+        blocking(StopWith::Nothing, move |_| {
             gone.iter().try_for_each(|name| changes::remove_gone(&folder.join(name)).trying("remove the changes"))
         })
         .await

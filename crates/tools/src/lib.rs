@@ -1,7 +1,6 @@
 //! The built-in workspace tools.
 
-mod aside;
-mod at_hand;
+mod blocking;
 mod command;
 mod fenced;
 mod files;
@@ -9,6 +8,7 @@ mod git;
 mod kept;
 mod lsp;
 mod project;
+mod recent_changes;
 mod refusal;
 mod search;
 mod shape;

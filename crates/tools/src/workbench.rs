@@ -10,9 +10,9 @@ use haft_runtime::{CallId, Change, ChangeList, ChangeState, Direction, Recovered
 use haft_sandbox::changes::{self, Changes, ChangesError};
 
 use crate::{
-    aside::{at_once, to_the_end},
-    at_hand::AtHand,
+    blocking::{StopWith, blocking, inline},
     fenced::{keep, throw_away},
+    recent_changes::RecentChanges,
     refusal::Trying,
     shown::{change_list, direction, selection},
     workspace::changes_of,
@@ -22,18 +22,18 @@ use crate::{
 #[derive(Debug)]
 pub struct SandboxWorkbench {
     data: PathBuf,
-    at_hand: Arc<AtHand>,
+    recent: Arc<RecentChanges>,
 }
 
 impl SandboxWorkbench {
     /// On the changes kept in haft's data folder.
     pub fn new(data: impl Into<PathBuf>) -> Self {
-        Self { data: data.into(), at_hand: Arc::default() }
+        Self { data: data.into(), recent: Arc::default() }
     }
 
-    /// The same, with those at hand that a workspace of this process has just worked out.
-    pub(crate) fn beside(data: &Path, at_hand: Arc<AtHand>) -> Self {
-        Self { data: data.to_owned(), at_hand }
+    /// The same, with those still open that a workspace of this process has just worked out.
+    pub(crate) fn beside(data: &Path, recent: Arc<RecentChanges>) -> Self {
+        Self { data: data.to_owned(), recent }
     }
 
     /// Opens the changes of a call and works on them; what has begun always comes to its end.
@@ -43,7 +43,7 @@ impl SandboxWorkbench {
         work: impl FnOnce(Changes) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let dir = changes_of(&self.data, call);
-        to_the_end(move || work(open(&dir)?)).await
+        blocking(StopWith::Nothing, move |_| work(open(&dir)?)).await
     }
 }
 
@@ -65,18 +65,18 @@ impl Workbench for SandboxWorkbench {
 
     fn take<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
         let Turn { of, direction: way, paths } = turn.clone();
-        let (dir, mut at_hand) = (changes_of(&self.data, &of), self.at_hand.take(&of));
+        let (dir, mut recent) = (changes_of(&self.data, &of), self.recent.take(&of));
         Box::pin(async move {
-            if let Some(changes) = at_hand.as_mut().filter(|changes| !changes.is_empty()) {
+            if let Some(changes) = recent.as_mut().filter(|changes| !changes.is_empty()) {
                 let turn = || changes.turn_at_once(direction(way), selection(paths.as_deref())).trying(named(way));
-                if let Some(turned) = at_once(turn)? {
+                if let Some(turned) = inline(turn)? {
                     return Ok(change_list(turned));
                 }
             }
-            to_the_end(move || {
+            blocking(StopWith::Nothing, move |_| {
                 // What was worked out without a command has no folders of its own.
-                let by_command = at_hand.is_none();
-                let mut changes = at_hand.map_or_else(|| open(&dir), Ok)?;
+                let by_command = recent.is_none();
+                let mut changes = recent.map_or_else(|| open(&dir), Ok)?;
                 if changes.is_empty() {
                     keep(&dir);
                     changes::remove(&dir).trying("put the call's folder away")?;
@@ -94,7 +94,7 @@ impl Workbench for SandboxWorkbench {
 
     fn discard<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>> {
         let dir = changes_of(&self.data, call);
-        Box::pin(to_the_end(move || match Changes::open(&dir) {
+        Box::pin(blocking(StopWith::Nothing, move |_| match Changes::open(&dir) {
             // What was never whole is nothing to anybody: a process died while it was being worked out.
             Err(ChangesError::Gone) => changes::remove(&dir).trying("discard the changes"),
             opened => {
@@ -108,7 +108,7 @@ impl Workbench for SandboxWorkbench {
     fn recover<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>> {
         let dir = changes_of(&self.data, &turn.of);
         let turn = turn.clone();
-        Box::pin(to_the_end(move || {
+        Box::pin(blocking(StopWith::Nothing, move |_| {
             let found = changes::recover(&dir).trying("recover the changes")?;
             let now = Changes::open(&dir).trying("look at the changes")?;
             let done =

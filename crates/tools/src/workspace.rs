@@ -14,10 +14,10 @@ use haft_sandbox::{
 use tokio::sync::mpsc;
 
 use crate::{
-    aside::{Stop, aside, at_once, in_place, stopped, to_the_end},
-    at_hand::AtHand,
+    blocking::{Stop, StopWith, blocking, inline, stopped},
     fenced::{Around, Bench, Fenced},
     lsp::{Desk, LanguageServers},
+    recent_changes::RecentChanges,
     refusal::Trying,
     shell::Tasks,
     shown::change_list,
@@ -45,7 +45,7 @@ pub struct Workspace {
     servers: Option<Desk>,
     web: Arc<Web>,
     /// What was worked out last.
-    at_hand: Arc<AtHand>,
+    recent: Arc<RecentChanges>,
 }
 
 impl Workspace {
@@ -60,7 +60,7 @@ impl Workspace {
             tasks: None,
             servers: None,
             web: Arc::new(Web::new(WebAccess::default())),
-            at_hand: Arc::default(),
+            recent: Arc::default(),
         })
     }
 
@@ -160,7 +160,7 @@ impl Workspace {
 
     /// The door to the changes that are staged here, and to those of every other workspace in the same data folder.
     pub fn workbench(&self) -> SandboxWorkbench {
-        SandboxWorkbench::beside(&self.data, Arc::clone(&self.at_hand))
+        SandboxWorkbench::beside(&self.data, Arc::clone(&self.recent))
     }
 
     /// Its own path, links resolved.
@@ -168,10 +168,14 @@ impl Workspace {
         self.root.path()
     }
 
-    /// Looks at one path, on this very thread: waking another takes longer than a few system calls do, where they are
-    /// answered by this machine.
-    pub(crate) fn glance<T>(&self, work: impl FnOnce(&Root) -> Result<T, ToolError>) -> Result<T, ToolError> {
-        if self.root.is_near() { work(&self.root) } else { in_place(|| work(&self.root)) }
+    /// Looks at one path: on this very thread where the workspace is near, since waking another takes longer than a few
+    /// system calls do.
+    pub(crate) async fn stat_inline<T: Send + 'static>(
+        &self,
+        ctx: &ToolCtx,
+        work: impl FnOnce(&Root) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        if self.root.is_near() { inline(|| work(&self.root)) } else { self.look(ctx, |root, _| work(root)).await }
     }
 
     /// Looks at files for a call.
@@ -181,7 +185,7 @@ impl Workspace {
         work: impl FnOnce(&Root, &Stop) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let root = Arc::clone(&self.root);
-        aside(ctx, move |stop| work(&root, stop)).await
+        blocking(StopWith::Call(ctx), move |stop| work(&root, stop)).await
     }
 
     /// Works out what changes at one path, where so many bytes have to be looked at.
@@ -193,14 +197,15 @@ impl Workspace {
     ) -> Result<(T, ChangeList), ToolError> {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
-        let (sync, of, at_hand) = (self.sync, ctx.clone(), Arc::clone(&self.at_hand));
+        let (sync, of, recent) = (self.sync, ctx.clone(), Arc::clone(&self.recent));
         let is_quick = sync == Sync::Process && self.root.is_near() && bytes <= SMALL;
-        let plan = move || {
-            let mut draft = Draft::new(&root, &dir).trying("stage changes")?.surviving(sync);
+        let plan = move |stop: &Stop| {
+            let draft = Draft::new(&root, &dir).trying("stage changes")?;
+            let mut draft = draft.stop_when(stop.flag()).surviving(sync);
             let output = work(&root, &mut draft)?;
-            Ok((output, sealed(draft, &dir, &of, &at_hand)?))
+            Ok((output, sealed(draft, &dir, &of, &recent)?))
         };
-        if is_quick { at_once(plan) } else { to_the_end(plan).await }
+        if is_quick { inline(|| plan(&Stop::default())) } else { blocking(StopWith::Call(ctx), plan).await }
     }
 
     /// Works changes out for a call; they are held aside under its id.
@@ -211,16 +216,16 @@ impl Workspace {
     ) -> Result<(T, ChangeList), ToolError> {
         let root = Arc::clone(&self.root);
         let dir = changes_of(&self.data, &ctx.call_id);
-        let (sync, of, at_hand) = (self.sync, ctx.clone(), Arc::clone(&self.at_hand));
+        let (sync, of, recent) = (self.sync, ctx.clone(), Arc::clone(&self.recent));
         let (tell, mut heard) = mpsc::channel(1);
-        let working = aside(ctx, move |stop| {
+        let working = blocking(StopWith::Call(ctx), move |stop| {
             let draft = Draft::new(&root, &dir).trying("stage changes")?.stop_when(stop.flag()).surviving(sync);
             // Whoever is slow to listen misses only what the next word says again.
             let mut draft = draft.telling(move |progress| {
                 let _missed = tell.try_send(progress);
             });
             let output = work(&root, &mut draft)?;
-            Ok((output, sealed(draft, &dir, &of, &at_hand)?))
+            Ok((output, sealed(draft, &dir, &of, &recent)?))
         });
         tokio::pin!(working);
         loop {
@@ -233,7 +238,7 @@ impl Workspace {
 }
 
 /// What was worked out, unless its call was stopped in this very moment: nobody is asked about that any more.
-fn sealed(draft: Draft, dir: &Path, ctx: &ToolCtx, at_hand: &AtHand) -> Result<ChangeList, ToolError> {
+fn sealed(draft: Draft, dir: &Path, ctx: &ToolCtx, recent: &RecentChanges) -> Result<ChangeList, ToolError> {
     let changes = draft.seal().trying("stage changes")?;
     if ctx.cancel.is_cancelled() {
         drop(changes);
@@ -241,7 +246,7 @@ fn sealed(draft: Draft, dir: &Path, ctx: &ToolCtx, at_hand: &AtHand) -> Result<C
         return Err(stopped());
     }
     let listed = change_list(changes.list());
-    at_hand.put(ctx.call_id.clone(), changes);
+    recent.put(ctx.call_id.clone(), changes);
     Ok(listed)
 }
 

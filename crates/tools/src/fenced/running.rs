@@ -23,7 +23,7 @@ use super::{
     owners::complained_of,
     said::Said,
 };
-use crate::{aside::broke_off, refusal::Trying, shown};
+use crate::{blocking::broke_off, refusal::Trying, shown};
 
 /// The most that a command may say, all together.
 const LONGEST_OUTPUT: u64 = 4 << 30;

@@ -90,7 +90,8 @@ impl ChangesFiles for EditFile {
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         let place = self.0.root().place(&input.path).trying("edit")?;
         let edits = input.into_edits()?;
-        let open = self.0.glance(|root| root.open_file(&place).trying("edit"))?;
+        let typed = place.clone();
+        let open = self.0.stat_inline(ctx, move |root| root.open_file(&typed).trying("edit")).await?;
         let bytes = open.meta.size;
         let planned = self.0.plan_one(ctx, bytes, move |root, draft| edit((root, draft), &place, open, &edits)).await;
         let (mut output, changes) = planned?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::moment;
 use crate::{
-    aside::{Stop, stopped},
+    blocking::{Stop, stopped},
     refusal::Trying,
     search::{Best, Rules, has, is_hidden},
     shape::Reads,
@@ -123,8 +123,11 @@ impl Reads for ListDirectory {
     const CATEGORY: &'static str = "filesystem";
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
+        let input = Arc::new(input);
         // A few names are read before another thread would have woken up.
-        if let Some(output) = self.0.glance(|root| list(root, &input, FEW_READS, &Stop::default()))? {
+        let few = Arc::clone(&input);
+        let listed = self.0.stat_inline(ctx, move |root| list(root, &few, FEW_READS, &Stop::default())).await?;
+        if let Some(output) = listed {
             return Ok(output);
         }
         let all = self.0.look(ctx, move |root, stop| list(root, &input, usize::MAX, stop)).await?;

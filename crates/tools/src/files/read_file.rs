@@ -18,7 +18,7 @@ use super::{
     window::{self, Wanted, Window},
 };
 use crate::{
-    aside::Stop,
+    blocking::Stop,
     refusal::{Trying, broke_off, cannot},
     shape::Reads,
     workspace::Workspace,
@@ -112,27 +112,29 @@ impl Reads for ReadFile {
     const NAME: &'static str = "read_file";
     const CATEGORY: &'static str = "filesystem";
 
-    async fn stamp(&self, _ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
-        let looked = self.0.glance(|root| {
-            let place = root.place(&input.path).trying("read")?;
+    async fn stamp(&self, ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
+        let path = input.path.clone();
+        let looked = self.0.stat_inline(ctx, move |root| {
+            let place = root.place(&path).trying("read")?;
             root.settled_stamp(&place).trying("read")
         });
         // What cannot be looked at is told by `read`.
-        let stamp = looked.ok().flatten()?;
+        let stamp = looked.await.ok().flatten()?;
         serde_json::to_string(&stamp).ok().map(Stamp)
     }
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
-        let (place, open) = self.0.glance(|root| opened(root, &input))?;
+        let path = input.path.clone();
+        let (place, open) = self.0.stat_inline(ctx, move |root| opened(root, &path)).await?;
         if open.meta.size <= SMALL {
-            return self.0.glance(|_| read(&place, open, &input, &Stop::default()));
+            return self.0.stat_inline(ctx, move |_| read(&place, open, &input, &Stop::default())).await;
         }
         self.0.look(ctx, move |_, stop| read(&place, open, &input, stop)).await
     }
 }
 
-fn opened(root: &Root, input: &Input) -> Result<(Place, OpenFile), ToolError> {
-    let place = root.place(&input.path).trying("read")?;
+fn opened(root: &Root, path: &str) -> Result<(Place, OpenFile), ToolError> {
+    let place = root.place(path).trying("read")?;
     let open = root.open_file(&place).trying("read")?;
     Ok((place, open))
 }

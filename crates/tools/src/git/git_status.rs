@@ -12,7 +12,10 @@ use super::{
     program::{Arguments, Git},
     run::Whole,
 };
-use crate::{aside::aside, workspace::Workspace};
+use crate::{
+    blocking::{StopWith, blocking},
+    workspace::Workspace,
+};
 
 /// Inside them, git would have to start another git.
 const NOT_LOOKED_INTO: &str = "not looked into";
@@ -91,7 +94,8 @@ impl Tool for GitStatus {
         let arguments = Arguments::of(STATUS).with("--untracked-files=normal").at(&paths);
         // A large index takes a while to read, which git does at the same time.
         let repository = git.repository.clone();
-        let submodules = aside(ctx, move |_| Ok(repository.has_submodules(&paths).then_some(NOT_LOOKED_INTO)));
+        let submodules =
+            blocking(StopWith::Call(ctx), move |_| Ok(repository.has_submodules(&paths).then_some(NOT_LOOKED_INTO)));
         let (said, submodules) = tokio::try_join!(git.look_at_files::<Whole>(ctx, arguments), submodules)?;
         let output = Output { submodules, ..Output::of(&git, Changed::read(&said.bytes)) };
         Ok(Ran::Done { output, isolation: Some(Isolation::Limits), staged: None })

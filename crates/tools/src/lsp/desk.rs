@@ -15,7 +15,7 @@ use super::{
     watched::Snapshot,
 };
 use crate::{
-    aside::{aside, stopped},
+    blocking::{StopWith, blocking, stopped},
     fenced::Bench,
 };
 
@@ -70,7 +70,7 @@ impl Desk {
             () = ctx.cancel.cancelled() => return Err(stopped()),
         }
         let (all, told) = (self.servers.clone(), ctx.clone());
-        aside(ctx, move |stop| {
+        blocking(StopWith::Call(ctx), move |stop| {
             let mut slot = lock(&slot);
             if let Some(running) = slot.running() {
                 return Ok((running, Was::Running));

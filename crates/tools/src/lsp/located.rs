@@ -15,7 +15,7 @@ use super::{
     talk::Talk,
     text::{Range, Span, Text, Units},
 };
-use crate::aside::Stop;
+use crate::blocking::Stop;
 
 /// How many letters of a line are shown.
 const PREVIEW: usize = 200;

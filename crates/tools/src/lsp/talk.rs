@@ -19,7 +19,7 @@ use super::{
     text::{Position, Spot},
     trouble::Trouble,
 };
-use crate::{aside::stopped, workspace::Workspace};
+use crate::{blocking::stopped, workspace::Workspace};
 
 /// What follows from a change has begun by then, if it ever does.
 const SOON: Duration = Duration::from_millis(400);

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tasks::Standing;
-use crate::{aside::stopped, shape::Reads, workspace::Workspace};
+use crate::{blocking::stopped, shape::Reads, workspace::Workspace};
 
 /// How long one call may wait.
 const LONGEST_WAIT: u64 = 60_000;

@@ -19,7 +19,7 @@ use super::{
     fresh,
     html::{self, Form},
 };
-use crate::aside::{Stop, aside};
+use crate::blocking::{Stop, StopWith, blocking};
 
 /// The most bytes that a call may ask for, and the most headers and bytes of them that it may send.
 const MOST_BYTES: u64 = 10 << 20;
@@ -294,7 +294,8 @@ impl WebFetch {
         content_type: Option<String>,
         (url, format): (Url, Format),
     ) -> Result<Option<String>, ToolError> {
-        aside(ctx, move |stop| Ok(as_asked(&bytes, content_type.as_deref(), &url, format, stop))).await
+        blocking(StopWith::Call(ctx), move |stop| Ok(as_asked(&bytes, content_type.as_deref(), &url, format, stop)))
+            .await
     }
 }
 
