@@ -61,7 +61,6 @@ pub struct Question {
     /// The call that waits.
     pub call: CallId,
     /// Which of its questions, from 1.
-    #[serde(default = "first")]
     pub number: u32,
     /// The tool's own name.
     pub tool: String,
@@ -89,10 +88,6 @@ pub struct Question {
     pub asked_at: Timestamp,
     /// When an answer comes too late.
     pub expires_at: Timestamp,
-}
-
-fn first() -> u32 {
-    1
 }
 
 impl Question {
