@@ -19,6 +19,6 @@ fn the_umask_counts_for_new_files_only() {
         }
         assert_eq!((mode(&world.path(&new)), mode(&world.path(&old))), (0o666 & !mask, 0o664));
         assert_eq!(mode(&world.dir(&new)), 0o700 & !mask);
-        assert_eq!(mode(&world.dir(&new).join("course.jsonl")), 0o600 & !mask);
+        assert_eq!(mode(&world.dir(&new).join("log.jsonl")), 0o600 & !mask);
     }
 }

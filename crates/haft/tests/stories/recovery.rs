@@ -149,7 +149,7 @@ async fn a_run_that_died_after_its_commit_ends_as_foreseen_with_the_flagged_rest
 async fn a_run_that_died_at_work_leaves_nothing() {
     let dying = Dying::after_the_run().await;
     let folder = dying.stage.settings.data.join("changes").join(dying.id.as_str());
-    std::fs::remove_file(folder.join("course.jsonl")).unwrap();
+    std::fs::remove_file(folder.join("log.jsonl")).unwrap();
     let (_stage, _next, outcome) = dying.told().await;
     assert!(
         outcome.changes.is_none() && outcome.end.error().unwrap().message.ends_with("may or may not have happened")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::course::Course;
+use super::change_log::ChangeLog;
 use super::error::ChangesError;
 use super::flags::{Subject, flags};
 use super::folder::Folder;
@@ -237,15 +237,15 @@ impl Draft {
             sync: folder.sync,
             items: std::mem::take(&mut self.items).into_values().collect(),
         };
-        let course = match Course::create(folder.handle(), &plan).and_then(|course| folder.flush().map(|()| course)) {
-            Ok(course) => course,
+        let log = match ChangeLog::create(folder.handle(), &plan).and_then(|log| folder.flush().map(|()| log)) {
+            Ok(log) => log,
             Err(error) => {
                 let _kept_for_cleaning = folder.remove();
                 return Err(error);
             }
         };
         let state = State::staged(&plan);
-        Ok(Changes::new(folder, course, plan, state).planned_in(Arc::clone(&self.root)))
+        Ok(Changes::new(folder, log, plan, state).planned_in(Arc::clone(&self.root)))
     }
 
     pub(super) fn folder(&self) -> Result<&Folder, ChangesError> {

@@ -1,4 +1,4 @@
-//! The folder that keeps one set of changes: `course.jsonl`, `siblings.json` and the slots.
+//! The folder that keeps one set of changes: `log.jsonl`, `siblings.json` and the slots.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::change::ChangeState;
-use super::course::Course;
+use super::change_log::ChangeLog;
 use super::error::ChangesError;
 use super::folder::Folder;
 use super::lock::Lock;
@@ -33,8 +33,8 @@ pub struct Kept {
 pub fn look(dir: &Path) -> Result<Kept, ChangesError> {
     let folder = Folder::open(dir)?;
     let bytes = bytes_beneath(dir);
-    let Ok(Some((course, plan))) = Course::open(folder.handle()) else { return Ok(Kept { bytes, has_staged: false }) };
-    let state = course.standing().ok().and_then(|standing| standing.state).unwrap_or_else(|| State::staged(&plan));
+    let Ok(Some((log, plan))) = ChangeLog::open(folder.handle()) else { return Ok(Kept { bytes, has_staged: false }) };
+    let state = log.standing().ok().and_then(|standing| standing.state).unwrap_or_else(|| State::staged(&plan));
     let has_staged = state.items.iter().any(|rest| rest.state == ChangeState::Staged);
     Ok(Kept { bytes, has_staged })
 }
@@ -47,8 +47,8 @@ pub fn give_up(dir: &Path) -> Result<(), ChangesError> {
     let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else { return Err(ChangesError::Gone) };
     let gone = parent.join([OsStr::new(GONE), name].join(OsStr::new("")));
     // What cannot be read any more can neither be turned nor healed.
-    if let Ok(Some((course, plan))) = Course::open(folder.handle()) {
-        let half_turned = || is_half_turned(&folder, &course.standing()?);
+    if let Ok(Some((log, plan))) = ChangeLog::open(folder.handle()) {
+        let half_turned = || is_half_turned(&folder, &log.standing()?);
         if half_turned()? && open_root(&plan).is_ok() {
             recover(dir)?;
         }

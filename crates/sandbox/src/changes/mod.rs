@@ -1,11 +1,11 @@
 //! Files that a call would create, change or delete: planned, shown, committed, undone and recovered.
 
 mod change;
+mod change_log;
 mod check;
 mod closed;
 mod content;
 mod copying;
-mod course;
 mod deletion;
 mod draft;
 mod ends;
