@@ -7,8 +7,8 @@ use haft_sandbox::{
 };
 
 use super::{
-    around::isolation,
     errand::{Done, Errand},
+    fence::isolation,
     running::{Writes, run},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 impl Workspace {
     /// The folder that a command starts in, links resolved.
     pub(crate) fn folder(&self, typed: &str) -> Result<Place, ToolError> {
-        let root = self.root();
+        let root = self.files.root();
         let place = root.place(typed).trying("run a command in")?;
         Ok(root.open_folder(&place).trying("run a command in")?.place().clone())
     }
@@ -28,7 +28,8 @@ impl Workspace {
     /// Refuses what no mode, rule or person lets through.
     pub(crate) fn refuse(&self, command: &Command, folder: &str) -> Result<(), ToolError> {
         let folder = self.path().join(self.folder(folder)?.as_path());
-        let places = Places { workspace: self.path(), home: Some(&self.fenced()?.around().home), folder: &folder };
+        let places =
+            Places { workspace: self.path(), home: Some(&self.commands.fenced()?.config().home), folder: &folder };
         command.refusal(&places).map_or(Ok(()), |why| Err(ToolError::new(ErrorCode::CommandBlocked, why)))
     }
 
@@ -80,7 +81,7 @@ impl Workspace {
             Some(why) if !runs_aside => Lasting::No { why },
             Some(_) | None => Lasting::ThisInput,
         };
-        let isolation = Some(isolation(self.fenced()?.rung()?));
+        let isolation = Some(isolation(self.commands.fenced()?.rung()?));
         let must_ask = if runs_aside { None } else { command.forced_ask() };
         Ok(Described { preview: Some(lines.join("\n")), isolation, runs_aside, lasting, must_ask, reach: None })
     }
@@ -91,7 +92,7 @@ impl Workspace {
 
     /// Whether commands can run aside here. A folder that is mounted inside the workspace would look empty to them.
     fn writes(&self) -> Result<Writes, ToolError> {
-        let rung = self.fenced()?.rung()?;
+        let rung = self.commands.fenced()?.rung()?;
         let mounts = mounts_within(self.path()).unwrap_or_default();
         Ok(if rung == Rung::Namespaces && mounts.is_empty() { Writes::Aside } else { Writes::Directly })
     }

@@ -19,7 +19,7 @@ use super::{errand::Errand, secrets::Secrets};
 
 /// What the house knows of its surroundings; the rooms below read no environment.
 #[derive(Clone, Debug)]
-pub struct Around {
+pub struct FenceConfig {
     /// The program that builds the fence when it is started again: haft itself.
     pub program: PathBuf,
     /// The user's home folder.
@@ -44,7 +44,7 @@ pub struct Around {
 #[derive(Debug)]
 pub(crate) struct Fenced {
     fence: Fence,
-    around: Around,
+    config: FenceConfig,
     workspace: PathBuf,
     data: PathBuf,
     toolchains: OnceLock<Toolchains>,
@@ -53,12 +53,12 @@ pub(crate) struct Fenced {
 }
 
 impl Fenced {
-    pub(crate) fn new(around: Around, workspace: &Path, data: &Path) -> Self {
-        let fence = Fence::new(&around.program);
+    pub(crate) fn new(config: FenceConfig, workspace: &Path, data: &Path) -> Self {
+        let fence = Fence::new(&config.program);
         let (workspace, data) = (workspace.to_owned(), data.to_owned());
         Self {
             fence,
-            around,
+            config,
             workspace,
             data,
             toolchains: OnceLock::new(),
@@ -71,8 +71,8 @@ impl Fenced {
         &self.fence
     }
 
-    pub(crate) fn around(&self) -> &Around {
-        &self.around
+    pub(crate) fn config(&self) -> &FenceConfig {
+        &self.config
     }
 
     /// What works here, tried once.
@@ -95,7 +95,7 @@ impl Fenced {
     /// What was found on the user's `PATH`.
     pub(crate) fn toolchains(&self) -> &Toolchains {
         self.toolchains.get_or_init(|| {
-            let Around { home, variables, .. } = &self.around;
+            let FenceConfig { home, variables, .. } = &self.config;
             fence::toolchains(&Surroundings { home, workspace: &self.workspace, variables })
         })
     }
@@ -109,7 +109,7 @@ impl Fenced {
                     "root owns the workspace, and nothing runs as root; give it to another user, or get namespaces";
                 Err(unavailable(&probe.namespaces, why))
             }
-            Some(rung) if isolation(rung) >= self.around.minimum => Ok(rung),
+            Some(rung) if isolation(rung) >= self.config.minimum => Ok(rung),
             Some(_) => Err(unavailable(&probe.namespaces, "the settings demand the rung `namespaces`")),
             None => Err(unavailable(&probe.landlock, "no fence can be built here")),
         }
@@ -129,7 +129,7 @@ impl Fenced {
     pub(crate) fn job_over(&self, root: &Root, errand: &Errand, run: (Rung, View), layered: Vec<Layered>) -> Job {
         let (rung, view) = run;
         let toolchains = self.toolchains();
-        let mut hidden = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root, &self.around.hidden);
+        let mut hidden = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root, &self.config.hidden);
         hidden.push(self.data.clone());
         hidden.extend(toolchains.hidden.iter().cloned());
         Job {
@@ -140,11 +140,11 @@ impl Fenced {
             workspace: root.path().to_owned(),
             view,
             layered,
-            readable: toolchains.readable.iter().chain(&self.around.readable).cloned().collect(),
+            readable: toolchains.readable.iter().chain(&self.config.readable).cloned().collect(),
             writable: errand.writable.clone(),
             hidden,
             network: errand.network,
-            limits: self.around.limits.clone(),
+            limits: self.config.limits.clone(),
             rung,
         }
     }

@@ -16,9 +16,9 @@ use haft_sandbox::{
 use tokio::runtime::Handle;
 
 use super::{
-    around::{Fenced, isolation},
     derived::Derived,
     errand::{Cut, Done, Errand},
+    fence::{Fenced, isolation},
     leash::{Leash, Pulled},
     owners::complained_of,
     said::Said,
@@ -208,10 +208,10 @@ impl Bench {
 
 /// Keeps what a command wrote into folders of its own; what cannot be kept is only a cache.
 pub(crate) fn keep(dir: &Path) {
-    let _only_a_cache = fence::keep(&dir.join(super::around::PRIVATE));
+    let _only_a_cache = fence::keep(&dir.join(super::fence::PRIVATE));
 }
 
 /// Throws it away; what is left is swept away with the call's changes.
 pub(crate) fn throw_away(dir: &Path) {
-    let _swept_later = fence::throw_away(&dir.join(super::around::PRIVATE));
+    let _swept_later = fence::throw_away(&dir.join(super::fence::PRIVATE));
 }

@@ -21,7 +21,7 @@ use crate::{
     blocking::Stop,
     refusal::{Trying, broke_off, cannot},
     shape::Reads,
-    workspace::Workspace,
+    workspaces::Workspaces,
 };
 
 /// How many lines come when the caller says nothing.
@@ -33,7 +33,7 @@ const LARGEST_BASE64: u64 = 10 << 20;
 /// The largest picture that is shown.
 const LARGEST_PICTURE: u64 = 5 << 20;
 
-pub(crate) struct ReadFile(pub(crate) Arc<Workspace>);
+pub(crate) struct ReadFile(pub(crate) Arc<dyn Workspaces>);
 
 /// Reads a file of the workspace: text with line numbers, or a picture. A file of any size can be read in windows of
 /// lines: when you know where to look, say so with `offset` and `limit` instead of reading it whole. Read a file before
@@ -113,8 +113,8 @@ impl Reads for ReadFile {
     const CATEGORY: &'static str = "filesystem";
 
     async fn stamp(&self, ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
-        let path = input.path.clone();
-        let looked = self.0.stat_inline(ctx, move |root| {
+        let (workspace, path) = (self.0.of(ctx.scope()).ok()?, input.path.clone());
+        let looked = workspace.files.stat_inline(ctx, move |root| {
             let place = root.place(&path).trying("read")?;
             root.settled_stamp(&place).trying("read")
         });
@@ -124,12 +124,12 @@ impl Reads for ReadFile {
     }
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
-        let path = input.path.clone();
-        let (place, open) = self.0.stat_inline(ctx, move |root| opened(root, &path)).await?;
+        let (workspace, path) = (self.0.of(ctx.scope())?, input.path.clone());
+        let (place, open) = workspace.files.stat_inline(ctx, move |root| opened(root, &path)).await?;
         if open.meta.size <= SMALL {
-            return self.0.stat_inline(ctx, move |_| read(&place, open, &input, &Stop::default())).await;
+            return workspace.files.stat_inline(ctx, move |_| read(&place, open, &input, &Stop::default())).await;
         }
-        self.0.look(ctx, move |_, stop| read(&place, open, &input, stop)).await
+        workspace.files.look(ctx, move |_, stop| read(&place, open, &input, stop)).await
     }
 }
 

@@ -15,10 +15,10 @@ use super::{encoding::Encoding, hash::sha256_of};
 use crate::{
     refusal::{Trying, broke_off, cannot},
     shape::ChangesFiles,
-    workspace::Workspace,
+    workspaces::Workspaces,
 };
 
-pub(crate) struct WriteFile(pub(crate) Arc<Workspace>);
+pub(crate) struct WriteFile(pub(crate) Arc<dyn Workspaces>);
 
 /// Creates a file of the workspace, or replaces its whole content. Use it for new files and for content that changes
 /// throughout; to change some lines of a file use `edit_file`, which is cheaper and cannot lose the rest. Nothing is
@@ -81,9 +81,10 @@ impl ChangesFiles for WriteFile {
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         let (path, written) = (input.path.clone(), input.content.len() as u64);
-        let there = self.0.stat_inline(ctx, move |root| Ok(size_there(root, &path))).await?;
+        let workspace = self.0.of(ctx.scope())?;
+        let there = workspace.files.stat_inline(ctx, move |root| Ok(size_there(root, &path))).await?;
         let bytes = there.max(written);
-        self.0.plan_one(ctx, bytes, move |root, draft| write(root, draft, input)).await
+        workspace.files.plan_one(ctx, bytes, move |root, draft| write(root, draft, input)).await
     }
 }
 

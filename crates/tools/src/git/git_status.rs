@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     blocking::{StopWith, blocking},
-    workspace::Workspace,
+    workspaces::Workspaces,
 };
 
 /// Inside them, git would have to start another git.
@@ -22,7 +22,7 @@ const NOT_LOOKED_INTO: &str = "not looked into";
 /// The most entries that are told; the rest is only counted.
 const MOST: usize = 10_000;
 
-pub(crate) struct GitStatus(pub(crate) Arc<Workspace>);
+pub(crate) struct GitStatus(pub(crate) Arc<dyn Workspaces>);
 
 /// Shows what has changed in a git repository since its last commit: which files are staged, changed, in conflict or
 /// new, and how the branch stands to its upstream. Nothing of the repository is run. What changed inside the files is
@@ -88,7 +88,7 @@ impl Tool for GitStatus {
     const WORST: Effect = Effect::Read;
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let (git, place) = Git::at(&self.0, &input.path)?;
+        let (git, place) = Git::at(&*self.0.of(ctx.scope())?, &input.path)?;
         let git = git.with_files()?;
         let paths = git.paths_of(&place);
         let arguments = Arguments::of(STATUS).with("--untracked-files=normal").at(&paths);

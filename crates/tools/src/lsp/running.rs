@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_secs(60);
 
 /// The language servers of a workspace.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct RunningServers {
     pub(super) servers: LanguageServers,
     slots: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
 }
@@ -48,7 +48,7 @@ pub(super) enum Was {
     Started,
 }
 
-impl Desk {
+impl RunningServers {
     pub(crate) fn new(servers: LanguageServers) -> Self {
         Self { servers, slots: Mutex::default() }
     }
@@ -113,7 +113,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for RunningServers {
     fn drop(&mut self) {
         self.clients().iter().for_each(|client| client.kill());
     }
