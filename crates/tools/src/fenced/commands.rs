@@ -7,7 +7,7 @@ use haft_sandbox::{
 };
 
 use super::{
-    errand::{Done, Errand},
+    command_spec::{CommandSpec, Done},
     fence::isolation,
     running::{Writes, run},
 };
@@ -33,29 +33,29 @@ impl Workspace {
         command.refusal(&places).map_or(Ok(()), |why| Err(ToolError::new(ErrorCode::CommandBlocked, why)))
     }
 
-    /// Runs the errand aside, or describes it where that cannot be.
+    /// Runs the command aside, or describes it where that cannot be.
     pub(crate) async fn prepare_aside<O>(
         &self,
         ctx: &ToolCtx,
-        errand: Errand,
+        spec: CommandSpec,
         command: &Command,
         output: impl FnOnce(&Done) -> O,
     ) -> Result<Prepared<O>, ToolError> {
         match self.writes()? {
-            Writes::Aside => Ok(self.run(ctx, errand, Writes::Aside).await?.prepared(ctx, output)),
+            Writes::Aside => Ok(self.run(ctx, spec, Writes::Aside).await?.prepared(ctx, output)),
             Writes::Directly => self.describe(command, None),
         }
     }
 
-    /// Runs the errand that a person, or a rule, has said yes to.
+    /// Runs the command that a person, or a rule, has said yes to.
     pub(crate) async fn run_after_a_yes<O>(
         &self,
         ctx: &ToolCtx,
-        errand: Errand,
+        spec: CommandSpec,
         output: impl FnOnce(&Done) -> O,
     ) -> Result<Ran<O>, ToolError> {
         let writes = self.writes()?;
-        Ok(self.run(ctx, errand, writes).await?.ran(ctx, output))
+        Ok(self.run(ctx, spec, writes).await?.ran(ctx, output))
     }
 
     /// What a person is shown of a command that runs only after the yes. `reaches` says what it may reach outside.
@@ -86,8 +86,8 @@ impl Workspace {
         Ok(Described { preview: Some(lines.join("\n")), isolation, runs_aside, lasting, must_ask, reach: None })
     }
 
-    async fn run(&self, ctx: &ToolCtx, errand: Errand, writes: Writes) -> Result<Done, ToolError> {
-        run(ctx, self.bench(&ctx.call_id)?, errand, writes).await
+    async fn run(&self, ctx: &ToolCtx, spec: CommandSpec, writes: Writes) -> Result<Done, ToolError> {
+        run(ctx, self.bench(&ctx.call_id)?, spec, writes).await
     }
 
     /// Whether commands can run aside here. A folder that is mounted inside the workspace would look empty to them.

@@ -15,7 +15,7 @@ use haft_sandbox::{
     },
 };
 
-use super::{errand::Errand, secrets::Secrets};
+use super::{command_spec::CommandSpec, secrets::Secrets};
 
 /// What the house knows of its surroundings; the rooms below read no environment.
 #[derive(Clone, Debug)]
@@ -115,35 +115,35 @@ impl Fenced {
         }
     }
 
-    /// The job for an errand. `dir` is the folder of the call's changes, where its own layers go.
-    pub(crate) fn job(&self, root: &Root, dir: &Path, errand: &Errand, run: (Rung, View)) -> Result<Job, ToolError> {
+    /// The job for a command. `dir` is the folder of the call's changes, where its own layers go.
+    pub(crate) fn job(&self, root: &Root, dir: &Path, spec: &CommandSpec, run: (Rung, View)) -> Result<Job, ToolError> {
         let layered = match run.0 {
             Rung::Namespaces => self.layers(dir)?,
             // Only namespaces have layers.
             Rung::Landlock => Vec::new(),
         };
-        Ok(self.job_over(root, errand, run, layered))
+        Ok(self.job_over(root, spec, run, layered))
     }
 
     /// The same with these folders of its own.
-    pub(crate) fn job_over(&self, root: &Root, errand: &Errand, run: (Rung, View), layered: Vec<Layered>) -> Job {
+    pub(crate) fn job_over(&self, root: &Root, spec: &CommandSpec, run: (Rung, View), layered: Vec<Layered>) -> Job {
         let (rung, view) = run;
         let toolchains = self.toolchains();
         let mut hidden = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root, &self.config.hidden);
         hidden.push(self.data.clone());
         hidden.extend(toolchains.hidden.iter().cloned());
         Job {
-            command: errand.command.clone(),
-            folder: root.path().join(errand.folder.as_path()),
-            environment: environment(toolchains, errand),
-            stdin: errand.stdin.clone().into_bytes(),
+            command: spec.command.clone(),
+            folder: root.path().join(spec.folder.as_path()),
+            environment: environment(toolchains, spec),
+            stdin: spec.stdin.clone().into_bytes(),
             workspace: root.path().to_owned(),
             view,
             layered,
             readable: toolchains.readable.iter().chain(&self.config.readable).cloned().collect(),
-            writable: errand.writable.clone(),
+            writable: spec.writable.clone(),
             hidden,
-            network: errand.network,
+            network: spec.network,
             limits: self.config.limits.clone(),
             rung,
         }
@@ -179,11 +179,11 @@ impl Fenced {
 }
 
 /// The toolchains' variables, then what keeps tools from waiting for a network that is off, then the caller's own.
-fn environment(toolchains: &Toolchains, errand: &Errand) -> Vec<(String, String)> {
-    let offline = if errand.network { &[] } else { fence::OFFLINE };
+fn environment(toolchains: &Toolchains, spec: &CommandSpec) -> Vec<(String, String)> {
+    let offline = if spec.network { &[] } else { fence::OFFLINE };
     let offline = offline.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let mut all: BTreeMap<String, String> = toolchains.environment.iter().cloned().chain(offline).collect();
-    all.extend(errand.environment.clone());
+    all.extend(spec.environment.clone());
     all.into_iter().collect()
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, os::unix::net::UnixStream, path::Path, time::Du
 use haft_runtime::{ErrorCode, ToolError};
 use haft_sandbox::fence::{Process, Rung, View};
 
-use super::errand::Errand;
+use super::command_spec::CommandSpec;
 use crate::{project::Script, workspace::Workspace};
 
 /// What is started, and what it may see and take.
@@ -45,7 +45,7 @@ impl Workspace {
         for script in &wanted.scripts {
             script.checked(self.files.root(), &wanted.name)?;
         }
-        let errand = Errand {
+        let spec = CommandSpec {
             command: wanted.command.clone(),
             folder: self.folder(&wanted.folder)?,
             environment: wanted.environment.clone(),
@@ -60,7 +60,7 @@ impl Workspace {
         let own =
             own.map_err(|err| ToolError::new(ErrorCode::ExecutionError, format!("cannot start a server: {err}")))?;
         let view = if wanted.writes { View::Direct } else { View::ReadOnly };
-        let mut job = fenced.job_over(self.files.root(), &errand, (Rung::Namespaces, view), own);
+        let mut job = fenced.job_over(self.files.root(), &spec, (Rung::Namespaces, view), own);
         job.limits.cpu_seconds = wanted.cpu_seconds;
         job.limits.memory = wanted.memory;
         job.limits.open_files = wanted.open_files;

@@ -1,17 +1,17 @@
 //! Commands in the fence: started, heard, ended, and what they changed.
 
+mod command_spec;
 mod commands;
 mod derived;
-mod errand;
 mod fence;
-mod leash;
 mod long_lived;
+mod output;
 mod owners;
 mod running;
-mod said;
 mod secrets;
+mod stopper;
 
-pub(crate) use errand::{Done, Errand, Pinned};
+pub(crate) use command_spec::{CommandSpec, Done, Pinned};
 pub use fence::FenceConfig;
 pub(crate) use fence::Fenced;
 pub use long_lived::LongLivedProcess;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{manifest::Manifest, output::output, script::Script};
 use crate::{
     command::Command,
-    fenced::{Errand, Pinned},
+    fenced::{CommandSpec, Pinned},
     refusal::Trying,
     workspace::Workspace,
     workspaces::Workspaces,
@@ -60,12 +60,12 @@ impl AnyTool for ProjectTool {
     ) -> BoxFuture<'a, Result<Prepared<ToolOutput>, ToolError>> {
         Box::pin(async move {
             let workspace = self.workspace(ctx)?;
-            let errand = self.errand(&workspace, input)?;
-            let command = Command::read(&typed(&errand.command));
+            let spec = self.command_spec(&workspace, input)?;
+            let command = Command::read(&typed(&spec.command));
             workspace.refuse(&command, &self.manifest.folder)?;
             match self.reaches() {
                 Some(reaches) => workspace.describe(&command, Some(&reaches)),
-                None => workspace.prepare_aside(ctx, errand, &command, output).await,
+                None => workspace.prepare_aside(ctx, spec, &command, output).await,
             }
         })
     }
@@ -73,7 +73,7 @@ impl AnyTool for ProjectTool {
     fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
         Box::pin(async move {
             let workspace = self.workspace(ctx)?;
-            workspace.run_after_a_yes(ctx, self.errand(&workspace, input)?, output).await
+            workspace.run_after_a_yes(ctx, self.command_spec(&workspace, input)?, output).await
         })
     }
 }
@@ -89,12 +89,12 @@ impl ProjectTool {
         Ok(workspace)
     }
 
-    fn errand(&self, workspace: &Workspace, input: &Value) -> Result<Errand, ToolError> {
+    fn command_spec(&self, workspace: &Workspace, input: &Value) -> Result<CommandSpec, ToolError> {
         let values = self.manifest.with_defaults(input);
         let words = self.manifest.words(&values);
         let command =
             words.map_err(|why| ToolError::new(ErrorCode::InvalidArgs, format!("`{}`: {why}", self.spec.name)))?;
-        Errand {
+        CommandSpec {
             command,
             folder: workspace.folder(&self.manifest.folder)?,
             environment: BTreeMap::new(),

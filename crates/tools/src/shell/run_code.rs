@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     command::Command,
-    fenced::{Done, Errand},
+    fenced::{CommandSpec, Done},
     workspace::Workspace,
     workspaces::Workspaces,
 };
@@ -97,21 +97,21 @@ impl Tool for RunCode {
         };
         let workspace = self.0.of(ctx.scope())?;
         workspace.refuse(&command, &input.cwd)?;
-        let errand = errand(&workspace, input)?;
+        let spec = command_spec(&workspace, input)?;
         if input.network {
             return workspace.describe(&command, Some("any host, this machine included"));
         }
-        workspace.prepare_aside(ctx, errand, &command, Output::of).await
+        workspace.prepare_aside(ctx, spec, &command, Output::of).await
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;
-        workspace.run_after_a_yes(ctx, errand(&workspace, &input)?, Output::of).await
+        workspace.run_after_a_yes(ctx, command_spec(&workspace, &input)?, Output::of).await
     }
 }
 
 /// The program comes as an argument, so that its standard input stays free; a long one comes there.
-fn errand(workspace: &Workspace, input: &Input) -> Result<Errand, ToolError> {
+fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, ToolError> {
     let long = input.code.len() > LONGEST_ARGUMENT;
     if long && !input.stdin.is_empty() {
         let message = "`code` is too long to have `stdin` beside it; put what it reads into a file of the workspace";
@@ -124,7 +124,7 @@ fn errand(workspace: &Workspace, input: &Input) -> Result<Errand, ToolError> {
         (Language::Bash, true) => &["bash", "-s", "--"],
     };
     let limit = input.timeout_ms.map(Duration::from_millis).or(input.timeout.map(Duration::from_secs));
-    Errand {
+    CommandSpec {
         command: start.iter().map(|&word| word.to_owned()).chain(input.args.iter().cloned()).collect(),
         folder: workspace.folder(&input.cwd)?,
         environment: environment(input.env.clone())?,

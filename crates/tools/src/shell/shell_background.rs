@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::input::{environment, here};
 use crate::{
     command::Command,
-    fenced::{Errand, Writes},
+    fenced::{CommandSpec, Writes},
     workspace::Workspace,
     workspaces::Workspaces,
 };
@@ -65,22 +65,22 @@ impl Tool for ShellBackground {
         workspace.commands.tasks()?;
         let command = Command::read(&input.command);
         workspace.refuse(&command, &input.cwd)?;
-        errand(&workspace, input)?;
+        command_spec(&workspace, input)?;
         let reaches = input.network.then_some("any host, this machine included");
         Ok(Prepared::Plain(workspace.described(&command, Writes::Directly, reaches)?))
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;
-        let (bench, errand) = (workspace.bench(&ctx.call_id)?, errand(&workspace, &input)?);
-        let task = workspace.commands.tasks()?.start(&ctx.call_id, &bench, &errand, input.command)?;
+        let (bench, spec) = (workspace.bench(&ctx.call_id)?, command_spec(&workspace, &input)?);
+        let task = workspace.commands.tasks()?.start(&ctx.call_id, &bench, &spec, input.command)?;
         let output = Output { task_id: task.id.clone(), pid: task.pid, started_at: task.started_at.to_string() };
         Ok(Ran::Done { output, isolation: Some(task.isolation), staged: None })
     }
 }
 
-fn errand(workspace: &Workspace, input: &Input) -> Result<Errand, ToolError> {
-    Errand {
+fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, ToolError> {
+    CommandSpec {
         command: ["bash", "-c", &input.command].map(str::to_owned).to_vec(),
         folder: workspace.folder(&input.cwd)?,
         environment: environment(input.env.clone())?,

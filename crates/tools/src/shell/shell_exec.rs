@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     command::Command,
-    fenced::{Done, Errand},
+    fenced::{CommandSpec, Done},
     workspace::Workspace,
     workspaces::Workspaces,
 };
@@ -79,21 +79,21 @@ impl Tool for ShellExec {
         let command = Command::read(&input.command);
         let workspace = self.0.of(ctx.scope())?;
         workspace.refuse(&command, &input.cwd)?;
-        let errand = errand(&workspace, input)?;
+        let spec = command_spec(&workspace, input)?;
         if input.network {
             return workspace.describe(&command, Some("any host, this machine included"));
         }
-        workspace.prepare_aside(ctx, errand, &command, Output::of).await
+        workspace.prepare_aside(ctx, spec, &command, Output::of).await
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;
-        workspace.run_after_a_yes(ctx, errand(&workspace, &input)?, Output::of).await
+        workspace.run_after_a_yes(ctx, command_spec(&workspace, &input)?, Output::of).await
     }
 }
 
-fn errand(workspace: &Workspace, input: &Input) -> Result<Errand, ToolError> {
-    Errand {
+fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, ToolError> {
+    CommandSpec {
         command: ["bash", "-c", &input.command].map(str::to_owned).to_vec(),
         folder: workspace.folder(&input.cwd)?,
         environment: environment(input.env.clone())?,
