@@ -87,3 +87,64 @@ pub(crate) fn stopped() -> ToolError {
 pub(crate) fn broke_off() -> ToolError {
     ToolError::new(ErrorCode::Internal, "the work broke off by a fault in haft; report it with the id of this call")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use haft_runtime::{CallId, Caller, ErrorCode, Scope, Source, ToolCtx};
+
+    use super::{Stop, StopWith, blocking, inline};
+
+    fn ctx() -> ToolCtx {
+        let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
+        ToolCtx::detached(CallId::new(), caller)
+    }
+
+    /// Work that says when it has begun, and goes on until it is stopped or told to end.
+    fn work(begun: &Sender<()>, end: &Receiver<()>, stop: &Stop) -> &'static str {
+        begun.send(()).unwrap();
+        loop {
+            if stop.is_wanted() {
+                return "stopped";
+            }
+            if end.try_recv().is_ok() {
+                return "done";
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_call_stops_its_work() {
+        let ctx = ctx();
+        let ((begun, has_begun), (_end, ends)) = (channel(), channel());
+        let working = blocking(StopWith::Call(&ctx), move |stop| Ok(work(&begun, &ends, stop)));
+        let cancelling = async {
+            tokio::task::spawn_blocking(move || has_begun.recv()).await.unwrap().unwrap();
+            ctx.cancel.cancel();
+        };
+        assert_eq!(tokio::join!(working, cancelling).0.unwrap(), "stopped");
+    }
+
+    #[tokio::test]
+    async fn work_that_nothing_stops_comes_to_its_end_alone() {
+        let ((begun, has_begun), (end, ends), (say, said)) = (channel(), channel(), channel());
+        let working = tokio::spawn(blocking(StopWith::Nothing, move |stop| {
+            say.send(work(&begun, &ends, stop)).unwrap();
+            Ok(())
+        }));
+        tokio::task::spawn_blocking(move || has_begun.recv()).await.unwrap().unwrap();
+        working.abort();
+        assert!(working.await.unwrap_err().is_cancelled());
+        end.send(()).unwrap();
+        assert_eq!(tokio::task::spawn_blocking(move || said.recv()).await.unwrap().unwrap(), "done");
+    }
+
+    #[tokio::test]
+    async fn a_fault_is_an_error_and_no_crash() {
+        let told = inline(|| -> Result<(), _> { panic!("a fault") }).unwrap_err();
+        let aside = blocking(StopWith::Nothing, |_| -> Result<(), _> { panic!("a fault") }).await.unwrap_err();
+        assert_eq!((told.code, aside.code), (ErrorCode::Internal, ErrorCode::Internal));
+    }
+}
