@@ -1,7 +1,6 @@
 //! Ten thousand tools: what a call costs beside them, and what it takes to find one.
 
 use std::{
-    fs,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -14,7 +13,7 @@ use haft_runtime::{
 };
 use serde_json::{Value, json};
 
-use crate::{Measured, line::house_in, median};
+use crate::{Measured, line::house_in, median, memory};
 
 const TOOLS: usize = 10_000;
 const LAPS: usize = 2000;
@@ -85,7 +84,7 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     let (one, many) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let (small, large) = (house_in(one.path()).await?, house_in(many.path()).await?);
     small.registry.exchange(&[], vec![upstream(0)]);
-    let before = resident()?;
+    let before = private()?;
     let begin = Instant::now();
     let failed = large.registry.exchange(&[], (0..TOOLS).map(upstream).collect());
     let taken_in = begin.elapsed();
@@ -94,7 +93,7 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     ensure!(large.registry.listing().deferred().len() == TOOLS, "all are deferred");
     large.registry.listing().find("anything", 1);
     let listed = begin.elapsed();
-    let each = (resident()? - before) / TOOLS as u64;
+    let each = (private()? - before) / TOOLS as u64;
     // Calls come from tasks of the runtime, as they do in a server.
     tokio::spawn(async move {
         let (few, most) = side_by_side(&small, &large).await?;
@@ -167,10 +166,7 @@ async fn lap(house: &House, tool: &str, input: Value) -> Result<Duration> {
     Ok(taken)
 }
 
-/// The memory that this process holds.
-fn resident() -> Result<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("the kernel says no VmRSS")?;
-    let number = line.split_whitespace().nth(1).context("VmRSS has no number")?;
-    Ok(number.parse::<u64>()? * 1024)
+/// The memory that this process holds for itself.
+fn private() -> Result<u64> {
+    Ok(memory::private(std::process::id()).context("the kernel says nothing of this process's memory")? * 1024)
 }

@@ -10,6 +10,7 @@ mod journal;
 mod line;
 mod lsp;
 mod mcp;
+mod memory;
 mod policy;
 mod program;
 mod rows;

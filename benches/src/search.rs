@@ -104,7 +104,7 @@ impl Race {
         }
         let (peak, _) = peak_memory(self.call(data)?)?;
         let slower = ours.as_secs_f64() / theirs.as_secs_f64();
-        let measured = format!("{ours:.0?} ({theirs:.0?}), {slower:.2} x, {:.0} MiB", peak as f64 / 1024.0);
+        let measured = format!("{ours:.0?} ({theirs:.0?}), {slower:.2} x, {:.0} MiB private", peak as f64 / 1024.0);
         Ok(Measured::new(self.what, measured, goal, slower < SLOWER && peak < MEMORY))
     }
 

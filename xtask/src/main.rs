@@ -1,9 +1,8 @@
-//! Chores of this workspace: `cargo xtask tidy`, `cargo xtask conformance`, `cargo xtask order`, `cargo xtask bench`.
+//! Chores of this workspace: `cargo xtask tidy`, `cargo xtask conformance`, `cargo xtask bench`.
 #![expect(clippy::print_stdout, reason = "a chore talks to whoever runs it")]
 #![expect(clippy::disallowed_methods, reason = "a chore runs cargo; no tool is behind it")]
 
 mod conformance;
-mod order;
 mod tidy;
 
 use std::{
@@ -22,9 +21,8 @@ fn main() -> Result<ExitCode> {
             Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         "conformance" => conformance::run(&root()),
-        "order" => order::run(&root()),
         "bench" => bench(),
-        other => bail!("there is no chore `{other}`: tidy, conformance, order or bench"),
+        other => bail!("there is no chore `{other}`: tidy, conformance or bench"),
     }
 }
 

@@ -72,7 +72,7 @@ async fn one_change(files: usize) -> Result<(Duration, Duration)> {
         let begin = Instant::now();
         let call = waiting(&house, "echo more >> file0").await?;
         ours = ours.min(begin.elapsed());
-        house.workbench.discard(&call).await?;
+        house.workbench.discard(&house.scope, &call).await?;
         let mut peer = Command::new("bash");
         by_hand = by_hand.min(timed(peer.args(["-c", BY_HAND, rights]).current_dir(folder.path()))?);
     }
@@ -88,7 +88,7 @@ async fn a_thousand() -> Result<(Duration, Duration)> {
     for _ in 0..COMMITS {
         let call = waiting(&house, "find . -type f | while read -r file; do echo more >> \"$file\"; done").await?;
         let begin = Instant::now();
-        house.workbench.take(&Turn::commit(call)).await?;
+        house.workbench.take(&house.scope, &Turn::commit(call)).await?;
         commit = commit.min(begin.elapsed());
         let mut peer = Command::new("cp");
         copy = copy.min(timed(peer.args(["-a", "work0", "copy"]).current_dir(folder.path()))?);

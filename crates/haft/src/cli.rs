@@ -3,7 +3,6 @@
 use std::{env::ArgsOs, path::PathBuf};
 
 use clap::{Parser, Subcommand};
-use futures_util::future::LocalBoxFuture;
 
 use crate::{commands, exit::Exit, show::Out};
 
@@ -99,20 +98,23 @@ pub(crate) enum Command {
     Help(commands::help::Args),
 }
 
-/// Runs what was typed. Everything that goes wrong ends in one sentence and an exit code.
-pub fn run(typed: ArgsOs) -> LocalBoxFuture<'static, Exit> {
-    // Behind a pointer, so that all of it is compiled in this crate, and not once more in the program.
-    Box::pin(run_command(typed))
+/// Reads what was typed; where that is not a command, the reason or the help is on the screen.
+pub fn read(typed: ArgsOs) -> Result<Cli, Exit> {
+    Cli::try_parse_from(typed).map_err(|err| {
+        let _ = err.print();
+        if err.use_stderr() { Exit::Usage } else { Exit::Success }
+    })
 }
 
-async fn run_command(typed: ArgsOs) -> Exit {
-    let cli = match Cli::try_parse_from(typed) {
-        Ok(cli) => cli,
-        Err(err) => {
-            let _ = err.print();
-            return if err.use_stderr() { Exit::Usage } else { Exit::Success };
-        }
-    };
+impl Cli {
+    /// Whether it goes on serving others, instead of ending with its answer.
+    pub fn serves(&self) -> bool {
+        matches!(&self.command, Some(Command::Mcp(args)) if args.serves())
+    }
+}
+
+/// Runs a command. Everything that goes wrong ends in one sentence and an exit code.
+pub async fn run(cli: Cli) -> Exit {
     let out = Out::new(cli.everywhere.json);
     let ended = match cli.command {
         None => commands::status::run(&cli.everywhere, &out).await,

@@ -10,7 +10,7 @@ use haft_runtime::{
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
-use haft_tools::{Around, LanguageServers, WebAccess, Workspace};
+use haft_tools::{FenceConfig, LanguageServers, OpenWorkspaces, SandboxWorkbench, WebAccess, Workspace, Workspaces};
 
 use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings, upstreams::Upstreams};
 
@@ -109,17 +109,19 @@ async fn build(
 ) -> Result<House> {
     let journal: Arc<dyn Journal> = Arc::new(store.clone());
     let questions: Arc<dyn Questions> = Arc::new(store.clone());
-    let workbench: Arc<dyn Workbench> = Arc::new(workspace.workbench());
-    let mut tools = haft_tools::all(&workspace);
+    let scope = Scope::local(folder.to_string_lossy());
+    let workspaces = OpenWorkspaces::new(&settings.data).with(scope.clone(), workspace.clone());
+    let workspaces: Arc<dyn Workspaces> = Arc::new(workspaces);
+    let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(workspaces.clone()));
+    let mut tools = haft_tools::all(&workspaces, workspace.web_search_shown());
     tools.extend(haft_runtime::tools::all(&journal, &questions, &workbench));
     let registry = Arc::new(Registry::with(tools)?.pinning(settings.client.pins.clone()).only(served.only));
     let catalog: Arc<dyn Catalog> = registry.clone();
     for tool in haft_runtime::tools::about(&catalog) {
         registry.register(tool)?;
     }
-    let project = Arc::new(ProjectTools::beside(&registry, &workspace, &settings.data));
+    let project = Arc::new(ProjectTools::beside(&registry, (&workspaces, &workspace), &settings.data));
     let upstreams = Upstreams::beside(&project, &workspace, (&registry, &settings));
-    let scope = Scope::local(folder.to_string_lossy());
     let notifier = Arc::new(Notifier::new(&settings));
     let pipeline = Pipeline::new(Doors {
         catalog: upstreams.clone(),
@@ -169,7 +171,7 @@ pub(crate) fn workspace(settings: &Settings, folder: &Path) -> Result<Workspace>
     let settings_file = settings.user_file();
     let servers = LanguageServers { settings_file: settings_file.clone(), ..settings.lsp.clone() };
     let web = WebAccess { settings_file, ..settings.web.access(&settings.data, &settings.variables) };
-    let workspace = workspace.running_commands(around(settings)).asking(servers).reaching(web);
+    let workspace = workspace.running_commands(fence(settings)).asking(servers).reaching(web);
     Ok(match settings.sync {
         Sync::Normal => workspace,
         Sync::Full => workspace.down_to_the_disk(),
@@ -177,9 +179,9 @@ pub(crate) fn workspace(settings: &Settings, folder: &Path) -> Result<Workspace>
 }
 
 /// What commands are run with.
-fn around(settings: &Settings) -> Around {
+fn fence(settings: &Settings) -> FenceConfig {
     let sandbox = &settings.sandbox;
-    Around {
+    FenceConfig {
         program: settings.program.clone(),
         home: settings.home.clone(),
         variables: settings.variables.clone(),

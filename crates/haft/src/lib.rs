@@ -6,6 +6,7 @@ pub mod complete;
 mod edits;
 pub mod exit;
 pub mod house;
+pub mod logging;
 mod notify;
 mod project;
 pub mod retention;

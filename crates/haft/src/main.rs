@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use haft::{cli, complete};
+use haft::{cli, complete, exit::Exit, logging};
+use tokio::runtime::Builder;
 
 fn main() -> ExitCode {
     // Before any thread: the process that builds a fence must have but one.
@@ -10,16 +11,27 @@ fn main() -> ExitCode {
     if complete::answered(std::env::args_os().collect()) {
         return ExitCode::SUCCESS;
     }
-    // One thread: a call that goes from task to task would wake another at every step, which takes longer than most steps
-    // do. What blocks for long is done aside, or hands this thread's tasks to another.
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
+    if let Err(err) = logging::start() {
+        anstream::eprintln!("haft: {err:#}");
+        return Exit::Usage.into();
+    }
+    let cli = match cli::read(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(exit) => return exit.into(),
+    };
+    let mut builder = Builder::new_multi_thread();
+    if !cli.serves() {
+        // One command does one thing at a time; a server has a thread for each core.
+        builder.worker_threads(1);
+    }
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(err) => {
             anstream::eprintln!("haft: cannot start: {err}");
             return ExitCode::FAILURE;
         }
     };
-    let code = runtime.block_on(cli::run(std::env::args_os()));
+    let code = runtime.block_on(cli::run(cli));
     // A reader that waits for the terminal must not hold the process.
     runtime.shutdown_background();
     code.into()

@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{Catalog, ErrorCode, Listing, RegisteredTool, Registry, Scope, ToolError};
-use haft_tools::{Manifest, Workspace, project_tool};
+use haft_tools::{Manifest, Workspace, Workspaces, project_tool};
 
 use crate::{
     trust::{self, Brought, ManifestFile, Stamp},
@@ -33,6 +33,7 @@ impl std::fmt::Display for Fault {
 /// The catalogue of a workspace. What is trusted by another process counts from the next look on.
 pub(crate) struct ProjectTools {
     registry: Arc<Registry>,
+    workspaces: Arc<dyn Workspaces>,
     workspace: Arc<Workspace>,
     data: PathBuf,
     /// Where the trust record lies.
@@ -51,11 +52,20 @@ struct Taken {
 
 impl ProjectTools {
     /// Beside the tools that are in the registry, none of which they can ever take the place of.
-    pub(crate) fn beside(registry: &Arc<Registry>, workspace: &Arc<Workspace>, data: &Path) -> Self {
-        let built_in = registry.names();
-        let (registry, workspace) = (Arc::clone(registry), Arc::clone(workspace));
-        let record = trust::place(data, workspace.path());
-        let tools = Self { registry, workspace, data: data.to_owned(), record, built_in, taken: Mutex::default() };
+    pub(crate) fn beside(
+        registry: &Arc<Registry>,
+        (workspaces, workspace): (&Arc<dyn Workspaces>, &Arc<Workspace>),
+        data: &Path,
+    ) -> Self {
+        let tools = Self {
+            registry: Arc::clone(registry),
+            workspaces: Arc::clone(workspaces),
+            workspace: Arc::clone(workspace),
+            data: data.to_owned(),
+            record: trust::place(data, workspace.path()),
+            built_in: registry.names(),
+            taken: Mutex::default(),
+        };
         tools.refresh();
         tools
     }
@@ -114,7 +124,7 @@ impl ProjectTools {
         let mut names = BTreeSet::new();
         for (name, manifest) in tools {
             let scripts = brought.scripts_of(&manifest, folder);
-            match self.registry.replace(project_tool(&self.workspace, manifest, scripts)) {
+            match self.registry.replace(project_tool(&self.workspaces, &self.workspace, manifest, scripts)) {
                 Ok(()) => drop(names.insert(name)),
                 Err(err) => faults.push(Fault { path: trust::TOOLS.to_owned(), name, why: err.to_string() }),
             }

@@ -19,7 +19,6 @@ const QUIET: Duration = Duration::from_millis(100);
 /// Rows that go in one transaction.
 const PAGE: u32 = 500;
 /// A folder without a row may belong to a call that is being prepared; no preparation takes this much longer than it may.
-/// A spare of this age has most likely lost its haft.
 const GRACE: Duration = Duration::from_secs(3600);
 
 /// How long what is past is kept.
@@ -172,7 +171,7 @@ impl<'a> Broom<'a> {
 
     async fn changes(&mut self) -> Result<()> {
         if self.mode == Sweep::Remove {
-            self.kept.clear_leftovers(GRACE).await?;
+            self.kept.clear_leftovers().await?;
         }
         for call in self.kept.calls() {
             // They come in the order of their age, and the younger ones have their time before them.

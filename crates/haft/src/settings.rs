@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeMap,
+    env::VarError,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -287,15 +288,28 @@ pub const KEYS: &[Key] = &[
 /// What the user's own file is called.
 const FILE: &str = "haft.toml";
 
+/// The variable with the filter of the log.
+pub(crate) const LOG: &str = "HAFT_LOG";
+
 /// Variables that begin like a setting and are none.
 const OTHER_VARIABLES: &[&str] = &[
     "HAFT_DATA_DIR",
+    LOG,
     "HAFT_CALL",
     "HAFT_TOOL",
     "HAFT_WORKSPACE",
     crate::commands::mcp::TOKEN,
     crate::complete::VARIABLE,
 ];
+
+/// What shall be logged; `None` for nothing.
+pub(crate) fn log_filter() -> Result<Option<String>> {
+    match std::env::var(LOG) {
+        Ok(filter) => Ok(Some(filter).filter(|filter| !filter.trim().is_empty())),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => bail!("{LOG} is not UTF-8"),
+    }
+}
 
 /// What the program goes by.
 #[derive(Clone, Debug)]
@@ -375,6 +389,9 @@ impl Settings {
         let data = settings.data.clone();
         settings.mcp.leave_out(|name| !all_read || upstreams::was_met_in_a_workspace(name, &data));
         settings.not_obeyed.extend(unread);
+        for note in settings.not_trusted.iter().chain(&settings.not_obeyed) {
+            tracing::warn!(note, "a part of the workspace's settings is not used");
+        }
         settings.with_environment()
     }
 

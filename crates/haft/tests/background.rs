@@ -3,18 +3,19 @@
 
 mod support;
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use haft::{
     house::{self, House},
     settings::Settings,
 };
 use haft_runtime::{
-    AnyTool, AutoApprove, CallId, CallRequest, Caller, ErrorCode, Isolation, Ran, Scope, Source, ToolCtx, ToolError,
+    AnyTool, AutoApprove, CallId, CallRequest, Caller, ErrorCode, Isolation, Ran, Scope, Shown, Source, ToolCtx,
+    ToolError,
 };
 use haft_sandbox::fence::Limits;
 use haft_store::{Store, Sync};
-use haft_tools::{Around, Workspace};
+use haft_tools::{FenceConfig, OpenWorkspaces, Workspace, Workspaces};
 use serde_json::{Value, json};
 use support::{ALL, Fixture, HAFT, LIMIT, text, until};
 
@@ -28,21 +29,14 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let fixture = Fixture::new();
-        let around = Around {
-            program: HAFT.into(),
-            home: fixture.home.clone(),
-            variables: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-            limits: Limits::default(),
-            minimum: Isolation::Namespaces,
-            readable: Vec::new(),
-            writable: Vec::new(),
-            hidden: Vec::new(),
-            timeout: Duration::from_secs(120),
-        };
         fs::create_dir(&fixture.data).unwrap();
-        let workspace = Workspace::open(&fixture.workspace, &fixture.data).unwrap();
-        let workspace = Arc::new(workspace.running_commands(around).outliving_calls());
-        let tools = haft_tools::all(&workspace);
+        let workspace = open_workspace(&fixture, &fixture.workspace);
+        let other = fixture.home.join("other");
+        fs::create_dir(&other).unwrap();
+        let open = OpenWorkspaces::new(&fixture.data).with(Scope::local("test"), workspace.clone());
+        let workspaces: Arc<dyn Workspaces> =
+            Arc::new(open.with(Scope::local("other"), open_workspace(&fixture, &other)));
+        let tools = haft_tools::all(&workspaces, Shown::Never);
         Self { fixture, workspace, tools }
     }
 
@@ -77,8 +71,30 @@ impl Bench {
     }
 }
 
+/// A folder in which commands outlive their calls.
+fn open_workspace(fixture: &Fixture, folder: &Path) -> Arc<Workspace> {
+    let config = FenceConfig {
+        program: HAFT.into(),
+        home: fixture.home.clone(),
+        variables: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        limits: Limits::default(),
+        minimum: Isolation::Namespaces,
+        readable: Vec::new(),
+        writable: Vec::new(),
+        hidden: Vec::new(),
+        timeout: Duration::from_secs(120),
+    };
+    let workspace = Workspace::open(folder, &fixture.data).unwrap();
+    Arc::new(workspace.running_commands(config).outliving_calls())
+}
+
 fn ctx() -> ToolCtx {
-    let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
+    ctx_in("test")
+}
+
+/// A call in this workspace.
+fn ctx_in(workspace: &str) -> ToolCtx {
+    let caller = Caller { name: "test".to_owned(), scope: Scope::local(workspace), source: Source::Cli };
     ToolCtx::detached(CallId::new(), caller)
 }
 
@@ -87,6 +103,23 @@ fn alive(word: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
     lines.filter(|line| line.split('\0').any(|part| part == word)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_belongs_to_its_workspace() {
+    let bench = Bench::new();
+    let task = bench.start("touch here; pwd; exec sleep 600").await;
+    bench.said(&task, "workspace\n").await;
+    assert!(bench.fixture.path("here").exists() && !bench.fixture.home.join("other/here").exists());
+    let elsewhere = ctx_in("other");
+    let listed = bench.use_in(&elsewhere, "shell_list", json!({})).await.unwrap();
+    assert_eq!(listed["tasks"], json!([]), "{listed:#}");
+    for tool in ["shell_output", "shell_kill"] {
+        let refused = bench.use_in(&elsewhere, tool, json!({"taskId": task})).await.unwrap_err();
+        assert!(!refused.message.contains("sleep"), "{refused:?}");
+    }
+    assert_eq!(bench.try_to("shell_list", json!({})).await.unwrap()["tasks"][0]["status"], json!("running"));
+    bench.workspace.end_background().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -95,12 +95,7 @@ impl Server {
     }
 
     /// Speaks with one client until it is gone or this shall stop. What is under way then is ended and recorded.
-    pub fn speak<'a>(&'a self, reader: Reader, writer: Writer, stop: &'a CancellationToken) -> BoxFuture<'a, ()> {
-        // Behind a pointer, so that the protocol is compiled in this crate, and not once more in each that calls it.
-        Box::pin(self.serve_lines(reader, writer, stop))
-    }
-
-    async fn serve_lines(&self, reader: Reader, writer: Writer, stop: &CancellationToken) {
+    pub async fn speak(&self, reader: Reader, writer: Writer, stop: &CancellationToken) {
         let (end, gone) = (stop.child_token(), CancellationToken::new());
         let frames = Frames::new(reader, writer, gone.clone());
         // A client that says nothing, or goes away, has nothing to be told.

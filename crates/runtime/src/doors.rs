@@ -27,22 +27,22 @@ pub trait Guard: Send + Sync {
     fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>>;
 }
 
-/// What is staged under a call id.
+/// What is staged under a call id, for whoever may see the scope.
 pub trait Workbench: Send + Sync {
     /// Everything the call staged, with diffs, wherever it stands now.
-    fn show<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<ChangeList, ToolError>>;
+    fn show<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<ChangeList, ToolError>>;
 
     /// What a turn would do, checked for conflicts; nothing is touched.
-    fn preview<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>>;
+    fn preview<'a>(&'a self, scope: &'a Scope, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>>;
 
     /// Takes the turn, whole or not at all, and says what it did.
-    fn take<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>>;
+    fn take<'a>(&'a self, scope: &'a Scope, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>>;
 
     /// Drops what is staged and was never committed.
-    fn discard<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>>;
+    fn discard<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>>;
 
     /// Brings a turn that a crash cut short to its beginning or its end, and says in a sentence which.
-    fn recover<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>>;
+    fn recover<'a>(&'a self, scope: &'a Scope, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>>;
 }
 
 /// What recovery found.
@@ -61,7 +61,6 @@ pub struct Question {
     /// The call that waits.
     pub call: CallId,
     /// Which of its questions, from 1.
-    #[serde(default = "first")]
     pub number: u32,
     /// The tool's own name.
     pub tool: String,
@@ -89,10 +88,6 @@ pub struct Question {
     pub asked_at: Timestamp,
     /// When an answer comes too late.
     pub expires_at: Timestamp,
-}
-
-fn first() -> u32 {
-    1
 }
 
 impl Question {

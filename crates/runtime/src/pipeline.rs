@@ -81,6 +81,7 @@ impl Pipeline {
 
     fn line(self, request: CallRequest) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
+            tracing::info!(call = %request.id, tool = request.tool, "call started");
             let mut log = CallLog::new(&request);
             let walked = self.walk(request.clone(), &mut log).await;
             self.close(walked, request, &mut log).await
@@ -113,6 +114,13 @@ impl Pipeline {
 
     pub(crate) async fn end(&self, log: &mut CallLog, ending: Ending) -> Outcome {
         let outcome = record(&self.doors.limits, &*self.doors.journal, log, ending).await;
+        tracing::info!(
+            call = %outcome.tool_call_id,
+            tool = outcome.tool,
+            status = outcome.end.status(),
+            ms = outcome.execution_time_ms,
+            "call ended"
+        );
         deliver(&self.doors.deliveries, &log.scope, &outcome).await;
         outcome
     }

@@ -102,6 +102,7 @@ impl Pipeline {
         request.input.clone_from(&question.input);
         request.cancel = follower.cancel;
         request.listener = follower.listener;
+        tracing::info!(call = %request.id, tool = request.tool, "call resumed after its answer");
         let mut log = CallLog::resumed(&request, started_at);
         let walked = self.walk_again(request.clone(), question, answered, &mut log).await;
         Ok(self.close(walked, request, &mut log).await)
@@ -163,7 +164,7 @@ impl Pipeline {
         let request = request_of(scope, record);
         let mut log = CallLog::resumed(&request, at);
         log.turn.clone_from(&turn);
-        let Found { sentence, turned, left } = self.heal(state, turn.as_ref(), &own).await;
+        let Found { sentence, turned, left } = self.heal(scope, (state, turn.as_ref()), &own).await;
         if let (Some(turn), Some(turned)) = (&turn, &turned) {
             log.note(turn.event(turned));
         }
@@ -190,13 +191,13 @@ impl Pipeline {
 
     /// A call that was only preparing has touched nothing; one that was acting is brought to its beginning or its end,
     /// and what it had staged by then stays so.
-    async fn heal(&self, state: CallState, turn: Option<&Turn>, own: &CallId) -> Found {
-        match (state, turn) {
+    async fn heal(&self, scope: &Scope, stood: (CallState, Option<&Turn>), own: &CallId) -> Found {
+        match stood {
             (CallState::Executing, Some(turn)) => {
                 // What cannot be healed now (the folder is gone) heals itself when its changes are next looked at.
-                match self.doors.workbench.recover(turn).await {
+                match self.doors.workbench.recover(scope, turn).await {
                     Ok(Recovered { sentence, done }) if done.0.is_empty() => {
-                        let left = if turn.of == *own { self.still_staged(own).await } else { None };
+                        let left = if turn.of == *own { self.still_staged(scope, own).await } else { None };
                         Found::nothing_turned(sentence, left)
                     }
                     Ok(Recovered { sentence, done }) => Found { sentence, turned: Some(done), left: None },
@@ -208,23 +209,23 @@ impl Pipeline {
             }
             (CallState::Executing, None) => {
                 let sentence = "it was acting on something outside, and may or may not have happened".to_owned();
-                let left = self.still_staged(own).await;
+                let left = self.still_staged(scope, own).await;
                 if left.is_none() {
-                    let _ = self.doors.workbench.discard(own).await;
+                    let _ = self.doors.workbench.discard(scope, own).await;
                 }
                 Found::nothing_turned(sentence, left)
             }
             (CallState::Preparing | CallState::Waiting | CallState::Ended, _) => {
                 // There may be nothing to drop, or only half a plan: neither was ever in the workspace.
-                let _ = self.doors.workbench.discard(own).await;
+                let _ = self.doors.workbench.discard(scope, own).await;
                 Found::nothing_turned("it had not acted yet; nothing was changed".to_owned(), None)
             }
         }
     }
 
     /// What the call has set aside, as far as that was finished.
-    async fn still_staged(&self, own: &CallId) -> Option<ChangeList> {
-        let mut staged = self.doors.workbench.show(own).await.ok()?;
+    async fn still_staged(&self, scope: &Scope, own: &CallId) -> Option<ChangeList> {
+        let mut staged = self.doors.workbench.show(scope, own).await.ok()?;
         staged.0.retain(|change| change.state == ChangeState::Staged);
         Some(staged).filter(|staged| !staged.0.is_empty())
     }

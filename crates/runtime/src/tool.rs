@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Audio, CallId, Caller, ChangeList, CutShort, DeprecatedAlias, Described, Effect, Embedded, ErrorCode, Form,
-    FormAnswer, HandedOn, Image, Isolation, Ran, Stream, Structured, ToolError, ToolOutput, Turn, interview::Asking,
-    schema,
+    FormAnswer, HandedOn, Image, Isolation, Ran, Scope, Stream, Structured, ToolError, ToolOutput, Turn,
+    interview::Asking, schema,
 };
 
 /// What a tool is, as data: everything a list, a form or a model needs.
@@ -424,6 +424,11 @@ impl ToolCtx {
         let (words, _) = mpsc::channel(1);
         let deadline = Instant::now() + Duration::from_secs(600);
         Self { call_id, caller, cancel: CancellationToken::new(), deadline, words }
+    }
+
+    /// The tenant and the workspace that the call belongs to.
+    pub fn scope(&self) -> &Scope {
+        &self.caller.scope
     }
 
     /// Hands on a piece of output as it comes. Waits when the reader is slow.

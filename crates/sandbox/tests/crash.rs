@@ -11,12 +11,12 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use haft_sandbox::changes::{Changes, ChangesError, Direction, Selection, recover, remove, remove_spare};
+use haft_sandbox::changes::{Changes, ChangesError, Direction, Selection, recover, remove};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, Uid};
-use support::{Picture, picture, set_mode, spares_in, two_filesystems};
+use support::{Picture, picture, set_mode, two_filesystems};
 
 /// An ordinary user that exists nowhere.
 const NOBODY: u32 = 65534;
@@ -77,12 +77,12 @@ fn an_ordinary_user_s_undo_is_whole_or_absent() {
 }
 
 #[test]
-fn a_set_from_a_spare_is_whole_or_absent() {
+fn an_edit_from_its_plan_on_is_whole_or_absent() {
     let (example, place) = (example(), here(None));
-    let whole = Whole::new(&example, "spare", &place);
+    let whole = Whole::new(&example, "edit", &place);
     for calls in 1..ENDLESS {
         let run = Run::new(&place);
-        let child = run.start(&example, "spare", &place);
+        let child = run.start(&example, "edit", &place);
         let ended = let_run(child, calls, || {});
         run.check_begun(&whole, calls);
         if !ended {
@@ -226,7 +226,7 @@ impl Run {
 }
 
 impl Run {
-    /// A set that was never sealed is nothing to anybody; any other is whole. What lay ready can be told and removed.
+    /// A set that was never sealed is nothing to anybody; any other is whole.
     fn check_begun(&self, whole: &Whole, calls: usize) {
         match Changes::open(&self.dir) {
             Ok(_) => {
@@ -237,12 +237,9 @@ impl Run {
             Err(error) => panic!("after {calls} calls: {error}"),
         }
         assert_eq!(picture(&self.workspace), whole.before, "after {calls} calls");
-        let changes = self.dir.parent().unwrap();
-        let spares = spares_in(changes);
-        assert!(spares.len() >= 7, "after {calls} calls: {spares:?}");
-        spares.iter().for_each(|spare| remove_spare(spare).unwrap());
         remove(&self.dir).unwrap();
-        assert_eq!(fs::read_dir(changes).unwrap().count(), 0, "after {calls} calls");
+        let left = self.dir.parent().and_then(|changes| fs::read_dir(changes).ok()).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "after {calls} calls");
     }
 }
 

@@ -51,7 +51,7 @@ fn what_was_never_sealed_or_is_broken_goes_too() {
     assert!(!look(&unsealed).unwrap().has_staged);
     give_up(&unsealed).unwrap();
     drop(world.written("broken", "a", "a\n"));
-    fs::write(world.dir("broken").join("course.jsonl"), "{\n").unwrap();
+    fs::write(world.dir("broken").join("log.jsonl"), "{\n").unwrap();
     assert!(!look(&world.dir("broken")).unwrap().has_staged);
     give_up(&world.dir("broken")).unwrap();
     // Killed in the middle, it leaves this; removing it twice is fine.

@@ -292,7 +292,7 @@ fn ten_thousand_files_move_by_one_rename() {
     let mut changes = draft.seal().unwrap();
     assert_eq!(changes.list().len(), 1);
     assert_eq!(fs::read_dir(world.dir("call")).unwrap().count(), 1, "there is a plan and nothing else");
-    let plan = fs::metadata(world.dir("call").join("course.jsonl")).unwrap().len();
+    let plan = fs::metadata(world.dir("call").join("log.jsonl")).unwrap().len();
     assert!(plan < 2000, "the plan has {plan} bytes");
     commit(&mut changes);
     assert_eq!(fs::read_dir(world.path("moved/7")).unwrap().count(), 500);

@@ -13,7 +13,6 @@ use axum::{
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
 };
-use futures_util::future::BoxFuture;
 use haft_mcp::Server;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -22,17 +21,7 @@ use patience::Impatient;
 pub use token::Token;
 
 /// Serves until it is told to stop; what is under way then is ended.
-pub fn serve(
-    listener: TcpListener,
-    server: &Server,
-    token: Token,
-    stop: CancellationToken,
-) -> BoxFuture<'_, io::Result<()>> {
-    // Behind a pointer, so that it is compiled in this crate, and not once more in the program.
-    Box::pin(serve_route(listener, server, token, stop))
-}
-
-async fn serve_route(listener: TcpListener, server: &Server, token: Token, stop: CancellationToken) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, server: &Server, token: Token, stop: CancellationToken) -> io::Result<()> {
     let address = listener.local_addr()?;
     let app = Router::new()
         .route_service("/mcp", server.over_http(address, stop.clone()))

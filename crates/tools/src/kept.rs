@@ -1,15 +1,12 @@
 //! The changes of all calls that are kept in the data folder, and giving them up.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::PathBuf;
 
 use haft_runtime::{CallId, ToolError};
 use haft_sandbox::changes::{self, ChangesError};
 
 use crate::{
-    aside::to_the_end,
+    blocking::{StopWith, blocking},
     refusal::Trying,
     workspace::{CHANGES, changes_of},
 };
@@ -59,7 +56,7 @@ impl KeptChanges {
     /// What is kept of a call's changes; `None` when that is nothing.
     pub async fn look(&self, call: &CallId) -> Result<Option<Kept>, ToolError> {
         let dir = changes_of(&self.data, call);
-        to_the_end(move || match changes::look(&dir) {
+        blocking(StopWith::Nothing, move |_| match changes::look(&dir) {
             Ok(kept) => Ok(Some(Kept { bytes: kept.bytes, has_staged: kept.has_staged })),
             Err(ChangesError::Gone) => Ok(None),
             Err(refused) => Err(refused).trying("look at the changes"),
@@ -70,7 +67,7 @@ impl KeptChanges {
     /// Gives the changes of a call up: it can then neither be undone nor committed.
     pub async fn give_up(&self, call: &CallId) -> Result<GivenUp, ToolError> {
         let dir = changes_of(&self.data, call);
-        to_the_end(move || match changes::give_up(&dir) {
+        blocking(StopWith::Nothing, move |_| match changes::give_up(&dir) {
             Ok(()) | Err(ChangesError::Gone) => Ok(GivenUp::Gone),
             Err(ChangesError::Busy) => Ok(GivenUp::InUse),
             Err(refused) => Err(refused).trying("remove the changes"),
@@ -78,12 +75,12 @@ impl KeptChanges {
         .await
     }
 
-    /// Removes what was being given up when haft was killed, and spares that are older than `age`: younger ones may be
-    /// those of a haft that lives.
-    pub async fn clear_leftovers(&self, age: Duration) -> Result<(), ToolError> {
-        let (folder, names) = (self.data.join(CHANGES), self.names());
-        to_the_end(move || {
-            names.iter().try_for_each(|name| clear_leftover(&folder.join(name), name, age).trying("remove the changes"))
+    /// Removes what was being given up when haft was killed.
+    pub async fn clear_leftovers(&self) -> Result<(), ToolError> {
+        let folder = self.data.join(CHANGES);
+        let gone: Vec<String> = self.names().into_iter().filter(|name| name.starts_with(changes::GONE)).collect();
+        blocking(StopWith::Nothing, move |_| {
+            gone.iter().try_for_each(|name| changes::remove_gone(&folder.join(name)).trying("remove the changes"))
         })
         .await
     }
@@ -92,20 +89,4 @@ impl KeptChanges {
         let entries = std::fs::read_dir(self.data.join(CHANGES)).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
-}
-
-fn clear_leftover(dir: &Path, name: &str, age: Duration) -> Result<(), ChangesError> {
-    if name.starts_with(changes::GONE) {
-        changes::remove_gone(dir)
-    } else if name.starts_with(changes::SPARE) && is_older(dir, age) {
-        changes::remove_spare(dir)
-    } else {
-        Ok(())
-    }
-}
-
-/// What cannot be told is young.
-fn is_older(dir: &Path, age: Duration) -> bool {
-    let made = dir.symlink_metadata().and_then(|meta| meta.modified()).ok();
-    made.and_then(|made| made.elapsed().ok()).is_some_and(|passed| passed > age)
 }

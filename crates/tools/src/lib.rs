@@ -1,7 +1,6 @@
 //! The built-in workspace tools.
 
-mod aside;
-mod at_hand;
+mod blocking;
 mod command;
 mod fenced;
 mod files;
@@ -9,6 +8,7 @@ mod git;
 mod kept;
 mod lsp;
 mod project;
+mod recent_changes;
 mod refusal;
 mod search;
 mod shape;
@@ -17,23 +17,26 @@ mod shown;
 mod web;
 mod workbench;
 mod workspace;
+mod workspaces;
 
 use std::sync::Arc;
 
-use haft_runtime::{AnyTool, typed};
+use haft_runtime::{AnyTool, Shown, typed};
 
 pub use command::worries;
-pub use fenced::{Around, Companion};
+pub use fenced::{FenceConfig, LongLivedProcess};
 pub use kept::{GivenUp, Kept, KeptChanges};
 pub use lsp::{LanguageServer, LanguageServers};
 pub use project::{Manifest, Script, Trusted, project_tool, scripts};
 pub use web::{Listed, ListedError, Provider, SearchAccess, Secret, WebAccess};
 pub use workbench::SandboxWorkbench;
 pub use workspace::Workspace;
+pub use workspaces::{OpenWorkspaces, Workspaces};
 
-/// Every built-in tool, at work in one workspace.
-pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
-    let here = || Arc::clone(workspace);
+/// Every built-in tool, each at work in the workspace of its caller. `web_search` says whether models are shown the tool of
+/// that name.
+pub fn all(workspaces: &Arc<dyn Workspaces>, web_search: Shown) -> Vec<Arc<dyn AnyTool>> {
+    let here = || Arc::clone(workspaces);
     vec![
         shape::changes_files(files::CopyFile(here())),
         shape::changes_files(files::CreateDirectory(here())),
@@ -61,8 +64,8 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<Arc<dyn AnyTool>> {
         shape::reads(shell::ShellList(here())),
         shape::reads(shell::ShellOutput(here())),
         typed(lsp::Asking::<lsp::Symbols>::new(here())),
-        typed(web::WebFetch(Arc::clone(workspace.web()))),
-        typed(web::WebSearch(Arc::clone(workspace.web()))),
+        typed(web::WebFetch(here())),
+        typed(web::WebSearch { workspaces: here(), shown: web_search }),
         shape::changes_files(files::WriteFile(here())),
     ]
 }

@@ -6,95 +6,79 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{CallId, Change, ChangeList, ChangeState, Direction, Recovered, ToolError, Turn, Workbench};
+use haft_runtime::{CallId, Change, ChangeList, ChangeState, Direction, Recovered, Scope, ToolError, Turn, Workbench};
 use haft_sandbox::changes::{self, Changes, ChangesError};
 
 use crate::{
-    aside::{at_once, to_the_end},
-    at_hand::AtHand,
+    blocking::{StopWith, blocking, inline},
     fenced::{keep, throw_away},
     refusal::Trying,
     shown::{change_list, direction, selection},
     workspace::changes_of,
+    workspaces::Workspaces,
 };
 
 /// The workbench on the sandbox's changes. Each set remembers the workspace it was made for.
-#[derive(Debug)]
 pub struct SandboxWorkbench {
-    data: PathBuf,
-    at_hand: Arc<AtHand>,
+    workspaces: Arc<dyn Workspaces>,
 }
 
 impl SandboxWorkbench {
-    /// On the changes kept in haft's data folder.
-    pub fn new(data: impl Into<PathBuf>) -> Self {
-        Self { data: data.into(), at_hand: Arc::default() }
+    /// On the changes of the calls in these workspaces, and of all others with the same data.
+    pub fn new(workspaces: Arc<dyn Workspaces>) -> Self {
+        Self { workspaces }
     }
 
-    /// The same, with those at hand that a workspace of this process has just worked out.
-    pub(crate) fn beside(data: &Path, at_hand: Arc<AtHand>) -> Self {
-        Self { data: data.to_owned(), at_hand }
+    /// Where the changes of a call lie.
+    fn dir(&self, scope: &Scope, call: &CallId) -> Result<PathBuf, ToolError> {
+        Ok(changes_of(&self.workspaces.data(scope)?, call))
+    }
+
+    /// The changes of a call that were worked out here a moment ago.
+    fn recent(&self, scope: &Scope, call: &CallId) -> Option<Changes> {
+        self.workspaces.of(scope).ok()?.files.recent().take(call)
     }
 
     /// Opens the changes of a call and works on them; what has begun always comes to its end.
     async fn on<T: Send + 'static>(
         &self,
-        call: &CallId,
+        (scope, call): (&Scope, &CallId),
         work: impl FnOnce(Changes) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
-        let dir = changes_of(&self.data, call);
-        to_the_end(move || work(open(&dir)?)).await
-    }
-}
-
-impl Workbench for SandboxWorkbench {
-    fn show<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
-        Box::pin(self.on(call, |changes| Ok(change_list(changes.list()))))
+        let dir = self.dir(scope, call)?;
+        blocking(StopWith::Nothing, move |_| work(open(&dir)?)).await
     }
 
-    fn preview<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+    async fn turn(&self, scope: &Scope, turn: &Turn) -> Result<ChangeList, ToolError> {
         let Turn { of, direction: way, paths } = turn.clone();
-        Box::pin(async move {
-            self.on(&of, move |changes| {
-                let turned = changes.preview_turn(direction(way), selection(paths.as_deref()));
-                turned.map(change_list).trying(named(way))
-            })
-            .await
-        })
-    }
-
-    fn take<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
-        let Turn { of, direction: way, paths } = turn.clone();
-        let (dir, mut at_hand) = (changes_of(&self.data, &of), self.at_hand.take(&of));
-        Box::pin(async move {
-            if let Some(changes) = at_hand.as_mut().filter(|changes| !changes.is_empty()) {
-                let turn = || changes.turn_at_once(direction(way), selection(paths.as_deref())).trying(named(way));
-                if let Some(turned) = at_once(turn)? {
-                    return Ok(change_list(turned));
-                }
+        let (dir, mut recent) = (self.dir(scope, &of)?, self.recent(scope, &of));
+        if let Some(changes) = recent.as_mut().filter(|changes| !changes.is_empty()) {
+            let turn = || changes.turn_at_once(direction(way), selection(paths.as_deref())).trying(named(way));
+            if let Some(turned) = inline(turn)? {
+                return Ok(change_list(turned));
             }
-            to_the_end(move || {
-                // What was worked out without a command has no folders of its own.
-                let by_command = at_hand.is_none();
-                let mut changes = at_hand.map_or_else(|| open(&dir), Ok)?;
-                if changes.is_empty() {
-                    keep(&dir);
-                    changes::remove(&dir).trying("put the call's folder away")?;
-                    return Ok(ChangeList::default());
-                }
-                let turned = changes.turn(direction(way), selection(paths.as_deref())).trying(named(way))?;
-                if way == Direction::Commit && by_command {
-                    keep(&dir);
-                }
-                Ok(change_list(turned))
-            })
-            .await
+        }
+        blocking(StopWith::Nothing, move |_| {
+            // What was worked out without a command has no folders of its own.
+            let by_command = recent.is_none();
+            let mut changes = recent.map_or_else(|| open(&dir), Ok)?;
+            if changes.is_empty() {
+                keep(&dir);
+                changes::remove(&dir).trying("put the call's folder away")?;
+                return Ok(ChangeList::default());
+            }
+            let turned = changes.turn(direction(way), selection(paths.as_deref())).trying(named(way))?;
+            if way == Direction::Commit && by_command {
+                keep(&dir);
+            }
+            Ok(change_list(turned))
         })
+        .await
     }
 
-    fn discard<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>> {
-        let dir = changes_of(&self.data, call);
-        Box::pin(to_the_end(move || match Changes::open(&dir) {
+    async fn drop_staged(&self, scope: &Scope, call: &CallId) -> Result<(), ToolError> {
+        let dir = self.dir(scope, call)?;
+        blocking(StopWith::Nothing, move |_| match Changes::open(&dir) {
             // What was never whole is nothing to anybody: a process died while it was being worked out.
             Err(ChangesError::Gone) => changes::remove(&dir).trying("discard the changes"),
             opened => {
@@ -102,20 +86,47 @@ impl Workbench for SandboxWorkbench {
                 throw_away(&dir);
                 Ok(())
             }
-        }))
+        })
+        .await
     }
 
-    fn recover<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>> {
-        let dir = changes_of(&self.data, &turn.of);
-        let turn = turn.clone();
-        Box::pin(to_the_end(move || {
+    async fn heal(&self, scope: &Scope, turn: &Turn) -> Result<Recovered, ToolError> {
+        let (dir, turn) = (self.dir(scope, &turn.of)?, turn.clone());
+        blocking(StopWith::Nothing, move |_| {
             let found = changes::recover(&dir).trying("recover the changes")?;
             let now = Changes::open(&dir).trying("look at the changes")?;
             let done =
                 ChangeList(change_list(now.list()).0.into_iter().filter(|change| is_done(change, &turn)).collect());
             let sentence = sentence(turn.direction, &found, done.0.len());
             Ok(Recovered { done, sentence })
+        })
+        .await
+    }
+}
+
+impl Workbench for SandboxWorkbench {
+    fn show<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+        Box::pin(self.on((scope, call), |changes| Ok(change_list(changes.list()))))
+    }
+
+    fn preview<'a>(&'a self, scope: &'a Scope, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+        let Turn { direction: way, paths, .. } = turn.clone();
+        Box::pin(self.on((scope, &turn.of), move |changes| {
+            let turned = changes.preview_turn(direction(way), selection(paths.as_deref()));
+            turned.map(change_list).trying(named(way))
         }))
+    }
+
+    fn take<'a>(&'a self, scope: &'a Scope, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+        Box::pin(self.turn(scope, turn))
+    }
+
+    fn discard<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.drop_staged(scope, call))
+    }
+
+    fn recover<'a>(&'a self, scope: &'a Scope, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>> {
+        Box::pin(self.heal(scope, turn))
     }
 }
 

@@ -6,8 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use haft_runtime::{CallId, Caller, Scope, Source, ToolCtx};
-use haft_tools::Workspace;
+use haft_runtime::{CallId, Caller, Scope, Shown, Source, ToolCtx};
+use haft_tools::{OpenWorkspaces, Workspace, Workspaces};
 use serde_json::json;
 use tokio::runtime::Builder;
 
@@ -23,7 +23,10 @@ fn the_end_of_a_huge_file_is_read_in_little_memory() {
     file.write_all("\ntail".repeat(100).as_bytes()).unwrap();
 
     let workspace = Arc::new(Workspace::open(dir.path(), &dir.path().join("data")).unwrap());
-    let tool = haft_tools::all(&workspace).into_iter().find(|tool| tool.spec().name == "read_file").unwrap();
+    let open = OpenWorkspaces::new(&dir.path().join("data")).with(Scope::local("test"), workspace);
+    let workspaces: Arc<dyn Workspaces> = Arc::new(open);
+    let tool =
+        haft_tools::all(&workspaces, Shown::Never).into_iter().find(|tool| tool.spec().name == "read_file").unwrap();
     let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
     let ctx = ToolCtx::detached(CallId::new(), caller);
     let runtime = Builder::new_current_thread().build().unwrap();

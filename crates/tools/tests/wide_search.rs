@@ -3,8 +3,8 @@
 
 use std::{fs, sync::Arc};
 
-use haft_runtime::{CallId, Caller, Scope, Source, ToolCtx};
-use haft_tools::Workspace;
+use haft_runtime::{CallId, Caller, Scope, Shown, Source, ToolCtx};
+use haft_tools::{OpenWorkspaces, Workspace, Workspaces};
 use serde_json::json;
 use tokio::runtime::Builder;
 
@@ -21,7 +21,9 @@ fn a_search_that_matches_everything_takes_little_memory() {
     for name in 1..FILES {
         fs::hard_link(dir.path().join("0"), dir.path().join(name.to_string())).unwrap();
     }
-    let tool = haft_tools::all(&workspace).into_iter().find(|tool| tool.spec().name == "grep").unwrap();
+    let open = OpenWorkspaces::new(&dir.path().join("data")).with(Scope::local("test"), workspace);
+    let workspaces: Arc<dyn Workspaces> = Arc::new(open);
+    let tool = haft_tools::all(&workspaces, Shown::Never).into_iter().find(|tool| tool.spec().name == "grep").unwrap();
     let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
     let ctx = ToolCtx::detached(CallId::new(), caller);
     let runtime = Builder::new_current_thread().build().unwrap();

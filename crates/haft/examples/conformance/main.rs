@@ -16,7 +16,7 @@ use haft_runtime::{
     ToolError, ToolSpec,
 };
 use haft_store::{Store, Sync};
-use haft_tools::SandboxWorkbench;
+use haft_tools::{OpenWorkspaces, SandboxWorkbench};
 use tokio::{io::AsyncReadExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +58,7 @@ fn server(store: &Store, folder: &Path) -> Server {
     let pipeline = Pipeline::new(Doors {
         catalog: registry.clone(),
         guard: Arc::new(Open),
-        workbench: Arc::new(SandboxWorkbench::new(folder)),
+        workbench: Arc::new(SandboxWorkbench::new(Arc::new(OpenWorkspaces::new(folder)))),
         questions: questions.clone(),
         journal: journal.clone(),
         deliveries: vec![asked.clone() as Arc<dyn Delivery>],

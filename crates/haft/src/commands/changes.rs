@@ -142,7 +142,7 @@ pub(crate) fn status(record: &CallRecord) -> String {
 /// What the call staged, or the part of an earlier call's changes that it turned.
 async fn changes_of(house: &House, record: &CallRecord) -> Result<ChangeList> {
     let Some(turn) = &record.turn else { return Ok(ChangeList::default()) };
-    let mut changes = match house.workbench.show(&turn.of).await {
+    let mut changes = match house.workbench.show(&house.scope, &turn.of).await {
         Ok(changes) => changes,
         Err(error) if error.code == ErrorCode::Unavailable => ChangeList::default(),
         Err(error) => return Err(error.into()),

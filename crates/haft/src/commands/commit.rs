@@ -37,7 +37,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
         };
         // A slip of the finger is no answer: the question stays open.
         if let (Evidence::Staged { turn, .. }, Some(_)) = (evidence, &paths) {
-            house.workbench.preview(&Turn { paths: paths.clone(), ..turn.clone() }).await?;
+            house.workbench.preview(&house.scope, &Turn { paths: paths.clone(), ..turn.clone() }).await?;
         }
         give(&house, &record.call, Answer::Approve { paths }).await?
     } else {

@@ -59,6 +59,13 @@ pub(crate) struct Args {
     serving: Serving,
 }
 
+impl Args {
+    /// Whether a server is wanted, and not something about one.
+    pub(crate) fn serves(&self) -> bool {
+        self.command.is_none()
+    }
+}
+
 #[derive(clap::Subcommand)]
 enum Command {
     /// Write haft into the settings of a client that speaks MCP
@@ -179,19 +186,12 @@ fn token(settings: &Settings) -> Result<(String, Known)> {
     Ok((token, if is_new { Known::Made(path) } else { Known::Kept(path) }))
 }
 
-/// The text of a kept token. The file of an earlier version holds the bytes that the text stands for, and is written anew.
+/// The text of a kept token.
 fn read_token(path: &Path) -> io::Result<String> {
-    let kept = fs::read(path)?;
-    if let Ok(bytes) = <[u8; SECRET]>::try_from(kept.as_slice()) {
-        let token = BASE64_URL_SAFE_NO_PAD.encode(bytes);
-        let unfinished = write_aside(path, format!("{token}\n").as_bytes())?;
-        fs::rename(unfinished, path)?;
-        return Ok(token);
-    }
-    let token = str::from_utf8(&kept).map(str::trim).unwrap_or_default();
-    match token.is_empty() {
-        true => Err(io::ErrorKind::InvalidData.into()),
-        false => Ok(token.to_owned()),
+    let kept = fs::read_to_string(path)?;
+    match kept.trim() {
+        "" => Err(io::ErrorKind::InvalidData.into()),
+        token => Ok(token.to_owned()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use haft_mcp::{Endpoint, Launch, Line, Started, UpstreamSpec};
 use haft_runtime::{ErrorCode, Redactor, ToolError};
 use haft_sandbox::web::{Client, Limits, Url};
-use haft_tools::{Companion, Script, Workspace};
+use haft_tools::{LongLivedProcess, Script, Workspace};
 
 use crate::{
     settings::{
@@ -62,7 +62,7 @@ fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -
                 })
             }
             Reached::Command { command, env, cwd } => {
-                let (process, socket) = workspace.converse(&Companion {
+                let (process, socket) = workspace.converse(&LongLivedProcess {
                     name: format!("mcp-{}", server.name),
                     scripts: scripts(&server, &command, &cwd, (&workspace, &settings))?,
                     command,

@@ -2,9 +2,9 @@
 
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
-use haft_runtime::{AnyTool, CallId, Caller, Isolation, Ran, Scope, Source, ToolCtx, ToolError, ToolOutput};
+use haft_runtime::{AnyTool, CallId, Caller, Isolation, Ran, Scope, Shown, Source, ToolCtx, ToolError, ToolOutput};
 use haft_sandbox::fence::Limits;
-use haft_tools::{Around, LanguageServer, LanguageServers, Workspace};
+use haft_tools::{FenceConfig, LanguageServer, LanguageServers, OpenWorkspaces, Workspace, Workspaces};
 use serde_json::{Value, json};
 
 use crate::support::{Fixture, HAFT, LIMIT};
@@ -42,11 +42,13 @@ impl Bench {
         Self::open(Fixture::new(), around(home, variables), settings)
     }
 
-    fn open(fixture: Fixture, around: Around, servers: LanguageServers) -> Self {
+    fn open(fixture: Fixture, around: FenceConfig, servers: LanguageServers) -> Self {
         fs::create_dir(&fixture.data).unwrap();
         let workspace = Workspace::open(&fixture.workspace, &fixture.data).unwrap();
         let workspace = Arc::new(workspace.running_commands(around).outliving_calls().asking(servers));
-        let tools = haft_tools::all(&workspace);
+        let open = OpenWorkspaces::new(&fixture.data).with(Scope::local("test"), workspace.clone());
+        let workspaces: Arc<dyn Workspaces> = Arc::new(open);
+        let tools = haft_tools::all(&workspaces, Shown::Never);
         Self { fixture, workspace, tools }
     }
 
@@ -96,8 +98,8 @@ pub(crate) fn script() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lsp"))
 }
 
-fn around(home: PathBuf, variables: std::collections::BTreeMap<String, String>) -> Around {
-    Around {
+fn around(home: PathBuf, variables: std::collections::BTreeMap<String, String>) -> FenceConfig {
+    FenceConfig {
         program: HAFT.into(),
         home,
         variables,

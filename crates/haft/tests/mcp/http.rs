@@ -342,23 +342,6 @@ fn a_token_is_made_once_and_kept_for_its_owner() {
 }
 
 #[test]
-fn a_token_of_an_earlier_version_stays_what_it_was() {
-    let fixture = Fixture::new();
-    let file = fixture.data.join("mcp.token");
-    fs::create_dir(&fixture.data).unwrap();
-    fs::set_permissions(&fixture.data, fs::Permissions::from_mode(0o700)).unwrap();
-    fs::write(&file, [0xfb; 32]).unwrap();
-    let token = "-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_s";
-    for _ in ["as bytes", "as text"] {
-        let listening = Listening::start(&fixture, None);
-        assert_eq!(listening.list_with(token).status, 200);
-        listening.end();
-        assert_eq!(fs::read_to_string(&file).unwrap().trim(), token);
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-}
-
-#[test]
 fn a_client_that_does_not_say_its_name_is_called_a_client() {
     let fixture = Fixture::new();
     let listening = Listening::start(&fixture, Some(TOKEN));

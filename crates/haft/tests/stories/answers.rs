@@ -85,7 +85,7 @@ async fn a_no_keeps_everything_and_hands_on_the_words() {
     assert_eq!(user_message.as_deref(), Some("I need it"));
     assert_eq!(code(&outcome), "REJECTED");
     assert_eq!(stage.text("a").as_deref(), Some("keep\n"));
-    let changes = house.workbench.show(&pending.tool_call_id).await.unwrap();
+    let changes = house.workbench.show(&house.scope, &pending.tool_call_id).await.unwrap();
     assert!(changes.0.iter().all(|change| change.state == ChangeState::Discarded), "{changes:?}");
 }
 

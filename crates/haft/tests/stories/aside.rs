@@ -74,7 +74,7 @@ impl Aside {
             draft.write(&self.root.place(file).unwrap(), b"made aside\n", Expected::Nothing).unwrap();
         }
         draft.seal().unwrap();
-        (self.workbench.show(&ctx.call_id).await.unwrap(), Turn::commit(ctx.call_id.clone()))
+        (self.workbench.show(ctx.scope(), &ctx.call_id).await.unwrap(), Turn::commit(ctx.call_id.clone()))
     }
 
     async fn work(&self, ctx: &ToolCtx, input: &Input) -> Result<(Said, (ChangeList, Turn)), CutShort> {

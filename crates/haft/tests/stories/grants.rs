@@ -162,7 +162,7 @@ async fn rules_deny_ask_and_allow_before_anything_is_committed() {
     let refused = write(&house, "secret/a").await;
     assert_eq!(code(&refused), "FORBIDDEN");
     assert_eq!(refused.end.error().unwrap().message, "rule 1 of your settings refuses this: keep out");
-    let staged = house.workbench.show(&refused.tool_call_id).await.unwrap();
+    let staged = house.workbench.show(&house.scope, &refused.tool_call_id).await.unwrap();
     assert!(staged.0.iter().all(|change| change.state == ChangeState::Discarded), "{staged:?}");
     let mut everything = request(&house, "delete_file", json!({"path": "old"}));
     everything.auto_approve = haft_runtime::AutoApprove::Everything;

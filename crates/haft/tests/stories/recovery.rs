@@ -21,7 +21,7 @@ async fn a_turn_that_was_complete_is_told_as_committed() {
     let waiting = call(&dying, "move_file", json!({"from": "a", "to": "b"})).await;
     let id = waiting.tool_call_id;
     let turn = Turn::commit(id.clone());
-    let changes = dying.workbench.show(&id).await.unwrap();
+    let changes = dying.workbench.show(&dying.scope, &id).await.unwrap();
     let mut foreseen = Outcome::refused("move_file", ToolError::new(ErrorCode::Internal, ""));
     foreseen.tool_call_id = id.clone();
     foreseen.end = End::Success { result: ToolOutput::default() };
@@ -36,7 +36,7 @@ async fn a_turn_that_was_complete_is_told_as_committed() {
         events: Vec::new(),
     };
     dying.store.record(&dying.scope, entry).await.unwrap();
-    dying.workbench.take(&turn).await.unwrap();
+    dying.workbench.take(&dying.scope, &turn).await.unwrap();
     let next = stage.heir(dying, &id).await;
     assert_eq!(stage.text("b").as_deref(), Some("a\n"));
     let told = kinds(&next, &id).await;
@@ -91,7 +91,7 @@ impl Dying {
         let mut foreseen = Outcome::refused("aside", ToolError::new(ErrorCode::Internal, ""));
         foreseen.tool_call_id = self.id.clone();
         foreseen.end = End::Success { result: ToolOutput::default() };
-        foreseen.changes = Some(self.house.workbench.show(&self.id).await.unwrap().without_diffs());
+        foreseen.changes = Some(self.house.workbench.show(&self.house.scope, &self.id).await.unwrap().without_diffs());
         let entry = Entry { outcome: Some(Arc::new(foreseen)), ..self.acting(Some(turn.clone())) };
         self.house.store.record(&self.house.scope, entry).await.unwrap();
         turn
@@ -135,7 +135,7 @@ async fn a_run_that_died_before_its_commit_leaves_its_changes_staged() {
 async fn a_run_that_died_after_its_commit_ends_as_foreseen_with_the_flagged_rest_staged() {
     let dying = Dying::after_the_run().await;
     let turn = dying.about_to_commit().await;
-    dying.house.workbench.take(&turn).await.unwrap();
+    dying.house.workbench.take(&dying.house.scope, &turn).await.unwrap();
     let (stage, _next, outcome) = dying.told().await;
     success(&outcome);
     let expected = [(".envrc".to_owned(), ChangeState::Staged), ("a".to_owned(), ChangeState::Committed)];
@@ -147,7 +147,7 @@ async fn a_run_that_died_after_its_commit_ends_as_foreseen_with_the_flagged_rest
 async fn a_run_that_died_at_work_leaves_nothing() {
     let dying = Dying::after_the_run().await;
     let folder = dying.stage.settings.data.join("changes").join(dying.id.as_str());
-    std::fs::remove_file(folder.join("course.jsonl")).unwrap();
+    std::fs::remove_file(folder.join("log.jsonl")).unwrap();
     let (_stage, _next, outcome) = dying.told().await;
     assert!(
         outcome.changes.is_none() && outcome.end.error().unwrap().message.ends_with("may or may not have happened")

@@ -15,8 +15,8 @@ use futures_util::future::BoxFuture;
 use haft::house::House;
 use haft_runtime::{
     AutoApprove, CallEvent, CallId, CallRequest, Caller, ChangeList, Doors, Effect, ErrorCode, Guard, Isolation,
-    Limits, Outcome, Output, Pipeline, Policy, Ran, Recovered, Tool, ToolCtx, ToolError, ToolSpec, Turn, Workbench,
-    typed,
+    Limits, Outcome, Output, Pipeline, Policy, Ran, Recovered, Scope, Tool, ToolCtx, ToolError, ToolSpec, Turn,
+    Workbench, typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -229,26 +229,26 @@ async fn cancelling_ends_a_delay_at_once() {
 struct Busy(Arc<dyn Workbench>, AtomicUsize);
 
 impl Workbench for Busy {
-    fn show<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
-        self.0.show(call)
+    fn show<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+        self.0.show(scope, call)
     }
 
-    fn preview<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
-        self.0.preview(turn)
+    fn preview<'a>(&'a self, scope: &'a Scope, turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+        self.0.preview(scope, turn)
     }
 
-    fn take<'a>(&'a self, _turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
+    fn take<'a>(&'a self, _scope: &'a Scope, _turn: &'a Turn) -> BoxFuture<'a, Result<ChangeList, ToolError>> {
         self.1.fetch_add(1, Ordering::SeqCst);
         let busy = ToolError::new(ErrorCode::Busy, "another commit is under way").having_done_nothing();
         Box::pin(std::future::ready(Err(busy)))
     }
 
-    fn discard<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>> {
-        self.0.discard(call)
+    fn discard<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.0.discard(scope, call)
     }
 
-    fn recover<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>> {
-        self.0.recover(turn)
+    fn recover<'a>(&'a self, scope: &'a Scope, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>> {
+        self.0.recover(scope, turn)
     }
 }
 

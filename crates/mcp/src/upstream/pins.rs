@@ -28,10 +28,8 @@ pub struct Pins {
     /// How often somebody wanted it started anew.
     pub restarts: u64,
     /// How often it broke in the middle of its work since then.
-    #[serde(default)]
     pub breaks: u64,
     /// What tells what a person was last shown from anything else that it may say.
-    #[serde(default)]
     pub shown: Option<String>,
 }
 

@@ -164,6 +164,7 @@ impl Upstream {
         let before = std::mem::take(&mut *self.slot.lock().await);
         if let Some(connection) = before.connection {
             connection.end().await;
+            tracing::info!(server = self.spec.name, "upstream server stopped");
         }
     }
 
@@ -210,6 +211,7 @@ impl Upstream {
                 Connection::begin(voice, line, version.as_deref(), patience).await
             }
             Ok(Err(error)) => {
+                tracing::warn!(server = self.spec.name, reason = error.message, "upstream server cannot be started");
                 (self.listener)(Report::Failed(error.message.clone()));
                 return Err(error.having_done_nothing());
             }
@@ -220,11 +222,14 @@ impl Upstream {
                 let connection = Arc::new(connection);
                 slot.connection = Some(Arc::clone(&connection));
                 *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact.version.clone());
+                let (server, version, tools) = (&self.spec.name, &contact.version, contact.tools.len());
+                tracing::info!(server, version, tools, "upstream server started");
                 (self.listener)(Report::Met(contact));
                 Ok(connection)
             }
             Err(why) => {
                 let why = self.without_secrets(&why);
+                tracing::warn!(server = self.spec.name, reason = why, "upstream server did not start");
                 slot.note(why.clone());
                 let error = self.unavailable(&format!("did not start: {why}"), &why);
                 (self.listener)(Report::Failed(error.message.clone()));
@@ -263,6 +268,7 @@ impl Upstream {
     /// It broke in the middle of a call.
     pub(super) async fn broke(&self, why: &str) -> ToolError {
         let why = self.without_secrets(why);
+        tracing::warn!(server = self.spec.name, reason = why, "upstream server broke");
         self.slot.lock().await.note(why.clone());
         let error = self.unavailable(&format!("broke: {why}"), &why);
         (self.listener)(Report::Broke(error.message.clone()));

@@ -230,7 +230,7 @@ impl Desk<'_> {
     async fn discard(&self, call: &PreparedCall) -> Result<(), ToolError> {
         match call.evidence() {
             Evidence::Staged { turn, .. } if turn.of == call.call().request.id => {
-                self.workbench.discard(&turn.of).await
+                self.workbench.discard(&call.call().request.caller.scope, &turn.of).await
             }
             Evidence::Staged { .. } | Evidence::Plain(_) => Ok(()),
         }

@@ -82,7 +82,7 @@ impl Bench<'_> {
     async fn take_nothing(&self, turn: &Turn, done: Done, log: &mut CallLog) -> Result<Done, ToolError> {
         if done.isolation > Isolation::None {
             log.attempts = log.attempts.max(1);
-            self.workbench.take(turn).await?;
+            self.workbench.take(&log.scope, turn).await?;
         }
         Ok(done)
     }
@@ -103,7 +103,7 @@ impl Bench<'_> {
         self.journal.record(&log.scope, entry).await?;
         // Once begun, a turn is finished: nothing cancels it half-way.
         let begun = std::time::Instant::now();
-        let turned = self.workbench.take(turn).await;
+        let turned = self.workbench.take(&log.scope, turn).await;
         log.worked += begun.elapsed();
         let turned = turned?;
         log.note(turn.event(&turned));

@@ -47,14 +47,14 @@ impl Tool for CommitCall {
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Answer>, ToolError> {
         self.0.find(&ctx.caller.scope, &input.call_id).await?;
         self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
-        let staged = self.0.workbench.show(&input.call_id).await?.staged_paths();
+        let staged = self.0.workbench.show(ctx.scope(), &input.call_id).await?.staged_paths();
         if staged.is_empty() {
             let message = format!("{} has nothing left to commit", input.call_id);
             return Err(ToolError::new(ErrorCode::InvalidArgs, message));
         }
         let paths = input.paths.clone().unwrap_or_else(|| staged.clone());
         let turn = Turn { of: input.call_id.clone(), direction: Direction::Commit, paths: Some(paths) };
-        let changes = self.0.workbench.preview(&turn).await?;
+        let changes = self.0.workbench.preview(ctx.scope(), &turn).await?;
         let committed = changes.paths();
         let taken: HashSet<&String> = committed.iter().collect();
         let left = staged.into_iter().filter(|path| !taken.contains(path)).collect();

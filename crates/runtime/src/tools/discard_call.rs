@@ -34,7 +34,7 @@ impl DiscardCall {
     async fn staged(&self, ctx: &ToolCtx, input: &Input) -> Result<Vec<String>, ToolError> {
         self.0.find(&ctx.caller.scope, &input.call_id).await?;
         self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
-        let staged = self.0.workbench.show(&input.call_id).await?.staged_paths();
+        let staged = self.0.workbench.show(ctx.scope(), &input.call_id).await?.staged_paths();
         if staged.is_empty() {
             let message = format!("{} has nothing staged to drop", input.call_id);
             return Err(ToolError::new(ErrorCode::InvalidArgs, message));
@@ -57,7 +57,7 @@ impl Tool for DiscardCall {
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
         let discarded = self.staged(ctx, &input).await.map_err(ToolError::having_done_nothing)?;
-        self.0.workbench.discard(&input.call_id).await?;
+        self.0.workbench.discard(ctx.scope(), &input.call_id).await?;
         Ok(Ran::plain(Answer { discarded }))
     }
 }

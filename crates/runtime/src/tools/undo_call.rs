@@ -52,7 +52,7 @@ impl Tool for UndoCall {
         if let Some(paths) = &input.paths {
             turn.paths = Some(paths.clone());
         }
-        let changes = self.0.workbench.preview(&turn).await?;
+        let changes = self.0.workbench.preview(ctx.scope(), &turn).await?;
         let output = Answer { restored: changes.paths(), call_id: input.call_id.clone() };
         Ok(Prepared::Staged { output, changes, turn, isolation: None })
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_sandbox::Root;
-use haft_sandbox::changes::{Changes, Direction, Draft, Expected, Folders, Selection, Sort, Spares, recover};
+use haft_sandbox::changes::{Changes, Direction, Draft, Expected, Folders, Selection, Sort, recover};
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 
@@ -30,14 +30,13 @@ pub(crate) fn run(what: &str, workspace: &Path, dir: &Path, user: &str) -> Resul
             stop_for_tracer()?;
             changes.turn(Direction::Undo, Selection::All)?;
         }
-        "spare" => {
-            let (root, spares) = lay_ready(workspace, dir)?;
+        "edit" => {
+            fs::write(workspace.join("replaced"), "old\n")?;
+            let root = Arc::new(Root::open(workspace, &[])?);
             stop_for_tracer()?;
-            let mut draft = Draft::from_spare(&root, dir, &spares)?;
-            draft.write(&root.place("src/replaced")?, b"new\n", Expected::Anything)?;
+            let mut draft = Draft::new(&root, dir)?;
+            draft.write(&root.place("replaced")?, b"new\n", Expected::Anything)?;
             draft.seal()?.turn(Direction::Commit, Selection::All)?;
-            // The tracer looks at the folder meanwhile: what is left of them stays, as if the process had been killed.
-            std::mem::forget(spares);
         }
         "recover" => {
             stop_for_tracer()?;
@@ -52,24 +51,6 @@ fn stop_for_tracer() -> Result<(), Box<dyn Error>> {
     nix::sys::ptrace::traceme()?;
     raise(Signal::SIGSTOP)?;
     Ok(())
-}
-
-/// A file to replace, and spares that all lie ready.
-fn lay_ready(workspace: &Path, dir: &Path) -> Result<(Arc<Root>, Spares), Box<dyn Error>> {
-    fs::create_dir(workspace.join("src"))?;
-    fs::write(workspace.join("src/replaced"), "old\n")?;
-    let root = Arc::new(Root::open(workspace, &[])?);
-    let changes = dir.parent().ok_or("the set has no parent")?;
-    let spares = Spares::new(changes);
-    // None is made before a second one is needed.
-    for call in ["first", "second"] {
-        drop(Draft::from_spare(&root, &changes.join(call), &spares)?);
-    }
-    let is_ready = |entry: &fs::DirEntry| entry.path().join("slot-1").exists();
-    while fs::read_dir(changes)?.flatten().filter(is_ready).count() < 8 {
-        std::thread::yield_now();
-    }
-    Ok((root, spares))
 }
 
 fn plan(workspace: &Path, dir: &Path) -> Result<Changes, Box<dyn Error>> {

@@ -1,22 +1,19 @@
 //! Changes that are being planned; nothing in the workspace is touched.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::course::{self, Course};
+use super::change_log::ChangeLog;
 use super::error::ChangesError;
 use super::flags::{Subject, flags};
-use super::folder::{FIRST_SLOT, Folder};
+use super::folder::Folder;
 use super::plan::{Item, Plan, Sketch, State, Sync};
 use super::progress::{Meter, Progress};
 use super::sealed::Changes;
 use super::show::{LONGEST_SIDE, Shown, Side, compare};
-use super::spare::{Spare, Spares};
 use super::stage;
 use crate::error::PathError;
 use crate::look::OpenFile;
@@ -65,45 +62,21 @@ pub struct Draft {
     pub(super) stop: Option<Arc<AtomicBool>>,
     next_slot: usize,
     diffs_left: usize,
-    ready: Ready,
-}
-
-/// What lay ready in a spare and is not used yet.
-#[derive(Debug, Default)]
-struct Ready {
-    course: Option<File>,
-    /// Invariant: no slot has been given out as long as this is there.
-    first_slot: Option<OwnedFd>,
 }
 
 impl Draft {
     /// Begins a set of changes that is kept in `dir`, which is `<data>/changes/<call>` and must not exist yet.
     pub fn new(root: &Arc<Root>, dir: &Path) -> Result<Draft, ChangesError> {
-        Ok(Draft::within(Folder::create(dir)?, root, Ready::default()))
-    }
-
-    /// The same; where a spare lies ready, nothing has to be made.
-    pub fn from_spare(root: &Arc<Root>, dir: &Path, spares: &Spares) -> Result<Draft, ChangesError> {
-        match spares.take(dir) {
-            Some(Spare { folder, course, slot }) => {
-                Ok(Draft::within(folder, root, Ready { course: Some(course), first_slot: Some(slot) }))
-            }
-            None => Draft::new(root, dir),
-        }
-    }
-
-    fn within(folder: Folder, root: &Arc<Root>, ready: Ready) -> Draft {
-        Draft {
+        Ok(Draft {
             root: Arc::clone(root),
-            folder: Some(folder),
+            folder: Some(Folder::create(dir)?),
             items: BTreeMap::new(),
             sources: BTreeSet::new(),
             meter: Meter::new(),
             stop: None,
             next_slot: 0,
             diffs_left: ALL_DIFFS,
-            ready,
-        }
+        })
     }
 
     /// Tells now and then how far it is, when a lot is to be looked at or copied.
@@ -175,13 +148,8 @@ impl Draft {
         before: Option<&[u8]>,
         (content, like): (&[u8], Option<Seen>),
     ) -> Result<(), ChangesError> {
-        // Writing nothing would leave the time at which the file was made.
-        let ready = self.ready.first_slot.take_if(|_| !content.is_empty());
         let slot = self.slot_for(&place)?;
-        let staged = match ready {
-            Some(file) => stage::ready_file(self.folder()?, &file, content, like.as_ref())?,
-            None => stage::file(self.folder()?, slot, content, like.as_ref())?,
-        };
+        let staged = stage::file(self.folder()?, slot, content, like.as_ref())?;
         let sketch = self.sketch_file(&place, (there.is_some(), before), content, &staged);
         self.put(place, Item { slot, ..Item::swap(Some(staged), there, sketch) });
         Ok(())
@@ -261,7 +229,6 @@ impl Draft {
     pub fn seal(mut self) -> Result<Changes, ChangesError> {
         self.check_stopped()?;
         self.flag_what_git_obeys();
-        self.clear_first_slot()?;
         let folder = self.folder.take().ok_or(ChangesError::Gone)?;
         let plan = Plan {
             root: show_name(self.root.path().as_os_str()),
@@ -270,20 +237,15 @@ impl Draft {
             sync: folder.sync,
             items: std::mem::take(&mut self.items).into_values().collect(),
         };
-        let begun = match self.ready.course.take() {
-            Some(file) => Ok(file),
-            None => course::make(folder.handle()).map_err(|errno| ChangesError::kept("write the plan", errno)),
-        };
-        let written = begun.and_then(|file| Course::create(file, &plan));
-        let course = match written.and_then(|course| folder.flush().map(|()| course)) {
-            Ok(course) => course,
+        let log = match ChangeLog::create(folder.handle(), &plan).and_then(|log| folder.flush().map(|()| log)) {
+            Ok(log) => log,
             Err(error) => {
                 let _kept_for_cleaning = folder.remove();
                 return Err(error);
             }
         };
         let state = State::staged(&plan);
-        Ok(Changes::new(folder, course, plan, state).planned_in(Arc::clone(&self.root)))
+        Ok(Changes::new(folder, log, plan, state).planned_in(Arc::clone(&self.root)))
     }
 
     pub(super) fn folder(&self) -> Result<&Folder, ChangesError> {
@@ -301,17 +263,8 @@ impl Draft {
             self.folder()?.empty_slot(slot)?;
             return Ok(slot);
         }
-        self.clear_first_slot()?;
         self.next_slot += 1;
         Ok(self.next_slot)
-    }
-
-    /// Removes the file that lies ready and is not wanted.
-    fn clear_first_slot(&mut self) -> Result<(), ChangesError> {
-        match self.ready.first_slot.take() {
-            Some(_) => self.folder()?.empty_slot(FIRST_SLOT),
-            None => Ok(()),
-        }
     }
 
     /// Notes an item, keeping what is known from an earlier word about the same path.

@@ -1,4 +1,4 @@
-//! The folder that keeps one set of changes: `course.jsonl`, `siblings.json` and the slots.
+//! The folder that keeps one set of changes: `log.jsonl`, `siblings.json` and the slots.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,8 +15,6 @@ use crate::stamp::look_at;
 use crate::transfer::{self, Spot};
 
 pub(super) const SIBLINGS: &str = "siblings.json";
-/// The number of the slot that is given out first.
-pub(super) const FIRST_SLOT: usize = 1;
 
 /// The open folder of one set of changes.
 #[derive(Debug)]
@@ -48,11 +46,6 @@ impl Folder {
             Err(Errno::NOENT | Errno::NOTDIR) => Err(ChangesError::Gone),
             Err(errno) => Err(ChangesError::kept("open the folder", errno)),
         }
-    }
-
-    /// The same folder, which has been given another name.
-    pub(super) fn renamed(self, path: &Path) -> Folder {
-        Folder { path: path.to_owned(), ..self }
     }
 
     pub(super) fn path(&self) -> &Path {

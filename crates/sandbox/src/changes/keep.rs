@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::change::ChangeState;
-use super::course::Course;
+use super::change_log::ChangeLog;
 use super::error::ChangesError;
 use super::folder::Folder;
 use super::lock::Lock;
@@ -33,8 +33,8 @@ pub struct Kept {
 pub fn look(dir: &Path) -> Result<Kept, ChangesError> {
     let folder = Folder::open(dir)?;
     let bytes = bytes_beneath(dir);
-    let Ok(Some((course, plan))) = Course::open(folder.handle()) else { return Ok(Kept { bytes, has_staged: false }) };
-    let state = course.standing().ok().and_then(|standing| standing.state).unwrap_or_else(|| State::staged(&plan));
+    let Ok(Some((log, plan))) = ChangeLog::open(folder.handle()) else { return Ok(Kept { bytes, has_staged: false }) };
+    let state = log.standing().ok().and_then(|standing| standing.state).unwrap_or_else(|| State::staged(&plan));
     let has_staged = state.items.iter().any(|rest| rest.state == ChangeState::Staged);
     Ok(Kept { bytes, has_staged })
 }
@@ -45,10 +45,10 @@ pub fn give_up(dir: &Path) -> Result<(), ChangesError> {
     let folder = Folder::open(dir)?;
     let failed = |errno| ChangesError::kept("remove the folder", errno);
     let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else { return Err(ChangesError::Gone) };
-    let gone = gone(parent, name);
+    let gone = parent.join([OsStr::new(GONE), name].join(OsStr::new("")));
     // What cannot be read any more can neither be turned nor healed.
-    if let Ok(Some((course, plan))) = Course::open(folder.handle()) {
-        let half_turned = || is_half_turned(&folder, &course.standing()?);
+    if let Ok(Some((log, plan))) = ChangeLog::open(folder.handle()) {
+        let half_turned = || is_half_turned(&folder, &log.standing()?);
         if half_turned()? && open_root(&plan).is_ok() {
             recover(dir)?;
         }
@@ -63,23 +63,7 @@ pub fn give_up(dir: &Path) -> Result<(), ChangesError> {
     remove_gone(&gone)
 }
 
-/// Removes a spare. Whoever is about to use it has it whole, or does without.
-pub fn remove_spare(dir: &Path) -> Result<(), ChangesError> {
-    let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else { return Ok(()) };
-    let gone = gone(parent, name);
-    match rustix::fs::rename(dir, &gone) {
-        Ok(()) => remove_gone(&gone),
-        Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(ChangesError::kept("remove the folder", errno)),
-    }
-}
-
-/// The name of what is being removed.
-fn gone(parent: &Path, name: &OsStr) -> PathBuf {
-    parent.join([OsStr::new(GONE), name].join(OsStr::new("")))
-}
-
-/// Removes what an interrupted [`give_up`] or [`remove_spare`] has left.
+/// Removes what an interrupted [`give_up`] has left.
 pub fn remove_gone(gone: &Path) -> Result<(), ChangesError> {
     let failed = |errno| ChangesError::kept("remove the folder", errno);
     let (Some(parent), Some(name)) = (gone.parent(), gone.file_name()) else { return Ok(()) };

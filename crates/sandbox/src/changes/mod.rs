@@ -1,14 +1,13 @@
 //! Files that a call would create, change or delete: planned, shown, committed, undone and recovered.
 
 mod change;
+mod change_log;
 mod check;
 mod closed;
 mod content;
 mod copying;
-mod course;
 mod deletion;
 mod draft;
-mod earlier;
 mod ends;
 mod error;
 mod flags;
@@ -27,7 +26,6 @@ mod sealed;
 mod select;
 mod show;
 mod siblings;
-mod spare;
 mod stage;
 mod swap;
 mod trail;
@@ -39,11 +37,10 @@ pub use copying::{Copied, Folders};
 pub use draft::{Draft, Expected, Written};
 pub use error::ChangesError;
 pub use flags::{Flag, Subject, flags};
-pub use keep::{GONE, Kept, give_up, look, remove_gone, remove_spare};
+pub use keep::{GONE, Kept, give_up, look, remove_gone};
 pub use layer::{Sort, Steering, Taken};
 pub use plan::Sync;
 pub use progress::Progress;
 pub use recover::{Recovered, recover, remove};
 pub use sealed::Changes;
 pub use show::diff;
-pub use spare::{SPARE, Spares};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::change::{ChangeState, Direction};
+use super::change_log::{ChangeLog, Standing};
 use super::closed::close_again;
-use super::course::{Course, Standing};
 use super::error::ChangesError;
 use super::folder::{Folder, SIBLINGS};
 use super::lock::Lock;
@@ -38,13 +38,13 @@ pub struct Recovered {
 /// Makes a half turn whole or absent; does nothing where there is none.
 pub fn recover(dir: &Path) -> Result<Recovered, ChangesError> {
     let mut folder = Folder::open(dir)?;
-    let (course, plan) = Course::open(folder.handle())?.ok_or(ChangesError::Gone)?;
+    let (log, plan) = ChangeLog::open(folder.handle())?.ok_or(ChangesError::Gone)?;
     folder.sync = plan.sync;
     let root = open_root(&plan)?;
     let _lock = Lock::take(folder.handle(), root.seen(), PATIENCE)?;
-    let standing = course.standing()?;
+    let standing = log.standing()?;
     let state = standing.state.unwrap_or_else(|| State::staged(&plan));
-    let bench = Bench { folder: &folder, course: &course, root: &root, plan: &plan, state: &state };
+    let bench = Bench { folder: &folder, log: &log, root: &root, plan: &plan, state: &state };
     let (state, mut recovered) = heal(bench, standing.turning)?;
     recovered.committed = plan
         .items
@@ -103,7 +103,7 @@ pub(super) fn roll_back(bench: Bench<'_>) -> Result<(State, Recovered), ChangesE
         refresh(item, &mut next.items[index], &mut parents)?;
     }
     bench.folder.unlink(SIBLINGS)?;
-    bench.course.settle(&next)?;
+    bench.log.settle(&next)?;
     bench.folder.flush()?;
     Ok((next, recovered))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::change::{Change, ChangeKind, ChangeState, Direction, Selection};
+use super::change_log::ChangeLog;
 use super::check::agree;
-use super::course::Course;
 use super::error::ChangesError;
 use super::flags::Flag;
 use super::folder::Folder;
@@ -28,7 +28,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Changes {
     pub(super) folder: Folder,
-    course: Course,
+    log: ChangeLog,
     pub(super) plan: Plan,
     pub(super) state: State,
     root: Option<Arc<Root>>,
@@ -39,9 +39,9 @@ pub struct Changes {
 }
 
 impl Changes {
-    pub(super) fn new(folder: Folder, course: Course, plan: Plan, state: State) -> Changes {
+    pub(super) fn new(folder: Folder, log: ChangeLog, plan: Plan, state: State) -> Changes {
         let root_path = PathBuf::from(std::ffi::OsString::from_vec(crate::place::read_shown(&plan.root)));
-        Changes { folder, course, plan, state, root: None, planned_in: None, root_path, patience: PATIENCE }
+        Changes { folder, log, plan, state, root: None, planned_in: None, root_path, patience: PATIENCE }
     }
 
     /// The same, with the workspace that is still open.
@@ -52,12 +52,12 @@ impl Changes {
     /// Opens sealed changes; a half turn that nobody is working on is healed first.
     pub fn open(dir: &Path) -> Result<Changes, ChangesError> {
         let mut folder = Folder::open(dir)?;
-        let (course, plan) = Course::open(folder.handle())?.ok_or(ChangesError::Gone)?;
+        let (log, plan) = ChangeLog::open(folder.handle())?.ok_or(ChangesError::Gone)?;
         folder.sync = plan.sync;
-        let standing = course.standing()?;
+        let standing = log.standing()?;
         let half_turned = is_half_turned(&folder, &standing)?;
         let state = standing.state.unwrap_or_else(|| State::staged(&plan));
-        let mut changes = Changes::new(folder, course, plan, state);
+        let mut changes = Changes::new(folder, log, plan, state);
         if half_turned {
             changes.heal_if_free()?;
         }
@@ -137,7 +137,7 @@ impl Changes {
             Some(root) => Arc::clone(root),
             None => self.open_root()?,
         };
-        let state = self.course.standing()?.state.unwrap_or_else(|| self.state.clone());
+        let state = self.log.standing()?.state.unwrap_or_else(|| self.state.clone());
         let chosen = select(&self.plan, &state, direction, paths)?;
         let bench = Bench { state: &state, ..self.bench(&root) };
         let mut chosen = agree(bench, direction, chosen, &mut Parents::new(&root))?;
@@ -173,7 +173,7 @@ impl Changes {
         for &index in &staged {
             next.items[index].state = ChangeState::Discarded;
         }
-        self.course.settle(&next)?;
+        self.log.settle(&next)?;
         for index in staged {
             self.empty_slot(index)?;
         }
@@ -196,7 +196,7 @@ impl Changes {
 
     /// Takes over what other processes have done since; the lock is held.
     fn refresh(&mut self, root: &Root) -> Result<(), ChangesError> {
-        let standing = self.course.standing()?;
+        let standing = self.log.standing()?;
         let half_turned = is_half_turned(&self.folder, &standing)?;
         if let Some(state) = standing.state {
             self.state = state;
@@ -209,7 +209,7 @@ impl Changes {
     }
 
     fn bench<'a>(&'a self, root: &'a Root) -> Bench<'a> {
-        Bench { folder: &self.folder, course: &self.course, root, plan: &self.plan, state: &self.state }
+        Bench { folder: &self.folder, log: &self.log, root, plan: &self.plan, state: &self.state }
     }
 
     fn heal_if_free(&mut self) -> Result<(), ChangesError> {

@@ -149,7 +149,7 @@ pub(super) fn finish(bench: Bench<'_>) -> Result<State, ChangesError> {
         bring_home(folder, root, (plan, &plan.items[index]), (siblings.of(index), rest))?;
     }
     folder.flush()?;
-    bench.course.settle(&next)?;
+    bench.log.settle(&next)?;
     clean(bench, &siblings)?;
     Ok(next)
 }

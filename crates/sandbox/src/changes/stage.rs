@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::ChangesError;
-use super::folder::{FIRST_SLOT, Folder};
+use super::folder::Folder;
 use super::plan::Sync;
 use crate::copy::keep_owner_of;
 use crate::stamp::{Seen, look, look_at};
@@ -20,21 +20,6 @@ pub(super) fn file(folder: &Folder, slot: usize, content: &[u8], like: Option<&S
     let mode = like.map_or(ALL, |like| like.stamp.mode & 0o777);
     let made = make_file(folder, slot, mode).and_then(|file| fill(folder, &file, content, like));
     made.map_err(|errno| ChangesError::kept("stage a file", errno))
-}
-
-/// The same in the empty file that lies ready in the first slot.
-pub(super) fn ready_file(
-    folder: &Folder,
-    file: &OwnedFd,
-    content: &[u8],
-    like: Option<&Seen>,
-) -> Result<Seen, ChangesError> {
-    fill(folder, file, content, like).map_err(|errno| ChangesError::kept("stage a file", errno))
-}
-
-/// Makes an empty file in the first slot.
-pub(super) fn make(folder: &Folder) -> Result<OwnedFd, Errno> {
-    make_file(folder, FIRST_SLOT, ALL)
 }
 
 fn make_file(folder: &Folder, slot: usize, mode: u32) -> Result<OwnedFd, Errno> {

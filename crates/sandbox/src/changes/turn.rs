@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::change::{ChangeState, Direction};
-use super::course::Course;
+use super::change_log::ChangeLog;
 use super::error::ChangesError;
 use super::folder::Folder;
 use super::plan::{Item, Plan, Rest, State, Sync};
@@ -27,7 +27,7 @@ use crate::transfer::Spot;
 #[derive(Clone, Copy)]
 pub(super) struct Bench<'a> {
     pub(super) folder: &'a Folder,
-    pub(super) course: &'a Course,
+    pub(super) log: &'a ChangeLog,
     pub(super) root: &'a Root,
     pub(super) plan: &'a Plan,
     pub(super) state: &'a State,
@@ -40,7 +40,7 @@ pub(super) fn turn(
     chosen: &[usize],
     parents: &mut Parents<'_>,
 ) -> Result<State, ChangesError> {
-    bench.course.begin()?;
+    bench.log.begin()?;
     match swap_all(bench, direction, (chosen, parents)) {
         // The turn is decided: what cannot be brought home now is brought home by the next one to open the changes.
         Ok(next) if next.is_unfinished() => Ok(siblings::finish(Bench { state: &next, ..bench }).unwrap_or(next)),
@@ -66,7 +66,7 @@ fn swap_all(
     if bench.plan.sync == Sync::Disk {
         bench.folder.flush()?;
     }
-    bench.course.settle(&next)?;
+    bench.log.settle(&next)?;
     Ok(next)
 }
 

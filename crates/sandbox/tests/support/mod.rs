@@ -7,17 +7,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use haft_sandbox::changes::{
-    Change, ChangeKind, Changes, ChangesError, Direction, Draft, Expected, SPARE, Selection, Spares,
-};
+use haft_sandbox::changes::{Change, ChangeKind, Changes, ChangesError, Direction, Draft, Expected, Selection};
 use haft_sandbox::{Place, Root};
-
-/// So many spares lie ready at most.
-const ALL_SPARES: usize = 8;
-/// Longer than any machine takes to make them.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A workspace and a data folder, each in a temporary folder.
 pub struct World {
@@ -101,30 +93,6 @@ impl World {
         commit(&mut draft.seal().unwrap());
         haft_sandbox::changes::remove(&self.dir("remove deep")).unwrap();
     }
-}
-
-/// Spares that all lie ready.
-pub fn filled(world: &World) -> Spares {
-    let changes = world.data.join("changes");
-    let spares = Spares::new(&changes);
-    // The first need makes none.
-    for call in ["first need", "second need"] {
-        drop(Draft::from_spare(&world.root, &world.dir(call), &spares).unwrap());
-    }
-    let started = Instant::now();
-    // All but the last are on the shelf by then.
-    while spares_in(&changes).iter().filter(|spare| spare.join("slot-1").exists()).count() < ALL_SPARES {
-        assert!(started.elapsed() < LIMIT, "no spares were made");
-        std::thread::yield_now();
-    }
-    spares
-}
-
-/// The spares that lie in a folder of changes.
-pub fn spares_in(changes: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(changes).unwrap().map(|entry| entry.unwrap());
-    let is_spare = |entry: &fs::DirEntry| entry.file_name().to_str().unwrap().starts_with(SPARE);
-    entries.filter(is_spare).map(|entry| entry.path()).collect()
 }
 
 pub fn commit(changes: &mut Changes) -> Vec<Change> {

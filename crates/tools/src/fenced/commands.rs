@@ -7,8 +7,8 @@ use haft_sandbox::{
 };
 
 use super::{
-    around::isolation,
-    errand::{Done, Errand},
+    command_spec::{CommandSpec, Done},
+    fence::isolation,
     running::{Writes, run},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 impl Workspace {
     /// The folder that a command starts in, links resolved.
     pub(crate) fn folder(&self, typed: &str) -> Result<Place, ToolError> {
-        let root = self.root();
+        let root = self.files.root();
         let place = root.place(typed).trying("run a command in")?;
         Ok(root.open_folder(&place).trying("run a command in")?.place().clone())
     }
@@ -28,33 +28,34 @@ impl Workspace {
     /// Refuses what no mode, rule or person lets through.
     pub(crate) fn refuse(&self, command: &Command, folder: &str) -> Result<(), ToolError> {
         let folder = self.path().join(self.folder(folder)?.as_path());
-        let places = Places { workspace: self.path(), home: Some(&self.fenced()?.around().home), folder: &folder };
+        let places =
+            Places { workspace: self.path(), home: Some(&self.commands.fenced()?.config().home), folder: &folder };
         command.refusal(&places).map_or(Ok(()), |why| Err(ToolError::new(ErrorCode::CommandBlocked, why)))
     }
 
-    /// Runs the errand aside, or describes it where that cannot be.
+    /// Runs the command aside, or describes it where that cannot be.
     pub(crate) async fn prepare_aside<O>(
         &self,
         ctx: &ToolCtx,
-        errand: Errand,
+        spec: CommandSpec,
         command: &Command,
         output: impl FnOnce(&Done) -> O,
     ) -> Result<Prepared<O>, ToolError> {
         match self.writes()? {
-            Writes::Aside => Ok(self.run(ctx, errand, Writes::Aside).await?.prepared(ctx, output)),
+            Writes::Aside => Ok(self.run(ctx, spec, Writes::Aside).await?.prepared(ctx, output)),
             Writes::Directly => self.describe(command, None),
         }
     }
 
-    /// Runs the errand that a person, or a rule, has said yes to.
+    /// Runs the command that a person, or a rule, has said yes to.
     pub(crate) async fn run_after_a_yes<O>(
         &self,
         ctx: &ToolCtx,
-        errand: Errand,
+        spec: CommandSpec,
         output: impl FnOnce(&Done) -> O,
     ) -> Result<Ran<O>, ToolError> {
         let writes = self.writes()?;
-        Ok(self.run(ctx, errand, writes).await?.ran(ctx, output))
+        Ok(self.run(ctx, spec, writes).await?.ran(ctx, output))
     }
 
     /// What a person is shown of a command that runs only after the yes. `reaches` says what it may reach outside.
@@ -80,18 +81,18 @@ impl Workspace {
             Some(why) if !runs_aside => Lasting::No { why },
             Some(_) | None => Lasting::ThisInput,
         };
-        let isolation = Some(isolation(self.fenced()?.rung()?));
+        let isolation = Some(isolation(self.commands.fenced()?.rung()?));
         let must_ask = if runs_aside { None } else { command.forced_ask() };
         Ok(Described { preview: Some(lines.join("\n")), isolation, runs_aside, lasting, must_ask, reach: None })
     }
 
-    async fn run(&self, ctx: &ToolCtx, errand: Errand, writes: Writes) -> Result<Done, ToolError> {
-        run(ctx, self.bench(&ctx.call_id)?, errand, writes).await
+    async fn run(&self, ctx: &ToolCtx, spec: CommandSpec, writes: Writes) -> Result<Done, ToolError> {
+        run(ctx, self.bench(&ctx.call_id)?, spec, writes).await
     }
 
     /// Whether commands can run aside here. A folder that is mounted inside the workspace would look empty to them.
     fn writes(&self) -> Result<Writes, ToolError> {
-        let rung = self.fenced()?.rung()?;
+        let rung = self.commands.fenced()?.rung()?;
         let mounts = mounts_within(self.path()).unwrap_or_default();
         Ok(if rung == Rung::Namespaces && mounts.is_empty() { Writes::Aside } else { Writes::Directly })
     }

@@ -1,18 +1,18 @@
 //! Commands in the fence: started, heard, ended, and what they changed.
 
-mod around;
+mod command_spec;
 mod commands;
-mod companion;
 mod derived;
-mod errand;
-mod leash;
+mod fence;
+mod long_lived;
+mod output;
 mod owners;
 mod running;
-mod said;
 mod secrets;
+mod stopper;
 
-pub use around::Around;
-pub(crate) use around::Fenced;
-pub use companion::Companion;
-pub(crate) use errand::{Done, Errand, Pinned};
+pub(crate) use command_spec::{CommandSpec, Done, Pinned};
+pub use fence::FenceConfig;
+pub(crate) use fence::Fenced;
+pub use long_lived::LongLivedProcess;
 pub(crate) use running::{Bench, Writes, keep, throw_away};

@@ -16,14 +16,14 @@ use haft_sandbox::{
 use tokio::runtime::Handle;
 
 use super::{
-    around::{Fenced, isolation},
+    command_spec::{CommandSpec, Cut, Done},
     derived::Derived,
-    errand::{Cut, Done, Errand},
-    leash::{Leash, Pulled},
+    fence::{Fenced, isolation},
+    output::OutputBuffer,
     owners::complained_of,
-    said::Said,
+    stopper::{CommandStopper, StopReason},
 };
-use crate::{aside::broke_off, refusal::Trying, shown};
+use crate::{blocking::broke_off, refusal::Trying, shown};
 
 /// The most that a command may say, all together.
 const LONGEST_OUTPUT: u64 = 4 << 30;
@@ -52,25 +52,25 @@ pub(crate) enum Writes {
     Directly,
 }
 
-/// Runs an errand and waits for its end, also after a cancel: everything that it has started ends at once.
-pub(crate) async fn run(ctx: &ToolCtx, bench: Bench, errand: Errand, writes: Writes) -> Result<Done, ToolError> {
-    let leash = Arc::new(Leash::default());
-    let _ends_with_us = PullOnDrop(Arc::clone(&leash));
+/// Runs a command and waits for its end, also after a cancel: everything that it has started ends at once.
+pub(crate) async fn run(ctx: &ToolCtx, bench: Bench, spec: CommandSpec, writes: Writes) -> Result<Done, ToolError> {
+    let stopper = Arc::new(CommandStopper::default());
+    let _ends_with_us = StopOnDrop(Arc::clone(&stopper));
     let begun = Instant::now();
-    let limit = errand.limit.min(ctx.deadline.saturating_duration_since(begun));
-    let (held, told) = (Arc::clone(&leash), ctx.clone());
+    let limit = spec.limit.min(ctx.deadline.saturating_duration_since(begun));
+    let (held, told) = (Arc::clone(&stopper), ctx.clone());
     let mut task = tokio::task::spawn_blocking(move || match writes {
-        Writes::Aside => bench.run_aside(&errand, (&held, limit), &told),
-        Writes::Directly => bench.run_directly(&errand, (&held, limit), &told),
+        Writes::Aside => bench.run_aside(&spec, (&held, limit), &told),
+        Writes::Directly => bench.run_directly(&spec, (&held, limit), &told),
     });
     let ended = tokio::select! {
         ended = &mut task => ended,
         () = tokio::time::sleep(limit) => {
-            leash.pull(Pulled::TimeOut);
+            stopper.stop(StopReason::TimeOut);
             task.await
         }
         () = ctx.cancel.cancelled() => {
-            leash.pull(Pulled::Cancel);
+            stopper.stop(StopReason::Cancel);
             task.await
         }
     };
@@ -78,24 +78,29 @@ pub(crate) async fn run(ctx: &ToolCtx, bench: Bench, errand: Errand, writes: Wri
 }
 
 /// A call that nobody waits for any more keeps nothing running.
-struct PullOnDrop(Arc<Leash>);
+struct StopOnDrop(Arc<CommandStopper>);
 
-impl Drop for PullOnDrop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.pull(Pulled::Cancel);
+        self.0.stop(StopReason::Cancel);
     }
 }
 
 impl Bench {
-    fn run_aside(&self, errand: &Errand, held: (&Leash, Duration), ctx: &ToolCtx) -> Result<Done, ToolError> {
+    fn run_aside(
+        &self,
+        spec: &CommandSpec,
+        held: (&CommandStopper, Duration),
+        ctx: &ToolCtx,
+    ) -> Result<Done, ToolError> {
         let mut draft = Draft::new(&self.root, &self.dir).trying("stage changes")?.surviving(self.sync);
         let layer = draft.layer().trying("stage changes")?;
-        for pinned in &errand.pinned {
+        for pinned in &spec.pinned {
             draft.pin(&pinned.place, &pinned.bytes).trying("stage changes")?;
         }
-        let job = self.fenced.job(&self.root, &self.dir, errand, (Rung::Namespaces, View::Aside { layer }))?;
+        let job = self.fenced.job(&self.root, &self.dir, spec, (Rung::Namespaces, View::Aside { layer }))?;
         let (heard, ended) = self.hear(&job, held, ctx)?;
-        for pinned in &errand.pinned {
+        for pinned in &spec.pinned {
             draft.unpin(&pinned.place, &pinned.bytes).trying("look at what the command changed")?;
         }
         if heard.cut.is_some() {
@@ -120,9 +125,14 @@ impl Bench {
         Ok(Done { changes, left_out, ..heard })
     }
 
-    fn run_directly(&self, errand: &Errand, held: (&Leash, Duration), ctx: &ToolCtx) -> Result<Done, ToolError> {
+    fn run_directly(
+        &self,
+        spec: &CommandSpec,
+        held: (&CommandStopper, Duration),
+        ctx: &ToolCtx,
+    ) -> Result<Done, ToolError> {
         let before = Steering::look(&self.root);
-        let (heard, _) = self.hear(&self.direct(errand)?, held, ctx)?;
+        let (heard, _) = self.hear(&self.direct(spec)?, held, ctx)?;
         let changes = self.end_directly(&before)?;
         Ok(Done { changes, ..heard })
     }
@@ -147,24 +157,29 @@ impl Bench {
         Ok(Some(shown::change_list(draft.seal().trying("stage changes")?.list())))
     }
 
-    /// Starts an errand that writes into the workspace itself and goes on when its call has ended.
-    pub(crate) fn start(&self, errand: &Errand) -> Result<(Process, Isolation, Steering), ToolError> {
-        let job = self.direct(errand)?;
+    /// Starts a command that writes into the workspace itself and goes on when its call has ended.
+    pub(crate) fn start(&self, spec: &CommandSpec) -> Result<(Process, Isolation, Steering), ToolError> {
+        let job = self.direct(spec)?;
         let before = Steering::look(&self.root);
         let process = self.fenced.fence().start(&job).map_err(|err| self.fenced.refused(&err))?;
         Ok((process, isolation(job.rung), before))
     }
 
-    fn direct(&self, errand: &Errand) -> Result<Job, ToolError> {
-        self.fenced.job(&self.root, &self.dir, errand, (self.fenced.rung()?, View::Direct))
+    fn direct(&self, spec: &CommandSpec) -> Result<Job, ToolError> {
+        self.fenced.job(&self.root, &self.dir, spec, (self.fenced.rung()?, View::Direct))
     }
 
     /// Starts the job, hands its words on, and says how it ended.
-    fn hear(&self, job: &Job, (leash, limit): (&Leash, Duration), ctx: &ToolCtx) -> Result<(Done, Ended), ToolError> {
+    fn hear(
+        &self,
+        job: &Job,
+        (stopper, limit): (&CommandStopper, Duration),
+        ctx: &ToolCtx,
+    ) -> Result<(Done, Ended), ToolError> {
         let begun = Instant::now();
         let process = self.fenced.fence().start(job).map_err(|err| self.fenced.refused(&err))?;
-        leash.hold(process.stopper());
-        let mut said = Said::default();
+        stopper.hold(process.stopper());
+        let mut said = OutputBuffer::default();
         let mut length = 0;
         let here = Handle::current();
         let ended = process
@@ -176,17 +191,17 @@ impl Bench {
                 length += bytes.len() as u64;
                 let text = said.take(stream, bytes);
                 if length > LONGEST_OUTPUT {
-                    leash.pull(Pulled::Output);
+                    stopper.stop(StopReason::Output);
                 }
                 here.block_on(ctx.output(stream, text));
             })
             .map_err(|err| self.fenced.refused(&err))?;
-        let cut = match (leash.pulled(), ended.bound) {
+        let cut = match (stopper.reason(), ended.bound) {
             // What came to its own end in the same moment did come to its end.
             (Some(pulled), _) if ended.exit == Exit::Stopped => Some(match pulled {
-                Pulled::TimeOut => Cut::TimeOut(limit),
-                Pulled::Cancel => Cut::Cancel,
-                Pulled::Output => Cut::Output,
+                StopReason::TimeOut => Cut::TimeOut(limit),
+                StopReason::Cancel => Cut::Cancel,
+                StopReason::Output => Cut::Output,
             }),
             (_, bound) => bound.map(Cut::Bound),
         };
@@ -208,10 +223,10 @@ impl Bench {
 
 /// Keeps what a command wrote into folders of its own; what cannot be kept is only a cache.
 pub(crate) fn keep(dir: &Path) {
-    let _only_a_cache = fence::keep(&dir.join(super::around::PRIVATE));
+    let _only_a_cache = fence::keep(&dir.join(super::fence::PRIVATE));
 }
 
 /// Throws it away; what is left is swept away with the call's changes.
 pub(crate) fn throw_away(dir: &Path) {
-    let _swept_later = fence::throw_away(&dir.join(super::around::PRIVATE));
+    let _swept_later = fence::throw_away(&dir.join(super::fence::PRIVATE));
 }

@@ -14,10 +14,10 @@ use super::folder::{needs_its_folder, on_the_way_to};
 use crate::{
     refusal::{Trying, cannot},
     shape::ChangesFiles,
-    workspace::Workspace,
+    workspaces::Workspaces,
 };
 
-pub(crate) struct CopyFile(pub(crate) Arc<Workspace>);
+pub(crate) struct CopyFile(pub(crate) Arc<dyn Workspaces>);
 
 /// Copies a file, a link or a whole folder of the workspace, with modes and times; links are copied as links. Use it
 /// instead of reading and writing the content. To give something another name or place use `move_file`.
@@ -65,7 +65,7 @@ impl ChangesFiles for CopyFile {
     const TIMEOUT: Duration = Duration::from_secs(600);
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
-        self.0.plan(ctx, move |root, draft| copy(root, draft, &input)).await
+        self.0.of(ctx.scope())?.files.plan(ctx, move |root, draft| copy(root, draft, &input)).await
     }
 }
 

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::folder::needs_its_folder;
-use crate::{refusal::Trying, shape::ChangesFiles, workspace::Workspace};
+use crate::{refusal::Trying, shape::ChangesFiles, workspaces::Workspaces};
 
-pub(crate) struct CreateDirectory(pub(crate) Arc<Workspace>);
+pub(crate) struct CreateDirectory(pub(crate) Arc<dyn Workspaces>);
 
 /// Creates a folder of the workspace, and the folders on the way to it. Nothing happens when it is there already. To
 /// create a file in a new folder, `write_file` with `createDirs` does both at once.
@@ -45,7 +45,7 @@ impl ChangesFiles for CreateDirectory {
     const WORST: Effect = Effect::Write;
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
-        self.0.plan_one(ctx, 0, move |root, draft| create(root, draft, &input)).await
+        self.0.of(ctx.scope())?.files.plan_one(ctx, 0, move |root, draft| create(root, draft, &input)).await
     }
 }
 

@@ -7,12 +7,12 @@ use haft_sandbox::{Place, Root, changes::Draft};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{refusal::Trying, shape::ChangesFiles, workspace::Workspace};
+use crate::{refusal::Trying, shape::ChangesFiles, workspaces::Workspaces};
 
 /// The most paths that are named; the rest is only counted.
 const NAMED: usize = 1000;
 
-pub(crate) struct DeleteFile(pub(crate) Arc<Workspace>);
+pub(crate) struct DeleteFile(pub(crate) Arc<dyn Workspaces>);
 
 /// Deletes one file, link or folder of the workspace. Look with `list_directory` before you delete a folder. To empty
 /// a file or replace its content use `write_file`. Of a symbolic link only the link goes. What was deleted can be
@@ -48,7 +48,7 @@ impl ChangesFiles for DeleteFile {
     const TIMEOUT: Duration = Duration::from_secs(600);
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
-        self.0.plan(ctx, move |root, draft| delete(root, draft, &input)).await
+        self.0.of(ctx.scope())?.files.plan(ctx, move |root, draft| delete(root, draft, &input)).await
     }
 }
 

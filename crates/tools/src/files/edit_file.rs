@@ -18,7 +18,7 @@ use super::{
 use crate::{
     refusal::{Trying, broke_off, cannot},
     shape::ChangesFiles,
-    workspace::Workspace,
+    workspaces::Workspaces,
 };
 
 /// The largest file that can be edited.
@@ -26,7 +26,7 @@ const LARGEST: u64 = 64 << 20;
 /// How often a file is read again that something else has just changed.
 const TRIES: usize = 100;
 
-pub(crate) struct EditFile(pub(crate) Arc<Workspace>);
+pub(crate) struct EditFile(pub(crate) Arc<dyn Workspaces>);
 
 /// Replaces exact text in a file of the workspace. Read the file first; give `old` as it stands there, indentation
 /// and line ends included, without line numbers, and with enough of the lines around it to occur only once. Use
@@ -88,11 +88,14 @@ impl ChangesFiles for EditFile {
     const ALIASES: &'static [&'static str] = &["edit"];
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
-        let place = self.0.root().place(&input.path).trying("edit")?;
+        let workspace = self.0.of(ctx.scope())?;
+        let files = &workspace.files;
+        let place = files.root().place(&input.path).trying("edit")?;
         let edits = input.into_edits()?;
-        let open = self.0.glance(|root| root.open_file(&place).trying("edit"))?;
+        let typed = place.clone();
+        let open = files.stat_inline(ctx, move |root| root.open_file(&typed).trying("edit")).await?;
         let bytes = open.meta.size;
-        let planned = self.0.plan_one(ctx, bytes, move |root, draft| edit((root, draft), &place, open, &edits)).await;
+        let planned = files.plan_one(ctx, bytes, move |root, draft| edit((root, draft), &place, open, &edits)).await;
         let (mut output, changes) = planned?;
         output.diff = changes.0.iter().find_map(|change| change.diff.clone()).unwrap_or_default();
         Ok((output, changes))

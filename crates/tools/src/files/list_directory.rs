@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::moment;
 use crate::{
-    aside::{Stop, stopped},
+    blocking::{Stop, stopped},
     refusal::Trying,
     search::{Best, Rules, has, is_hidden},
     shape::Reads,
-    workspace::Workspace,
+    workspaces::Workspaces,
 };
 
 /// How many entries come when the caller says nothing.
@@ -34,7 +34,7 @@ const USUAL_LINE: usize = 40;
 /// How many folders that could not be read are named.
 const UNREAD: usize = 100;
 
-pub(crate) struct ListDirectory(pub(crate) Arc<Workspace>);
+pub(crate) struct ListDirectory(pub(crate) Arc<dyn Workspaces>);
 
 /// Lists a folder of the workspace: names, kinds, sizes and times, folders first. Start with the folder itself and go
 /// down where it matters; use `recursive` only for a small tree, or with `maxDepth`. To find files by name use
@@ -123,11 +123,15 @@ impl Reads for ListDirectory {
     const CATEGORY: &'static str = "filesystem";
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
+        let (workspace, input) = (self.0.of(ctx.scope())?, Arc::new(input));
         // A few names are read before another thread would have woken up.
-        if let Some(output) = self.0.glance(|root| list(root, &input, FEW_READS, &Stop::default()))? {
+        let few = Arc::clone(&input);
+        let listed =
+            workspace.files.stat_inline(ctx, move |root| list(root, &few, FEW_READS, &Stop::default())).await?;
+        if let Some(output) = listed {
             return Ok(output);
         }
-        let all = self.0.look(ctx, move |root, stop| list(root, &input, usize::MAX, stop)).await?;
+        let all = workspace.files.look(ctx, move |root, stop| list(root, &input, usize::MAX, stop)).await?;
         all.ok_or_else(stopped)
     }
 }

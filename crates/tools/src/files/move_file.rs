@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::folder::{needs_its_folder, on_the_way_to};
-use crate::{refusal::Trying, shape::ChangesFiles, workspace::Workspace};
+use crate::{refusal::Trying, shape::ChangesFiles, workspaces::Workspaces};
 
-pub(crate) struct MoveFile(pub(crate) Arc<Workspace>);
+pub(crate) struct MoveFile(pub(crate) Arc<dyn Workspaces>);
 
 /// Moves a file, a link or a folder of the workspace to another path, or gives it another name. A folder moves with
 /// everything inside, however much that is. Of a link the link itself moves. To keep the original use `copy_file`.
@@ -50,7 +50,7 @@ impl ChangesFiles for MoveFile {
     const TIMEOUT: Duration = Duration::from_secs(600);
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
-        self.0.plan(ctx, move |root, draft| rename(root, draft, &input)).await
+        self.0.of(ctx.scope())?.files.plan(ctx, move |root, draft| rename(root, draft, &input)).await
     }
 }
 

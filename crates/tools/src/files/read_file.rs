@@ -18,10 +18,10 @@ use super::{
     window::{self, Wanted, Window},
 };
 use crate::{
-    aside::Stop,
+    blocking::Stop,
     refusal::{Trying, broke_off, cannot},
     shape::Reads,
-    workspace::Workspace,
+    workspaces::Workspaces,
 };
 
 /// How many lines come when the caller says nothing.
@@ -33,7 +33,7 @@ const LARGEST_BASE64: u64 = 10 << 20;
 /// The largest picture that is shown.
 const LARGEST_PICTURE: u64 = 5 << 20;
 
-pub(crate) struct ReadFile(pub(crate) Arc<Workspace>);
+pub(crate) struct ReadFile(pub(crate) Arc<dyn Workspaces>);
 
 /// Reads a file of the workspace: text with line numbers, or a picture. A file of any size can be read in windows of
 /// lines: when you know where to look, say so with `offset` and `limit` instead of reading it whole. Read a file before
@@ -112,27 +112,29 @@ impl Reads for ReadFile {
     const NAME: &'static str = "read_file";
     const CATEGORY: &'static str = "filesystem";
 
-    async fn stamp(&self, _ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
-        let looked = self.0.glance(|root| {
-            let place = root.place(&input.path).trying("read")?;
+    async fn stamp(&self, ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
+        let (workspace, path) = (self.0.of(ctx.scope()).ok()?, input.path.clone());
+        let looked = workspace.files.stat_inline(ctx, move |root| {
+            let place = root.place(&path).trying("read")?;
             root.settled_stamp(&place).trying("read")
         });
         // What cannot be looked at is told by `read`.
-        let stamp = looked.ok().flatten()?;
+        let stamp = looked.await.ok().flatten()?;
         serde_json::to_string(&stamp).ok().map(Stamp)
     }
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
-        let (place, open) = self.0.glance(|root| opened(root, &input))?;
+        let (workspace, path) = (self.0.of(ctx.scope())?, input.path.clone());
+        let (place, open) = workspace.files.stat_inline(ctx, move |root| opened(root, &path)).await?;
         if open.meta.size <= SMALL {
-            return self.0.glance(|_| read(&place, open, &input, &Stop::default()));
+            return workspace.files.stat_inline(ctx, move |_| read(&place, open, &input, &Stop::default())).await;
         }
-        self.0.look(ctx, move |_, stop| read(&place, open, &input, stop)).await
+        workspace.files.look(ctx, move |_, stop| read(&place, open, &input, stop)).await
     }
 }
 
-fn opened(root: &Root, input: &Input) -> Result<(Place, OpenFile), ToolError> {
-    let place = root.place(&input.path).trying("read")?;
+fn opened(root: &Root, path: &str) -> Result<(Place, OpenFile), ToolError> {
+    let place = root.place(path).trying("read")?;
     let open = root.open_file(&place).trying("read")?;
     Ok((place, open))
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use haft_runtime::ToolError;
 
-use crate::aside::Stop;
+use crate::blocking::Stop;
 
 /// How much is read at once.
 const CHUNK: usize = 256 << 10;

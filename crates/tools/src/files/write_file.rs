@@ -15,10 +15,10 @@ use super::{encoding::Encoding, hash::sha256_of};
 use crate::{
     refusal::{Trying, broke_off, cannot},
     shape::ChangesFiles,
-    workspace::Workspace,
+    workspaces::Workspaces,
 };
 
-pub(crate) struct WriteFile(pub(crate) Arc<Workspace>);
+pub(crate) struct WriteFile(pub(crate) Arc<dyn Workspaces>);
 
 /// Creates a file of the workspace, or replaces its whole content. Use it for new files and for content that changes
 /// throughout; to change some lines of a file use `edit_file`, which is cheaper and cannot lose the rest. Nothing is
@@ -80,15 +80,18 @@ impl ChangesFiles for WriteFile {
     const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("createDirectories", "createDirs")];
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
-        let bytes = self.0.glance(|root| Ok(looked_at(root, &input)))?;
-        self.0.plan_one(ctx, bytes, move |root, draft| write(root, draft, input)).await
+        let (path, written) = (input.path.clone(), input.content.len() as u64);
+        let workspace = self.0.of(ctx.scope())?;
+        let there = workspace.files.stat_inline(ctx, move |root| Ok(size_there(root, &path))).await?;
+        let bytes = there.max(written);
+        workspace.files.plan_one(ctx, bytes, move |root, draft| write(root, draft, input)).await
     }
 }
 
-/// How much is written and compared. What cannot be told is told by the plan itself, with its reason.
-fn looked_at(root: &Root, input: &Input) -> u64 {
-    let there = root.place(&input.path).and_then(|place| root.meta(&place));
-    there.ok().flatten().map_or(0, |there| there.size).max(input.content.len() as u64)
+/// How large what is there is. What cannot be told is told by the plan itself, with its reason.
+fn size_there(root: &Root, path: &str) -> u64 {
+    let there = root.place(path).and_then(|place| root.meta(&place));
+    there.ok().flatten().map_or(0, |there| there.size)
 }
 
 fn write(root: &Root, draft: &mut Draft, input: Input) -> Result<Output, ToolError> {

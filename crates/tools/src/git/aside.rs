@@ -12,14 +12,14 @@ use super::{
 };
 use crate::{
     command::Command,
-    fenced::{Done, Errand, throw_away},
+    fenced::{CommandSpec, Done, throw_away},
     workspace::Workspace,
 };
 
 /// How long git and the user's hooks may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Several steps of git that are one errand. The words are fixed: whatever differs from call to call is an argument, or
+/// Several steps of git that are one command. The words are fixed: whatever differs from call to call is an argument, or
 /// comes by the standard input.
 pub(super) struct Steps {
     pub(super) words: &'static str,
@@ -30,10 +30,10 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    fn errand(&self, git: &Git) -> Result<Errand, ToolError> {
+    fn command_spec(&self, git: &Git) -> Result<CommandSpec, ToolError> {
         let first = ["sh", "-ec", self.words, "git"].map(str::to_owned);
         let repository = &git.repository;
-        Errand {
+        CommandSpec {
             command: first.into_iter().chain(self.arguments.iter().cloned()).collect(),
             folder: repository.place_of(&git.root, b"").unwrap_or_else(Place::root),
             // Inside, the workspace is mounted by itself, also where its repository begins further up.
@@ -75,9 +75,9 @@ impl Workspace {
             return Ok(Prepared::Plain(described));
         }
         let ctx = &quiet(ctx);
-        let errand = steps.errand(git)?;
+        let spec = steps.command_spec(git)?;
         let read = |done: &Done| said(git, done).and_then(read);
-        Ok(match self.prepare_aside(ctx, errand, &command, read).await? {
+        Ok(match self.prepare_aside(ctx, spec, &command, read).await? {
             Prepared::Staged { output: Ok(output), changes, turn, isolation } => {
                 Prepared::Staged { output, changes, turn, isolation }
             }
@@ -98,7 +98,7 @@ impl Workspace {
         read: impl FnOnce(&str) -> Result<O, ToolError>,
     ) -> Result<Ran<O>, ToolError> {
         let ctx = &quiet(ctx);
-        let ran = self.run_after_a_yes(ctx, steps.errand(git)?, |done| said(git, done).and_then(read));
+        let ran = self.run_after_a_yes(ctx, steps.command_spec(git)?, |done| said(git, done).and_then(read));
         Ok(match ran.await? {
             Ran::Done { output: Ok(output), isolation, staged } => Ran::Done { output, isolation, staged },
             Ran::Done { output: Err(error), .. } => {

@@ -13,7 +13,7 @@ use super::{
     program::{Arguments, Git},
     repository::Kind,
 };
-use crate::workspace::Workspace;
+use crate::workspaces::Workspaces;
 
 /// Makes a branch, checks one out, or both; then lists all.
 const STEPS: &str = r#"
@@ -25,7 +25,7 @@ esac
 exec git for-each-ref --format='%(refname)%00%(objectname)%00%(upstream:short)%00%(HEAD)' refs/heads
 "#;
 
-pub(crate) struct GitBranch(pub(crate) Arc<Workspace>);
+pub(crate) struct GitBranch(pub(crate) Arc<dyn Workspaces>);
 
 /// Lists the branches of the workspace's git repository, makes a new one, or checks one out. Without `create` and
 /// `checkout` it only lists. A branch is made or checked out aside first, and what that changes is committed after a
@@ -72,19 +72,21 @@ impl Tool for GitBranch {
         if self.effect(input) == Effect::Read {
             return Ok(Prepared::Plain(Described::default()));
         }
-        let (git, _) = Git::at(&self.0, ".")?;
+        let workspace = self.0.of(ctx.scope())?;
+        let (git, _) = Git::at(&workspace, ".")?;
         let steps = steps(&git, input)?;
         let preview = || format!("{}\nin a repository outside the workspace, where it cannot be undone", steps.typed);
         let read = |said: &str| Ok(Output::of(&git, said.as_bytes(), input));
-        self.0.prepare_git(ctx, (&git, &steps), preview, read).await
+        workspace.prepare_git(ctx, (&git, &steps), preview, read).await
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let (git, _) = Git::at(&self.0, ".")?;
+        let workspace = self.0.of(ctx.scope())?;
+        let (git, _) = Git::at(&workspace, ".")?;
         if self.effect(&input) != Effect::Read {
             let steps = steps(&git, &input)?;
             let read = |said: &str| Ok(Output::of(&git, said.as_bytes(), &input));
-            return self.0.run_git(ctx, (&git, &steps), read).await;
+            return workspace.run_git(ctx, (&git, &steps), read).await;
         }
         if input.from.is_some() {
             return Err(refused("`from` says where a new branch begins; set `create` too"));

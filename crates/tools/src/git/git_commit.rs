@@ -15,7 +15,7 @@ use super::{
     repository::Kind,
     run::{Ear, Whole},
 };
-use crate::{refusal::cannot, workspace::Workspace};
+use crate::{refusal::cannot, workspace::Workspace, workspaces::Workspaces};
 
 /// Stages the files that the standard input lists, if there are any, and commits; then tells of the commit. Hooks speak
 /// to the standard error, so that nothing but git's own words is read as what was committed.
@@ -40,7 +40,7 @@ git -c core.quotePath=false -c log.showRoot=true show --format= --diff-merges=fi
 const SHOWN_LINES: usize = 120;
 const SHOWN_BYTES: usize = 8 << 10;
 
-pub(crate) struct GitCommit(pub(crate) Arc<Workspace>);
+pub(crate) struct GitCommit(pub(crate) Arc<dyn Workspaces>);
 
 /// Makes a commit in the workspace's git repository: of what is staged, or with `files` of exactly these, whatever else
 /// is staged. It runs aside first, with the repository's hooks and without the network; the commit comes in after a yes
@@ -84,7 +84,8 @@ impl Tool for GitCommit {
     const TIMEOUT: Duration = Duration::from_secs(600);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
-        let (git, paths) = self.chosen(ctx, input).await?;
+        let workspace = self.0.of(ctx.scope())?;
+        let (git, paths) = chosen(&workspace, ctx, input).await?;
         let signs = wants_signature(&git, ctx).await?;
         let steps = steps(&git, input, &paths);
         let staged = match git.repository.kind {
@@ -95,60 +96,56 @@ impl Tool for GitCommit {
             let beyond = "in a repository outside the workspace: it cannot be undone, and hooks do not run";
             format!("{}\n\n{beyond}\n\n{staged}", input.message.trim_end())
         };
-        self.0.prepare_git(ctx, (&git, &steps), preview, |said| Output::read(said, &input.message, signs)).await
+        workspace.prepare_git(ctx, (&git, &steps), preview, |said| Output::read(said, &input.message, signs)).await
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let (git, paths) = self.chosen(ctx, &input).await?;
+        let workspace = self.0.of(ctx.scope())?;
+        let (git, paths) = chosen(&workspace, ctx, &input).await?;
         let signs = wants_signature(&git, ctx).await?;
         let steps = steps(&git, &input, &paths);
-        self.0.run_git(ctx, (&git, &steps), |said| Output::read(said, &input.message, signs)).await
+        workspace.run_git(ctx, (&git, &steps), |said| Output::read(said, &input.message, signs)).await
     }
 }
 
-impl GitCommit {
-    /// The repository, and the paths to stage; none when what is staged is to be committed.
-    async fn chosen(&self, ctx: &ToolCtx, input: &Input) -> Result<(Git, Vec<Vec<u8>>), ToolError> {
-        if input.message.trim().is_empty() || input.message.contains('\0') {
-            return Err(ToolError::new(
-                ErrorCode::InvalidArgs,
-                "`message` is empty, or has a zero byte; say what it does",
-            ));
+/// The repository, and the paths to stage; none when what is staged is to be committed.
+async fn chosen(workspace: &Workspace, ctx: &ToolCtx, input: &Input) -> Result<(Git, Vec<Vec<u8>>), ToolError> {
+    if input.message.trim().is_empty() || input.message.contains('\0') {
+        return Err(ToolError::new(ErrorCode::InvalidArgs, "`message` is empty, or has a zero byte; say what it does"));
+    }
+    let files = input.files.as_deref().unwrap_or_default();
+    let (git, _) = Git::committing(workspace, ctx, files.first().map_or(".", String::as_str)).await?;
+    let git = git.with_files()?;
+    if input.files.is_none() {
+        let changed = status(&git, ctx, &[], "no").await?;
+        staged(&git, &changed, input)?;
+        return Ok((git, Vec::new()));
+    }
+    whole_only(&git)?;
+    let mut wanted = Vec::new();
+    for file in files {
+        let (of, place) = Git::committing(workspace, ctx, file).await?;
+        if of.repository != git.repository {
+            let why = "it belongs to another repository than the first file; make one commit for each";
+            return Err(cannot(ErrorCode::InvalidArgs, "commit", file, why));
         }
-        let files = input.files.as_deref().unwrap_or_default();
-        let (git, _) = Git::committing(&self.0, ctx, files.first().map_or(".", String::as_str)).await?;
-        let git = git.with_files()?;
-        if input.files.is_none() {
-            let changed = status(&git, ctx, &[], "no").await?;
-            staged(&git, &changed, input)?;
-            return Ok((git, Vec::new()));
-        }
-        whole_only(&git)?;
-        let mut wanted = Vec::new();
-        for file in files {
-            let (of, place) = Git::committing(&self.0, ctx, file).await?;
-            if of.repository != git.repository {
-                let why = "it belongs to another repository than the first file; make one commit for each";
-                return Err(cannot(ErrorCode::InvalidArgs, "commit", file, why));
-            }
-            wanted.extend(git.paths_of(&place));
-        }
-        let changed = if wanted.is_empty() { Changed::default() } else { status(&git, ctx, &wanted, "all").await? };
-        let paths = to_stage(&changed.entries);
-        // An empty commit of named files would take along what else is staged.
-        match (paths.is_empty(), changed.entries.first()) {
-            (false, _) => Ok((git, paths)),
-            (true, Some(Entry { path, .. })) => Err(nothing(&format!(
-                "what has changed there is left out, because names such as `{}` say that they hold secrets; ask a \
-                 person to commit it if it must be",
-                git.shown(path)
-            ))),
-            (true, None) if git.repository.has_submodules(&wanted) => Err(nothing(
-                "the named `files` are as they were committed, or git ignores them; what has changed inside a \
-                 submodule is committed by naming paths beneath it, and the submodule itself after that",
-            )),
-            (true, None) => Err(nothing("the named `files` are as they were committed, or git ignores them")),
-        }
+        wanted.extend(git.paths_of(&place));
+    }
+    let changed = if wanted.is_empty() { Changed::default() } else { status(&git, ctx, &wanted, "all").await? };
+    let paths = to_stage(&changed.entries);
+    // An empty commit of named files would take along what else is staged.
+    match (paths.is_empty(), changed.entries.first()) {
+        (false, _) => Ok((git, paths)),
+        (true, Some(Entry { path, .. })) => Err(nothing(&format!(
+            "what has changed there is left out, because names such as `{}` say that they hold secrets; ask a \
+             person to commit it if it must be",
+            git.shown(path)
+        ))),
+        (true, None) if git.repository.has_submodules(&wanted) => Err(nothing(
+            "the named `files` are as they were committed, or git ignores them; what has changed inside a \
+             submodule is committed by naming paths beneath it, and the submodule itself after that",
+        )),
+        (true, None) => Err(nothing("the named `files` are as they were committed, or git ignores them")),
     }
 }
 

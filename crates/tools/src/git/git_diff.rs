@@ -12,9 +12,9 @@ use super::{
     patch::{FilePatch, PATCH, Patch},
     program::{Arguments, Git},
 };
-use crate::workspace::Workspace;
+use crate::workspaces::Workspaces;
 
-pub(crate) struct GitDiff(pub(crate) Arc<Workspace>);
+pub(crate) struct GitDiff(pub(crate) Arc<dyn Workspaces>);
 
 /// Shows what has changed inside the files of a git repository, as a unified diff: what is not staged yet, or with
 /// `staged` what the next commit would hold, or with `base` everything since another commit. New files that git does
@@ -72,7 +72,7 @@ impl Tool for GitDiff {
     const WORST: Effect = Effect::Read;
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let (git, place) = Git::at(&self.0, &input.path)?;
+        let (git, place) = Git::at(&*self.0.of(ctx.scope())?, &input.path)?;
         let git = git.with_files()?;
         let base = input.base.as_deref().map(|base| names::commit("base", base)).transpose()?;
         let mut arguments = Arguments::of(&["diff"]);

@@ -16,9 +16,9 @@ use super::{
     repository::Repository,
     run::{Ear, LONGEST, More},
 };
-use crate::workspace::Workspace;
+use crate::workspaces::Workspaces;
 
-pub(crate) struct GitLog(pub(crate) Arc<Workspace>);
+pub(crate) struct GitLog(pub(crate) Arc<dyn Workspaces>);
 
 /// Shows the commits of a git repository, the newest first: of the branch that is checked out, or of another one, and
 /// with a path only those that changed something there. What a commit changed is told by `git_diff` with a `base`.
@@ -76,17 +76,18 @@ impl Tool for GitLog {
 
     /// The history of a commit never changes, so what it is told by is the commit. Only names that can be resolved
     /// without git have a stamp.
-    async fn stamp(&self, _ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
+    async fn stamp(&self, ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
         if input.from.is_some() {
             return None;
         }
-        let root = self.0.root();
+        let workspace = self.0.of(ctx.scope()).ok()?;
+        let root = workspace.files.root();
         let place = root.place(&input.path).and_then(|place| root.resolve(&place)).ok()?;
         Repository::around(root, &place).ok()?.tip().map(Stamp)
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let (git, place) = Git::at(&self.0, &input.path)?;
+        let (git, place) = Git::at(&*self.0.of(ctx.scope())?, &input.path)?;
         let from = input.from.as_deref().map(|from| names::commit("ref", from)).transpose()?;
         // Commits come as they are recorded: git would take longer to put them into words than we do.
         let arguments = Arguments::of(&["rev-list", "--header", "--encoding=UTF-8"]);

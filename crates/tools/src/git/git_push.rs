@@ -12,9 +12,9 @@ use super::{
     program::Git,
     push::{Plan, Pushed},
 };
-use crate::workspace::Workspace;
+use crate::workspaces::Workspaces;
 
-pub(crate) struct GitPush(pub(crate) Arc<Workspace>);
+pub(crate) struct GitPush(pub(crate) Arc<dyn Workspaces>);
 
 /// Pushes one branch of the workspace's git repository to a remote that the repository knows, with the user's own
 /// credentials. It is asked for before it runs and cannot be undone; the repository's hooks do not run. A push that the
@@ -74,17 +74,19 @@ impl Tool for GitPush {
     const TIMEOUT: Duration = Duration::from_secs(300);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
-        let (git, _) = Git::at(&self.0, ".")?;
-        let plan = Plan::make(&self.0, &git, ctx, input).await?;
-        plan.remember(&self.0, ctx)?;
+        let workspace = self.0.of(ctx.scope())?;
+        let (git, _) = Git::at(&workspace, ".")?;
+        let plan = Plan::make(&workspace, &git, ctx, input).await?;
+        plan.remember(&workspace, ctx)?;
         Ok(Prepared::Plain(Described::showing(plan.preview(input))))
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let (git, _) = Git::at(&self.0, ".")?;
-        let plan = Plan::make(&self.0, &git, ctx, &input).await?;
-        plan.compare(&self.0, ctx)?;
-        let pushed = match plan.push(&self.0, &git, ctx, &input).await {
+        let workspace = self.0.of(ctx.scope())?;
+        let (git, _) = Git::at(&workspace, ".")?;
+        let plan = Plan::make(&workspace, &git, ctx, &input).await?;
+        plan.compare(&workspace, ctx)?;
+        let pushed = match plan.push(&workspace, &git, ctx, &input).await {
             // Whoever was stopped half-way may have been heard.
             Err(error) if error.code == ErrorCode::Cancelled => return Ok(cut_short(ctx, unknown())),
             // Nobody was reached, so nothing was sent; whether to try again is for whoever asked.

@@ -12,14 +12,17 @@ use super::{
     program::{Arguments, Git},
     run::Whole,
 };
-use crate::{aside::aside, workspace::Workspace};
+use crate::{
+    blocking::{StopWith, blocking},
+    workspaces::Workspaces,
+};
 
 /// Inside them, git would have to start another git.
 const NOT_LOOKED_INTO: &str = "not looked into";
 /// The most entries that are told; the rest is only counted.
 const MOST: usize = 10_000;
 
-pub(crate) struct GitStatus(pub(crate) Arc<Workspace>);
+pub(crate) struct GitStatus(pub(crate) Arc<dyn Workspaces>);
 
 /// Shows what has changed in a git repository since its last commit: which files are staged, changed, in conflict or
 /// new, and how the branch stands to its upstream. Nothing of the repository is run. What changed inside the files is
@@ -85,13 +88,14 @@ impl Tool for GitStatus {
     const WORST: Effect = Effect::Read;
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let (git, place) = Git::at(&self.0, &input.path)?;
+        let (git, place) = Git::at(&*self.0.of(ctx.scope())?, &input.path)?;
         let git = git.with_files()?;
         let paths = git.paths_of(&place);
         let arguments = Arguments::of(STATUS).with("--untracked-files=normal").at(&paths);
         // A large index takes a while to read, which git does at the same time.
         let repository = git.repository.clone();
-        let submodules = aside(ctx, move |_| Ok(repository.has_submodules(&paths).then_some(NOT_LOOKED_INTO)));
+        let submodules =
+            blocking(StopWith::Call(ctx), move |_| Ok(repository.has_submodules(&paths).then_some(NOT_LOOKED_INTO)));
         let (said, submodules) = tokio::try_join!(git.look_at_files::<Whole>(ctx, arguments), submodules)?;
         let output = Output { submodules, ..Output::of(&git, Changed::read(&said.bytes)) };
         Ok(Ran::Done { output, isolation: Some(Isolation::Limits), staged: None })

@@ -52,14 +52,14 @@ pub(super) struct Git {
 impl Git {
     /// Git in the repository that a path belongs to, and the path's real place.
     pub(super) fn at(workspace: &Workspace, typed: &str) -> Result<(Git, Place), ToolError> {
-        let root = workspace.root();
+        let root = workspace.files.root();
         let place = root.place(typed).and_then(|place| root.resolve(&place)).trying("use git at")?;
         Ok((Git::of(workspace, Repository::around(root, &place)?)?, place))
     }
 
     fn of(workspace: &Workspace, repository: Repository) -> Result<Git, ToolError> {
-        let root = workspace.root();
-        let around = workspace.fenced()?.around();
+        let root = workspace.files.root();
+        let around = workspace.commands.fenced()?.config();
         let program = find(around.variables.get("PATH").map_or("", String::as_str), root.path())?;
         let mut readable = readable::settings(&around.home, &around.variables);
         readable.push(root.path().to_owned());

@@ -69,7 +69,7 @@ impl Plan {
         }
         let urls = Arguments::of(&["remote", "get-url", "--push", "--all", "--"]).with(&input.remote);
         let urls = String::from_utf8_lossy(&git.read(ctx, urls).await?.bytes).into_owned();
-        let writable = &here.fenced()?.around().writable;
+        let writable = &here.commands.fenced()?.config().writable;
         let judged = urls.lines().map(|url| Address::of(url, &git.root, &git.repository.folder, writable));
         let addresses = judged.collect::<Result<Vec<_>, _>>()?;
         let shown = urls.lines().map(without_secrets).collect();
@@ -195,7 +195,7 @@ impl Plan {
 
     /// The user's own session, by which credentials are found, without anything that it says to git.
     fn environment(&self, here: &Workspace, git: &Git) -> Result<Vec<(String, OsString)>, ToolError> {
-        let variables = &here.fenced()?.around().variables;
+        let variables = &here.commands.fenced()?.config().variables;
         let own = variables.iter().filter(|(name, _)| !name.starts_with("GIT_") && !name.starts_with("SSH_ASKPASS"));
         let mut all: Vec<(String, OsString)> = own.map(|(name, value)| (name.clone(), value.into())).collect();
         let held = git.environment().into_iter();

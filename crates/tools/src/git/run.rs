@@ -7,7 +7,7 @@ use haft_sandbox::{
 };
 use tokio::sync::oneshot;
 
-use crate::aside::{broke_off, stopped};
+use crate::blocking::{broke_off, stopped};
 
 /// How much is kept of what git complains about.
 const COMPLAINTS: usize = 16 << 10;

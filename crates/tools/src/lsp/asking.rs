@@ -15,13 +15,13 @@ use serde_json::{Map, Value, json};
 
 use super::{
     client::Client,
-    desk::{Desk, Was, cannot_be_had},
     heard::Needs,
+    running::{RunningServers, Was, cannot_be_had},
     servers::LanguageServer,
     talk::Talk,
     trouble::Trouble,
 };
-use crate::{refusal::Trying, workspace::Workspace};
+use crate::{refusal::Trying, workspace::Workspace, workspaces::Workspaces};
 
 /// A tool that asks a language server about a file.
 pub(crate) trait Asks: Send + Sync + 'static {
@@ -53,9 +53,9 @@ pub(crate) trait Told: Serialize + JsonSchema + Send {
     }
 }
 
-/// Such a tool, at work in a workspace.
+/// Such a tool, at work in the workspace of each call.
 pub(crate) struct Asking<A> {
-    workspace: Arc<Workspace>,
+    workspaces: Arc<dyn Workspaces>,
     asks: PhantomData<A>,
 }
 
@@ -71,28 +71,29 @@ pub(crate) struct Answer<O> {
 }
 
 impl<A: Asks> Asking<A> {
-    pub(crate) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace, asks: PhantomData }
+    pub(crate) fn new(workspaces: Arc<dyn Workspaces>) -> Self {
+        Self { workspaces, asks: PhantomData }
     }
 
     async fn answer(&self, ctx: &ToolCtx, input: &A::Input) -> Result<Answer<A::Output>, ToolError> {
-        let desk = self.workspace.language_servers()?;
-        let (path, workspace) = (A::path(input).to_owned(), &self.workspace);
-        let looking = workspace.look(ctx, move |root, _| {
+        let workspace = &*self.workspaces.of(ctx.scope())?;
+        let running = workspace.language_servers()?;
+        let path = A::path(input).to_owned();
+        let looking = workspace.files.look(ctx, move |root, _| {
             let place = root.place(&path).trying("ask about")?;
             root.open_file(&place).map(|open| open.place).trying("ask about")
         });
         let place = looking.await?;
-        let server = desk.servers.for_file(place.as_path(), workspace.toolchains()?)?;
+        let server = running.servers.for_file(place.as_path(), workspace.toolchains()?)?;
         loop {
             let bench = workspace.bench(&ctx.call_id)?;
-            let (client, was) = desk.client(ctx, bench, server.clone()).await?;
-            match self.once(ctx, desk, (&client, was), (&place, input)).await {
+            let (client, was) = running.client(ctx, bench, server.clone()).await?;
+            match Self::once((ctx, workspace), running, (&client, was), (&place, input)).await {
                 Ok(answer) => {
-                    desk.worked(&server.language);
+                    running.worked(&server.language);
                     return Ok(answer);
                 }
-                Err(Trouble::Broken) => broke(desk, &client).await?,
+                Err(Trouble::Broken) => broke(running, &client).await?,
                 Err(Trouble::Late(limit)) => {
                     client.kill();
                     return Err(late(&server, limit));
@@ -104,22 +105,20 @@ impl<A: Asks> Asking<A> {
     }
 
     async fn once(
-        &self,
-        ctx: &ToolCtx,
-        desk: &Desk,
+        (ctx, workspace): (&ToolCtx, &Workspace),
+        running: &RunningServers,
         (client, was): (&Arc<Client>, Was),
         (place, input): (&Place, &A::Input),
     ) -> Result<Answer<A::Output>, Trouble> {
         let _using = client.used();
-        let around = (ctx, &self.workspace);
-        let mut talk = Talk::begin(around, Arc::clone(client), &desk.servers, (place, A::NEEDS)).await?;
+        let mut talk = Talk::begin((ctx, workspace), Arc::clone(client), &running.servers, (place, A::NEEDS)).await?;
         let began = client.started.elapsed();
         let value = A::ask(&mut talk, input).await?;
         let mut server = json!({
             "language": client.server.language,
             "name": talk.offered.name,
             "version": talk.offered.version,
-            "kept": self.workspace.outlives_calls(),
+            "kept": workspace.commands.outlive_calls(),
         });
         if was == Was::Started {
             server["startedMs"] = json!(u64::try_from(began.as_millis()).unwrap_or(u64::MAX));
@@ -135,16 +134,16 @@ impl<A: Asks> Asking<A> {
 }
 
 /// What a server that broke leaves; refused when it never began. One that was just about to end did not break.
-async fn broke(desk: &Desk, client: &Client) -> Result<(), ToolError> {
+async fn broke(running: &RunningServers, client: &Client) -> Result<(), ToolError> {
     if client.heard.borrow().leaves {
         return Ok(());
     }
     let words = client.last_words().await;
     client.kill();
-    desk.broke(&client.server.language, words.clone());
+    running.broke(&client.server.language, words.clone());
     match client.heard.borrow().offered.is_some() {
         true => Ok(()),
-        false => Err(cannot_be_had(&client.server, &desk.servers.settings_file, ("could not be started", &words))),
+        false => Err(cannot_be_had(&client.server, &running.servers.settings_file, ("could not be started", &words))),
     }
 }
 

@@ -36,7 +36,7 @@ use super::{
     watched::Snapshot,
 };
 use crate::{
-    aside::Stop,
+    blocking::Stop,
     fenced::{Bench, keep},
 };
 
@@ -158,7 +158,7 @@ impl Client {
         let heard = tokio::select! {
             heard = begun => heard.map_err(|_| Trouble::Broken)?,
             () = sleep(limit) => return Err(Trouble::Late(limit)),
-            () = ctx.cancel.cancelled() => return Err(Trouble::Told(crate::aside::stopped())),
+            () = ctx.cancel.cancelled() => return Err(Trouble::Told(crate::blocking::stopped())),
         };
         if heard.ended.is_some() {
             return Err(Trouble::Broken);
@@ -183,7 +183,7 @@ impl Client {
         tokio::select! {
             answer = answer => answer.unwrap_or(Err(Trouble::Broken)),
             () = sleep(limit) => Err(Trouble::Late(limit)),
-            () = ctx.cancel.cancelled() => Err(Trouble::Told(crate::aside::stopped())),
+            () = ctx.cancel.cancelled() => Err(Trouble::Told(crate::blocking::stopped())),
         }
     }
 

@@ -9,7 +9,7 @@ use haft_sandbox::{
 };
 
 use super::servers::{LanguageServer, LanguageServers};
-use crate::fenced::{Bench, Errand};
+use crate::fenced::{Bench, CommandSpec};
 
 /// Where a server sees the folder of its own that lasts.
 const BUILD: &str = "/var/cache/language-servers";
@@ -26,7 +26,7 @@ pub(super) fn launch(
         let message = "language servers run only behind the fence `namespaces`; `haft doctor` says what is missing";
         return Err(ToolError::new(ErrorCode::SandboxUnavailable, message));
     }
-    let errand = Errand {
+    let spec = CommandSpec {
         command: server.command.clone(),
         folder: Place::root(),
         environment: variables(),
@@ -36,7 +36,7 @@ pub(super) fn launch(
         pinned: Vec::new(),
         limit: std::time::Duration::MAX,
     };
-    let mut job = bench.fenced.job(&bench.root, &bench.dir, &errand, (Rung::Namespaces, View::ReadOnly))?;
+    let mut job = bench.fenced.job(&bench.root, &bench.dir, &spec, (Rung::Namespaces, View::ReadOnly))?;
     let own = bench.fenced.private().and_then(|private: Private| private.lasting(FOLDER, Path::new(BUILD)));
     job.layered.push(own.map_err(|err| {
         ToolError::new(ErrorCode::ExecutionError, format!("cannot start the language server: {err}"))

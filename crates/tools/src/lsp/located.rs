@@ -15,7 +15,7 @@ use super::{
     talk::Talk,
     text::{Range, Span, Text, Units},
 };
-use crate::aside::Stop;
+use crate::blocking::Stop;
 
 /// How many letters of a line are shown.
 const PREVIEW: usize = 200;
@@ -67,7 +67,7 @@ fn one(said: &Value) -> Option<(String, Span)> {
 /// The same for people, in the same order.
 pub(super) async fn located(talk: &Talk<'_>, named: Vec<(String, Span)>) -> Result<Vec<Located>, ToolError> {
     let (document, units) = (talk.document.clone(), talk.offered.units);
-    talk.workspace.look(talk.ctx, move |root, stop| Reader::new(root, document, units).locate(&named, stop)).await
+    talk.workspace.files.look(talk.ctx, move |root, stop| Reader::new(root, document, units).locate(&named, stop)).await
 }
 
 /// Reads the files that a server names, each once.

@@ -19,7 +19,7 @@ use super::{
     text::{Position, Spot},
     trouble::Trouble,
 };
-use crate::{aside::stopped, workspace::Workspace};
+use crate::{blocking::stopped, workspace::Workspace};
 
 /// What follows from a change has begun by then, if it ever does.
 const SOON: Duration = Duration::from_millis(400);
@@ -31,7 +31,7 @@ const CHANGING: [i64; 2] = [-32801, -32802];
 /// One call's talk with a server.
 pub(crate) struct Talk<'a> {
     pub(super) ctx: &'a ToolCtx,
-    pub(super) workspace: &'a Arc<Workspace>,
+    pub(super) workspace: &'a Workspace,
     pub(super) client: Arc<Client>,
     pub(super) offered: Arc<Offered>,
     pub(super) document: Opened,
@@ -44,7 +44,7 @@ pub(crate) struct Talk<'a> {
 impl<'a> Talk<'a> {
     /// Brings the server in step with the files and waits until it is ready, or has been waited for long enough.
     pub(super) async fn begin(
-        (ctx, workspace): (&'a ToolCtx, &'a Arc<Workspace>),
+        (ctx, workspace): (&'a ToolCtx, &'a Workspace),
         client: Arc<Client>,
         all: &LanguageServers,
         (place, needs): (&Place, Needs),
@@ -56,7 +56,7 @@ impl<'a> Talk<'a> {
         };
         let (told, asked, place) = (ctx.clone(), Arc::clone(&client), place.clone());
         let in_step =
-            workspace.look(ctx, move |root, stop| Ok(asked.keep_in_step((root, &place), (&told, stop), again)));
+            workspace.files.look(ctx, move |root, stop| Ok(asked.keep_in_step((root, &place), (&told, stop), again)));
         let document = in_step.await??;
         let left = ctx.deadline.saturating_duration_since(Instant::now());
         let until = Instant::now() + all.ready.min(left * 9 / 10);

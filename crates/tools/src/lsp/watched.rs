@@ -13,7 +13,7 @@ use haft_sandbox::{EntryKind, Folder, Place, Root, Stamp};
 
 use super::{documents::within, servers::LanguageServer};
 use crate::{
-    aside::Stop,
+    blocking::Stop,
     refusal::Trying,
     search::{Pace, Rules, Spot, Visitor, Walk, has},
 };

@@ -1,6 +1,11 @@
 //! A project tool on the line: its manifest, the files that it names, and the command that is run like any other.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{AnyTool, Effect, ErrorCode, Prepared, Ran, ToolCtx, ToolError, ToolOutput, ToolSpec};
@@ -9,23 +14,31 @@ use serde_json::Value;
 use super::{manifest::Manifest, output::output, script::Script};
 use crate::{
     command::Command,
-    fenced::{Errand, Pinned},
+    fenced::{CommandSpec, Pinned},
     refusal::Trying,
     workspace::Workspace,
+    workspaces::Workspaces,
 };
 
 /// How long a tool may run where nobody says.
 const USUAL: Duration = Duration::from_secs(120);
 
-/// A tool that a manifest describes, at work in one workspace. `scripts` are the files that its command names.
-pub fn project_tool(workspace: &Arc<Workspace>, manifest: Manifest, scripts: Vec<Script>) -> Arc<dyn AnyTool> {
-    let usual = workspace.fenced().map_or(USUAL, |fenced| fenced.around().timeout);
-    let spec = manifest.spec(usual);
-    Arc::new(ProjectTool { workspace: Arc::clone(workspace), manifest, scripts, spec })
+/// A tool that a manifest of this workspace describes. `scripts` are the files that its command names.
+pub fn project_tool(
+    workspaces: &Arc<dyn Workspaces>,
+    workspace: &Workspace,
+    manifest: Manifest,
+    scripts: Vec<Script>,
+) -> Arc<dyn AnyTool> {
+    let usual = workspace.commands.fenced().map_or(USUAL, |fenced| fenced.config().timeout);
+    let (spec, home) = (manifest.spec(usual), workspace.path().to_owned());
+    Arc::new(ProjectTool { workspaces: Arc::clone(workspaces), home, manifest, scripts, spec })
 }
 
 struct ProjectTool {
-    workspace: Arc<Workspace>,
+    workspaces: Arc<dyn Workspaces>,
+    /// The workspace that brought it, in which alone it was trusted.
+    home: PathBuf,
     manifest: Manifest,
     scripts: Vec<Script>,
     spec: ToolSpec,
@@ -46,43 +59,62 @@ impl AnyTool for ProjectTool {
         input: &'a Value,
     ) -> BoxFuture<'a, Result<Prepared<ToolOutput>, ToolError>> {
         Box::pin(async move {
-            let errand = self.errand(input)?;
-            let command = Command::read(&typed(&errand.command));
-            self.workspace.refuse(&command, &self.manifest.folder)?;
+            let workspace = self.workspace(ctx)?;
+            let spec = self.command_spec(&workspace, input)?;
+            let command = Command::read(&typed(&spec.command));
+            workspace.refuse(&command, &self.manifest.folder)?;
             match self.reaches() {
-                Some(reaches) => self.workspace.describe(&command, Some(&reaches)),
-                None => self.workspace.prepare_aside(ctx, errand, &command, output).await,
+                Some(reaches) => workspace.describe(&command, Some(&reaches)),
+                None => workspace.prepare_aside(ctx, spec, &command, output).await,
             }
         })
     }
 
     fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
-        Box::pin(async move { self.workspace.run_after_a_yes(ctx, self.errand(input)?, output).await })
+        Box::pin(async move {
+            let workspace = self.workspace(ctx)?;
+            workspace.run_after_a_yes(ctx, self.command_spec(&workspace, input)?, output).await
+        })
     }
 }
 
 impl ProjectTool {
-    fn errand(&self, input: &Value) -> Result<Errand, ToolError> {
+    /// The workspace of the call, which must be the one that brought the tool.
+    fn workspace(&self, ctx: &ToolCtx) -> Result<Arc<Workspace>, ToolError> {
+        let workspace = self.workspaces.of(ctx.scope())?;
+        if workspace.path() != self.home {
+            let message = format!("`{}` belongs to another workspace", self.spec.name);
+            return Err(ToolError::new(ErrorCode::Forbidden, message));
+        }
+        Ok(workspace)
+    }
+
+    fn command_spec(&self, workspace: &Workspace, input: &Value) -> Result<CommandSpec, ToolError> {
         let values = self.manifest.with_defaults(input);
         let words = self.manifest.words(&values);
         let command =
             words.map_err(|why| ToolError::new(ErrorCode::InvalidArgs, format!("`{}`: {why}", self.spec.name)))?;
-        Errand {
+        CommandSpec {
             command,
-            folder: self.workspace.folder(&self.manifest.folder)?,
+            folder: workspace.folder(&self.manifest.folder)?,
             environment: BTreeMap::new(),
             stdin: Value::Object(values).to_string() + "\n",
             network: self.manifest.network,
-            writable: self.manifest.writes.iter().map(|folder| self.allowed(folder)).collect::<Result<_, _>>()?,
-            pinned: self.pinned()?,
+            writable: self
+                .manifest
+                .writes
+                .iter()
+                .map(|folder| self.allowed(workspace, folder))
+                .collect::<Result<_, _>>()?,
+            pinned: self.pinned(workspace)?,
             limit: self.spec.timeout,
         }
         .checked()
     }
 
     /// The files that the command names, held to the bytes that were trusted.
-    fn pinned(&self) -> Result<Vec<Pinned>, ToolError> {
-        let root = self.workspace.root();
+    fn pinned(&self, workspace: &Workspace) -> Result<Vec<Pinned>, ToolError> {
+        let root = workspace.files.root();
         let mut pinned = Vec::new();
         for script in &self.scripts {
             if let Some(bytes) = script.checked(root, &self.spec.name)? {
@@ -94,15 +126,15 @@ impl ProjectTool {
     }
 
     /// A folder outside, if the user's own settings let tools write there.
-    fn allowed(&self, folder: &Path) -> Result<std::path::PathBuf, ToolError> {
+    fn allowed(&self, workspace: &Workspace, folder: &Path) -> Result<PathBuf, ToolError> {
         let (tool, shown) = (&self.spec.name, folder.display());
         let refused =
             |code, why: String| Err(ToolError::new(code, format!("`{tool}` may not write into {shown}: {why}")));
-        if !self.workspace.fenced()?.around().writable.iter().any(|allowed| allowed == folder) {
+        if !workspace.commands.fenced()?.config().writable.iter().any(|allowed| allowed == folder) {
             let line = "add it to `sandbox.write` in your own haft.toml if that is what you want";
             return refused(ErrorCode::PermissionDenied, format!("your settings do not say so; {line}"));
         }
-        if folder.starts_with(self.workspace.path()) {
+        if folder.starts_with(workspace.path()) {
             let why = "it lies in the workspace, where tools write without it";
             return refused(ErrorCode::PermissionDenied, why.to_owned());
         }

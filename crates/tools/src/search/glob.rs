@@ -16,14 +16,14 @@ use super::{
     told,
     walk::{PassedBy, Spot, Visitor, Walk},
 };
-use crate::{refusal::Trying, shape::Reads, workspace::Workspace};
+use crate::{refusal::Trying, shape::Reads, workspaces::Workspaces};
 
 /// How many paths come when the caller says nothing.
 const FILES: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 /// How many bytes of paths are kept, whatever the caller says.
 const HEAVIEST: usize = 8 << 20;
 
-pub(crate) struct Glob(pub(crate) Arc<Workspace>);
+pub(crate) struct Glob(pub(crate) Arc<dyn Workspaces>);
 
 /// Finds files of the workspace by a pattern of their names, such as `*.rs` or `src/**/*.{ts,tsx}`, and gives their
 /// paths. Use it when you know something of the name; to find files by what is in them use `grep`, to see what one folder
@@ -96,7 +96,11 @@ impl Reads for Glob {
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
         let pattern = Pattern::new("pattern", &input.pattern)?;
         let telling = ctx.clone();
-        self.0.look(ctx, move |root, stop| find(root, &input, &pattern, &Pace::new(telling, stop.clone()))).await
+        self.0
+            .of(ctx.scope())?
+            .files
+            .look(ctx, move |root, stop| find(root, &input, &pattern, &Pace::new(telling, stop.clone())))
+            .await
     }
 }
 

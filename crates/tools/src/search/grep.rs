@@ -17,7 +17,7 @@ use super::{
     searching::{Plan, Searching},
     walk::{PassedBy, Walk},
 };
-use crate::{refusal::Trying, shape::Reads, workspace::Workspace};
+use crate::{refusal::Trying, shape::Reads, workspaces::Workspaces};
 
 /// How many results come when the caller says nothing, and how many at the most.
 const RESULTS: NonZeroUsize = NonZeroUsize::new(100).unwrap();
@@ -25,7 +25,7 @@ const MOST_RESULTS: usize = 10_000;
 /// How many lines around a match are shown at the most.
 const MOST_CONTEXT: usize = 100;
 
-pub(crate) struct Grep(pub(crate) Arc<Workspace>);
+pub(crate) struct Grep(pub(crate) Arc<dyn Workspaces>);
 
 /// Searches the contents of files of the workspace for a regular expression and gives the lines that match, with path and
 /// line number. Use it to find where something is named, defined or used; to find files by their name use `glob`, to see
@@ -110,7 +110,11 @@ impl Reads for Grep {
             return Err(ToolError::new(ErrorCode::InvalidArgs, message));
         }
         let telling = ctx.clone();
-        self.0.look(ctx, move |root, stop| search(root, &input, &Pace::new(telling, stop.clone()))).await
+        self.0
+            .of(ctx.scope())?
+            .files
+            .look(ctx, move |root, stop| search(root, &input, &Pace::new(telling, stop.clone())))
+            .await
     }
 }
 

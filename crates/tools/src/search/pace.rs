@@ -9,7 +9,7 @@ use std::{
 
 use haft_runtime::{ToolCtx, ToolError};
 
-use crate::aside::Stop;
+use crate::blocking::Stop;
 
 /// The longest that a search looks before it gives what it has.
 const LONGEST: Duration = Duration::from_secs(30);

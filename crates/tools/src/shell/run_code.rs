@@ -13,11 +13,12 @@ use super::{
 };
 use crate::{
     command::Command,
-    fenced::{Done, Errand},
+    fenced::{CommandSpec, Done},
     workspace::Workspace,
+    workspaces::Workspaces,
 };
 
-pub(crate) struct RunCode(pub(crate) Arc<Workspace>);
+pub(crate) struct RunCode(pub(crate) Arc<dyn Workspaces>);
 
 /// Runs a piece of Python or bash that you write for the moment: to compute, to look into files, to make or convert
 /// some. It runs aside without the network and sees a copy of the workspace; the files that it changes are committed
@@ -94,47 +95,46 @@ impl Tool for RunCode {
             Language::Bash => Command::read(&input.code),
             Language::Python => Command::read("python3"),
         };
-        self.0.refuse(&command, &input.cwd)?;
-        let errand = self.errand(input)?;
+        let workspace = self.0.of(ctx.scope())?;
+        workspace.refuse(&command, &input.cwd)?;
+        let spec = command_spec(&workspace, input)?;
         if input.network {
-            return self.0.describe(&command, Some("any host, this machine included"));
+            return workspace.describe(&command, Some("any host, this machine included"));
         }
-        self.0.prepare_aside(ctx, errand, &command, Output::of).await
+        workspace.prepare_aside(ctx, spec, &command, Output::of).await
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        self.0.run_after_a_yes(ctx, self.errand(&input)?, Output::of).await
+        let workspace = self.0.of(ctx.scope())?;
+        workspace.run_after_a_yes(ctx, command_spec(&workspace, &input)?, Output::of).await
     }
 }
 
-impl RunCode {
-    /// The program comes as an argument, so that its standard input stays free; a long one comes there.
-    fn errand(&self, input: &Input) -> Result<Errand, ToolError> {
-        let long = input.code.len() > LONGEST_ARGUMENT;
-        if long && !input.stdin.is_empty() {
-            let message =
-                "`code` is too long to have `stdin` beside it; put what it reads into a file of the workspace";
-            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
-        }
-        let start: &[&str] = match (input.language, long) {
-            (Language::Python, false) => &["python3", "-c", &input.code],
-            (Language::Python, true) => &["python3", "-"],
-            (Language::Bash, false) => &["bash", "-c", &input.code, "bash"],
-            (Language::Bash, true) => &["bash", "-s", "--"],
-        };
-        let limit = input.timeout_ms.map(Duration::from_millis).or(input.timeout.map(Duration::from_secs));
-        Errand {
-            command: start.iter().map(|&word| word.to_owned()).chain(input.args.iter().cloned()).collect(),
-            folder: self.0.folder(&input.cwd)?,
-            environment: environment(input.env.clone())?,
-            stdin: if long { input.code.clone() } else { input.stdin.clone() },
-            network: input.network,
-            writable: Vec::new(),
-            pinned: Vec::new(),
-            limit: limit.unwrap_or(LIMIT),
-        }
-        .checked()
+/// The program comes as an argument, so that its standard input stays free; a long one comes there.
+fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, ToolError> {
+    let long = input.code.len() > LONGEST_ARGUMENT;
+    if long && !input.stdin.is_empty() {
+        let message = "`code` is too long to have `stdin` beside it; put what it reads into a file of the workspace";
+        return Err(ToolError::new(ErrorCode::InvalidArgs, message));
     }
+    let start: &[&str] = match (input.language, long) {
+        (Language::Python, false) => &["python3", "-c", &input.code],
+        (Language::Python, true) => &["python3", "-"],
+        (Language::Bash, false) => &["bash", "-c", &input.code, "bash"],
+        (Language::Bash, true) => &["bash", "-s", "--"],
+    };
+    let limit = input.timeout_ms.map(Duration::from_millis).or(input.timeout.map(Duration::from_secs));
+    CommandSpec {
+        command: start.iter().map(|&word| word.to_owned()).chain(input.args.iter().cloned()).collect(),
+        folder: workspace.folder(&input.cwd)?,
+        environment: environment(input.env.clone())?,
+        stdin: if long { input.code.clone() } else { input.stdin.clone() },
+        network: input.network,
+        writable: Vec::new(),
+        pinned: Vec::new(),
+        limit: limit.unwrap_or(LIMIT),
+    }
+    .checked()
 }
 
 impl Output {

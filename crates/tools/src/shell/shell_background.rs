@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::input::{environment, here};
 use crate::{
     command::Command,
-    fenced::{Errand, Writes},
+    fenced::{CommandSpec, Writes},
     workspace::Workspace,
+    workspaces::Workspaces,
 };
 
-pub(crate) struct ShellBackground(pub(crate) Arc<Workspace>);
+pub(crate) struct ShellBackground(pub(crate) Arc<dyn Workspaces>);
 
 /// Starts a command that goes on running while you do other things, such as a development server or a watcher. It writes
 /// into the workspace itself, so that it is asked for before it starts and cannot be undone, and it ends with the haft
@@ -59,37 +60,37 @@ impl Tool for ShellBackground {
     const WORST: Effect = Effect::Execute;
     const OPEN_WORLD: bool = true;
 
-    async fn prepare(&self, _ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
-        self.0.tasks()?;
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let workspace = self.0.of(ctx.scope())?;
+        workspace.commands.tasks()?;
         let command = Command::read(&input.command);
-        self.0.refuse(&command, &input.cwd)?;
-        self.errand(input)?;
+        workspace.refuse(&command, &input.cwd)?;
+        command_spec(&workspace, input)?;
         let reaches = input.network.then_some("any host, this machine included");
-        Ok(Prepared::Plain(self.0.described(&command, Writes::Directly, reaches)?))
+        Ok(Prepared::Plain(workspace.described(&command, Writes::Directly, reaches)?))
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let (bench, errand) = (self.0.bench(&ctx.call_id)?, self.errand(&input)?);
-        let task = self.0.tasks()?.start(&ctx.call_id, &bench, &errand, input.command)?;
+        let workspace = self.0.of(ctx.scope())?;
+        let (bench, spec) = (workspace.bench(&ctx.call_id)?, command_spec(&workspace, &input)?);
+        let task = workspace.commands.tasks()?.start(&ctx.call_id, &bench, &spec, input.command)?;
         let output = Output { task_id: task.id.clone(), pid: task.pid, started_at: task.started_at.to_string() };
         Ok(Ran::Done { output, isolation: Some(task.isolation), staged: None })
     }
 }
 
-impl ShellBackground {
-    fn errand(&self, input: &Input) -> Result<Errand, ToolError> {
-        Errand {
-            command: ["bash", "-c", &input.command].map(str::to_owned).to_vec(),
-            folder: self.0.folder(&input.cwd)?,
-            environment: environment(input.env.clone())?,
-            stdin: String::new(),
-            network: input.network,
-            writable: Vec::new(),
-            pinned: Vec::new(),
-            limit: Duration::MAX,
-        }
-        .checked()
+fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, ToolError> {
+    CommandSpec {
+        command: ["bash", "-c", &input.command].map(str::to_owned).to_vec(),
+        folder: workspace.folder(&input.cwd)?,
+        environment: environment(input.env.clone())?,
+        stdin: String::new(),
+        network: input.network,
+        writable: Vec::new(),
+        pinned: Vec::new(),
+        limit: Duration::MAX,
     }
+    .checked()
 }
 
 impl haft_runtime::Output for Output {

@@ -13,11 +13,12 @@ use super::{
 };
 use crate::{
     command::Command,
-    fenced::{Done, Errand},
+    fenced::{CommandSpec, Done},
     workspace::Workspace,
+    workspaces::Workspaces,
 };
 
-pub(crate) struct ShellExec(pub(crate) Arc<Workspace>);
+pub(crate) struct ShellExec(pub(crate) Arc<dyn Workspaces>);
 
 /// Runs a command with bash in the workspace: build, test, use git, look around. It runs aside first, without the
 /// network, and sees a copy of the workspace: what it changed is committed after that, by a person's yes where one is
@@ -76,33 +77,33 @@ impl Tool for ShellExec {
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let command = Command::read(&input.command);
-        self.0.refuse(&command, &input.cwd)?;
-        let errand = self.errand(input)?;
+        let workspace = self.0.of(ctx.scope())?;
+        workspace.refuse(&command, &input.cwd)?;
+        let spec = command_spec(&workspace, input)?;
         if input.network {
-            return self.0.describe(&command, Some("any host, this machine included"));
+            return workspace.describe(&command, Some("any host, this machine included"));
         }
-        self.0.prepare_aside(ctx, errand, &command, Output::of).await
+        workspace.prepare_aside(ctx, spec, &command, Output::of).await
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        self.0.run_after_a_yes(ctx, self.errand(&input)?, Output::of).await
+        let workspace = self.0.of(ctx.scope())?;
+        workspace.run_after_a_yes(ctx, command_spec(&workspace, &input)?, Output::of).await
     }
 }
 
-impl ShellExec {
-    fn errand(&self, input: &Input) -> Result<Errand, ToolError> {
-        Errand {
-            command: ["bash", "-c", &input.command].map(str::to_owned).to_vec(),
-            folder: self.0.folder(&input.cwd)?,
-            environment: environment(input.env.clone())?,
-            stdin: input.stdin.clone(),
-            network: input.network,
-            writable: Vec::new(),
-            pinned: Vec::new(),
-            limit: limit(input.timeout, input.timeout_ms, self.0.fenced()?.around().timeout),
-        }
-        .checked()
+fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, ToolError> {
+    CommandSpec {
+        command: ["bash", "-c", &input.command].map(str::to_owned).to_vec(),
+        folder: workspace.folder(&input.cwd)?,
+        environment: environment(input.env.clone())?,
+        stdin: input.stdin.clone(),
+        network: input.network,
+        writable: Vec::new(),
+        pinned: Vec::new(),
+        limit: limit(input.timeout, input.timeout_ms, workspace.commands.fenced()?.config().timeout),
     }
+    .checked()
 }
 
 impl Output {

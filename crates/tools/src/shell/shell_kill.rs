@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tasks::{Standing, Status};
-use crate::workspace::Workspace;
+use crate::workspaces::Workspaces;
 
 /// How long a command has to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long everything of it has to be gone after that.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(crate) struct ShellKill(pub(crate) Arc<Workspace>);
+pub(crate) struct ShellKill(pub(crate) Arc<dyn Workspaces>);
 
 /// Ends a command that `shell_background` started. The signal goes to the command and what runs in its process group;
 /// whatever still lives after 2 seconds is killed, with everything that it has started. One that has ended already is
@@ -57,13 +57,13 @@ impl Tool for ShellKill {
     const CATEGORY: &'static str = "shell";
     const WORST: Effect = Effect::Execute;
 
-    async fn prepare(&self, _ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
-        let task = self.0.tasks()?.find(&input.task_id)?;
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let task = self.0.of(ctx.scope())?.commands.tasks()?.find(&input.task_id)?;
         Ok(Prepared::Plain(Described::showing(format!("ends {}: {}", task.id, task.command))))
     }
 
-    async fn run(&self, _ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let task = self.0.tasks()?.find(&input.task_id)?;
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let task = self.0.of(ctx.scope())?.commands.tasks()?.find(&input.task_id)?;
         if task.standing().status == Status::Running {
             let asked = input.signal.asks();
             if let Some(signal) = asked {

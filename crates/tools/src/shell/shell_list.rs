@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tasks::{Standing, Task};
-use crate::{shape::Reads, workspace::Workspace};
+use crate::{shape::Reads, workspaces::Workspaces};
 
-pub(crate) struct ShellList(pub(crate) Arc<Workspace>);
+pub(crate) struct ShellList(pub(crate) Arc<dyn Workspaces>);
 
 /// Lists the commands that `shell_background` started in this haft, the oldest first, with those that have ended: 32 at
 /// the most. Use it to find a task again; `shell_output` shows what one has said.
@@ -40,8 +40,9 @@ impl Reads for ShellList {
     const NAME: &'static str = "shell_list";
     const CATEGORY: &'static str = "shell";
 
-    async fn read(&self, _ctx: &ToolCtx, _input: Input) -> Result<Output, ToolError> {
-        Ok(Output { tasks: self.0.tasks()?.all().iter().map(|task| Listed::of(task)).collect() })
+    async fn read(&self, ctx: &ToolCtx, _input: Input) -> Result<Output, ToolError> {
+        let workspace = self.0.of(ctx.scope())?;
+        Ok(Output { tasks: workspace.commands.tasks()?.all().iter().map(|task| Listed::of(task)).collect() })
     }
 }
 

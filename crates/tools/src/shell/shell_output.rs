@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tasks::Standing;
-use crate::{aside::stopped, shape::Reads, workspace::Workspace};
+use crate::{blocking::stopped, shape::Reads, workspaces::Workspaces};
 
 /// How long one call may wait.
 const LONGEST_WAIT: u64 = 60_000;
 
-pub(crate) struct ShellOutput(pub(crate) Arc<Workspace>);
+pub(crate) struct ShellOutput(pub(crate) Arc<dyn Workspaces>);
 
 /// Reads what a command that `shell_background` started has said, both streams as they came, and whether it still runs.
 /// The last 1 MiB is kept. To read on, give `nextOffset` of the last answer as `offset`, and `waitMs` to wait for more.
@@ -61,7 +61,7 @@ impl Reads for ShellOutput {
     const TIMEOUT: Duration = Duration::from_secs(90);
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
-        let task = self.0.tasks()?.find(&input.task_id)?;
+        let task = self.0.of(ctx.scope())?.commands.tasks()?.find(&input.task_id)?;
         tokio::select! {
             () = task.says_more(input.offset, Duration::from_millis(input.wait_ms.min(LONGEST_WAIT))) => {}
             () = ctx.cancel.cancelled() => return Err(stopped()),

@@ -17,7 +17,7 @@ use serde::Serialize;
 use tokio::{sync::watch, time::timeout};
 
 use super::ring::{More, Piece, Ring};
-use crate::fenced::{Bench, Errand};
+use crate::fenced::{Bench, CommandSpec};
 
 /// The most that are known at once; those that have ended give way to new ones.
 const MOST: usize = 32;
@@ -94,12 +94,12 @@ impl Tasks {
         &self,
         call: &CallId,
         bench: &Bench,
-        errand: &Errand,
+        spec: &CommandSpec,
         command: String,
     ) -> Result<Arc<Task>, ToolError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.make_room()?;
-        let (process, isolation, before) = bench.start(errand)?;
+        let (process, isolation, before) = bench.start(spec)?;
         known.started += 1;
         let number = known.started;
         let task = Arc::new(Task {

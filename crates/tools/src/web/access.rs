@@ -67,6 +67,11 @@ impl Web {
         }
     }
 
+    /// Whether somebody can be asked to search.
+    pub(crate) fn has_search(&self) -> bool {
+        matches!(self.search, Some(Ok(_)))
+    }
+
     /// Whether a URL is on the list of what is read from unasked.
     pub(super) fn lists(&self, target: &Target) -> bool {
         self.allowlist.iter().any(|listed| listed.covers(target))

@@ -19,14 +19,17 @@ use super::{
     fresh,
     html::{self, Form},
 };
-use crate::aside::{Stop, aside};
+use crate::{
+    blocking::{Stop, StopWith, blocking},
+    workspaces::Workspaces,
+};
 
 /// The most bytes that a call may ask for, and the most headers and bytes of them that it may send.
 const MOST_BYTES: u64 = 10 << 20;
 const MOST_HEADERS: usize = 64;
 const MOST_HEADER_BYTES: usize = 16 << 10;
 
-pub(crate) struct WebFetch(pub(crate) Arc<Web>);
+pub(crate) struct WebFetch(pub(crate) Arc<dyn Workspaces>);
 
 /// Fetches a URL from the public web and gives the answer, whatever its status. Use `format` `markdown` to read a page:
 /// it keeps the article with its links and leaves out menus and scripts; `raw` is for data and for the source of a page.
@@ -146,24 +149,27 @@ impl Tool for WebFetch {
         }
     }
 
-    async fn prepare(&self, _ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
-        let request = self.request(input)?;
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let workspace = self.0.of(ctx.scope())?;
+        let request = request(&workspace.web, input)?;
         let target = &request.target;
         let sends = input.method == Verb::Post;
-        let reach = Reach { host: target.host().to_owned(), listed: self.0.lists(target), sends };
+        let reach = Reach { host: target.host().to_owned(), listed: workspace.web.lists(target), sends };
         Ok(Prepared::Plain(Described { reach: Some(reach), ..Described::showing(preview(input, &request)) }))
     }
 
-    async fn stamp(&self, _ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
-        input.is_for_anybody().then(|| self.0.fresh.stamp(&input.as_question()))
+    async fn stamp(&self, ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
+        let workspace = self.0.of(ctx.scope()).ok()?;
+        input.is_for_anybody().then(|| workspace.web.fresh.stamp(&input.as_question()))
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
+        let workspace = self.0.of(ctx.scope())?;
         let stopped = || ToolError::new(ErrorCode::Cancelled, "the fetch was stopped");
         tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => Err(stopped()),
-            fetched = self.fetch(ctx, &input) => Ok(Ran::plain(fetched?)),
+            fetched = fetch(&workspace.web, ctx, &input) => Ok(Ran::plain(fetched?)),
         }
     }
 }
@@ -195,107 +201,104 @@ impl Input {
     }
 }
 
-impl WebFetch {
-    /// The request that an input asks for, checked as far as that needs no packet.
-    fn request(&self, input: &Input) -> Result<Request, ToolError> {
-        let target = self.0.client.target(&input.url).map_err(|refusal| refused(&refusal))?;
-        let mut headers = headers(&input.headers)?;
-        let body = input.body.clone().unwrap_or_default();
-        let method = match input.method {
-            Verb::Get if input.body.is_some() => {
-                return Err(invalid("only `POST` sends a `body`; leave it out for `GET`"));
-            }
-            Verb::Get => Method::GET,
-            Verb::Post => Method::POST,
-        };
-        if !body.is_empty() && !headers.contains_key(header::CONTENT_TYPE) {
-            let json = serde_json::from_str::<serde::de::IgnoredAny>(&body).is_ok();
-            let kind = if json { "application/json" } else { "text/plain; charset=utf-8" };
-            headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+/// The request that an input asks for, checked as far as that needs no packet.
+fn request(web: &Web, input: &Input) -> Result<Request, ToolError> {
+    let target = web.client.target(&input.url).map_err(|refusal| refused(&refusal))?;
+    let mut headers = headers(&input.headers)?;
+    let body = input.body.clone().unwrap_or_default();
+    let method = match input.method {
+        Verb::Get if input.body.is_some() => {
+            return Err(invalid("only `POST` sends a `body`; leave it out for `GET`"));
         }
-        let until = Instant::now() + input.limit(self.0.timeout);
-        Ok(Request { target, method, headers, body: Bytes::from(body), until })
+        Verb::Get => Method::GET,
+        Verb::Post => Method::POST,
+    };
+    if !body.is_empty() && !headers.contains_key(header::CONTENT_TYPE) {
+        let json = serde_json::from_str::<serde::de::IgnoredAny>(&body).is_ok();
+        let kind = if json { "application/json" } else { "text/plain; charset=utf-8" };
+        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     }
+    let until = Instant::now() + input.limit(web.timeout);
+    Ok(Request { target, method, headers, body: Bytes::from(body), until })
+}
 
-    async fn fetch(&self, ctx: &ToolCtx, input: &Input) -> Result<Output, ToolError> {
-        let Given { status, answer, way, url, truncated, confirmed } = self.given(input).await?;
-        let Answer { headers, bytes } = answer;
-        let is_whole = status == 200 && way.redirects.is_empty() && way.broken.is_none();
-        let lasting = if is_whole { fresh::lasting(&headers) } else { Duration::ZERO };
-        self.0.fresh.answered(&input.as_question(), lasting);
-        let may_be_kept = input.is_for_anybody() && !input.asks_by_itself() && fresh::may_be_kept(&headers);
-        if is_whole && !truncated && may_be_kept {
-            let answer = Answer { headers: headers.clone(), bytes: Arc::clone(&bytes) };
-            self.0.earlier.keep(input.as_request(), answer);
-        }
-        let content_type = headers.get(header::CONTENT_TYPE).map(|kind| shown(kind.as_bytes()));
-        let length = bytes.len() as u64;
-        let text = self.text(ctx, bytes, content_type.clone(), (url.clone(), input.format)).await?;
-        Ok(Output {
-            status,
-            headers: shown_headers(&headers),
-            binary: text.is_none(),
-            body: text.unwrap_or_default(),
-            url: url.to_string(),
-            content_type,
-            bytes: length,
-            truncated,
-            way,
-            confirmed,
-        })
+async fn fetch(web: &Web, ctx: &ToolCtx, input: &Input) -> Result<Output, ToolError> {
+    let Given { status, answer, way, url, truncated, confirmed } = given(web, input).await?;
+    let Answer { headers, bytes } = answer;
+    let is_whole = status == 200 && way.redirects.is_empty() && way.broken.is_none();
+    let lasting = if is_whole { fresh::lasting(&headers) } else { Duration::ZERO };
+    web.fresh.answered(&input.as_question(), lasting);
+    let may_be_kept = input.is_for_anybody() && !input.asks_by_itself() && fresh::may_be_kept(&headers);
+    if is_whole && !truncated && may_be_kept {
+        let answer = Answer { headers: headers.clone(), bytes: Arc::clone(&bytes) };
+        web.earlier.keep(input.as_request(), answer);
     }
+    let content_type = headers.get(header::CONTENT_TYPE).map(|kind| shown(kind.as_bytes()));
+    let length = bytes.len() as u64;
+    let text = text(ctx, bytes, content_type.clone(), (url.clone(), input.format)).await?;
+    Ok(Output {
+        status,
+        headers: shown_headers(&headers),
+        binary: text.is_none(),
+        body: text.unwrap_or_default(),
+        url: url.to_string(),
+        content_type,
+        bytes: length,
+        truncated,
+        way,
+        confirmed,
+    })
+}
 
-    /// What a host answers, or has answered before and says that it still holds.
-    async fn given(&self, input: &Input) -> Result<Given, ToolError> {
-        let earlier = self.0.earlier.answer(&input.as_request());
-        let fetched = self.send(input, earlier.as_deref()).await?;
-        let holds = fetched.response.status == StatusCode::NOT_MODIFIED;
-        let (fetched, earlier) = match earlier.filter(|_| holds) {
-            // Somebody else says so, of something else.
-            Some(_) if !fetched.redirects.is_empty() => (self.send(input, None).await?, None),
-            earlier => (fetched, earlier),
-        };
-        let Fetched { response, url, redirects, not_followed } = fetched;
-        let redirects = redirects.iter().map(ToString::to_string).collect();
-        let not_followed = not_followed.map(|not| (not.to.to_string(), not.why));
-        let way = Way { redirects, not_followed, broken: None };
-        if let Some(earlier) = earlier {
-            let answer = earlier.confirmed(&response.headers);
-            return Ok(Given { status: 200, answer, way, url, truncated: false, confirmed: true });
-        }
-        let (status, headers) = (response.status.as_u16(), response.headers.clone());
-        let most = usize::try_from(input.max_bytes.min(MOST_BYTES)).unwrap_or(usize::MAX);
-        let body = response.read(most).await.map_err(|error| failed(&doing(input), &error))?;
-        let (truncated, broken) = match body.end {
-            End::Whole => (false, None),
-            End::Limit => (true, None),
-            End::Broken(why) => (true, Some(why)),
-        };
-        let answer = Answer { headers, bytes: Arc::new(body.bytes) };
-        Ok(Given { status, answer, way: Way { broken, ..way }, url, truncated, confirmed: false })
+/// What a host answers, or has answered before and says that it still holds.
+async fn given(web: &Web, input: &Input) -> Result<Given, ToolError> {
+    let earlier = web.earlier.answer(&input.as_request());
+    let fetched = send(web, input, earlier.as_deref()).await?;
+    let holds = fetched.response.status == StatusCode::NOT_MODIFIED;
+    let (fetched, earlier) = match earlier.filter(|_| holds) {
+        // Somebody else says so, of something else.
+        Some(_) if !fetched.redirects.is_empty() => (send(web, input, None).await?, None),
+        earlier => (fetched, earlier),
+    };
+    let Fetched { response, url, redirects, not_followed } = fetched;
+    let redirects = redirects.iter().map(ToString::to_string).collect();
+    let not_followed = not_followed.map(|not| (not.to.to_string(), not.why));
+    let way = Way { redirects, not_followed, broken: None };
+    if let Some(earlier) = earlier {
+        let answer = earlier.confirmed(&response.headers);
+        return Ok(Given { status: 200, answer, way, url, truncated: false, confirmed: true });
     }
+    let (status, headers) = (response.status.as_u16(), response.headers.clone());
+    let most = usize::try_from(input.max_bytes.min(MOST_BYTES)).unwrap_or(usize::MAX);
+    let body = response.read(most).await.map_err(|error| failed(&doing(input), &error))?;
+    let (truncated, broken) = match body.end {
+        End::Whole => (false, None),
+        End::Limit => (true, None),
+        End::Broken(why) => (true, Some(why)),
+    };
+    let answer = Answer { headers, bytes: Arc::new(body.bytes) };
+    Ok(Given { status, answer, way: Way { broken, ..way }, url, truncated, confirmed: false })
+}
 
-    /// Sends the request, which asks whether an earlier answer still holds where there is one.
-    async fn send(&self, input: &Input, earlier: Option<&Answer>) -> Result<Fetched, ToolError> {
-        let mut request = self.request(input)?;
-        if let Some(earlier) = earlier {
-            earlier.ask(&mut request.headers);
-        }
-        let asked = request.target.clone();
-        let may_go = |next: &Target| is_same_site(&asked, next) || self.0.lists(next);
-        self.0.client.fetch(request, may_go).await.map_err(|failure| told(input, &asked, &failure))
+/// Sends the request, which asks whether an earlier answer still holds where there is one.
+async fn send(web: &Web, input: &Input, earlier: Option<&Answer>) -> Result<Fetched, ToolError> {
+    let mut request = request(web, input)?;
+    if let Some(earlier) = earlier {
+        earlier.ask(&mut request.headers);
     }
+    let asked = request.target.clone();
+    let may_go = |next: &Target| is_same_site(&asked, next) || web.lists(next);
+    web.client.fetch(request, may_go).await.map_err(|failure| told(input, &asked, &failure))
+}
 
-    /// The body as it was asked for; `None` when it is binary. A large page takes a while to read.
-    async fn text(
-        &self,
-        ctx: &ToolCtx,
-        bytes: Arc<Vec<u8>>,
-        content_type: Option<String>,
-        (url, format): (Url, Format),
-    ) -> Result<Option<String>, ToolError> {
-        aside(ctx, move |stop| Ok(as_asked(&bytes, content_type.as_deref(), &url, format, stop))).await
-    }
+/// The body as it was asked for; `None` when it is binary. A large page takes a while to read.
+async fn text(
+    ctx: &ToolCtx,
+    bytes: Arc<Vec<u8>>,
+    content_type: Option<String>,
+    (url, format): (Url, Format),
+) -> Result<Option<String>, ToolError> {
+    blocking(StopWith::Call(ctx), move |stop| Ok(as_asked(&bytes, content_type.as_deref(), &url, format, stop))).await
 }
 
 fn as_asked(bytes: &[u8], content_type: Option<&str>, url: &Url, format: Format, stop: &Stop) -> Option<String> {

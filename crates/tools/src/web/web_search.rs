@@ -10,6 +10,7 @@ use super::{
     access::Web,
     search::{Found, Freshness, Search, Wanted},
 };
+use crate::workspaces::Workspaces;
 
 /// How long the answer to a search holds.
 const LASTING: Duration = Duration::from_secs(60);
@@ -18,7 +19,11 @@ const LINES: &str = "[web.search]\n\
                      provider = \"exa\"        # or \"brave\", or \"searxng\" with url = \"http://127.0.0.1:8888\"\n\
                      key = \"secret:EXA_KEY\"  # a variable, or a file of that name in the folder `secrets` of haft's data";
 
-pub(crate) struct WebSearch(pub(crate) Arc<Web>);
+pub(crate) struct WebSearch {
+    pub(crate) workspaces: Arc<dyn Workspaces>,
+    /// Whether models are shown it: it is of no use where nobody has chosen a provider.
+    pub(crate) shown: Shown,
+}
 
 /// Searches the web and gives titles, URLs and a few words of each page found. Use it to find pages; `web_fetch` with
 /// `format` `markdown` then reads one of them. To search the workspace use `grep`.
@@ -61,11 +66,12 @@ impl Tool for WebSearch {
     const ALIASES: &'static [&'static str] = &["webSearch"];
 
     fn shown(&self) -> Shown {
-        if matches!(self.0.search, Some(Ok(_))) { Shown::Always } else { Shown::Never }
+        self.shown
     }
 
-    async fn prepare(&self, _ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
-        let search = self.search()?;
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
+        let workspace = self.workspaces.of(ctx.scope())?;
+        let search = search(&workspace.web)?;
         if let Some(site) = input
             .site
             .as_ref()
@@ -80,12 +86,13 @@ impl Tool for WebSearch {
         Ok(Prepared::Plain(Described { reach: Some(reach), ..Described::showing(preview) }))
     }
 
-    async fn stamp(&self, _ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
-        Some(self.0.fresh.stamp(&input.as_question()))
+    async fn stamp(&self, ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
+        Some(self.workspaces.of(ctx.scope()).ok()?.web.fresh.stamp(&input.as_question()))
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
-        let search = self.search()?;
+        let workspace = self.workspaces.of(ctx.scope())?;
+        let search = search(&workspace.web)?;
         let wanted = Wanted {
             query: &input.query,
             number: input.num_results,
@@ -97,7 +104,7 @@ impl Tool for WebSearch {
             () = ctx.cancel.cancelled() => Err(ToolError::new(ErrorCode::Cancelled, "the search was stopped")),
             found = search.find(&wanted) => found,
         }?;
-        self.0.fresh.answered(&input.as_question(), LASTING);
+        workspace.web.fresh.answered(&input.as_question(), LASTING);
         Ok(Ran::plain(Output { results, provider: search.provider().word() }))
     }
 }
@@ -108,17 +115,16 @@ impl Input {
     }
 }
 
-impl WebSearch {
-    fn search(&self) -> Result<&Search, ToolError> {
-        let why = match &self.0.search {
-            Some(Ok(search)) => return Ok(search),
-            Some(Err(why)) => why.clone(),
-            None => format!("nobody was chosen who searches the web; add to {}:\n{LINES}", self.0.settings_file),
-        };
-        // It comes by no waiting, only by a person.
-        let error = ToolError::new(ErrorCode::Unavailable, format!("cannot search the web: {why}"));
-        Err(ToolError { recoverable: false, ..error })
-    }
+/// Who is asked.
+fn search(web: &Web) -> Result<&Search, ToolError> {
+    let why = match &web.search {
+        Some(Ok(search)) => return Ok(search),
+        Some(Err(why)) => why.clone(),
+        None => format!("no search provider is configured; add to {}:\n{LINES}", web.settings_file),
+    };
+    // It comes by no waiting, only by a person.
+    let error = ToolError::new(ErrorCode::Unavailable, format!("cannot search the web: {why}"));
+    Err(ToolError { recoverable: false, ..error })
 }
 
 impl haft_runtime::Output for Output {

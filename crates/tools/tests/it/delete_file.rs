@@ -5,7 +5,7 @@ use std::fs;
 use haft_runtime::{Effect, ErrorCode, Turn, Workbench};
 use serde_json::json;
 
-use crate::place::Place;
+use crate::place::{Place, scope};
 
 #[test]
 fn a_file_goes_and_comes_back() {
@@ -15,10 +15,10 @@ fn a_file_goes_and_comes_back() {
     assert_eq!(staged.changes.effect(), Effect::Destroy);
     assert_eq!(*staged.output.structured, json!({ "deleted": ["a"], "deletedCount": 1 }));
     assert_eq!(staged.output.content, "Deleted a");
-    place.wait(place.workbench.take(&staged.turn)).unwrap();
+    place.wait(place.workbench.take(&scope(), &staged.turn)).unwrap();
     assert!(!place.path("a").exists());
     let undo = Turn { direction: staged.turn.direction.reversed(), ..staged.turn };
-    place.wait(place.workbench.take(&undo)).unwrap();
+    place.wait(place.workbench.take(&scope(), &undo)).unwrap();
     assert_eq!(place.text("a"), "one\n");
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use haft_runtime::{ErrorCode, Workbench};
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::place::{Place, scope};
 
 fn refused(place: &Place, input: Value) -> (ErrorCode, String) {
     let refused = place.stage("edit_file", input).unwrap_err();
@@ -133,7 +133,7 @@ fn an_edit_in_between_is_a_conflict() {
     place.put("a", "one\n");
     let staged = place.stage("edit_file", json!({ "path": "a", "old": "one", "new": "two" })).unwrap();
     place.put("a", "one and mine\n");
-    let refused = place.wait(place.workbench.take(&staged.turn)).unwrap_err();
+    let refused = place.wait(place.workbench.take(&scope(), &staged.turn)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::Conflict);
     assert_eq!(place.text("a"), "one and mine\n");
 }

@@ -142,7 +142,8 @@ fn the_data_folder_is_out_of_reach_even_inside_the_workspace() {
     fs::write(data.join("store"), "x").unwrap();
     let workspace = std::sync::Arc::new(haft_tools::Workspace::open(dir.path(), &data).unwrap());
     assert_eq!(workspace.path(), dir.path().canonicalize().unwrap());
-    let tool = haft_tools::all(&workspace).into_iter().find(|tool| tool.spec().name == "read_file").unwrap();
+    let tools = haft_tools::all(&crate::place::only(&workspace, &data), haft_runtime::Shown::Never);
+    let tool = tools.into_iter().find(|tool| tool.spec().name == "read_file").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let input = json!({ "path": "data/store" });
     let refused = runtime.block_on(tool.run(&crate::place::ctx(), &input)).unwrap_err();

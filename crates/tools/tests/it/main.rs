@@ -19,6 +19,8 @@ mod read_file;
 #[cfg(test)]
 mod search;
 #[cfg(test)]
+mod two_workspaces;
+#[cfg(test)]
 mod workbench;
 #[cfg(test)]
 mod write_file;

@@ -7,9 +7,10 @@ use std::{
 };
 
 use haft_runtime::{
-    AnyTool, CallId, Caller, ChangeList, Prepared, Ran, Scope, Source, ToolCtx, ToolError, ToolOutput, Turn, Workbench,
+    AnyTool, CallId, Caller, ChangeList, Prepared, Ran, Scope, Shown, Source, ToolCtx, ToolError, ToolOutput, Turn,
+    Workbench,
 };
-use haft_tools::{SandboxWorkbench, Workspace};
+use haft_tools::{OpenWorkspaces, SandboxWorkbench, Workspace, Workspaces};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -47,7 +48,9 @@ impl Place {
         fs::create_dir(&data).unwrap();
         let workspace = Arc::new(kind(Workspace::open(&root, &data).unwrap()));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        Self { dir, runtime, tools: haft_tools::all(&workspace), workbench: workspace.workbench(), workspace }
+        let workspaces = only(&workspace, &data);
+        let tools = haft_tools::all(&workspaces, Shown::Never);
+        Self { dir, runtime, tools, workbench: SandboxWorkbench::new(workspaces), workspace }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -101,7 +104,7 @@ impl Place {
     /// Uses a tool that changes files, with a yes.
     pub(crate) fn change(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
         let staged = self.stage(tool, input)?;
-        self.wait(self.workbench.take(&staged.turn)).map(|_| staged.output)
+        self.wait(self.workbench.take(&scope(), &staged.turn)).map(|_| staged.output)
     }
 
     /// The names of what is held aside.
@@ -116,9 +119,23 @@ impl Place {
     }
 }
 
+/// The scope of every call here.
+pub(crate) fn scope() -> Scope {
+    Scope::local("test")
+}
+
+/// A workspace alone.
+pub(crate) fn only(workspace: &Arc<Workspace>, data: &Path) -> Arc<dyn Workspaces> {
+    Arc::new(OpenWorkspaces::new(data).with(scope(), Arc::clone(workspace)))
+}
+
 pub(crate) fn ctx() -> ToolCtx {
-    let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
-    ToolCtx::detached(CallId::new(), caller)
+    ctx_in(scope())
+}
+
+/// A call in another scope.
+pub(crate) fn ctx_in(scope: Scope) -> ToolCtx {
+    ToolCtx::detached(CallId::new(), Caller { name: "test".to_owned(), scope, source: Source::Cli })
 }
 
 pub(crate) fn mode(path: &Path) -> u32 {

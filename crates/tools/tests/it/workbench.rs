@@ -1,12 +1,12 @@
 //! The door to staged changes, across processes that know only a call id.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use haft_runtime::{CallId, ChangeState, Direction, ErrorCode, Turn, Workbench};
-use haft_tools::SandboxWorkbench;
+use haft_tools::{OpenWorkspaces, SandboxWorkbench};
 use serde_json::json;
 
-use crate::place::Place;
+use crate::place::{Place, scope};
 
 fn staged(place: &Place) -> Turn {
     place.put("a", "old\n");
@@ -18,19 +18,19 @@ fn staged(place: &Place) -> Turn {
 fn another_workbench_shows_takes_and_takes_back() {
     let place = Place::new();
     let turn = staged(&place);
-    let other = SandboxWorkbench::new(place.data());
-    let shown = place.wait(other.show(&turn.of)).unwrap();
+    let other = SandboxWorkbench::new(Arc::new(OpenWorkspaces::new(&place.data())));
+    let shown = place.wait(other.show(&scope(), &turn.of)).unwrap();
     assert_eq!((shown.0[0].path.as_str(), shown.0[0].state), ("a", ChangeState::Staged));
     assert!(shown.0[0].diff.as_deref().unwrap().contains("+new"));
-    assert_eq!(place.wait(other.preview(&turn)).unwrap().paths(), ["a"]);
+    assert_eq!(place.wait(other.preview(&scope(), &turn)).unwrap().paths(), ["a"]);
     assert_eq!(place.text("a"), "old\n");
-    let done = place.wait(other.take(&turn)).unwrap();
+    let done = place.wait(other.take(&scope(), &turn)).unwrap();
     assert_eq!((done.0[0].state, place.text("a").as_str()), (ChangeState::Committed, "new\n"));
     let back = Turn { direction: Direction::Undo, paths: Some(vec!["a".to_owned()]), ..turn.clone() };
-    assert!(place.wait(other.preview(&back)).unwrap().0[0].diff.as_deref().unwrap().contains("+old"));
-    assert_eq!(place.wait(other.take(&back)).unwrap().0[0].state, ChangeState::Undone);
+    assert!(place.wait(other.preview(&scope(), &back)).unwrap().0[0].diff.as_deref().unwrap().contains("+old"));
+    assert_eq!(place.wait(other.take(&scope(), &back)).unwrap().0[0].state, ChangeState::Undone);
     assert_eq!(place.text("a"), "old\n");
-    place.wait(other.take(&turn)).unwrap();
+    place.wait(other.take(&scope(), &turn)).unwrap();
     assert_eq!(place.text("a"), "new\n");
 }
 
@@ -38,10 +38,10 @@ fn another_workbench_shows_takes_and_takes_back() {
 fn what_is_discarded_cannot_be_taken() {
     let place = Place::new();
     let turn = staged(&place);
-    place.wait(place.workbench.discard(&turn.of)).unwrap();
-    let refused = place.wait(place.workbench.take(&turn)).unwrap_err();
+    place.wait(place.workbench.discard(&scope(), &turn.of)).unwrap();
+    let refused = place.wait(place.workbench.take(&scope(), &turn)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::InvalidArgs, "{refused}");
-    assert_eq!(place.wait(place.workbench.show(&turn.of)).unwrap().0[0].state, ChangeState::Discarded);
+    assert_eq!(place.wait(place.workbench.show(&scope(), &turn.of)).unwrap().0[0].state, ChangeState::Discarded);
     assert_eq!(place.text("a"), "old\n");
 }
 
@@ -50,12 +50,12 @@ fn a_wrong_choice_is_told() {
     let place = Place::new();
     let turn = staged(&place);
     let choice = Turn { paths: Some(vec!["b".to_owned()]), ..turn.clone() };
-    let refused = place.wait(place.workbench.take(&choice)).unwrap_err();
+    let refused = place.wait(place.workbench.take(&scope(), &choice)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::InvalidArgs);
     let back = Turn { direction: Direction::Undo, ..turn };
-    let refused = place.wait(place.workbench.take(&back)).unwrap_err();
+    let refused = place.wait(place.workbench.take(&scope(), &back)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::InvalidArgs, "{refused}");
-    let refused = place.wait(place.workbench.show(&CallId::new())).unwrap_err();
+    let refused = place.wait(place.workbench.show(&scope(), &CallId::new())).unwrap_err();
     assert_eq!(refused.code, ErrorCode::Unavailable);
     assert!(!refused.message.contains(place.data().to_str().unwrap()));
 }
@@ -64,10 +64,10 @@ fn a_wrong_choice_is_told() {
 fn recovery_says_where_a_turn_stands() {
     let place = Place::new();
     let turn = staged(&place);
-    let found = place.wait(place.workbench.recover(&turn)).unwrap();
+    let found = place.wait(place.workbench.recover(&scope(), &turn)).unwrap();
     assert_eq!((found.done.0.len(), found.sentence.contains("not begun")), (0, true), "{}", found.sentence);
-    place.wait(place.workbench.take(&turn)).unwrap();
-    let found = place.wait(place.workbench.recover(&turn)).unwrap();
+    place.wait(place.workbench.take(&scope(), &turn)).unwrap();
+    let found = place.wait(place.workbench.recover(&scope(), &turn)).unwrap();
     assert_eq!((found.done.paths(), found.sentence.contains("complete")), (vec!["a".to_owned()], true));
 }
 
@@ -76,7 +76,7 @@ fn a_missing_workspace_is_told() {
     let place = Place::new();
     let turn = staged(&place);
     fs::rename(place.path(""), place.outside("moved")).unwrap();
-    let refused = place.wait(place.workbench.take(&turn)).unwrap_err();
+    let refused = place.wait(place.workbench.take(&scope(), &turn)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::Unavailable, "{refused}");
 }
 
@@ -101,21 +101,21 @@ fn half_a_plan_of_a_dead_process_is_swept_away() {
     let dir = place.data().join("changes").join(call.as_str());
     fs::create_dir_all(dir.join("slot-1/deep")).unwrap();
     fs::write(dir.join("slot-1/deep/half"), "half").unwrap();
-    place.wait(place.workbench.discard(&call)).unwrap();
+    place.wait(place.workbench.discard(&scope(), &call)).unwrap();
     assert!(place.holds_nothing_aside());
-    place.wait(place.workbench.discard(&call)).unwrap();
+    place.wait(place.workbench.discard(&scope(), &call)).unwrap();
 }
 
 #[test]
-fn a_living_haft_makes_folders_ahead_and_removes_what_it_does_not_need() {
+fn a_series_of_edits_is_undone_step_by_step_and_leaves_nothing_else() {
     let place = Place::living();
     place.put("a", "0\n");
-    let other = SandboxWorkbench::new(place.data());
+    let other = SandboxWorkbench::new(Arc::new(OpenWorkspaces::new(&place.data())));
     let mut turns = Vec::new();
     for number in 0..20 {
         let edit = json!({ "path": "a", "old": number.to_string(), "new": (number + 1).to_string() });
         let turn = place.stage("edit_file", edit).unwrap().turn;
-        place.wait(place.workbench.take(&turn)).unwrap();
+        place.wait(place.workbench.take(&scope(), &turn)).unwrap();
         assert_eq!(place.text("a"), format!("{}\n", number + 1));
         turns.push(turn);
     }
@@ -125,21 +125,12 @@ fn a_living_haft_makes_folders_ahead_and_removes_what_it_does_not_need() {
     place.change("create_directory", json!({ "path": "new/folder" })).unwrap();
     assert!(place.path("new/folder").is_dir());
     for turn in turns.iter().rev() {
-        place.wait(other.take(&Turn { direction: Direction::Undo, ..turn.clone() })).unwrap();
+        place.wait(other.take(&scope(), &Turn { direction: Direction::Undo, ..turn.clone() })).unwrap();
     }
     assert_eq!(place.text("a"), "0\n");
     let kept = haft_tools::KeptChanges::new(place.data());
     assert_eq!(kept.calls().len(), turns.len() + 1);
-    place.wait(kept.clear_leftovers(std::time::Duration::from_secs(3600))).unwrap();
+    place.wait(kept.clear_leftovers()).unwrap();
     place.wait(place.workspace.end_background());
     assert_eq!(place.held_aside().len(), turns.len() + 1, "{:?}", place.held_aside());
-}
-
-#[test]
-fn a_haft_that_ends_with_its_call_makes_nothing_ahead() {
-    let place = Place::new();
-    for number in 0..5 {
-        place.change("write_file", json!({ "path": "a", "content": format!("{number}\n") })).unwrap();
-    }
-    assert_eq!(place.held_aside().len(), 5, "{:?}", place.held_aside());
 }

@@ -5,7 +5,7 @@ use std::fs;
 use haft_runtime::{ChangeKind, ErrorCode, Workbench};
 use serde_json::json;
 
-use crate::place::{Place, mode};
+use crate::place::{Place, mode, scope};
 
 #[test]
 fn a_new_file_with_its_folder() {
@@ -84,7 +84,7 @@ fn writing_what_is_there_changes_nothing() {
     place.put("a", "same\n");
     let staged = place.stage("write_file", json!({ "path": "a", "content": "same\n" })).unwrap();
     assert_eq!(staged.changes.0, []);
-    assert_eq!(place.wait(place.workbench.take(&staged.turn)).unwrap().0, []);
+    assert_eq!(place.wait(place.workbench.take(&scope(), &staged.turn)).unwrap().0, []);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_change_underneath_is_a_conflict() {
     place.put("a", "old\n");
     let staged = place.stage("write_file", json!({ "path": "a", "content": "mine\n" })).unwrap();
     place.put("a", "yours\n");
-    let refused = place.wait(place.workbench.take(&staged.turn)).unwrap_err();
+    let refused = place.wait(place.workbench.take(&scope(), &staged.turn)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::Conflict);
     assert_eq!(refused.details["paths"][0]["path"], "a");
     assert_eq!(place.text("a"), "yours\n");

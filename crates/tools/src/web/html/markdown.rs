@@ -10,7 +10,7 @@ use super::{
     lines::{Gap, Lines},
     tree::{self, Node, What, is_one_of},
 };
-use crate::aside::Stop;
+use crate::blocking::Stop;
 
 /// What a page is turned into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

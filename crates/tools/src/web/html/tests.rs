@@ -3,7 +3,7 @@
 use haft_sandbox::web::Url;
 
 use super::{Form, readable};
-use crate::aside::Stop;
+use crate::blocking::Stop;
 
 fn read(page: &str, form: Form) -> String {
     let url = Url::parse("https://example.org/docs/page.html").unwrap();

@@ -13,7 +13,7 @@ use html5ever::{
     },
 };
 
-use crate::aside::Stop;
+use crate::blocking::Stop;
 
 /// Elements that lie deeper become siblings, as in browsers.
 const DEEPEST: usize = 256;

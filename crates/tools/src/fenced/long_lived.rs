@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, os::unix::net::UnixStream, path::Path, time::Du
 use haft_runtime::{ErrorCode, ToolError};
 use haft_sandbox::fence::{Process, Rung, View};
 
-use super::errand::Errand;
+use super::command_spec::CommandSpec;
 use crate::{project::Script, workspace::Workspace};
 
 /// What is started, and what it may see and take.
 #[derive(Clone, Debug)]
-pub struct Companion {
+pub struct LongLivedProcess {
     /// Names its private home, which lasts; only letters, digits, `_` and `-`.
     pub name: String,
     /// The program and its arguments.
@@ -34,38 +34,38 @@ pub struct Companion {
 }
 
 impl Workspace {
-    /// Starts a companion. What is written into the socket is its standard input, what is read from it is its standard
+    /// Starts such a process. What is written into the socket is its standard input, what is read from it is its standard
     /// output; [`Process::wait`] hears its standard error, and must be waiting.
-    pub fn converse(&self, companion: &Companion) -> Result<(Process, UnixStream), ToolError> {
-        let fenced = self.fenced()?;
+    pub fn converse(&self, wanted: &LongLivedProcess) -> Result<(Process, UnixStream), ToolError> {
+        let fenced = self.commands.fenced()?;
         if fenced.rung()? != Rung::Namespaces {
             let message = "MCP servers run only behind the fence `namespaces`; `haft doctor` says what is missing";
             return Err(ToolError::new(ErrorCode::SandboxUnavailable, message));
         }
-        for script in &companion.scripts {
-            script.checked(self.root(), &companion.name)?;
+        for script in &wanted.scripts {
+            script.checked(self.files.root(), &wanted.name)?;
         }
-        let errand = Errand {
-            command: companion.command.clone(),
-            folder: self.folder(&companion.folder)?,
-            environment: companion.environment.clone(),
+        let spec = CommandSpec {
+            command: wanted.command.clone(),
+            folder: self.folder(&wanted.folder)?,
+            environment: wanted.environment.clone(),
             stdin: String::new(),
-            network: companion.network,
+            network: wanted.network,
             writable: Vec::new(),
             pinned: Vec::new(),
             limit: Duration::MAX,
         }
         .checked()?;
-        let own = fenced.private().and_then(|private| private.lasting_layers(&companion.name, fenced.toolchains()));
+        let own = fenced.private().and_then(|private| private.lasting_layers(&wanted.name, fenced.toolchains()));
         let own =
             own.map_err(|err| ToolError::new(ErrorCode::ExecutionError, format!("cannot start a server: {err}")))?;
-        let view = if companion.writes { View::Direct } else { View::ReadOnly };
-        let mut job = fenced.job_over(self.root(), &errand, (Rung::Namespaces, view), own);
-        job.limits.cpu_seconds = companion.cpu_seconds;
-        job.limits.memory = companion.memory;
-        job.limits.open_files = companion.open_files;
+        let view = if wanted.writes { View::Direct } else { View::ReadOnly };
+        let mut job = fenced.job_over(self.files.root(), &spec, (Rung::Namespaces, view), own);
+        job.limits.cpu_seconds = wanted.cpu_seconds;
+        job.limits.memory = wanted.memory;
+        job.limits.open_files = wanted.open_files;
         // A program that the user names by its path may lie anywhere.
-        let program = companion.command.first().map(Path::new).filter(|program| program.is_absolute());
+        let program = wanted.command.first().map(Path::new).filter(|program| program.is_absolute());
         job.readable.extend(program.and_then(Path::parent).map(Path::to_owned));
         fenced.fence().converse(&job).map_err(|err| fenced.refused(&err))
     }

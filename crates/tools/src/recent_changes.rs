@@ -13,9 +13,9 @@ const MOST: usize = 8;
 
 /// The changes that this process sealed last.
 #[derive(Debug, Default)]
-pub(crate) struct AtHand(Mutex<VecDeque<(CallId, Changes)>>);
+pub(crate) struct RecentChanges(Mutex<VecDeque<(CallId, Changes)>>);
 
-impl AtHand {
+impl RecentChanges {
     /// Keeps the changes of a call open.
     pub(crate) fn put(&self, call: CallId, changes: Changes) {
         let mut kept = self.lock();

@@ -8,11 +8,11 @@ use haft_sandbox::{
     fence::{Bound, Exit},
 };
 
-use super::said::Spoken;
+use super::output::CommandOutput;
 
 /// One command to run.
 #[derive(Clone, Debug)]
-pub(crate) struct Errand {
+pub(crate) struct CommandSpec {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
     /// Where it starts.
@@ -34,7 +34,7 @@ const LONGEST_WORD: usize = 128 << 10;
 /// What it takes at least for all of them together, less what haft adds.
 const LONGEST_WORDS: usize = 1 << 20;
 
-impl Errand {
+impl CommandSpec {
     /// Refuses arguments and variables that no program could be given.
     pub(crate) fn checked(self) -> Result<Self, ToolError> {
         let refused = |why: String| Err(ToolError::new(ErrorCode::InvalidArgs, why));
@@ -67,7 +67,7 @@ pub(crate) struct Pinned {
 /// How a command ended, and what it left.
 #[derive(Debug)]
 pub(crate) struct Done {
-    pub(crate) said: Spoken,
+    pub(crate) said: CommandOutput,
     pub(crate) exit: Exit,
     pub(crate) took: Duration,
     /// What it changed, held aside; `None` when it wrote into the workspace itself.

@@ -6,7 +6,7 @@ use haft_sandbox::fence::Stopper;
 
 /// Why a command was ended before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pulled {
+pub(crate) enum StopReason {
     /// Its time was over.
     TimeOut,
     /// Nobody wants it any more.
@@ -15,37 +15,37 @@ pub(crate) enum Pulled {
     Output,
 }
 
-/// Holds a command that may not have started yet. Whoever pulls first says why.
+/// Holds a command that may not have started yet. Whoever stops it first says why.
 #[derive(Debug, Default)]
-pub(crate) struct Leash(Mutex<Held>);
+pub(crate) struct CommandStopper(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
     stopper: Option<Stopper>,
-    pulled: Option<Pulled>,
+    reason: Option<StopReason>,
 }
 
-impl Leash {
+impl CommandStopper {
     /// The command has started; if it was stopped before, it ends at once.
     pub(crate) fn hold(&self, stopper: Stopper) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.pulled.is_some() {
+        if held.reason.is_some() {
             stopper.stop();
         }
         held.stopper = Some(stopper);
     }
 
     /// Ends the command with everything that it has started.
-    pub(crate) fn pull(&self, why: Pulled) {
+    pub(crate) fn stop(&self, why: StopReason) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.pulled.get_or_insert(why);
+        held.reason.get_or_insert(why);
         if let Some(stopper) = &held.stopper {
             stopper.stop();
         }
     }
 
     /// Why it was ended, if it was.
-    pub(crate) fn pulled(&self) -> Option<Pulled> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pulled
+    pub(crate) fn reason(&self) -> Option<StopReason> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).reason
     }
 }

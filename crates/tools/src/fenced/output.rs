@@ -10,7 +10,7 @@ const KEPT: usize = 192 << 10;
 
 /// Everything that a command has said so far.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct OutputBuffer {
     stdout: Kept,
     stderr: Kept,
     /// Both, in the order in which they came; as long as only one has spoken, that one is both.
@@ -18,7 +18,7 @@ pub(super) struct Said {
     pending: [Vec<u8>; 2],
 }
 
-impl Said {
+impl OutputBuffer {
     /// Takes a piece in and gives it as text. A letter whose bytes are not all there waits for the rest.
     pub(super) fn take(&mut self, stream: Stream, bytes: Vec<u8>) -> String {
         let pending = &mut self.pending[usize::from(stream == Stream::Stderr)];
@@ -32,7 +32,7 @@ impl Said {
     }
 
     /// All of it, when nothing more comes: what is still missing of a letter never does.
-    pub(super) fn finish(mut self) -> Spoken {
+    pub(super) fn finish(mut self) -> CommandOutput {
         for stream in [Stream::Stdout, Stream::Stderr] {
             let pending = std::mem::take(&mut self.pending[usize::from(stream == Stream::Stderr)]);
             if !pending.is_empty() {
@@ -45,7 +45,7 @@ impl Said {
         let (stdout, stderr) = (stdout.into_text(), stderr.into_text());
         let only = if stdout.is_empty() { &stderr } else { &stdout };
         let both = mixed.map_or_else(|| Arc::clone(only), Kept::into_text);
-        Spoken { stdout, stderr, both, is_truncated }
+        CommandOutput { stdout, stderr, both, is_truncated }
     }
 
     fn keep(&mut self, stream: Stream, text: &str) {
@@ -65,7 +65,7 @@ impl Said {
 
 /// What a command has said in the end. Long texts are shared: nobody who tells of them needs a copy.
 #[derive(Debug)]
-pub(crate) struct Spoken {
+pub(crate) struct CommandOutput {
     pub(crate) stdout: Arc<str>,
     pub(crate) stderr: Arc<str>,
     /// Both streams, in the order in which they came.
@@ -141,7 +141,7 @@ mod tests {
     fn letters_that_come_in_two_pieces_are_whole() {
         let text = "grün – 漢字 🦀\n";
         for cut in 0..=text.len() {
-            let mut said = Said::default();
+            let mut said = OutputBuffer::default();
             let (first, second) = text.as_bytes().split_at(cut);
             let handed = said.take(Stream::Stdout, first.to_vec()) + &said.take(Stream::Stdout, second.to_vec());
             assert_eq!((handed.as_str(), &*said.finish().stdout), (text, text), "cut at {cut}");
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_shown_all_the_same() {
-        let mut said = Said::default();
+        let mut said = OutputBuffer::default();
         said.take(Stream::Stderr, b"a\xff\xfeb\xc3".to_vec());
         let spoken = said.finish();
         assert_eq!(&*spoken.stderr, "a\u{fffd}\u{fffd}b\u{fffd}");
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn of_a_flood_the_beginning_and_the_end_are_kept() {
-        let mut said = Said::default();
+        let mut said = OutputBuffer::default();
         said.take(Stream::Stdout, b"first\n".to_vec());
         for _ in 0..100 {
             said.take(Stream::Stdout, "é".repeat(40_000).into_bytes());
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_not_three_times_as_long_is_kept_whole() {
-        let mut said = Said::default();
+        let mut said = OutputBuffer::default();
         let text = "sixteen letters.\n".repeat(3 * KEPT / 17);
         for piece in text.as_bytes().chunks(1000) {
             said.take(Stream::Stdout, piece.to_vec());

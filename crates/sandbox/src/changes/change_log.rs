@@ -1,4 +1,4 @@
-//! The course of one set of changes, as lines of one file: its plan, then what became of it turn by turn.
+//! The log of one set of changes, as lines of one file: its plan, then what became of it turn by turn.
 //!
 //! A turn adds a line when it begins and, once everything is swapped, one that says where everything stands: that line
 //! decides it. A line that has no end was cut off when its writer died, and decides nothing.
@@ -11,17 +11,16 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::earlier;
 use super::error::{ChangesError, kept_io};
 use super::folder::json;
 use super::plan::{Plan, State, Sync};
 
-pub(super) const COURSE: &str = "course.jsonl";
+pub(super) const FILE_NAME: &str = "log.jsonl";
 const BEGUN: &[u8] = b"\"begun\"";
 
 /// The open file.
 #[derive(Debug)]
-pub(super) struct Course {
+pub(super) struct ChangeLog {
     file: File,
     sync: Sync,
     /// How long the plan's own line is.
@@ -37,22 +36,19 @@ pub(super) struct Standing {
     pub(super) turning: bool,
 }
 
-impl Course {
-    /// Writes the plan down in a file that was made for it. Until that is whole, its folder counts for nothing.
-    pub(super) fn create(file: File, plan: &Plan) -> Result<Course, ChangesError> {
+impl ChangeLog {
+    /// Makes the file and writes the plan down. Until that is whole, the folder counts for nothing.
+    pub(super) fn create(folder: BorrowedFd<'_>, plan: &Plan) -> Result<ChangeLog, ChangesError> {
+        let file = make(folder).map_err(|errno| ChangesError::kept("write the plan", errno))?;
         let line = [json(plan)?, b"\n".to_vec()].concat();
-        let course = Course { file, sync: plan.sync, plan_ends: line.len() as u64 };
-        course.append(&line)?;
-        Ok(course)
+        let log = ChangeLog { file, sync: plan.sync, plan_ends: line.len() as u64 };
+        log.append(&line)?;
+        Ok(log)
     }
 
     /// Opens the file and reads the plan; `None` when there is none, or not a whole one.
-    pub(super) fn open(folder: BorrowedFd<'_>) -> Result<Option<(Course, Plan)>, ChangesError> {
-        let opened = match open(folder) {
-            Err(Errno::NOENT) if earlier::bring_over(folder)? => open(folder),
-            opened => opened,
-        };
-        let mut file = match opened {
+    pub(super) fn open(folder: BorrowedFd<'_>) -> Result<Option<(ChangeLog, Plan)>, ChangesError> {
+        let mut file = match open(folder) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(ChangesError::kept("open the plan", errno)),
@@ -61,8 +57,8 @@ impl Course {
         file.read_to_end(&mut bytes).map_err(|source| ChangesError::Io { what: "read the plan", source })?;
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
         let plan: Plan = serde_json::from_slice(&bytes[..end])
-            .map_err(|error| ChangesError::Corrupt { what: format!("{COURSE}: {error}") })?;
-        Ok(Some((Course { file, sync: plan.sync, plan_ends: end as u64 + 1 }, plan)))
+            .map_err(|error| ChangesError::Corrupt { what: format!("{FILE_NAME}: {error}") })?;
+        Ok(Some((ChangeLog { file, sync: plan.sync, plan_ends: end as u64 + 1 }, plan)))
     }
 
     /// What has become of the plan, by whichever process.
@@ -125,17 +121,17 @@ fn line(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Makes the file, for us alone.
-pub(super) fn make(folder: BorrowedFd<'_>) -> Result<File, Errno> {
+fn make(folder: BorrowedFd<'_>) -> Result<File, Errno> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    rustix::fs::openat(folder, COURSE, flags, Mode::RUSR | Mode::WUSR).map(File::from)
+    rustix::fs::openat(folder, FILE_NAME, flags, Mode::RUSR | Mode::WUSR).map(File::from)
 }
 
 /// What may only be read can still be shown.
 fn open(folder: BorrowedFd<'_>) -> Result<File, Errno> {
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = match rustix::fs::openat(folder, COURSE, flags | OFlags::RDWR | OFlags::APPEND, Mode::empty()) {
+    let opened = match rustix::fs::openat(folder, FILE_NAME, flags | OFlags::RDWR | OFlags::APPEND, Mode::empty()) {
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
-            rustix::fs::openat(folder, COURSE, flags | OFlags::RDONLY, Mode::empty())
+            rustix::fs::openat(folder, FILE_NAME, flags | OFlags::RDONLY, Mode::empty())
         }
         opened => opened,
     };

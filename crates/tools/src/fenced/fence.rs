@@ -15,11 +15,11 @@ use haft_sandbox::{
     },
 };
 
-use super::{errand::Errand, secrets::Secrets};
+use super::{command_spec::CommandSpec, secrets::Secrets};
 
 /// What the house knows of its surroundings; the rooms below read no environment.
 #[derive(Clone, Debug)]
-pub struct Around {
+pub struct FenceConfig {
     /// The program that builds the fence when it is started again: haft itself.
     pub program: PathBuf,
     /// The user's home folder.
@@ -44,7 +44,7 @@ pub struct Around {
 #[derive(Debug)]
 pub(crate) struct Fenced {
     fence: Fence,
-    around: Around,
+    config: FenceConfig,
     workspace: PathBuf,
     data: PathBuf,
     toolchains: OnceLock<Toolchains>,
@@ -53,12 +53,12 @@ pub(crate) struct Fenced {
 }
 
 impl Fenced {
-    pub(crate) fn new(around: Around, workspace: &Path, data: &Path) -> Self {
-        let fence = Fence::new(&around.program);
+    pub(crate) fn new(config: FenceConfig, workspace: &Path, data: &Path) -> Self {
+        let fence = Fence::new(&config.program);
         let (workspace, data) = (workspace.to_owned(), data.to_owned());
         Self {
             fence,
-            around,
+            config,
             workspace,
             data,
             toolchains: OnceLock::new(),
@@ -71,13 +71,20 @@ impl Fenced {
         &self.fence
     }
 
-    pub(crate) fn around(&self) -> &Around {
-        &self.around
+    pub(crate) fn config(&self) -> &FenceConfig {
+        &self.config
     }
 
     /// What works here, tried once.
     pub(crate) fn probe(&self) -> &Probe {
-        self.probe.get_or_init(|| self.fence.probe(&self.data.join(PROBE)))
+        self.probe.get_or_init(|| {
+            let probe = self.fence.probe(&self.data.join(PROBE));
+            match probe.rung {
+                Some(rung) => tracing::info!(?rung, "commands run in a fence"),
+                None => tracing::warn!("no fence can be built here, so no command runs"),
+            }
+            probe
+        })
     }
 
     /// Lets the next process find out again what works here: something did not that should.
@@ -88,7 +95,7 @@ impl Fenced {
     /// What was found on the user's `PATH`.
     pub(crate) fn toolchains(&self) -> &Toolchains {
         self.toolchains.get_or_init(|| {
-            let Around { home, variables, .. } = &self.around;
+            let FenceConfig { home, variables, .. } = &self.config;
             fence::toolchains(&Surroundings { home, workspace: &self.workspace, variables })
         })
     }
@@ -102,42 +109,42 @@ impl Fenced {
                     "root owns the workspace, and nothing runs as root; give it to another user, or get namespaces";
                 Err(unavailable(&probe.namespaces, why))
             }
-            Some(rung) if isolation(rung) >= self.around.minimum => Ok(rung),
+            Some(rung) if isolation(rung) >= self.config.minimum => Ok(rung),
             Some(_) => Err(unavailable(&probe.namespaces, "the settings demand the rung `namespaces`")),
             None => Err(unavailable(&probe.landlock, "no fence can be built here")),
         }
     }
 
-    /// The job for an errand. `dir` is the folder of the call's changes, where its own layers go.
-    pub(crate) fn job(&self, root: &Root, dir: &Path, errand: &Errand, run: (Rung, View)) -> Result<Job, ToolError> {
+    /// The job for a command. `dir` is the folder of the call's changes, where its own layers go.
+    pub(crate) fn job(&self, root: &Root, dir: &Path, spec: &CommandSpec, run: (Rung, View)) -> Result<Job, ToolError> {
         let layered = match run.0 {
             Rung::Namespaces => self.layers(dir)?,
             // Only namespaces have layers.
             Rung::Landlock => Vec::new(),
         };
-        Ok(self.job_over(root, errand, run, layered))
+        Ok(self.job_over(root, spec, run, layered))
     }
 
     /// The same with these folders of its own.
-    pub(crate) fn job_over(&self, root: &Root, errand: &Errand, run: (Rung, View), layered: Vec<Layered>) -> Job {
+    pub(crate) fn job_over(&self, root: &Root, spec: &CommandSpec, run: (Rung, View), layered: Vec<Layered>) -> Job {
         let (rung, view) = run;
         let toolchains = self.toolchains();
-        let mut hidden = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root, &self.around.hidden);
+        let mut hidden = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root, &self.config.hidden);
         hidden.push(self.data.clone());
         hidden.extend(toolchains.hidden.iter().cloned());
         Job {
-            command: errand.command.clone(),
-            folder: root.path().join(errand.folder.as_path()),
-            environment: environment(toolchains, errand),
-            stdin: errand.stdin.clone().into_bytes(),
+            command: spec.command.clone(),
+            folder: root.path().join(spec.folder.as_path()),
+            environment: environment(toolchains, spec),
+            stdin: spec.stdin.clone().into_bytes(),
             workspace: root.path().to_owned(),
             view,
             layered,
-            readable: toolchains.readable.iter().chain(&self.around.readable).cloned().collect(),
-            writable: errand.writable.clone(),
+            readable: toolchains.readable.iter().chain(&self.config.readable).cloned().collect(),
+            writable: spec.writable.clone(),
             hidden,
-            network: errand.network,
-            limits: self.around.limits.clone(),
+            network: spec.network,
+            limits: self.config.limits.clone(),
             rung,
         }
     }
@@ -172,11 +179,11 @@ impl Fenced {
 }
 
 /// The toolchains' variables, then what keeps tools from waiting for a network that is off, then the caller's own.
-fn environment(toolchains: &Toolchains, errand: &Errand) -> Vec<(String, String)> {
-    let offline = if errand.network { &[] } else { fence::OFFLINE };
+fn environment(toolchains: &Toolchains, spec: &CommandSpec) -> Vec<(String, String)> {
+    let offline = if spec.network { &[] } else { fence::OFFLINE };
     let offline = offline.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let mut all: BTreeMap<String, String> = toolchains.environment.iter().cloned().chain(offline).collect();
-    all.extend(errand.environment.clone());
+    all.extend(spec.environment.clone());
     all.into_iter().collect()
 }
 

@@ -15,7 +15,7 @@ use super::{
     watched::Snapshot,
 };
 use crate::{
-    aside::{aside, stopped},
+    blocking::{StopWith, blocking, stopped},
     fenced::Bench,
 };
 
@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_secs(60);
 
 /// The language servers of a workspace.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct RunningServers {
     pub(super) servers: LanguageServers,
     slots: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
 }
@@ -48,7 +48,7 @@ pub(super) enum Was {
     Started,
 }
 
-impl Desk {
+impl RunningServers {
     pub(crate) fn new(servers: LanguageServers) -> Self {
         Self { servers, slots: Mutex::default() }
     }
@@ -70,7 +70,7 @@ impl Desk {
             () = ctx.cancel.cancelled() => return Err(stopped()),
         }
         let (all, told) = (self.servers.clone(), ctx.clone());
-        aside(ctx, move |stop| {
+        blocking(StopWith::Call(ctx), move |stop| {
             let mut slot = lock(&slot);
             if let Some(running) = slot.running() {
                 return Ok((running, Was::Running));
@@ -113,7 +113,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for RunningServers {
     fn drop(&mut self) {
         self.clients().iter().for_each(|client| client.kill());
     }

@@ -1,0 +1,59 @@
+//! Which workspace a call works in: that of its scope.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_runtime::{ErrorCode, Scope, ToolError};
+
+use crate::workspace::Workspace;
+
+/// The workspaces that one set of tools serves. A tool holds this and asks it anew in every call.
+pub trait Workspaces: Send + Sync {
+    /// The workspace of a scope; refused when the scope names none, or one that is not served here.
+    fn of(&self, scope: &Scope) -> Result<Arc<Workspace>, ToolError>;
+
+    /// The data folder where the changes of a scope's calls are kept, also of those in workspaces that are not served.
+    fn data(&self, scope: &Scope) -> Result<PathBuf, ToolError>;
+}
+
+/// Workspaces that are all open, with one data folder. Finding one takes as long however many there are.
+#[derive(Debug, Default)]
+pub struct OpenWorkspaces {
+    data: PathBuf,
+    open: HashMap<Scope, Arc<Workspace>>,
+}
+
+impl OpenWorkspaces {
+    /// None yet; what they keep lies in this data folder.
+    pub fn new(data: &Path) -> Self {
+        Self { data: data.to_owned(), open: HashMap::new() }
+    }
+
+    /// The same and one more, for the calls of this scope.
+    #[must_use]
+    pub fn with(mut self, scope: Scope, workspace: Arc<Workspace>) -> Self {
+        self.open.insert(scope, workspace);
+        self
+    }
+}
+
+impl Workspaces for OpenWorkspaces {
+    fn of(&self, scope: &Scope) -> Result<Arc<Workspace>, ToolError> {
+        let Some(name) = &scope.workspace else { return Err(unavailable("this call belongs to no workspace")) };
+        let unknown = || unavailable(&format!("the workspace `{name}` is not open here"));
+        self.open.get(scope).cloned().ok_or_else(unknown)
+    }
+
+    fn data(&self, _scope: &Scope) -> Result<PathBuf, ToolError> {
+        Ok(self.data.clone())
+    }
+}
+
+/// No second try helps.
+fn unavailable(what: &str) -> ToolError {
+    let message = format!("{what}; call this tool from a workspace that this haft serves");
+    ToolError { recoverable: false, ..ToolError::new(ErrorCode::Unavailable, message) }
+}
