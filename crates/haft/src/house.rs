@@ -5,8 +5,9 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    CallId, Caller, Catalog, Delivery, Doors, ErrorCode, Guard, Journal, Limits, Only, Pipeline, Policy, Question,
-    QuestionAndAnswer, Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
+    CallId, Caller, CallerKind, CallerRecord, Catalog, Delivery, Doors, ErrorCode, Guard, HouseWide, Journal, Limits,
+    Only, Permissions, Pipeline, Policy, Question, QuestionAndAnswer, Questions, Redactor, Registry, Scope, Source,
+    ToolError, ToolSpec, Within, Workbench, WorkspaceId,
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
@@ -28,6 +29,8 @@ pub struct House {
     pub settings: Settings,
     /// The workspace, as scope.
     pub scope: Scope,
+    /// The workspace, for lists.
+    pub here: Within,
     /// The person at the command line.
     pub caller: Caller,
     /// Takes secrets out of what is shown.
@@ -67,8 +70,8 @@ impl House {
     }
 
     /// The open questions, oldest first.
-    pub async fn open_questions(&self, scope: &Scope) -> Result<Vec<Question>, ToolError> {
-        Questions::open(&self.store, scope).await
+    pub async fn open_questions(&self, within: &Within) -> Result<Vec<Question>, ToolError> {
+        Questions::open(&self.store, &self.scope, within).await
     }
 }
 
@@ -119,15 +122,17 @@ async fn build(
     }
     let project = Arc::new(ProjectTools::beside(&registry, &workspace, &settings.data));
     let upstreams = Upstreams::beside(&project, &workspace, (&registry, &settings));
-    let scope = Scope::local(folder.to_string_lossy());
+    let scope = scope_of(folder);
+    let here = Within::Only(WorkspaceId::new(folder.to_string_lossy()));
     let notifier = Arc::new(Notifier::new(&settings));
     let pipeline = Pipeline::new(Doors {
         catalog: upstreams.clone(),
-        guard: Arc::new(OwnerGuard { scope: scope.clone() }),
+        guard: Arc::new(OwnerGuard::new(scope.clone())),
         workbench: workbench.clone(),
         questions,
         journal,
         deliveries: std::iter::once(notifier.clone() as Arc<dyn Delivery>).chain(served.others).collect(),
+        house: HouseWide::of_house(here.clone()),
         policy: Policy {
             rules: rules::in_force(&settings.rules, settings.shipped(), &registry),
             tightening: rules::named(settings.workspace_rules.clone(), &registry),
@@ -140,7 +145,7 @@ async fn build(
             ..Limits::default()
         },
     });
-    let caller = Caller { name: settings.user.clone(), scope: scope.clone(), source: Source::Cli };
+    let caller = Caller::owner(settings.user.clone(), scope.clone(), Source::Cli);
     let redactor = Redactor::default();
     let house = House {
         workspace,
@@ -150,15 +155,21 @@ async fn build(
         workbench,
         settings,
         scope,
+        here,
         caller,
         redactor,
         project,
         upstreams,
         notifier,
     };
-    house.pipeline.recover(&house.scope).await?;
-    house.pipeline.expire(&house.scope).await?;
+    house.pipeline.recover().await?;
+    house.pipeline.expire().await?;
     Ok(house)
+}
+
+/// Where the calls of a folder belong.
+pub(crate) fn scope_of(folder: &Path) -> Scope {
+    Scope::local(folder.to_string_lossy())
 }
 
 /// A folder to work in, with the fence around its commands.
@@ -199,17 +210,34 @@ fn around(settings: &Settings) -> Around {
 }
 
 /// The owner may do everything in the owner's own workspace, and nobody else anything.
-struct OwnerGuard {
+pub struct OwnerGuard {
     scope: Scope,
+}
+
+impl OwnerGuard {
+    /// For the owner's workspace.
+    pub fn new(scope: Scope) -> Self {
+        Self { scope }
+    }
 }
 
 impl Guard for OwnerGuard {
     fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>> {
-        let at_home = caller.scope == self.scope;
+        let at_home = caller.id.kind == CallerKind::Owner && caller.scope == self.scope;
         let refusal = || {
             let message = format!("`{}` may not be used here by {}: another workspace", tool.name, caller.name);
             ToolError::new(ErrorCode::Forbidden, message)
         };
         Box::pin(std::future::ready(if at_home { Ok(()) } else { Err(refusal()) }))
+    }
+
+    fn permissions_of<'a>(
+        &'a self,
+        _scope: &'a Scope,
+        recorded: &'a CallerRecord,
+    ) -> BoxFuture<'a, Result<Permissions, ToolError>> {
+        let is_owner = recorded.who.id.kind == CallerKind::Owner;
+        let permissions = if is_owner { Permissions::everything() } else { Permissions::none() };
+        Box::pin(std::future::ready(Ok(permissions)))
     }
 }

@@ -70,7 +70,7 @@ impl Pipeline {
             effect: question.effect,
             evidence: evidence_of(question)?,
             mode: AutoApprove::Reads,
-            caller: &question.asked_by,
+            caller: &question.asked_by.id,
             grants: &grants,
             now: Timestamp::now(),
         };

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Described, Direction, Effect, Filled, Form, Grant,
-    GrantId, Isolation, Listing, Outcome, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
+    AutoApprove, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, ChangeList, Described, Direction,
+    Effect, Filled, Form, Grant, GrantId, HouseWide, Isolation, Listing, Outcome, Permissions, RegisteredTool, Scope,
+    Source, ToolError, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
 };
 
 /// Which tools exist, and for whom.
@@ -25,6 +26,13 @@ pub trait Catalog: Send + Sync {
 pub trait Guard: Send + Sync {
     /// Refuses by an error.
     fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// What a caller of the journal may do now; an error when they may no longer act at all.
+    fn permissions_of<'a>(
+        &'a self,
+        scope: &'a Scope,
+        recorded: &'a CallerRecord,
+    ) -> BoxFuture<'a, Result<Permissions, ToolError>>;
 }
 
 /// What is staged under a call id.
@@ -81,10 +89,10 @@ pub struct Question {
     #[serde(rename = "evidence")]
     pub about: About,
     /// Who asked for the call.
-    pub asked_by: String,
+    pub asked_by: CallerRef,
     /// The workspace that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<String>,
+    pub workspace: Option<WorkspaceId>,
     /// When it was put.
     pub asked_at: Timestamp,
     /// When an answer comes too late.
@@ -99,6 +107,11 @@ impl Question {
     /// What it is answered by.
     pub fn id(&self) -> QuestionId {
         QuestionId { call: self.call.clone(), number: self.number }
+    }
+
+    /// Where it belongs, for whoever found it within this scope.
+    pub fn scope(&self, found_within: &Scope) -> Scope {
+        found_within.beside(self.workspace.as_ref())
     }
 
     /// What the call does, where it waits for a yes.
@@ -155,7 +168,7 @@ pub struct Answered {
     /// The answer.
     pub answer: Answer,
     /// Who gave it.
-    pub by: String,
+    pub by: CallerRef,
     /// Through which door.
     pub source: Source,
     /// When.
@@ -247,13 +260,13 @@ pub trait Questions: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<QuestionAndAnswer>, ToolError>>;
 
     /// The open questions, oldest first.
-    fn open<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<Question>, ToolError>>;
+    fn open<'a>(&'a self, scope: &'a Scope, within: &'a Within) -> BoxFuture<'a, Result<Vec<Question>, ToolError>>;
 
-    /// The open questions that nobody answered in time.
-    fn overdue<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>>;
+    /// The open questions that nobody answered in time, of calls that this process can carry on.
+    fn overdue<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<(Scope, QuestionId)>, ToolError>>;
 
-    /// The calls that still wait although their question was answered.
-    fn answered<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>>;
+    /// The calls that still wait although their question was answered, and that this process can carry on.
+    fn answered<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<(Scope, CallId)>, ToolError>>;
 
     /// Takes over a waiting call whose owner is gone. At most one process succeeds.
     fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<bool, ToolError>>;
@@ -311,9 +324,7 @@ pub struct Opening {
     /// The call that this one comes from.
     pub parent: Option<CallId>,
     /// Who asked.
-    pub caller: String,
-    /// Through which door.
-    pub source: Source,
+    pub caller: CallerRecord,
     /// What could happen without asking.
     pub auto_approve: AutoApprove,
     /// When it came in.
@@ -327,8 +338,8 @@ pub struct CallRecord {
     pub call: CallId,
     /// Who asked for what.
     pub opening: Opening,
-    /// The workspace that it belongs to.
-    pub workspace: Option<String>,
+    /// Where it belongs.
+    pub scope: Scope,
     /// Where it stands.
     pub state: CallState,
     /// What it did, or was about to do, with staged changes.
@@ -380,7 +391,7 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Outcome>, ToolError>>;
 
     /// Takes over the calls that were preparing or executing in a process that is gone.
-    fn abandoned<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>>;
+    fn abandoned<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>>;
 
     /// Returns when some process has asked for this running call to be stopped; otherwise never.
     fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()>;

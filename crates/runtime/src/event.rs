@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Answer, ApprovedBy, CallId, ChangeList, Effect, Form, Source, ToolError, Turn};
+use crate::{Answer, ApprovedBy, CallId, CallerRef, ChangeList, Effect, Form, Source, ToolError, Turn};
 
 /// One thing that happened to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ pub enum CallEvent {
         /// The answer.
         answer: Answer,
         /// Who gave it.
-        by: String,
+        by: CallerRef,
         /// Through which door.
         source: Source,
     },

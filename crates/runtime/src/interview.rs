@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, CallEvent, Delivery, ErrorCode, Form, FormAnswer, Question, Questions,
-    Source, ToolError, log::CallLog, stage::deliver::tell_of_question, work::Work,
+    About, Answer, AnswerReceipt, Answered, CallEvent, Caller, Delivery, ErrorCode, Form, FormAnswer, Question,
+    Questions, Source, ToolError, log::CallLog, stage::deliver::tell_of_question, work::Work,
 };
 
 /// A form on its way from a tool, and the way back.
@@ -128,7 +128,8 @@ impl<'a> Interview<'a> {
 impl Forms<'_> {
     /// The answer that counts: the first one, or else this one by the house.
     async fn settle(&self, question: &Question, answer: Answer, log: &CallLog) -> Result<Answered, ToolError> {
-        let mine = Answered { answer, by: "haft".to_owned(), source: Source::House, at: Timestamp::now() };
+        let by = Caller::house(&log.scope).who();
+        let mine = Answered { answer, by, source: Source::House, at: Timestamp::now() };
         Ok(match self.questions.answer(&log.scope, &question.id(), &mine).await? {
             AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
             AnswerReceipt::TooLate(first) => first,

@@ -30,6 +30,7 @@ mod replay;
 mod resume;
 mod retry;
 mod schema;
+mod scope;
 mod search;
 mod shorten;
 mod signature;
@@ -45,7 +46,7 @@ pub use always::{Breadth, Offer, Withheld};
 pub use batch::Wish;
 pub use bounds::{Bounds, BoundsError, Miss, Missed, Seen, WrittenBounds, host_matches};
 pub use call::{AutoApprove, CallId, CallRequest, Listener};
-pub use caller::{Caller, Scope, Source, TenantId};
+pub use caller::{Caller, CallerId, CallerKind, CallerRecord, CallerRef, Permissions, Source, Via};
 pub use changes::{Change, ChangeKind, ChangeList, ChangeState, Direction, Flag, Turn};
 pub use doors::{
     About, Answer, AnswerReceipt, Answered, CallRecord, CallState, Catalog, Delivery, Entry, Evidence, Guard, Journal,
@@ -68,6 +69,7 @@ pub use registry::{Only, RegisteredTool, Registry, RegistryError, Shape};
 pub use replay::{Past, Replay, Unjudged, Was};
 pub use resume::{Follower, Reply};
 pub use schema::faults_of_input;
+pub use scope::{HouseWide, Scope, TenantId, Within, WorkspaceId};
 pub use search::Found;
 pub use signature::Signature;
 pub use structured::Structured;

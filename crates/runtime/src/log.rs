@@ -47,8 +47,7 @@ impl CallLog {
             tool: request.tool.clone(),
             input: request.input.clone(),
             parent: request.parent.clone(),
-            caller: request.caller.name.clone(),
-            source: request.caller.source,
+            caller: request.caller.record(),
             auto_approve: request.auto_approve,
             at: started_at,
         };
@@ -156,8 +155,8 @@ impl CallLog {
             reason,
             nearly: None,
             about,
-            asked_by: request.caller.name.clone(),
-            workspace: self.scope.workspace.clone(),
+            asked_by: request.caller.who(),
+            workspace: self.scope.workspace().cloned(),
             asked_at,
             expires_at: asked_at.checked_add(within).unwrap_or(Timestamp::MAX),
         }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    ApprovedBy, CallEvent, CallId, CallRequest, Catalog, Delivery, Guard, Journal, Limits, Outcome, Pending, Policy,
-    Questions, Source, Workbench,
+    ApprovedBy, CallEvent, CallId, CallRequest, CallerRef, Catalog, Delivery, Guard, HouseWide, Journal, Limits,
+    Outcome, Pending, Policy, Questions, Source, Workbench,
     cache::Cache,
     interview::Forms,
     log::CallLog,
@@ -40,6 +40,8 @@ pub struct Doors {
     pub journal: Arc<dyn Journal>,
     /// Who hears of it.
     pub deliveries: Vec<Arc<dyn Delivery>>,
+    /// The right to end what others left behind.
+    pub house: HouseWide,
     /// What is decided by.
     pub policy: Policy,
     /// How long things may take.
@@ -119,7 +121,7 @@ impl Pipeline {
 
     /// An edited input is a new call with its own approval and record. The parent ends by pointing to it, so that
     /// whoever edited it sees its card at once; the parent's caller gets its outcome.
-    async fn go_on_with(&self, input: Value, by: String, parent: CallRequest, log: &mut CallLog) -> Outcome {
+    async fn go_on_with(&self, input: Value, by: CallerRef, parent: CallRequest, log: &mut CallLog) -> Outcome {
         let mut child = CallRequest {
             id: CallId::new(),
             // What was edited is the tool's own input, whatever name it was asked for by.
@@ -131,7 +133,7 @@ impl Pipeline {
         };
         child.caller.source = Source::Edit;
         let continued_as = Some(child.id.clone());
-        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as });
+        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by.name), continued_as });
         let expires_at = Timestamp::now().checked_add(self.doors.limits.answer_within).unwrap_or(Timestamp::MAX);
         let pending = Pending { pending_tool_call_id: child.id.clone(), expires_at };
         self.end(log, Ending::Continued(pending)).await;

@@ -11,8 +11,8 @@ pub use trace::Step;
 use trace::{Looked, Trace};
 
 use crate::{
-    ApprovedBy, Asks, AutoApprove, Change, ChangeList, Described, Effect, ErrorCode, Evidence, Grant, GrantId,
-    Isolation, Missed, Reach, Seen, Standing, ToolError, ToolSpec, bounds::Part,
+    ApprovedBy, Asks, AutoApprove, CallerId, Change, ChangeList, Described, Effect, ErrorCode, Evidence, Grant,
+    GrantId, Isolation, Missed, Reach, Seen, Standing, ToolError, ToolSpec, bounds::Part,
 };
 
 /// What a house decides by, beside the mode and the grants.
@@ -40,7 +40,7 @@ pub struct Case<'a> {
     /// What may happen without asking.
     pub mode: AutoApprove,
     /// Who asks.
-    pub caller: &'a str,
+    pub caller: &'a CallerId,
     /// What was remembered, newest first.
     pub grants: &'a [Grant],
     /// When.
@@ -176,7 +176,7 @@ impl<'a> Judge<'a> {
         let seen = self.seen.only(needs_a_grant(policy, case.spec, &self.seen));
         for grant in case.grants.iter().filter(|grant| grant.tool == case.spec.name) {
             let standing = grant.standing(case.now);
-            let of_another = grant.caller.as_deref().filter(|&caller| caller != case.caller);
+            let of_another = grant.caller.as_ref().filter(|&caller| caller != case.caller);
             if standing != Standing::Usable {
                 self.trace.note(Looked::Grant(grant), || format!("it is {}", standing.word()));
             } else if let Some(caller) = of_another {

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     About, Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList,
-    ChangeState, ErrorCode, Listener, Outcome, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    ChangeState, ErrorCode, Listener, Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
     log::CallLog,
     stage::{
         approve::{Left, settle},
@@ -81,7 +81,7 @@ impl Pipeline {
             if follower.cancel.is_cancelled() || tokio::time::Instant::now() >= patience {
                 break;
             }
-            self.recover(scope).await?;
+            self.recover().await?;
         }
         let message =
             format!("the answer to {call} counts, but its owner has not ended it; see `haft log show {call}`");
@@ -97,7 +97,7 @@ impl Pipeline {
             return Err(gone());
         };
         let started_at = record.opening.at;
-        let mut request = request_of(scope, record);
+        let mut request = request_of(record);
         // Under its own name a tool does not understand what an old name's parameters were called.
         request.input.clone_from(&question.input);
         request.cancel = follower.cancel;
@@ -115,6 +115,10 @@ impl Pipeline {
         log: &mut CallLog,
     ) -> Result<Executed, Left> {
         let doors = &*self.doors;
+        let mut request = request;
+        let caller = &mut request.caller;
+        // What they may do is looked up again: a key may be revoked by now.
+        caller.permissions = doors.guard.permissions_of(&caller.scope, &caller.record()).await?;
         let call = resolve(&*doors.catalog, request, log).await?;
         log.forget_the_call_event();
         log.called_as.clone_from(&question.called_as);
@@ -126,41 +130,35 @@ impl Pipeline {
     }
 
     /// Ends what a dead process left behind, and carries on what it had been answered. Never touches a live call.
-    pub async fn recover(&self, scope: &Scope) -> Result<(), ToolError> {
-        let everywhere = scope.all_workspaces();
-        let abandoned = self.doors.journal.abandoned(&everywhere).await?;
-        for record in abandoned {
-            self.interrupted(&everywhere, record).await?;
+    pub async fn recover(&self) -> Result<(), ToolError> {
+        let house = &self.doors.house;
+        for record in self.doors.journal.abandoned(house).await? {
+            self.interrupted(record).await?;
         }
-        for call in self.doors.questions.answered(scope).await? {
+        for (scope, call) in self.doors.questions.answered(house).await? {
             // Whoever had answered it, or was to carry it on, is gone.
-            if self.doors.questions.claim(scope, &call).await? {
-                self.resume(scope, &call, Follower::default()).await?;
+            if self.doors.questions.claim(&scope, &call).await? {
+                self.resume(&scope, &call, Follower::default()).await?;
             }
         }
         Ok(())
     }
 
     /// Answers the questions that nobody answered in time with a no.
-    pub async fn expire(&self, scope: &Scope) -> Result<(), ToolError> {
-        for call in self.doors.questions.overdue(scope).await? {
-            let expired = Answered {
-                answer: Answer::Expire,
-                by: "haft".to_owned(),
-                source: crate::Source::House,
-                at: Timestamp::now(),
-            };
-            self.answer(scope, &call, &expired).await?;
+    pub async fn expire(&self) -> Result<(), ToolError> {
+        for (scope, question) in self.doors.questions.overdue(&self.doors.house).await? {
+            let expired = by_the_house(&scope, Answer::Expire);
+            self.answer(&scope, &question.call, &expired).await?;
         }
         Ok(())
     }
 
-    async fn interrupted(&self, scope: &Scope, record: CallRecord) -> Result<(), ToolError> {
+    async fn interrupted(&self, record: CallRecord) -> Result<(), ToolError> {
         let (state, turn, at) = (record.state, record.turn.clone(), record.opening.at);
         let foreseen = record.outcome.clone().filter(|_| state == CallState::Executing);
         let own = record.call.clone();
-        self.put_away(scope, &own).await?;
-        let request = request_of(scope, record);
+        self.put_away(&record.scope, &own).await?;
+        let request = request_of(record);
         let mut log = CallLog::resumed(&request, at);
         log.turn.clone_from(&turn);
         let Found { sentence, turned, left } = self.heal(state, turn.as_ref(), &own).await;
@@ -181,8 +179,7 @@ impl Pipeline {
     /// What a dead process had asked can no longer be answered.
     async fn put_away(&self, scope: &Scope, call: &CallId) -> Result<(), ToolError> {
         if let Some((question, None)) = self.doors.questions.find(scope, call).await? {
-            let (by, source) = ("haft".to_owned(), crate::Source::House);
-            let gone = Answered { answer: Answer::Cancel, by, source, at: Timestamp::now() };
+            let gone = by_the_house(scope, Answer::Cancel);
             self.doors.questions.answer(scope, &question.id(), &gone).await?;
         }
         Ok(())
@@ -267,9 +264,14 @@ impl Found {
     }
 }
 
-fn request_of(scope: &Scope, record: CallRecord) -> CallRequest {
-    let scope = Scope { tenant: scope.tenant.clone(), workspace: record.workspace };
-    let caller = Caller { name: record.opening.caller, scope, source: record.opening.source };
+fn by_the_house(scope: &Scope, answer: Answer) -> Answered {
+    let Caller { source, .. } = Caller::house(scope);
+    Answered { answer, by: Caller::house(scope).who(), source, at: Timestamp::now() }
+}
+
+/// The call as it was asked for. Its caller may do nothing until the guard says what.
+fn request_of(record: CallRecord) -> CallRequest {
+    let caller = record.opening.caller.with(record.scope, Permissions::none());
     let mut request = CallRequest::new(caller, record.opening.tool, record.opening.input);
     request.id = record.call;
     request.parent = record.opening.parent;

@@ -5,8 +5,8 @@
 use std::{io::Read, path::PathBuf};
 
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Entry, GrantId, Journal, Opening,
-    QuestionId, Questions, Scope, Source,
+    Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Caller, Entry, GrantId, HouseWide,
+    Journal, Opening, QuestionId, Questions, Scope, Source, Within,
 };
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
@@ -30,7 +30,7 @@ async fn main() {
             wait_for_the_start();
             let answered = Answered {
                 answer: Answer::Approve { paths: None },
-                by: store.owner().to_owned(),
+                by: Caller::owner(store.owner(), scope.clone(), Source::Cli).who(),
                 source: Source::Cli,
                 at: Timestamp::now(),
             };
@@ -50,7 +50,7 @@ async fn main() {
         }
         "abandoned" => {
             wait_for_the_start();
-            for taken in store.abandoned(&scope).await.unwrap() {
+            for taken in store.abandoned(&HouseWide::of_house(Within::Everything)).await.unwrap() {
                 println!("{}", taken.call);
             }
             println!("done");
@@ -94,8 +94,7 @@ fn opening(state: CallState) -> Entry {
             tool: "write_file".into(),
             input: json!({}),
             parent: None,
-            caller: "contender".into(),
-            source: Source::Cli,
+            caller: Caller::owner("contender", Scope::local("w"), Source::Cli).record(),
             auto_approve: AutoApprove::Reads,
             at,
         }),

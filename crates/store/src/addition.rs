@@ -103,7 +103,7 @@ impl Addition {
             None => (None, standing(entry)?),
         };
         let events = entry.events.iter().map(|(at, event)| event_columns(*at, event)).collect::<Result<_, _>>()?;
-        let tenant = scope.tenant.0.clone();
+        let tenant = scope.tenant().to_string();
         let news = news(entry);
         let call = entry.call.to_string();
         Ok(Self { news, laid: None, tenant, call, opening, standing, events, output, question: None })
@@ -252,11 +252,11 @@ fn news(entry: &Entry) -> Vec<News> {
 
 fn opening_columns(scope: &Scope, owner: &str, opening: &Opening) -> Result<OpeningColumns, StoreError> {
     Ok(OpeningColumns {
-        workspace: scope.workspace.clone(),
+        workspace: scope.workspace().map(ToString::to_string),
         tool: opening.tool.clone(),
         parent: opening.parent.as_ref().map(ToString::to_string),
-        caller: opening.caller.clone(),
-        source: word(&opening.source)?,
+        caller: serde_json::to_string(&opening.caller)?,
+        source: word(&opening.caller.source)?,
         auto_approve: word(&opening.auto_approve)?,
         owner: owner.to_owned(),
         started_at: opening.at.as_microsecond(),

@@ -1,6 +1,6 @@
 //! Views of the journal: lists of calls, their events and their numbers.
 
-use haft_runtime::{CallEvent, CallId, CallState, Isolation, Scope, Source};
+use haft_runtime::{CallEvent, CallId, CallState, CallerRecord, Isolation, Scope, Source, Within, WorkspaceId};
 use jiff::Timestamp;
 use serde::Serialize;
 use sqlx::{QueryBuilder, Row, Sqlite, sqlite::SqliteRow};
@@ -40,7 +40,7 @@ pub struct CallRow {
     /// Which call.
     pub id: CallId,
     /// The workspace that it belongs to.
-    pub workspace: Option<String>,
+    pub workspace: Option<WorkspaceId>,
     /// The tool's own name.
     pub tool: String,
     /// Who asked.
@@ -85,14 +85,14 @@ const CHILDREN: &str = "select id from calls where tenant = $1 and parent = $2 o
 
 impl Store {
     /// The calls that the filter lets through, newest first.
-    pub async fn calls(&self, scope: &Scope, filter: &CallFilter) -> Result<Vec<CallRow>, StoreError> {
-        let rows = list_query(scope, filter)?.build().fetch_all(self.reads().await?).await?;
+    pub async fn calls(&self, scope: &Scope, within: &Within, filter: &CallFilter) -> Result<Vec<CallRow>, StoreError> {
+        let rows = list_query(scope, within, filter)?.build().fetch_all(self.reads().await?).await?;
         rows.iter().map(call_row).collect()
     }
 
     /// What happened to a call, in order, each with its cursor.
     pub async fn events(&self, scope: &Scope, call: &CallId) -> Result<Vec<(i64, Timestamp, CallEvent)>, StoreError> {
-        let query = sqlx::query(EVENTS).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query(EVENTS).bind(scope.tenant().as_str()).bind(call.as_str());
         let read = |row| {
             let columns = Columns { of: call.as_str(), row };
             Ok((columns.plain("seq")?, columns.time("at")?, columns.json("data")?))
@@ -102,7 +102,7 @@ impl Store {
 
     /// The calls that come from a call, oldest first.
     pub async fn children(&self, scope: &Scope, call: &CallId) -> Result<Vec<CallId>, StoreError> {
-        let query = sqlx::query(CHILDREN).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query(CHILDREN).bind(scope.tenant().as_str()).bind(call.as_str());
         let rows = query.fetch_all(self.reads().await?).await?;
         rows.iter().map(|row| Columns { of: call.as_str(), row }.call_id("id")).collect()
     }
@@ -111,8 +111,11 @@ impl Store {
     pub async fn relatives(&self, scope: &Scope, call: &CallId) -> Result<Vec<CallRow>, StoreError> {
         let mut found = Vec::new();
         for text in [OFFSPRING, TURNS] {
-            let rows =
-                sqlx::query(text).bind(&scope.tenant.0).bind(call.as_str()).fetch_all(self.reads().await?).await?;
+            let rows = sqlx::query(text)
+                .bind(scope.tenant().as_str())
+                .bind(call.as_str())
+                .fetch_all(self.reads().await?)
+                .await?;
             for row in &rows {
                 found.push(call_row(row)?);
             }
@@ -124,12 +127,16 @@ impl Store {
 }
 
 /// The list as a statement. No list walks over calls that it leaves out, but for those of other workspaces.
-pub(crate) fn list_query(scope: &Scope, filter: &CallFilter) -> Result<QueryBuilder<Sqlite>, StoreError> {
+pub(crate) fn list_query(
+    scope: &Scope,
+    within: &Within,
+    filter: &CallFilter,
+) -> Result<QueryBuilder<Sqlite>, StoreError> {
     let mut query = QueryBuilder::new(LIST);
     // SQLite knows nothing of how rare each value is, so it is told.
-    query.push(index(scope, filter)).push("where tenant = ").push_bind(scope.tenant.0.clone());
-    if let Some(workspace) = &scope.workspace {
-        query.push(" and workspace = ").push_bind(workspace.clone());
+    query.push(index(within, filter)).push("where tenant = ").push_bind(scope.tenant().to_string());
+    if let Within::Only(workspace) = within {
+        query.push(" and workspace = ").push_bind(workspace.to_string());
     }
     if let Some(tool) = &filter.tool {
         query.push(" and tool = ").push_bind(tool.clone());
@@ -149,11 +156,11 @@ pub(crate) fn list_query(scope: &Scope, filter: &CallFilter) -> Result<QueryBuil
 }
 
 /// The index that leads to the fewest calls.
-fn index(scope: &Scope, filter: &CallFilter) -> &'static str {
+fn index(within: &Within, filter: &CallFilter) -> &'static str {
     let status = filter.status.as_deref();
     let is_unfinished = status == Some("pending") || filter.state.is_some_and(|state| state != CallState::Ended);
     let is_unsuccessful = status.is_some_and(|status| status != "success");
-    match (is_unfinished, is_unsuccessful, filter.tool.is_some(), scope.workspace.is_some()) {
+    match (is_unfinished, is_unsuccessful, filter.tool.is_some(), within.only().is_some()) {
         (true, _, _, _) => "indexed by calls_open ",
         (false, true, true, _) => "indexed by calls_unsuccessful_of_tool ",
         (false, true, false, _) => "indexed by calls_unsuccessful ",
@@ -191,9 +198,9 @@ pub(crate) fn call_row(row: &SqliteRow) -> Result<CallRow, StoreError> {
     let status = if state == CallState::Waiting { status.or(Some("pending".to_owned())) } else { status };
     Ok(CallRow {
         id: columns.call_id("id")?,
-        workspace: columns.plain("workspace")?,
+        workspace: columns.workspace()?,
         tool: columns.plain("tool")?,
-        caller: columns.plain("caller")?,
+        caller: columns.json::<CallerRecord>("caller")?.who.name,
         source: columns.word("source")?,
         state,
         status,
@@ -211,8 +218,8 @@ mod tests {
     use super::*;
     use crate::schema::tests::{assert_quick, plan};
 
-    fn statement(scope: &Scope, filter: &CallFilter) -> String {
-        list_query(scope, filter).unwrap().sql().as_str().to_owned()
+    fn statement(within: &Within, filter: &CallFilter) -> String {
+        list_query(&Scope::local("w"), within, filter).unwrap().sql().as_str().to_owned()
     }
 
     #[test]
@@ -232,7 +239,7 @@ mod tests {
             (CallFilter { state: Some(CallState::Ended), ..all.clone() }, "calls_of_workspace"),
             (CallFilter { status: success, ..all }, "calls_of_workspace"),
         ];
-        let here = Scope::local("w");
+        let here = Within::Only(WorkspaceId::new("w"));
         for (filter, index) in filters {
             let since = Some(Timestamp::UNIX_EPOCH);
             let narrower = CallFilter { since, before: Some(CallId::new()), ..filter.clone() };
@@ -240,7 +247,7 @@ mod tests {
                 let text = statement(&here, &filter);
                 let steps = plan(&text).join("\n");
                 assert!(steps.contains(index), "{text}\n{steps}");
-                assert_quick(&[&text, &statement(&here.all_workspaces(), &filter)]);
+                assert_quick(&[&text, &statement(&Within::Everything, &filter)]);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! How values lie in columns: enums as words, the rest as JSON text, times as microseconds since the epoch.
 
-use std::sync::Arc;
+use std::{str::FromStr, sync::Arc};
 
-use haft_runtime::{CallId, GrantId};
+use haft_runtime::{CallId, GrantId, Scope, TenantId, WorkspaceId};
 use jiff::Timestamp;
 use serde::{
     Serialize,
@@ -73,6 +73,24 @@ impl Columns<'_> {
     pub(crate) fn grant_id(&self, column: &'static str) -> Result<GrantId, StoreError> {
         let text: String = self.plain(column)?;
         GrantId::parse(&text).ok_or_else(|| self.damaged(column, NotAnId(text)))
+    }
+
+    /// Where the row belongs.
+    pub(crate) fn scope(&self) -> Result<Scope, StoreError> {
+        let text: String = self.plain("tenant")?;
+        let tenant = TenantId::parse(&text).ok_or_else(|| self.damaged("tenant", NotAnId(text)))?;
+        Ok(Scope::of_record(tenant, self.workspace()?))
+    }
+
+    /// The workspace, where there is one.
+    pub(crate) fn workspace(&self) -> Result<Option<WorkspaceId>, StoreError> {
+        Ok(self.plain::<Option<String>>("workspace")?.map(WorkspaceId::new))
+    }
+
+    /// What a text stands for, where there is one.
+    pub(crate) fn parsed_or_none<T: FromStr>(&self, column: &'static str) -> Result<Option<T>, StoreError> {
+        let Some(text) = self.plain::<Option<String>>(column)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| self.damaged(column, NotAnId(text)))
     }
 
     /// A time.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_runtime::Scope;
+use haft_runtime::{Scope, Within, WorkspaceId};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use sqlx::sqlite::SqliteRow;
@@ -143,10 +143,16 @@ impl ToolUse {
 
 impl Store {
     /// How often each tool was used, how that ended and how long it took, by name, counted from the day of `since` on.
-    pub async fn tools_used(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<ToolUse>, StoreError> {
-        let text = if scope.workspace.is_some() { OF_WORKSPACE } else { OF_TENANT };
+    pub async fn tools_used(
+        &self,
+        scope: &Scope,
+        within: &Within,
+        since: Option<Timestamp>,
+    ) -> Result<Vec<ToolUse>, StoreError> {
+        let text = if within.only().is_some() { OF_WORKSPACE } else { OF_TENANT };
         let day = since.map_or(0, |since| since.as_microsecond() / DAY_MICROS);
-        let query = sqlx::query(text).bind(&scope.tenant.0).bind(&scope.workspace).bind(day);
+        let query =
+            sqlx::query(text).bind(scope.tenant().as_str()).bind(within.only().map(WorkspaceId::as_str)).bind(day);
         let mut tools: BTreeMap<String, ToolUse> = BTreeMap::new();
         for row in query.fetch_all(self.reads().await?).await? {
             let (bucket, counted) = part_of_a_tool(&row)?;
@@ -160,7 +166,7 @@ impl Store {
 
     /// Drops the counters of the days before a time.
     pub async fn forget_counters(&self, scope: &Scope, before: Timestamp) -> Result<(), StoreError> {
-        let statement = Statement::new(FORGET).bind_text(&scope.tenant.0);
+        let statement = Statement::new(FORGET).bind_text(scope.tenant().as_str());
         self.writer().run(statement.bind(before.as_microsecond() / DAY_MICROS)).await.map(drop)
     }
 }

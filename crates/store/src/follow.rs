@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use haft_runtime::{CallEvent, CallState, ErrorCode, Scope};
+use haft_runtime::{CallEvent, CallState, ErrorCode, Scope, Within};
 use jiff::Timestamp;
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
@@ -31,6 +31,7 @@ const NEWS: &str = "select events.seq, events.at, events.data, calls.id, calls.w
 pub struct Follower {
     store: Store,
     scope: Scope,
+    within: Within,
     filter: CallFilter,
     news: Waiter,
     /// The number of the last event that was looked at.
@@ -40,17 +41,18 @@ pub struct Follower {
 
 impl Store {
     /// Follows the calls that the filter lets through, beginning with those that have asked or ended last.
-    pub async fn follow(&self, scope: &Scope, filter: &CallFilter) -> Result<Follower, StoreError> {
+    pub async fn follow(&self, scope: &Scope, within: &Within, filter: &CallFilter) -> Result<Follower, StoreError> {
         let news = self.watch().register(News::Anything);
         let mut conn = self.reads().await?.acquire().await?;
         // One snapshot: whatever is not in the list comes after its last event.
         let mut tx = sqlx::Connection::begin(&mut *conn).await?;
         let seen = sqlx::query_scalar(HEAD).fetch_one(&mut *tx).await?;
-        let rows = list_query(scope, filter)?.build().fetch_all(&mut *tx).await?;
+        let rows = list_query(scope, within, filter)?.build().fetch_all(&mut *tx).await?;
         tx.commit().await?;
         let rows: Vec<CallRow> = rows.iter().map(call_row).collect::<Result<_, _>>()?;
         let waiting = rows.into_iter().rev().filter(|call| !is_under_way(call)).collect();
-        Ok(Follower { store: self.clone(), scope: scope.clone(), filter: filter.clone(), news, seen, waiting })
+        let (scope, within, filter) = (scope.clone(), within.clone(), filter.clone());
+        Ok(Follower { store: self.clone(), scope, within, filter, news, seen, waiting })
     }
 }
 
@@ -89,7 +91,7 @@ impl Follower {
 
     fn lets_through(&self, call: &CallRow) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
-        (self.scope.workspace.is_none() || self.scope.workspace == call.workspace)
+        self.within.covers(call.workspace.as_ref())
             && is(&self.filter.tool, Some(&call.tool))
             && is(&self.filter.status, call.status.as_deref())
             && self.filter.state.is_none_or(|state| state == call.state)
@@ -101,7 +103,7 @@ async fn page(
     (after, to): (i64, i64),
     scope: &Scope,
 ) -> Result<Vec<SqliteRow>, StoreError> {
-    let query = sqlx::query(NEWS).bind(after).bind(to).bind(&scope.tenant.0).bind(PAGE);
+    let query = sqlx::query(NEWS).bind(after).bind(to).bind(scope.tenant().as_str()).bind(PAGE);
     Ok(query.fetch_all(conn).await?)
 }
 

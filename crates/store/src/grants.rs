@@ -1,6 +1,6 @@
 //! The answers that are remembered.
 
-use haft_runtime::{Grant, GrantId, Scope};
+use haft_runtime::{Grant, GrantId, Scope, Within, WorkspaceId};
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteRow;
 
@@ -9,16 +9,15 @@ use crate::{Store, StoreError, batch::Statement, columns::Columns};
 const INSERT: &str = "insert into grants (tenant, id, workspace, tool, bounds, caller, until, uses_left, used, \
                       created_at, revoked) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, false)";
 
-/// A grant of a workspace covers only calls of that workspace, one without covers them all.
+/// A grant covers only calls of the workspace that it was given in; one that was given in none, calls in none.
 macro_rules! usable {
     ($head:expr, $now:literal, $workspace:literal, $tail:literal) => {
         concat!(
             $head,
             " and revoked = false and (uses_left is null or uses_left > 0) and (until is null or until > ",
             $now,
-            ") and (workspace is null or workspace = ",
+            ") and workspace is ",
             $workspace,
-            ")",
             $tail
         )
     };
@@ -41,38 +40,39 @@ const SPEND: &str = usable!(
     "$4",
     ""
 );
-const ALL: &str = grants!("and ($2 is null or workspace is null or workspace = $2) order by id desc");
+const ALL: &str = grants!("and ($2 is null or workspace = $2) order by id desc");
 const FIND: &str = grants!("and id = $2");
 const REVOKE: &str = "update grants set revoked = true where tenant = $1 and id = $2 and revoked = false";
 
 impl Store {
     /// Everything that is or was remembered for the workspace, newest first.
-    pub async fn all_grants(&self, scope: &Scope) -> Result<Vec<Grant>, StoreError> {
-        let query = sqlx::query(ALL).bind(&scope.tenant.0).bind(&scope.workspace);
+    pub async fn all_grants(&self, scope: &Scope, within: &Within) -> Result<Vec<Grant>, StoreError> {
+        let query = sqlx::query(ALL).bind(scope.tenant().as_str()).bind(within.only().map(WorkspaceId::as_str));
         query.fetch_all(self.filed()).await?.iter().map(grant).collect()
     }
 
     /// One of them, usable or not.
     pub async fn grant(&self, scope: &Scope, id: &GrantId) -> Result<Option<Grant>, StoreError> {
-        let query = sqlx::query(FIND).bind(&scope.tenant.0).bind(id.as_str());
+        let query = sqlx::query(FIND).bind(scope.tenant().as_str()).bind(id.as_str());
         query.fetch_optional(self.filed()).await?.as_ref().map(grant).transpose()
     }
 
     /// Takes a remembered yes back. `false` means that there is none to take back.
     pub async fn revoke(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
-        self.writer().run(Statement::new(REVOKE).bind_text(&scope.tenant.0).bind_text(grant.as_str())).await
+        self.writer().run(Statement::new(REVOKE).bind_text(scope.tenant().as_str()).bind_text(grant.as_str())).await
     }
 
     pub(crate) async fn usable_grants(&self, scope: &Scope, tool: &str) -> Result<Vec<Grant>, StoreError> {
-        let query = sqlx::query(USABLE).bind(&scope.tenant.0).bind(tool);
-        let query = query.bind(Timestamp::now().as_microsecond()).bind(&scope.workspace);
+        let query = sqlx::query(USABLE).bind(scope.tenant().as_str()).bind(tool);
+        let query = query.bind(Timestamp::now().as_microsecond()).bind(scope.workspace().map(WorkspaceId::as_str));
         query.fetch_all(self.filed()).await?.iter().map(grant).collect()
     }
 
     /// One conditional update, so that n uses are spent exactly n times, by however many processes.
     pub(crate) async fn spend_grant(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
-        let statement = Statement::new(SPEND).bind_text(&scope.tenant.0).bind_text(grant.as_str());
-        let statement = statement.bind(Timestamp::now().as_microsecond()).bind(scope.workspace.clone());
+        let statement = Statement::new(SPEND).bind_text(scope.tenant().as_str()).bind_text(grant.as_str());
+        let statement =
+            statement.bind(Timestamp::now().as_microsecond()).bind(scope.workspace().map(ToString::to_string));
         self.writer().run(statement).await
     }
 
@@ -84,12 +84,12 @@ impl Store {
 /// What writes a new grant, by itself or together with the answer that gives it.
 pub(crate) fn remembering(scope: &Scope, grant: &Grant) -> Result<Statement, StoreError> {
     let statement = Statement::new(INSERT)
-        .bind_text(&scope.tenant.0)
+        .bind_text(scope.tenant().as_str())
         .bind_text(grant.id.as_str())
-        .bind(scope.workspace.clone())
+        .bind(scope.workspace().map(ToString::to_string))
         .bind_text(&grant.tool)
         .bind(serde_json::to_string(&grant.bounds)?)
-        .bind(grant.caller.clone())
+        .bind(grant.caller.as_ref().map(ToString::to_string))
         .bind(grant.until.map(Timestamp::as_microsecond))
         .bind(grant.uses_left)
         .bind(grant.used)
@@ -104,7 +104,7 @@ fn grant(row: &SqliteRow) -> Result<Grant, StoreError> {
         id: columns.grant_id("id")?,
         tool: columns.plain("tool")?,
         bounds: columns.json("bounds")?,
-        caller: columns.plain("caller")?,
+        caller: columns.parsed_or_none("caller")?,
         until: columns.time_or_none("until")?,
         uses_left: columns.plain("uses_left")?,
         used: columns.plain("used")?,

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{CallId, CallRecord, CallState, Entry, Journal, Opening, Outcome, Scope, ToolError, ToolOutput};
+use haft_runtime::{
+    CallId, CallRecord, CallState, Entry, HouseWide, Journal, Opening, Outcome, Scope, ToolError, ToolOutput,
+};
 use sqlx::{Row, sqlite::SqliteRow};
 use tokio::time::timeout;
 
@@ -25,23 +27,22 @@ const FIRST_LOOK: Duration = Duration::from_millis(20);
 macro_rules! records {
     ($rest:literal) => {
         concat!(
-            "select id, workspace, tool, parent, caller, source, auto_approve, state, started_at, turn, input, outcome ",
-            "from calls where tenant = $1 ",
+            "select tenant, id, workspace, tool, parent, caller, source, auto_approve, state, started_at, turn, input, ",
+            "outcome from calls ",
             $rest
         )
     };
 }
-const FIND: &str = records!("and id = $2");
+const FIND: &str = records!("where tenant = $1 and id = $2");
 const LAST_TURN_OF: &str = records!(
-    "and turn_of = $2 and state = 'ended' and status = 'success' order by coalesce((select max(seq) from events \
+    "where tenant = $1 and turn_of = $2 and state = 'ended' and status = 'success' order by coalesce((select max(seq) from events \
      where events.tenant = calls.tenant and events.call = calls.id), 0) desc, id desc limit 1"
 );
 const OUTCOME: &str = "select outcome from calls where tenant = $1 and id = $2 and state = 'ended'";
-const UNFINISHED: &str = "select distinct owner from calls where tenant = $1 and state <> 'ended' \
-                          and state <> 'waiting' and owner <> $2 and ($3 is null or workspace = $3)";
-const UNFINISHED_OF: &str = records!(
-    "and state <> 'ended' and state <> 'waiting' and owner = $2 and ($3 is null or workspace = $3) order by id"
-);
+const UNFINISHED: &str = "select distinct owner from calls indexed by calls_open where state <> 'ended' \
+                          and state <> 'waiting' and owner <> $1";
+const UNFINISHED_OF: &str =
+    records!("indexed by calls_open where state <> 'ended' and state <> 'waiting' and owner = $1");
 const TAKE_OVER: &str = "update calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 \
                          and state <> 'ended' and state <> 'waiting'";
 const STOP_WANTED: &str = "select stop_wanted from calls where tenant = $1 and id = $2";
@@ -104,8 +105,8 @@ impl Journal for Store {
         })
     }
 
-    fn abandoned<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>> {
-        Box::pin(async move { Ok(self.take_over_abandoned(scope).await?) })
+    fn abandoned<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>> {
+        Box::pin(async move { Ok(self.take_over_abandoned(house).await?) })
     }
 
     fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()> {
@@ -123,7 +124,7 @@ impl Journal for Store {
 impl Store {
     /// Asks for a running call of any process to be stopped. `false` means that there is none to stop.
     pub async fn want_stop(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
-        let statement = Statement::new(WANT_STOP).bind_text(&scope.tenant.0).bind_text(call.as_str());
+        let statement = Statement::new(WANT_STOP).bind_text(scope.tenant().as_str()).bind_text(call.as_str());
         self.writer().run(statement.waking(News::StopWanted(call.to_string()))).await
     }
 
@@ -134,14 +135,14 @@ impl Store {
 
     /// Whether the process that carries an unfinished call still lives.
     pub async fn owner_is_alive(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
-        let query = sqlx::query_scalar(OWNER).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query_scalar(OWNER).bind(scope.tenant().as_str()).bind(call.as_str());
         let owner: Option<String> = query.fetch_optional(self.reads().await?).await?;
         Ok(owner.is_some_and(|owner| matches!(self.owner_lock().look_at(&owner), Life::Alive)))
     }
 
     /// The envelope of a call that has ended.
     pub(crate) async fn ended_outcome(&self, scope: &Scope, call: &CallId) -> Result<Option<Outcome>, StoreError> {
-        let query = sqlx::query(OUTCOME).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query(OUTCOME).bind(scope.tenant().as_str()).bind(call.as_str());
         let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
         read_envelope(&Columns { of: call.as_str(), row: &row })
     }
@@ -160,28 +161,29 @@ impl Store {
         scope: &Scope,
         call: &CallId,
     ) -> Result<Option<CallRecord>, StoreError> {
-        let query = sqlx::query(sql).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query(sql).bind(scope.tenant().as_str()).bind(call.as_str());
         query.fetch_optional(self.reads().await?).await?.as_ref().map(record).transpose()
     }
 
     async fn shall_stop(&self, scope: &Scope, call: &CallId) -> bool {
-        let query = sqlx::query_scalar(STOP_WANTED).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query_scalar(STOP_WANTED).bind(scope.tenant().as_str()).bind(call.as_str());
         // Whoever wants it stopped has filed it before. A store that cannot be read stops nobody.
         query.fetch_optional(self.filed()).await.ok().flatten().unwrap_or(false)
     }
 
-    async fn take_over_abandoned(&self, scope: &Scope) -> Result<Vec<CallRecord>, StoreError> {
-        let query = sqlx::query_scalar(UNFINISHED).bind(&scope.tenant.0).bind(self.owner()).bind(&scope.workspace);
+    async fn take_over_abandoned(&self, _house: &HouseWide) -> Result<Vec<CallRecord>, StoreError> {
+        let query = sqlx::query_scalar(UNFINISHED).bind(self.owner());
         let owners: Vec<String> = query.fetch_all(self.reads().await?).await?;
         let mut taken = Vec::new();
         for owner in owners {
             // The lock is held until this owner's calls are taken over, so that two recoverers do not fight.
             let Life::Dead(lock) = self.owner_lock().look_at(&owner) else { continue };
             self.owner_lock().hold()?;
-            let query = sqlx::query(UNFINISHED_OF).bind(&scope.tenant.0).bind(&owner).bind(&scope.workspace);
+            let query = sqlx::query(UNFINISHED_OF).bind(&owner);
             for row in query.fetch_all(self.reads().await?).await? {
                 let found = record(&row)?;
-                let statement = Statement::new(TAKE_OVER).bind_text(&scope.tenant.0).bind_text(found.call.as_str());
+                let statement =
+                    Statement::new(TAKE_OVER).bind_text(found.scope.tenant().as_str()).bind_text(found.call.as_str());
                 if self.writer().run(statement.bind_text(&owner).bind_text(self.owner())).await? {
                     taken.push(found);
                 }
@@ -201,12 +203,11 @@ pub(crate) fn record(row: &SqliteRow) -> Result<CallRecord, StoreError> {
             tool: columns.plain("tool")?,
             input: columns.json("input")?,
             parent: columns.call_id_or_none("parent")?,
-            caller: columns.plain("caller")?,
-            source: columns.word("source")?,
+            caller: columns.json("caller")?,
             auto_approve: columns.word("auto_approve")?,
             at: columns.time("started_at")?,
         },
-        workspace: columns.plain("workspace")?,
+        scope: columns.scope()?,
         state: columns.word("state")?,
         turn: columns.json_or_none("turn")?,
         outcome: read_envelope(&columns)?,
@@ -219,8 +220,13 @@ mod tests {
 
     #[test]
     fn no_statement_reads_all_calls() {
-        let statements = [FIND, OUTCOME, UNFINISHED, UNFINISHED_OF, TAKE_OVER, STOP_WANTED, WANT_STOP, OWNER];
+        let statements = [FIND, OUTCOME, TAKE_OVER, STOP_WANTED, WANT_STOP, OWNER];
         crate::schema::tests::assert_quick(&statements);
+        // Across all tenants only the few calls under way are looked at.
+        for statement in [UNFINISHED, UNFINISHED_OF] {
+            let steps = crate::schema::tests::plan(statement).join("\n");
+            assert!(steps.contains("calls_open"), "{steps}");
+        }
         // The few turns of one set are sorted by the journal's order.
         crate::schema::tests::assert_quick(&[LAST_TURN_OF.split(" order by").next().unwrap()]);
     }

@@ -22,8 +22,11 @@ pub(crate) fn insert(conn: &Connection, (tenant, call): (&str, &str), body: &[u8
 
 /// The whole output: the stored one, else what the envelope of a success holds.
 pub(crate) async fn find(store: &Store, scope: &Scope, call: &CallId) -> Result<Option<ToolOutput>, StoreError> {
-    let found =
-        sqlx::query(FIND).bind(&scope.tenant.0).bind(call.as_str()).fetch_optional(store.reads().await?).await?;
+    let found = sqlx::query(FIND)
+        .bind(scope.tenant().as_str())
+        .bind(call.as_str())
+        .fetch_optional(store.reads().await?)
+        .await?;
     let Some(row) = found else { return Ok(store.ended_outcome(scope, call).await?.and_then(result_of)) };
     let columns = Columns { of: call.as_str(), row: &row };
     let whole = body(&columns)?;

@@ -1,6 +1,6 @@
 //! The last calls with the evidence they were decided on, for deciding them again.
 
-use haft_runtime::{CallEvent, CallId, Past, Scope};
+use haft_runtime::{CallEvent, CallId, Past, Scope, Within};
 use sqlx::sqlite::SqliteRow;
 
 use crate::{Store, StoreError, columns::Columns, journal::record};
@@ -9,7 +9,7 @@ use crate::{Store, StoreError, columns::Columns, journal::record};
 macro_rules! past {
     ($rest:literal) => {
         concat!(
-            "select id, workspace, tool, parent, caller, source, auto_approve, state, started_at, turn, input, ",
+            "select tenant, id, workspace, tool, parent, caller, source, auto_approve, state, started_at, turn, input, ",
             "outcome, asked, ",
             "(select data from events where events.tenant = calls.tenant and events.call = calls.id ",
             "and events.kind = 'tool.staged' order by seq limit 1) as staged, ",
@@ -32,18 +32,18 @@ const ONE: &str = past!("and id = $2");
 
 impl Store {
     /// The last calls, newest first.
-    pub async fn last_calls(&self, scope: &Scope, most: u32) -> Result<Vec<Past>, StoreError> {
-        let sql = if scope.workspace.is_some() { LAST_OF_WORKSPACE } else { LAST };
-        let mut query = sqlx::query(sql).bind(&scope.tenant.0).bind(most);
-        if let Some(workspace) = &scope.workspace {
-            query = query.bind(workspace);
+    pub async fn last_calls(&self, scope: &Scope, within: &Within, most: u32) -> Result<Vec<Past>, StoreError> {
+        let sql = if within.only().is_some() { LAST_OF_WORKSPACE } else { LAST };
+        let mut query = sqlx::query(sql).bind(scope.tenant().as_str()).bind(most);
+        if let Some(workspace) = within.only() {
+            query = query.bind(workspace.as_str());
         }
         query.fetch_all(self.reads().await?).await?.iter().map(past).collect()
     }
 
     /// One call.
     pub async fn past(&self, scope: &Scope, call: &CallId) -> Result<Option<Past>, StoreError> {
-        let query = sqlx::query(ONE).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query(ONE).bind(scope.tenant().as_str()).bind(call.as_str());
         query.fetch_optional(self.reads().await?).await?.as_ref().map(past).transpose()
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, Question, QuestionId, Questions, Scope, ToolError,
+    Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, HouseWide, Question, QuestionId, Questions, Scope,
+    ToolError, Within, WorkspaceId,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
@@ -40,12 +41,12 @@ const ANSWER_OF: &str =
 const OPEN: &str = "select call, body from questions where tenant = $1 and open = true order by call";
 const OPEN_OF_WORKSPACE: &str =
     "select call, body from questions where tenant = $1 and open = true and workspace = $2 order by call";
-const OVERDUE: &str = "select call from questions where tenant = $1 and open = true and expires_at < $2 \
-                       and ($3 is null or workspace = $3) order by call";
-const ANSWERED: &str = "select id as call from calls where tenant = $1 and state <> 'ended' and state = 'waiting' \
+const OVERDUE: &str = "select tenant, workspace, call, number from questions indexed by questions_open where open = true and expires_at < $1 \
+                       and ($2 is null or workspace = $2)";
+const ANSWERED: &str = "select tenant, workspace, id as call from calls indexed by calls_open where state <> 'ended' and state = 'waiting' \
                         and not exists (select 1 from questions where questions.tenant = calls.tenant \
                         and questions.call = calls.id and questions.open = true) \
-                        and ($2 is null or workspace = $2) order by id";
+                        and ($1 is null or workspace = $1)";
 const WAITING_OWNER: &str = "select owner from calls where tenant = $1 and id = $2 and state = 'waiting'";
 const CLAIM: &str = "update calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 and state = 'waiting'";
 
@@ -54,7 +55,7 @@ impl Asked {
         Ok(Self {
             call: question.call.to_string(),
             number: question.number,
-            workspace: scope.workspace.clone(),
+            workspace: scope.workspace().map(ToString::to_string),
             asked_at: question.asked_at.as_microsecond(),
             expires_at: question.expires_at.as_microsecond(),
             body: serde_json::to_string(question)?,
@@ -112,16 +113,16 @@ impl Questions for Store {
         Box::pin(async move { Ok(self.question(scope, call).await?) })
     }
 
-    fn open<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<Question>, ToolError>> {
-        Box::pin(async move { Ok(self.open_questions(scope).await?) })
+    fn open<'a>(&'a self, scope: &'a Scope, within: &'a Within) -> BoxFuture<'a, Result<Vec<Question>, ToolError>> {
+        Box::pin(async move { Ok(self.open_questions(scope, within).await?) })
     }
 
-    fn overdue<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>> {
-        Box::pin(async move { Ok(self.overdue_calls(scope).await?) })
+    fn overdue<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<(Scope, QuestionId)>, ToolError>> {
+        Box::pin(async move { Ok(self.overdue_questions(house).await?) })
     }
 
-    fn answered<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>> {
-        Box::pin(async move { Ok(self.answered_calls(scope).await?) })
+    fn answered<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<(Scope, CallId)>, ToolError>> {
+        Box::pin(async move { Ok(self.answered_calls(house).await?) })
     }
 
     fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<bool, ToolError>> {
@@ -148,7 +149,7 @@ impl Store {
         question: &QuestionId,
         answered: &Answered,
     ) -> Result<AnswerReceipt, StoreError> {
-        let statement = Statement::new(ANSWER).bind_text(&scope.tenant.0).bind_text(question.call.as_str());
+        let statement = Statement::new(ANSWER).bind_text(scope.tenant().as_str()).bind_text(question.call.as_str());
         let mut statement = statement
             .bind(question.number)
             .bind(serde_json::to_string(answered)?)
@@ -171,43 +172,54 @@ impl Store {
 
     async fn answer_of(&self, scope: &Scope, question: &QuestionId) -> Result<Option<Answered>, StoreError> {
         let call = question.call.as_str();
-        let query = sqlx::query(ANSWER_OF).bind(&scope.tenant.0).bind(call).bind(question.number);
+        let query = sqlx::query(ANSWER_OF).bind(scope.tenant().as_str()).bind(call).bind(question.number);
         let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
         Columns { of: call, row: &row }.json("answer").map(Some)
     }
 
     async fn question(&self, scope: &Scope, call: &CallId) -> Result<Option<(Question, Option<Answered>)>, StoreError> {
-        let query = sqlx::query(FIND).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query(FIND).bind(scope.tenant().as_str()).bind(call.as_str());
         let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
         let columns = Columns { of: call.as_str(), row: &row };
         Ok(Some((columns.json("body")?, columns.json_or_none("answer")?)))
     }
 
-    async fn open_questions(&self, scope: &Scope) -> Result<Vec<Question>, StoreError> {
-        let query = match &scope.workspace {
-            Some(workspace) => sqlx::query(OPEN_OF_WORKSPACE).bind(&scope.tenant.0).bind(workspace),
-            None => sqlx::query(OPEN).bind(&scope.tenant.0),
+    async fn open_questions(&self, scope: &Scope, within: &Within) -> Result<Vec<Question>, StoreError> {
+        let query = match within {
+            Within::Only(workspace) => {
+                sqlx::query(OPEN_OF_WORKSPACE).bind(scope.tenant().as_str()).bind(workspace.as_str())
+            }
+            Within::Everything => sqlx::query(OPEN).bind(scope.tenant().as_str()),
         };
         let rows = query.fetch_all(self.reads().await?).await?;
         rows.iter().map(|row| Columns { of: &call_of(row)?, row }.json("body")).collect()
     }
 
-    async fn overdue_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
+    async fn overdue_questions(&self, house: &HouseWide) -> Result<Vec<(Scope, QuestionId)>, StoreError> {
         let now = Timestamp::now().as_microsecond();
-        let query = sqlx::query(OVERDUE).bind(&scope.tenant.0).bind(now).bind(&scope.workspace);
+        let query = sqlx::query(OVERDUE).bind(now).bind(house.carries().only().map(WorkspaceId::as_str));
         let rows = query.fetch_all(self.reads().await?).await?;
-        rows.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
+        let read = |row| {
+            let columns = Columns { of: "questions", row };
+            let question = QuestionId { call: columns.call_id("call")?, number: columns.plain("number")? };
+            Ok((columns.scope()?, question))
+        };
+        rows.iter().map(read).collect()
     }
 
-    async fn answered_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
-        let query = sqlx::query(ANSWERED).bind(&scope.tenant.0).bind(&scope.workspace);
+    async fn answered_calls(&self, house: &HouseWide) -> Result<Vec<(Scope, CallId)>, StoreError> {
+        let query = sqlx::query(ANSWERED).bind(house.carries().only().map(WorkspaceId::as_str));
         let rows = query.fetch_all(self.reads().await?).await?;
-        rows.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
+        let read = |row| {
+            let columns = Columns { of: "questions", row };
+            Ok((columns.scope()?, columns.call_id("call")?))
+        };
+        rows.iter().map(read).collect()
     }
 
     // The conditional update decides who wins; the dead owner's lock only keeps others from trying meanwhile.
     async fn claim_waiting(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
-        let query = sqlx::query_scalar(WAITING_OWNER).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query_scalar(WAITING_OWNER).bind(scope.tenant().as_str()).bind(call.as_str());
         let owner: Option<String> = query.fetch_optional(self.reads().await?).await?;
         let Some(owner) = owner else { return Ok(false) };
         let _held = match self.owner_lock().look_at(&owner) {
@@ -216,7 +228,7 @@ impl Store {
             Life::Dead(lock) => lock,
         };
         self.owner_lock().hold()?;
-        let statement = Statement::new(CLAIM).bind_text(&scope.tenant.0).bind_text(call.as_str());
+        let statement = Statement::new(CLAIM).bind_text(scope.tenant().as_str()).bind_text(call.as_str());
         self.writer().run(statement.bind(owner).bind_text(self.owner())).await
     }
 }
@@ -231,7 +243,12 @@ mod tests {
 
     #[test]
     fn no_statement_reads_all_questions() {
-        let statements = [ANSWER, FIND, ANSWER_OF, OPEN, OPEN_OF_WORKSPACE, OVERDUE, ANSWERED, WAITING_OWNER, CLAIM];
+        let statements = [ANSWER, FIND, ANSWER_OF, OPEN, OPEN_OF_WORKSPACE, WAITING_OWNER, CLAIM];
         crate::schema::tests::assert_quick(&statements);
+        // Across all tenants only what waits is looked at.
+        for (statement, index) in [(OVERDUE, "questions_open"), (ANSWERED, "calls_open")] {
+            let steps = crate::schema::tests::plan(statement).join("\n");
+            assert!(steps.contains(index), "{steps}");
+        }
     }
 }

@@ -56,7 +56,7 @@ impl Store {
         after: Option<&CallId>,
         limit: u32,
     ) -> Result<Vec<OldCall>, StoreError> {
-        let query = sqlx::query(OLD_CALLS).bind(&scope.tenant.0).bind(first_id(before));
+        let query = sqlx::query(OLD_CALLS).bind(scope.tenant().as_str()).bind(first_id(before));
         let query = query.bind(after.map_or("", CallId::as_str)).bind(limit);
         let old = |row: &SqliteRow| {
             let id: String = row.try_get("id")?;
@@ -68,7 +68,7 @@ impl Store {
 
     /// Forgets calls that have ended, with everything that belongs to them.
     pub async fn forget_calls(&self, scope: &Scope, calls: &[CallId]) -> Result<(), StoreError> {
-        let statement = Statement::new(FORGET_CALLS).bind_text(&scope.tenant.0);
+        let statement = Statement::new(FORGET_CALLS).bind_text(scope.tenant().as_str());
         self.writer().run(statement.bind(serde_json::to_string(calls)?)).await.map(drop)
     }
 
@@ -79,7 +79,7 @@ impl Store {
         after: Option<&CallId>,
         limit: u32,
     ) -> Result<Vec<KeptOutput>, StoreError> {
-        let query = sqlx::query(KEPT_OUTPUTS).bind(&scope.tenant.0);
+        let query = sqlx::query(KEPT_OUTPUTS).bind(scope.tenant().as_str());
         let query = query.bind(after.map_or("", CallId::as_str)).bind(limit);
         let kept = |row: &SqliteRow| {
             let columns = Columns { of: "outputs", row };
@@ -91,13 +91,13 @@ impl Store {
 
     /// Forgets whole outputs; their envelopes stay.
     pub async fn forget_outputs(&self, scope: &Scope, calls: &[CallId]) -> Result<(), StoreError> {
-        let statement = Statement::new(FORGET_OUTPUTS).bind_text(&scope.tenant.0);
+        let statement = Statement::new(FORGET_OUTPUTS).bind_text(scope.tenant().as_str());
         self.writer().run(statement.bind(serde_json::to_string(calls)?)).await.map(drop)
     }
 
     /// What the journal says about the changes of a call; `None` when it does not know the call.
     pub async fn holding(&self, scope: &Scope, call: &CallId) -> Result<Option<Holding>, StoreError> {
-        let query = sqlx::query(HOLDING).bind(&scope.tenant.0).bind(call.as_str());
+        let query = sqlx::query(HOLDING).bind(scope.tenant().as_str()).bind(call.as_str());
         let Some(row) = query.fetch_optional(self.reads().await?).await? else { return Ok(None) };
         let columns = Columns { of: call.as_str(), row: &row };
         let state: CallState = columns.word("state")?;

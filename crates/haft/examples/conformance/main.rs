@@ -9,25 +9,16 @@ use std::{path::Path, sync::Arc};
 
 use axum::Router;
 use beside::Beside;
-use futures_util::future::BoxFuture;
+use haft::house::OwnerGuard;
 use haft_mcp::{Asked, Ground, MayApprove, Server};
 use haft_runtime::{
-    AutoApprove, CallId, Caller, Delivery, Doors, Guard, Isolation, Limits, Pipeline, Policy, Registry, Scope, Source,
-    ToolError, ToolSpec,
+    AutoApprove, CallId, Caller, Delivery, Doors, HouseWide, Isolation, Limits, Pipeline, Policy, Registry, Scope,
+    Source, Within,
 };
 use haft_store::{Store, Sync};
 use haft_tools::SandboxWorkbench;
 use tokio::{io::AsyncReadExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
-
-/// Everybody may use the tools of the suite.
-struct Open;
-
-impl Guard for Open {
-    fn permit<'a>(&'a self, _caller: &'a Caller, _tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
 
 #[tokio::main]
 async fn main() {
@@ -57,11 +48,12 @@ fn server(store: &Store, folder: &Path) -> Server {
     let (questions, journal) = (Arc::new(store.clone()), Arc::new(store.clone()));
     let pipeline = Pipeline::new(Doors {
         catalog: registry.clone(),
-        guard: Arc::new(Open),
+        guard: Arc::new(OwnerGuard::new(scope.clone())),
         workbench: Arc::new(SandboxWorkbench::new(folder)),
         questions: questions.clone(),
         journal: journal.clone(),
         deliveries: vec![asked.clone() as Arc<dyn Delivery>],
+        house: HouseWide::of_house(Within::Everything),
         policy: Policy { rules: Vec::new(), tightening: Vec::new(), minimum_unasked: Isolation::None },
         limits: Limits::default(),
     });
@@ -72,7 +64,7 @@ fn server(store: &Store, folder: &Path) -> Server {
         questions,
         journal,
         asked,
-        caller: Caller { name: "conformance".to_owned(), scope, source: Source::Mcp },
+        caller: Caller::owner("conformance", scope, Source::Mcp),
         auto_approve: AutoApprove::Reads,
         may_approve: MayApprove::default(),
         card: Box::new(|question| question.reason.clone()),

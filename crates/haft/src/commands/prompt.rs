@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use haft_runtime::{
     About, Answer, AnswerReceipt, Answered, CallEvent, CallId, CallRequest, Evidence, Outcome, Question, Questions,
-    Scope, Source,
+    Source,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -172,7 +172,7 @@ async fn open_question(house: &House, call: &CallId) -> Result<Option<Question>>
 
 /// An answer by the person at the command line.
 pub(crate) fn answered(house: &House, answer: Answer) -> Answered {
-    Answered { answer, by: house.caller.name.clone(), source: Source::Cli, at: Timestamp::now() }
+    Answered { answer, by: house.caller.who(), source: Source::Cli, at: Timestamp::now() }
 }
 
 /// Lines typed at the terminal, read on a thread of their own so that nothing else waits for them.
@@ -225,7 +225,7 @@ pub(crate) async fn ask_beside(
         Evidence::Staged { .. } => "Commit this?",
         Evidence::Plain(_) => "Do this?",
     };
-    let scope = Scope { workspace: question.workspace.clone(), ..house.scope.clone() };
+    let scope = question.scope(&house.scope);
     let always = match house.pipeline.offers(&scope, question).await {
         Ok(_) => "[a]lways ",
         Err(why) => {

@@ -70,10 +70,10 @@ impl Page<'_> {
         let opening = &record.opening;
         let (tool, call) = (safe(&opening.tool), &record.call);
         self.text.push_str(&format!("{STRONG}{tool}{STRONG:#}  {PLACE}{call}{PLACE:#}  {}\n", status(record)));
-        let by = format!("by {} ({})", opening.caller, door(opening.source));
+        let by = format!("by {} ({})", opening.caller.who, door(opening.caller.source));
         self.row("asked", &format!("{} ({}) {by}", moment(opening.at), ago(opening.at)));
-        if let Some(workspace) = &record.workspace {
-            self.row("in", workspace);
+        if let Some(workspace) = record.scope.workspace() {
+            self.row("in", workspace.as_str());
         }
         if let Some(parent) = &opening.parent {
             self.row("parent", parent.as_str());

@@ -127,7 +127,7 @@ async fn a_call_that_was_handed_on_asks_and_is_recorded_as_the_tool_it_means() {
     assert_eq!((tool.as_str(), called_as.as_deref(), args), (TICKET, Some("call_tool"), &json!({"title": "a"})));
     for (tool, count) in [(TICKET, 1), ("call_tool", 0)] {
         let filter = CallFilter { tool: Some(tool.into()), ..CallFilter::default() };
-        assert_eq!(other.store.calls(&other.scope, &filter).await.unwrap().len(), count, "{tool}");
+        assert_eq!(other.store.calls(&other.scope, &other.here, &filter).await.unwrap().len(), count, "{tool}");
     }
 }
 

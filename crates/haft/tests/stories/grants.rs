@@ -115,7 +115,7 @@ async fn a_grant_that_is_over_covers_nothing() {
     assert_eq!(write(&house, "c").await.end.status(), "pending");
     let now = Timestamp::now();
     let mut standings = Vec::new();
-    for grant in house.store.all_grants(&house.scope).await.unwrap() {
+    for grant in house.store.all_grants(&house.scope, &house.here).await.unwrap() {
         standings.push((grant.id.clone(), grant.standing(now)));
     }
     let expected = [(lasting.id, Standing::Spent), (expired.id, Standing::Expired), (revoked.id, Standing::Revoked)];
@@ -133,7 +133,7 @@ async fn an_answer_that_comes_too_late_leaves_no_grant() {
     waiting.await.unwrap();
     let grant = Box::new(Grant::new("write_file", paths(&["**"])));
     assert!(matches!(answer(&house, &id, Answer::Always { grant }).await, Reply::TooLate(_)));
-    assert!(house.store.all_grants(&house.scope).await.unwrap().is_empty());
+    assert!(house.store.all_grants(&house.scope, &house.here).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

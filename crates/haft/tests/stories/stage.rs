@@ -7,7 +7,9 @@ use haft::{
     house::{self, House},
     settings::Settings,
 };
-use haft_runtime::{Answer, Answered, CallEvent, CallId, CallRequest, End, Outcome, Reply, Source, ToolOutput};
+use haft_runtime::{
+    Answer, Answered, CallEvent, CallId, CallRequest, CallerRef, End, Outcome, Reply, Source, ToolOutput,
+};
 use haft_store::Store;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -55,7 +57,12 @@ pub(crate) async fn call(house: &House, tool: &str, input: Value) -> Outcome {
 }
 
 pub(crate) async fn answer(house: &House, call: &CallId, answer: Answer) -> Reply {
-    let answered = Answered { answer, by: "ann".into(), source: Source::Cli, at: Timestamp::now() };
+    let answered = Answered {
+        answer,
+        by: CallerRef { name: "ann".into(), ..house.caller.who() },
+        source: Source::Cli,
+        at: Timestamp::now(),
+    };
     house.pipeline.answer(&house.scope, call, &answered).await.unwrap()
 }
 

@@ -6,7 +6,9 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{About, Answer, Answered, CallId, Delivery, Effect, Form, Outcome, Question, Scope, Source};
+use haft_runtime::{
+    About, Answer, Answered, CallId, CallerRef, Delivery, Effect, Form, Outcome, Question, Scope, Source,
+};
 use jiff::Timestamp;
 use rmcp::{
     RoleServer,
@@ -170,7 +172,8 @@ fn values(form: &Form, content: &Value) -> Said {
 
 /// The answer as it is recorded: of the person, through that client.
 pub(super) fn through(ground: &Ground, context: &RequestContext<RoleServer>, answer: Answer) -> Answered {
-    let by = format!("{} through {}", ground.caller.name, client(context));
+    let name = format!("{} through {}", ground.caller.name, client(context));
+    let by = CallerRef { id: ground.caller.id.clone(), name };
     Answered { answer, by, source: Source::Mcp, at: Timestamp::now() }
 }
 

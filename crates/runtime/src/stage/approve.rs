@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, Delivery, Effect, ErrorCode,
-    Evidence, Grant, GrantId, Limits, Pending, Question, Questions, ToolError, Workbench,
+    About, Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, CallerRef, Delivery, Effect,
+    ErrorCode, Evidence, Grant, GrantId, Limits, Pending, Question, Questions, ToolError, Workbench,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
     ran::Failure,
@@ -41,7 +41,7 @@ pub(crate) enum Left {
     /// The approver wants the same tool with another input: that is another call.
     Edited {
         input: Value,
-        by: String,
+        by: CallerRef,
     },
 }
 
@@ -119,7 +119,7 @@ pub(crate) async fn settle(
         desk.discard(&call).await?;
         return Err(error.into());
     }
-    log.approved(ApprovedBy::User, Some(answered.by));
+    log.approved(ApprovedBy::User, Some(answered.by.name));
     let mut call = approved(call, Approval { by: ApprovedBy::User, grant: None });
     if let (Evidence::Staged { turn, .. }, Some(paths)) = (&mut call.evidence, paths) {
         turn.paths = Some(paths);
@@ -128,7 +128,7 @@ pub(crate) async fn settle(
 }
 
 /// What every answer but a yes comes to.
-fn refusal(answer: Answer, by: String) -> Left {
+fn refusal(answer: Answer, by: CallerRef) -> Left {
     let rejected = |reason: &str, user_message, code| {
         Left::Stopped(Stopped::Rejected { reason: reason.to_owned(), user_message, code })
     };
@@ -147,7 +147,7 @@ fn refusal(answer: Answer, by: String) -> Left {
 fn the_edit_was_the_yes(call: &PreparedCall, decision: Decision) -> Decision {
     match (&decision, call.evidence(), &call.call().request.edited_by) {
         (Decision::Ask { .. }, Evidence::Plain(_), Some(by)) => {
-            Decision::Yes { approved_by: ApprovedBy::User, by: Some(by.clone()), grant: None }
+            Decision::Yes { approved_by: ApprovedBy::User, by: Some(by.name.clone()), grant: None }
         }
         _ => decision,
     }
@@ -187,7 +187,7 @@ impl Desk<'_> {
             effect: call.effect(),
             evidence: call.evidence(),
             mode: request.auto_approve,
-            caller: &request.caller.name,
+            caller: &request.caller.id,
             grants,
             now: Timestamp::now(),
         };

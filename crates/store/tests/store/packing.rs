@@ -7,7 +7,7 @@ use haft_store::CallFilter;
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::samples::{new_store, opened, outcome, scope};
+use crate::samples::{here, new_store, opened, outcome, scope};
 
 /// A call that gave back so many lines.
 fn ended_with(lines: usize) -> Entry {
@@ -31,7 +31,7 @@ async fn envelopes_of_any_length_come_back_as_they_were() {
         let End::Success { result } = &told.end else { panic!("{told:?}") };
         let output = store.output(&scope(), &call).await.unwrap();
         assert_eq!(output.as_ref(), Some(result), "{lines} lines");
-        let listed = store.calls(&scope(), &CallFilter::default()).await.unwrap();
+        let listed = store.calls(&scope(), &here(), &CallFilter::default()).await.unwrap();
         assert_eq!((&listed[0].id, listed[0].isolation), (&call, Some(Isolation::Limits)), "{lines} lines");
         let conn = Connection::open(folder.path().join("data/haft.db")).unwrap();
         let bytes = "select length(outcome) from calls where id = ?";

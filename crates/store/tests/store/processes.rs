@@ -12,7 +12,7 @@ use std::{
 use haft_runtime::{AnswerReceipt, CallId, CallState, Journal, Questions};
 use tempfile::TempDir;
 
-use crate::samples::{answered, first, grant, new_store, open, opened, question, scope};
+use crate::samples::{answered, first, grant, house, new_store, open, opened, question, scope};
 
 const PROCESSES: usize = 16;
 const SOON: Duration = Duration::from_secs(30);
@@ -147,7 +147,7 @@ async fn calls_of_the_dead_are_taken_over_exactly_once_and_those_of_the_living_n
     store.record(&scope(), mine).await.unwrap();
     let mut holder = Contender::start(&folder, "hold", "");
     let held = holder.lines_until("held");
-    assert!(store.abandoned(&scope()).await.unwrap().is_empty());
+    assert!(store.abandoned(&house()).await.unwrap().is_empty());
     drop(holder);
 
     let mut recoverers: Vec<_> = (0..PROCESSES).map(|_| Contender::start(&folder, "abandoned", "")).collect();
@@ -202,7 +202,7 @@ async fn nothing_acknowledged_is_missing_after_kill() {
         assert!(Journal::find(&store, &scope(), &call).await.unwrap().is_some(), "{id} is missing");
         assert_eq!(store.events(&scope(), &call).await.unwrap().len(), 1);
     }
-    let taken = store.abandoned(&scope()).await.unwrap();
+    let taken = store.abandoned(&house()).await.unwrap();
     assert!(taken.len() >= acknowledged.len());
 }
 

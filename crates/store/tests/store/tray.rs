@@ -5,7 +5,7 @@ use haft_store::{CallFilter, Store};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::samples::{ended, later, new_store, now, open, opened, question, scope};
+use crate::samples::{ended, here, later, new_store, now, open, opened, question, scope};
 
 /// How many entries lie in the tray, and how many were refused.
 fn lying(folder: &TempDir) -> (i64, i64) {
@@ -30,7 +30,7 @@ async fn what_is_acknowledged_is_there_for_every_view_of_every_store() {
         match number % 5 {
             0 => assert!(Journal::find(&other, &scope(), &call).await.unwrap().is_some()),
             1 => assert_eq!(other.events(&scope(), &call).await.unwrap().len(), 1),
-            2 => assert_eq!(other.calls(&scope(), &CallFilter::default()).await.unwrap()[0].id, call),
+            2 => assert_eq!(other.calls(&scope(), &here(), &CallFilter::default()).await.unwrap()[0].id, call),
             3 => assert!(other.want_stop(&scope(), &call).await.unwrap()),
             _ => assert_eq!(store.events(&scope(), &call).await.unwrap().len(), 1),
         }
@@ -57,7 +57,7 @@ async fn each_entry_is_filed_once_whoever_does_it() {
     for number in 0..200 {
         let call = recorded(&store).await;
         if number % 3 == 0 {
-            other.calls(&scope(), &CallFilter::default()).await.unwrap();
+            other.calls(&scope(), &here(), &CallFilter::default()).await.unwrap();
         }
         let event = vec![(now(), CallEvent::Started { attempt: 2 })];
         store.record_later(&scope(), Entry { events: event, ..later(&call, CallState::Executing) }).await.unwrap();
@@ -69,7 +69,7 @@ async fn each_entry_is_filed_once_whoever_does_it() {
     for call in &calls {
         assert_eq!(other.events(&scope(), call).await.unwrap().len(), 2);
     }
-    let used = other.tools_used(&scope(), None).await.unwrap();
+    let used = other.tools_used(&scope(), &here(), None).await.unwrap();
     assert_eq!((used[0].calls, other.health().await.unwrap().lost_entries), (200, 0));
 }
 

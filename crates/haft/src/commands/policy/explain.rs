@@ -28,7 +28,7 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Resul
     let Some(past) = house.store.past(&house.scope, &record.call).await? else {
         bail!("there is no call {call}; `haft log` lists the latest");
     };
-    let grants = house.store.all_grants(&house.scope).await?;
+    let grants = house.store.all_grants(&house.scope, &house.here).await?;
     let answer = answer(&house, &past).await?;
     house.leave().await?;
     let tool = house.registry.get(&past.record.opening.tool);

@@ -47,8 +47,8 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, last: u32, file: Opt
         let (own, shipped) = rules::of_file(file)?;
         policy.rules = rules::in_force(&own, shipped, &house.registry);
     }
-    let grants = house.store.all_grants(&house.scope).await?;
-    let past = house.store.last_calls(&house.scope, last).await?;
+    let grants = house.store.all_grants(&house.scope, &house.here).await?;
+    let past = house.store.last_calls(&house.scope, &house.here, last).await?;
     house.leave().await?;
     let mut replayed = Replayed::default();
     for past in &past {
