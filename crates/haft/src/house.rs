@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
     CallId, Caller, CallerKind, CallerRecord, Catalog, Delivery, Doors, ErrorCode, Guard, HouseWide, Journal, Limits,
-    Only, Permissions, Pipeline, Policy, Question, QuestionAndAnswer, Questions, Redactor, Registry, Scope, Source,
-    ToolError, ToolSpec, Within, Workbench, WorkspaceId,
+    OnePolicy, Only, Permissions, Pipeline, Policy, Question, QuestionAndAnswer, Questions, Redactor, Registry, Scope,
+    Source, ToolError, ToolSpec, Within, Workbench, WorkspaceId,
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
@@ -133,11 +133,11 @@ async fn build(
         journal,
         deliveries: std::iter::once(notifier.clone() as Arc<dyn Delivery>).chain(served.others).collect(),
         house: HouseWide::of_house(here.clone()),
-        policy: Policy {
+        policies: Arc::new(OnePolicy::new(Policy {
             rules: rules::in_force(&settings.rules, settings.shipped(), &registry),
             tightening: rules::named(settings.workspace_rules.clone(), &registry),
             minimum_unasked: settings.sandbox.minimum_unasked,
-        },
+        })),
         limits: Limits {
             longest_work: settings.longest_work,
             idle: settings.idle,

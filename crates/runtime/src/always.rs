@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     AutoApprove, Bounds, Case, Change, ChangeKind, ChangeList, Decision, Described, Evidence, Grant, Lasting, Pipeline,
-    Question, Scope, Seen, ToolSpec, WrittenBounds,
+    Policy, Question, Scope, Seen, ToolSpec, WrittenBounds,
     bounds::{self, Part, carries, escaped, touched},
     decide,
     policy::needs_a_grant,
@@ -51,37 +51,38 @@ impl Pipeline {
     pub async fn offers(&self, scope: &Scope, question: &Question) -> Result<Vec<Offer>, Withheld> {
         let tool = self.doors.catalog.find(scope, &question.tool).await.map_err(|error| Withheld(error.message))?;
         let seen = Seen::new(&question.input, evidence_of(question)?);
-        let part = needs_a_grant(&self.doors.policy, tool.spec(), &seen);
+        let policy = self.policy(scope).await.map_err(|error| Withheld(error.message))?;
+        let part = needs_a_grant(&policy, tool.spec(), &seen);
         let (mut covering, mut withheld) = (Vec::new(), None);
         for offer in offers(question, part)? {
-            match self.would_cover(tool.spec(), question, &offer) {
+            match would_cover(&policy, tool.spec(), question, &offer) {
                 Ok(()) => covering.push(offer),
                 Err(why) => withheld = Some(why),
             }
         }
         withheld.filter(|_| covering.is_empty()).map_or(Ok(covering), Err)
     }
+}
 
-    fn would_cover(&self, spec: &ToolSpec, question: &Question, offer: &Offer) -> Result<(), Withheld> {
-        let grants = [Grant::new(&question.tool, offer.bounds.clone())];
-        let case = Case {
-            spec,
-            input: &question.input,
-            effect: question.effect,
-            evidence: evidence_of(question)?,
-            mode: AutoApprove::Reads,
-            caller: &question.asked_by.id,
-            grants: &grants,
-            now: Timestamp::now(),
-        };
-        match decide(&self.doors.policy, &case) {
-            Decision::Yes { grant: Some(_), .. } => Ok(()),
-            Decision::Yes { grant: None, .. } => {
-                Err(Withheld("a grant would change nothing: only the mode asks for this".to_owned()))
-            }
-            Decision::Ask { reason, .. } => Err(Withheld(format!("a grant would change nothing: {reason}"))),
-            Decision::No(error) => Err(Withheld(error.message)),
+fn would_cover(policy: &Policy, spec: &ToolSpec, question: &Question, offer: &Offer) -> Result<(), Withheld> {
+    let grants = [Grant::new(&question.tool, offer.bounds.clone())];
+    let case = Case {
+        spec,
+        input: &question.input,
+        effect: question.effect,
+        evidence: evidence_of(question)?,
+        mode: AutoApprove::Reads,
+        caller: &question.asked_by.id,
+        grants: &grants,
+        now: Timestamp::now(),
+    };
+    match decide(policy, &case) {
+        Decision::Yes { grant: Some(_), .. } => Ok(()),
+        Decision::Yes { grant: None, .. } => {
+            Err(Withheld("a grant would change nothing: only the mode asks for this".to_owned()))
         }
+        Decision::Ask { reason, .. } => Err(Withheld(format!("a grant would change nothing: {reason}"))),
+        Decision::No(error) => Err(Withheld(error.message)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The six doors of the runtime. A house is built by choosing who stands behind each.
+//! The doors of the runtime. A house is built by choosing who stands behind each.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::{
     AutoApprove, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, ChangeList, Described, Direction,
-    Effect, Filled, Form, Grant, GrantId, HouseWide, Isolation, Listing, Outcome, Permissions, RegisteredTool, Scope,
-    Source, ToolError, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
+    Effect, Filled, Form, Grant, GrantId, HouseWide, Isolation, Listing, Outcome, Permissions, Policy, RegisteredTool,
+    Scope, Source, ToolError, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
 };
 
 /// Which tools exist, and for whom.
@@ -33,6 +33,12 @@ pub trait Guard: Send + Sync {
         scope: &'a Scope,
         recorded: &'a CallerRecord,
     ) -> BoxFuture<'a, Result<Permissions, ToolError>>;
+}
+
+/// Which rules are in force somewhere. Without them nothing is decided, so that a failure refuses.
+pub trait Policies: Send + Sync {
+    /// The rules of a scope.
+    fn of<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Arc<Policy>, ToolError>>;
 }
 
 /// What is staged under a call id.

@@ -50,7 +50,7 @@ pub use caller::{Caller, CallerId, CallerKind, CallerRecord, CallerRef, Permissi
 pub use changes::{Change, ChangeKind, ChangeList, ChangeState, Direction, Flag, Turn};
 pub use doors::{
     About, Answer, AnswerReceipt, Answered, CallRecord, CallState, Catalog, Delivery, Entry, Evidence, Guard, Journal,
-    Opening, Question, QuestionAndAnswer, QuestionId, Questions, Recovered, Workbench,
+    Opening, Policies, Question, QuestionAndAnswer, QuestionId, Questions, Recovered, Workbench,
 };
 pub use effect::{Effect, Isolation};
 pub use error::{Category, ErrorCode, ToolError};
@@ -62,7 +62,7 @@ pub use listing::{Listing, MOST_TOKENS, Pins};
 pub use nearest::nearest;
 pub use outcome::{ApprovedBy, Audio, Body, Embedded, End, HandedOn, Image, Outcome, Pending, ToolOutput};
 pub use pipeline::{Doors, Pipeline};
-pub use policy::{Case, Decision, Policy, Rule, Step, Verdict, decide, explain};
+pub use policy::{Case, Decision, OnePolicy, Policy, Rule, Step, Verdict, decide, explain};
 pub use ran::{CutShort, Described, Lasting, Ran, Reach};
 pub use redact::Redactor;
 pub use registry::{Only, RegisteredTool, Registry, RegistryError, Shape};

@@ -9,16 +9,15 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     ApprovedBy, CallEvent, CallId, CallRequest, CallerRef, Catalog, Delivery, Guard, HouseWide, Journal, Limits,
-    Outcome, Pending, Policy, Questions, Source, Workbench,
+    Outcome, Pending, Policies, Policy, Questions, Scope, Source, ToolError, Workbench,
     cache::Cache,
-    interview::Forms,
     log::CallLog,
     stage::{
-        approve::{Desk, Left, approve},
+        approve::{Left, approve},
         authorize::authorize,
         deliver::deliver,
-        execute::{Bench, Executed, execute},
-        prepare::{Anteroom, prepare},
+        execute::{Executed, execute},
+        prepare::prepare,
         record::{Ending, record},
         resolve::resolve,
         validate::validate,
@@ -26,7 +25,7 @@ use crate::{
     unfinished::Unfinished,
 };
 
-/// The six doors, and what the line decides by.
+/// The doors, and what the line decides by.
 pub struct Doors {
     /// Which tools.
     pub catalog: Arc<dyn Catalog>,
@@ -43,7 +42,7 @@ pub struct Doors {
     /// The right to end what others left behind.
     pub house: HouseWide,
     /// What is decided by.
-    pub policy: Policy,
+    pub policies: Arc<dyn Policies>,
     /// How long things may take.
     pub limits: Limits,
 }
@@ -53,7 +52,7 @@ pub struct Doors {
 pub struct Pipeline {
     pub(crate) doors: Arc<Doors>,
     /// What this process has read.
-    cache: Arc<Cache>,
+    pub(crate) cache: Arc<Cache>,
     /// Calls whose caller went away while they were under way.
     orphans: TaskTracker,
 }
@@ -70,9 +69,9 @@ impl Pipeline {
         Unfinished::new(self.clone().line(request), cancel, self.orphans.clone())
     }
 
-    /// What is decided by.
-    pub fn policy(&self) -> &Policy {
-        &self.doors.policy
+    /// What is decided by here.
+    pub async fn policy(&self, scope: &Scope) -> Result<Arc<Policy>, ToolError> {
+        self.doors.policies.of(scope).await
     }
 
     /// Waits for the calls whose caller went away.
@@ -94,9 +93,9 @@ impl Pipeline {
         let call = resolve(&*doors.catalog, request, log).await?;
         let call = authorize(&*doors.guard, call).await?;
         let call = validate(call)?;
-        let call = prepare(&self.anteroom(), call, log).await?;
-        let call = approve(&self.desk(), call, log).await?;
-        Ok(execute(&self.bench(), call, log).await)
+        let call = prepare(doors, call, log).await?;
+        let call = approve(doors, call, log).await?;
+        Ok(execute((doors, &self.cache), call, log).await)
     }
 
     /// Ends the call as it went, or carries it on as another one.
@@ -114,7 +113,7 @@ impl Pipeline {
     }
 
     pub(crate) async fn end(&self, log: &mut CallLog, ending: Ending) -> Outcome {
-        let outcome = record(&self.doors.limits, &*self.doors.journal, log, ending).await;
+        let outcome = record(&self.doors, log, ending).await;
         deliver(&self.doors.deliveries, &log.scope, &outcome).await;
         outcome
     }
@@ -138,37 +137,5 @@ impl Pipeline {
         let pending = Pending { pending_tool_call_id: child.id.clone(), expires_at };
         self.end(log, Ending::Continued(pending)).await;
         self.clone().line(child).await
-    }
-
-    fn anteroom(&self) -> Anteroom<'_> {
-        Anteroom { limits: &self.doors.limits, journal: &*self.doors.journal, forms: self.forms() }
-    }
-
-    fn forms(&self) -> Forms<'_> {
-        let doors = &*self.doors;
-        Forms { questions: &*doors.questions, deliveries: &doors.deliveries, within: doors.limits.answer_within }
-    }
-
-    pub(crate) fn desk(&self) -> Desk<'_> {
-        let doors = &*self.doors;
-        Desk {
-            policy: &doors.policy,
-            limits: &doors.limits,
-            questions: &*doors.questions,
-            workbench: &*doors.workbench,
-            deliveries: &doors.deliveries,
-        }
-    }
-
-    pub(crate) fn bench(&self) -> Bench<'_> {
-        let doors = &*self.doors;
-        Bench {
-            policy: &doors.policy,
-            limits: &doors.limits,
-            journal: &*doors.journal,
-            workbench: &*doors.workbench,
-            cache: &self.cache,
-            forms: self.forms(),
-        }
     }
 }

@@ -3,6 +3,9 @@
 mod rule;
 mod trace;
 
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -12,7 +15,7 @@ use trace::{Looked, Trace};
 
 use crate::{
     ApprovedBy, Asks, AutoApprove, CallerId, Change, ChangeList, Described, Effect, ErrorCode, Evidence, Grant,
-    GrantId, Isolation, Missed, Reach, Seen, Standing, ToolError, ToolSpec, bounds::Part,
+    GrantId, Isolation, Missed, Policies, Reach, Scope, Seen, Standing, ToolError, ToolSpec, bounds::Part,
 };
 
 /// What a house decides by, beside the mode and the grants.
@@ -24,6 +27,22 @@ pub struct Policy {
     pub tightening: Vec<Rule>,
     /// What a call started on a lower rung than this is always asked for.
     pub minimum_unasked: Isolation,
+}
+
+/// The same rules everywhere.
+pub struct OnePolicy(Arc<Policy>);
+
+impl OnePolicy {
+    /// These.
+    pub fn new(policy: Policy) -> Self {
+        Self(Arc::new(policy))
+    }
+}
+
+impl Policies for OnePolicy {
+    fn of<'a>(&'a self, _scope: &'a Scope) -> BoxFuture<'a, Result<Arc<Policy>, ToolError>> {
+        Box::pin(std::future::ready(Ok(Arc::clone(&self.0))))
+    }
 }
 
 /// Everything that the decision is made on.

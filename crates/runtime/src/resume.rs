@@ -10,7 +10,7 @@ use crate::{
     ChangeState, ErrorCode, Listener, Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
     log::CallLog,
     stage::{
-        approve::{Left, settle},
+        approve::{Left, apply_answer},
         authorize::authorize,
         execute::{Executed, execute},
         prepare::prepared_before,
@@ -125,8 +125,8 @@ impl Pipeline {
         let call = authorize(&*doors.guard, call).await?;
         let call = validate(call)?;
         let call = prepared_before(call, question, log)?;
-        let call = settle(&self.desk(), call, answered, log).await?;
-        Ok(execute(&self.bench(), call, log).await)
+        let call = apply_answer(doors, call, answered, log).await?;
+        Ok(execute((doors, &self.cache), call, log).await)
     }
 
     /// Ends what a dead process left behind, and carries on what it had been answered. Never touches a live call.

@@ -12,8 +12,8 @@ use beside::Beside;
 use haft::house::OwnerGuard;
 use haft_mcp::{Asked, Ground, MayApprove, Server};
 use haft_runtime::{
-    AutoApprove, CallId, Caller, Delivery, Doors, HouseWide, Isolation, Limits, Pipeline, Policy, Registry, Scope,
-    Source, Within,
+    AutoApprove, CallId, Caller, Delivery, Doors, HouseWide, Isolation, Limits, OnePolicy, Pipeline, Policy, Registry,
+    Scope, Source, Within,
 };
 use haft_store::{Store, Sync};
 use haft_tools::SandboxWorkbench;
@@ -54,7 +54,11 @@ fn server(store: &Store, folder: &Path) -> Server {
         journal: journal.clone(),
         deliveries: vec![asked.clone() as Arc<dyn Delivery>],
         house: HouseWide::of_house(Within::Everything),
-        policy: Policy { rules: Vec::new(), tightening: Vec::new(), minimum_unasked: Isolation::None },
+        policies: Arc::new(OnePolicy::new(Policy {
+            rules: Vec::new(),
+            tightening: Vec::new(),
+            minimum_unasked: Isolation::None,
+        })),
         limits: Limits::default(),
     });
     let (store, at) = (store.clone(), scope.clone());

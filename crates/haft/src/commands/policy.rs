@@ -74,8 +74,8 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 
 async fn list(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let house = open(everywhere).await?;
+    let policy = house.pipeline.policy(&house.scope).await?;
     house.leave().await?;
-    let policy = house.pipeline.policy();
     let rules: Vec<&Rule> = policy.rules.iter().chain(&policy.tightening).collect();
     if out.json {
         out.document(&rules.iter().copied().map(document).collect::<Vec<_>>());

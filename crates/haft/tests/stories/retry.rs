@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use haft::house::House;
 use haft_runtime::{
     AutoApprove, CallEvent, CallId, CallRequest, ChangeList, Doors, Effect, ErrorCode, HouseWide, Isolation, Limits,
-    Outcome, Output, Pipeline, Policy, Ran, Recovered, Tool, ToolCtx, ToolError, Turn, Workbench, typed,
+    OnePolicy, Outcome, Output, Pipeline, Policy, Ran, Recovered, Tool, ToolCtx, ToolError, Turn, Workbench, typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -265,7 +265,11 @@ async fn a_commit_that_has_begun_is_never_tried_again() {
         journal: Arc::new(house.store.clone()),
         deliveries: Vec::new(),
         house: HouseWide::of_house(house.here.clone()),
-        policy: Policy { rules: Vec::new(), tightening: Vec::new(), minimum_unasked: Isolation::Namespaces },
+        policies: Arc::new(OnePolicy::new(Policy {
+            rules: Vec::new(),
+            tightening: Vec::new(),
+            minimum_unasked: Isolation::Namespaces,
+        })),
         limits: Limits::default(),
     });
     let mut write = request(&house, "write_file", json!({"path": "a", "content": "b\n"}));

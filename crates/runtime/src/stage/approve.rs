@@ -1,13 +1,13 @@
 //! Does this call need a person's yes, and if so, get it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, CallerRef, Delivery, Effect,
-    ErrorCode, Evidence, Grant, GrantId, Limits, Pending, Question, Questions, ToolError, Workbench,
+    About, Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, CallerRef, Doors, Effect,
+    ErrorCode, Evidence, Grant, GrantId, Pending, Question, ToolError,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
     ran::Failure,
@@ -64,41 +64,32 @@ impl<S: Into<Stopped>> From<S> for Left {
     }
 }
 
-/// The doors and rules that a decision needs.
-pub(crate) struct Desk<'a> {
-    pub(crate) policy: &'a Policy,
-    pub(crate) limits: &'a Limits,
-    pub(crate) questions: &'a dyn Questions,
-    pub(crate) workbench: &'a dyn Workbench,
-    pub(crate) deliveries: &'a [Arc<dyn Delivery>],
-}
-
-pub(crate) async fn approve(desk: &Desk<'_>, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Left> {
-    let decision = desk.decide(&call, log).await?;
-    match the_edit_was_the_yes(&call, decision) {
+pub(crate) async fn approve(doors: &Doors, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Left> {
+    let decision = decided(doors, &call, log).await?;
+    match edit_counts_as_approval(&call, decision) {
         Decision::Yes { approved_by, by, grant } => {
             log.approved(approved_by, by);
             Ok(approved(call, Approval { by: approved_by, grant }))
         }
         Decision::No(error) => {
-            desk.discard(&call).await?;
+            discard(doors, &call).await?;
             Err(error.into())
         }
         Decision::Ask { reason, nearly } => {
-            let question = question(&call, log, reason, nearly, desk.limits.answer_within);
+            let question = question(&call, log, reason, nearly, doors.limits.answer_within);
             log.note(CallEvent::NeedsApproval { effect: question.effect, reason: question.reason.clone() });
             let entry = log.entry(CallState::Waiting);
-            desk.questions.ask(&log.scope, &question, entry).await?;
-            tell_of_question(desk.deliveries, &log.scope, &question).await;
-            let answered = desk.wait(&call, &question, log).await?;
-            settle(desk, call, answered, log).await
+            doors.questions.ask(&log.scope, &question, entry).await?;
+            tell_of_question(&doors.deliveries, &log.scope, &question).await;
+            let answered = wait(doors, &call, &question, log).await?;
+            apply_answer(doors, call, answered, log).await
         }
     }
 }
 
 /// Goes on with an answer. It is decided on the stored evidence; a rule that refuses still refuses.
-pub(crate) async fn settle(
-    desk: &Desk<'_>,
+pub(crate) async fn apply_answer(
+    doors: &Doors,
     call: PreparedCall,
     answered: Answered,
     log: &mut CallLog,
@@ -111,12 +102,13 @@ pub(crate) async fn settle(
         | Answer::Reject { .. }
         | Answer::Cancel
         | Answer::Expire) => {
-            desk.discard(&call).await?;
+            discard(doors, &call).await?;
             return Err(refusal(answer, answered.by));
         }
     };
-    if let Decision::No(error) = desk.decide_with(&call, &[]) {
-        desk.discard(&call).await?;
+    let policy = doors.policies.of(&log.scope).await?;
+    if let Decision::No(error) = decide_with(&policy, &call, &[]) {
+        discard(doors, &call).await?;
         return Err(error.into());
     }
     log.approved(ApprovedBy::User, Some(answered.by.name));
@@ -144,7 +136,7 @@ fn refusal(answer: Answer, by: CallerRef) -> Left {
 }
 
 /// Whoever edited an input whose effect cannot be shown before has nothing more to look at.
-fn the_edit_was_the_yes(call: &PreparedCall, decision: Decision) -> Decision {
+fn edit_counts_as_approval(call: &PreparedCall, decision: Decision) -> Decision {
     match (&decision, call.evidence(), &call.call().request.edited_by) {
         (Decision::Ask { .. }, Evidence::Plain(_), Some(by)) => {
             Decision::Yes { approved_by: ApprovedBy::User, by: Some(by.name.clone()), grant: None }
@@ -158,82 +150,79 @@ fn approved(call: PreparedCall, approval: Approval) -> ApprovedCall {
     ApprovedCall { call, effect, evidence, approval }
 }
 
-impl Desk<'_> {
-    /// The decision, with one use of its grant spent. A grant that ran out meanwhile does not count.
-    async fn decide(&self, call: &PreparedCall, log: &CallLog) -> Result<Decision, ToolError> {
-        let request = &call.call().request;
-        let decision = self.decide_with(call, &[]);
-        // Grants are looked for only where one could turn the question into a yes.
-        let grants_count = request.auto_approve == AutoApprove::Reads && matches!(decision, Decision::Ask { .. });
-        if !grants_count {
+/// The decision, with one use of its grant spent. A grant that ran out meanwhile does not count.
+async fn decided(doors: &Doors, call: &PreparedCall, log: &CallLog) -> Result<Decision, ToolError> {
+    let request = &call.call().request;
+    let policy = doors.policies.of(&log.scope).await?;
+    let decision = decide_with(&policy, call, &[]);
+    // Grants are looked for only where one could turn the question into a yes.
+    let grants_count = request.auto_approve == AutoApprove::Reads && matches!(decision, Decision::Ask { .. });
+    if !grants_count {
+        return Ok(decision);
+    }
+    let mut grants = doors.questions.grants(&log.scope, &log.tool).await?;
+    loop {
+        let decision = decide_with(&policy, call, &grants);
+        let Decision::Yes { grant: Some(grant), .. } = &decision else { return Ok(decision) };
+        if doors.questions.spend(&log.scope, grant).await? {
             return Ok(decision);
         }
-        let mut grants = self.questions.grants(&log.scope, &log.tool).await?;
-        loop {
-            let decision = self.decide_with(call, &grants);
-            let Decision::Yes { grant: Some(grant), .. } = &decision else { return Ok(decision) };
-            if self.questions.spend(&log.scope, grant).await? {
-                return Ok(decision);
-            }
-            grants.retain(|other| other.id != *grant);
+        grants.retain(|other| other.id != *grant);
+    }
+}
+
+fn decide_with(policy: &Policy, call: &PreparedCall, grants: &[Grant]) -> Decision {
+    let request = &call.call().request;
+    let case = Case {
+        spec: call.call().tool.spec(),
+        input: &request.input,
+        effect: call.effect(),
+        evidence: call.evidence(),
+        mode: request.auto_approve,
+        caller: &request.caller.id,
+        grants,
+        now: Timestamp::now(),
+    };
+    decide(policy, &case)
+}
+
+async fn wait(doors: &Doors, call: &PreparedCall, question: &Question, log: &mut CallLog) -> Result<Answered, Left> {
+    let request = &call.call().request;
+    let id = question.id();
+    let answered = tokio::select! {
+        answered = doors.questions.wait(&log.scope, &id, request.wait) => answered?,
+        () = request.cancel.cancelled() => Some(answer_for(doors, &log.scope, question, Answer::Cancel).await?),
+    };
+    let Some(answered) = answered else {
+        if request.wait >= doors.limits.answer_within {
+            return Ok(answer_for(doors, &log.scope, question, Answer::Expire).await?);
         }
-    }
+        let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
+        return Err(Stopped::Pending(pending).into());
+    };
+    Ok(answered)
+}
 
-    fn decide_with(&self, call: &PreparedCall, grants: &[Grant]) -> Decision {
-        let request = &call.call().request;
-        let case = Case {
-            spec: call.call().tool.spec(),
-            input: &request.input,
-            effect: call.effect(),
-            evidence: call.evidence(),
-            mode: request.auto_approve,
-            caller: &request.caller.id,
-            grants,
-            now: Timestamp::now(),
-        };
-        decide(self.policy, &case)
-    }
+/// The house answers for itself; whoever was earlier wins.
+async fn answer_for(
+    doors: &Doors,
+    scope: &crate::Scope,
+    question: &Question,
+    answer: Answer,
+) -> Result<Answered, ToolError> {
+    let by = question.asked_by.clone();
+    let mine = Answered { answer, by, source: crate::Source::House, at: Timestamp::now() };
+    Ok(match doors.questions.answer(scope, &question.id(), &mine).await? {
+        AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
+        AnswerReceipt::TooLate(first) => first,
+    })
+}
 
-    async fn wait(&self, call: &PreparedCall, question: &Question, log: &mut CallLog) -> Result<Answered, Left> {
-        let request = &call.call().request;
-        let id = question.id();
-        let answered = tokio::select! {
-            answered = self.questions.wait(&log.scope, &id, request.wait) => answered?,
-            () = request.cancel.cancelled() => Some(self.answer_for(&log.scope, question, Answer::Cancel).await?),
-        };
-        let Some(answered) = answered else {
-            if request.wait >= self.limits.answer_within {
-                return Ok(self.answer_for(&log.scope, question, Answer::Expire).await?);
-            }
-            let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
-            return Err(Stopped::Pending(pending).into());
-        };
-        Ok(answered)
-    }
-
-    /// The house answers for itself; whoever was earlier wins.
-    async fn answer_for(
-        &self,
-        scope: &crate::Scope,
-        question: &Question,
-        answer: Answer,
-    ) -> Result<Answered, ToolError> {
-        let by = question.asked_by.clone();
-        let mine = Answered { answer, by, source: crate::Source::House, at: Timestamp::now() };
-        Ok(match self.questions.answer(scope, &question.id(), &mine).await? {
-            AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
-            AnswerReceipt::TooLate(first) => first,
-        })
-    }
-
-    /// Drops what the call itself staged; the staged changes of an earlier call stay where they are.
-    async fn discard(&self, call: &PreparedCall) -> Result<(), ToolError> {
-        match call.evidence() {
-            Evidence::Staged { turn, .. } if turn.of == call.call().request.id => {
-                self.workbench.discard(&turn.of).await
-            }
-            Evidence::Staged { .. } | Evidence::Plain(_) => Ok(()),
-        }
+/// Drops what the call itself staged; the staged changes of an earlier call stay where they are.
+async fn discard(doors: &Doors, call: &PreparedCall) -> Result<(), ToolError> {
+    match call.evidence() {
+        Evidence::Staged { turn, .. } if turn.of == call.call().request.id => doors.workbench.discard(&turn.of).await,
+        Evidence::Staged { .. } | Evidence::Plain(_) => Ok(()),
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::{
-    CallEvent, ChangeList, CutShort, End, ErrorCode, Isolation, Journal, Limits, Outcome, Pending, ToolError,
-    ToolOutput,
+    CallEvent, ChangeList, CutShort, Doors, End, ErrorCode, Isolation, Limits, Outcome, Pending, ToolError, ToolOutput,
     changes::left_staged,
     log::CallLog,
     ran::Failure,
@@ -33,8 +32,9 @@ pub(crate) enum Ending {
 
 /// Makes the envelope and records it: in a batch behind the answer when the call only read or the journal could tell its
 /// end by itself, at once otherwise.
-pub(crate) async fn record(limits: &Limits, journal: &dyn Journal, log: &mut CallLog, ending: Ending) -> Outcome {
-    let (outcome, whole) = envelope(limits, log, ending);
+pub(crate) async fn record(doors: &Doors, log: &mut CallLog, ending: Ending) -> Outcome {
+    let journal = &doors.journal;
+    let (outcome, whole) = envelope(&doors.limits, log, ending);
     note_the_end(log, &outcome);
     let by_reference = whole.is_some();
     let only_read = !log.is_recorded() && outcome.changes.is_none() && !by_reference;

@@ -36,7 +36,7 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Resul
         Ok(replay) => replay,
         Err(why) => bail!("{call} cannot be explained: {why}; `haft log show {call}` tells what happened"),
     };
-    let (now, steps) = replay.decide(house.pipeline.policy(), &grants);
+    let (now, steps) = replay.decide(&*house.pipeline.policy(&house.scope).await?, &grants);
     if out.json {
         out.document(&document(&past, &replay, &now, &steps));
         return Ok(Exit::Success);

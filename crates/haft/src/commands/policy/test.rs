@@ -42,7 +42,7 @@ struct Replayed {
 
 pub(super) async fn run(everywhere: &Everywhere, out: &Out, last: u32, file: Option<&Path>) -> Result<Exit> {
     let house = open(everywhere).await?;
-    let mut policy = house.pipeline.policy().clone();
+    let mut policy = Policy::clone(&*house.pipeline.policy(&house.scope).await?);
     if let Some(file) = file {
         let (own, shipped) = rules::of_file(file)?;
         policy.rules = rules::in_force(&own, shipped, &house.registry);
