@@ -71,6 +71,7 @@ fn upstream(at: usize) -> Arc<dyn AnyTool> {
         example: None,
         effect: Effect::Read,
         aliases: Vec::new(),
+        permission: "tools.tenant.execute".to_owned(),
         deprecated_aliases: Vec::new(),
         parameter_aliases: Vec::new(),
         timeout: Duration::from_secs(1),

@@ -96,6 +96,7 @@ fn decisions() -> Result<Duration> {
 
 fn spec() -> ToolSpec {
     ToolSpec {
+        permission: Effect::Write.workspace_permission().to_owned(),
         deprecated_aliases: Vec::new(),
         idempotent: false,
         open_world: false,

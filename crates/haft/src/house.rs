@@ -5,9 +5,9 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    CallId, Caller, CallerKind, CallerRecord, Catalog, Delivery, Doors, ErrorCode, Guard, HouseWide, Journal, Limits,
-    OnePolicy, Only, Permissions, Pipeline, Policy, Question, QuestionAndAnswer, Questions, Redactor, Registry, Scope,
-    Source, ToolError, ToolSpec, Within, Workbench, WorkspaceId,
+    AutoApprove, CallId, Caller, CallerKind, CallerRecord, Catalog, Delivery, Doors, ErrorCode, Guard, HouseWide,
+    Journal, Limits, OnePolicy, Only, Permissions, Pipeline, Policy, Question, QuestionAndAnswer, Questions, Redactor,
+    Registry, Scope, Source, ToolError, ToolSpec, Within, Workbench, WorkspaceId,
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
@@ -224,11 +224,25 @@ impl OwnerGuard {
 impl Guard for OwnerGuard {
     fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>> {
         let at_home = caller.id.kind == CallerKind::Owner && caller.scope == self.scope;
+        let may = at_home && caller.permissions.allow(&tool.permission);
         let refusal = || {
             let message = format!("`{}` may not be used here by {}: another workspace", tool.name, caller.name);
             ToolError::new(ErrorCode::Forbidden, message)
         };
-        Box::pin(std::future::ready(if at_home { Ok(()) } else { Err(refusal()) }))
+        Box::pin(std::future::ready(if may { Ok(()) } else { Err(refusal()) }))
+    }
+
+    fn may_answer<'a>(&'a self, caller: &'a Caller, question: &'a Question) -> BoxFuture<'a, Result<(), ToolError>> {
+        let is_owner = caller.id.kind == CallerKind::Owner && caller.scope.tenant() == self.scope.tenant();
+        let refusal = || {
+            let message = format!("{} may not be answered by {}; its owner can", question.call, caller.name);
+            ToolError::new(ErrorCode::Forbidden, message)
+        };
+        Box::pin(std::future::ready(if is_owner { Ok(()) } else { Err(refusal()) }))
+    }
+
+    fn most_unasked(&self, caller: &Caller) -> AutoApprove {
+        if caller.id.kind == CallerKind::Owner { AutoApprove::Everything } else { AutoApprove::Nothing }
     }
 
     fn permissions_of<'a>(

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::{
     AutoApprove, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, ChangeList, Described, Direction,
-    Effect, Filled, Form, Grant, GrantId, HouseWide, Isolation, Listing, Outcome, Permissions, Policy, RegisteredTool,
-    Scope, Source, ToolError, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
+    Effect, Filled, Form, Grant, GrantId, HouseWide, Isolation, Listing, Outcome, Permissions, PermittedAnswer, Policy,
+    RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
 };
 
 /// Which tools exist, and for whom.
@@ -22,10 +22,16 @@ pub trait Catalog: Send + Sync {
     fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>>;
 }
 
-/// Whether this caller may use this tool. A guard that errors, refuses.
+/// May this caller use this tool, answer this question, and let how much happen unasked. A guard that errors, refuses.
 pub trait Guard: Send + Sync {
-    /// Refuses by an error.
+    /// Whether the caller may use the tool; refuses by an error.
     fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Whether the caller may answer the question; refuses by an error.
+    fn may_answer<'a>(&'a self, caller: &'a Caller, question: &'a Question) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// The most that the caller may let happen without asking, whatever a request says.
+    fn most_unasked(&self, caller: &Caller) -> AutoApprove;
 
     /// What a caller of the journal may do now; an error when they may no longer act at all.
     fn permissions_of<'a>(
@@ -250,12 +256,12 @@ pub trait Questions: Send + Sync {
         limit: Duration,
     ) -> BoxFuture<'a, Result<Option<Answered>, ToolError>>;
 
-    /// Gives an answer; the first one counts.
+    /// Writes an answer; the first one counts. `Pipeline::answer` is how one is given.
     fn answer<'a>(
         &'a self,
         scope: &'a Scope,
         question: &'a QuestionId,
-        answered: &'a Answered,
+        answer: &'a PermittedAnswer,
     ) -> BoxFuture<'a, Result<AnswerReceipt, ToolError>>;
 
     /// The last question of one call, open or answered.

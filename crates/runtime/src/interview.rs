@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, CallEvent, Caller, Doors, ErrorCode, Form, FormAnswer, Question, Source,
-    ToolError, log::CallLog, stage::deliver::tell_of_question, work::Work,
+    About, Answer, Answered, CallEvent, Caller, Doors, ErrorCode, Form, FormAnswer, Question, ToolError,
+    answers::withdraw, log::CallLog, stage::deliver::tell_of_question, work::Work,
 };
 
 /// A form on its way from a tool, and the way back.
@@ -91,7 +90,9 @@ impl<'a> Interview<'a> {
         log.waited += since.elapsed();
         let answered = match news {
             News::Answered(answered) => Ok(answered),
-            News::Unanswered(answer) => by_the_house(self.doors, &question, answer, log).await,
+            News::Unanswered(answer) => {
+                withdraw(self.doors, &log.scope, &question, (answer, Caller::house(&log.scope).who())).await
+            }
             News::Lost(error) => Err(error),
         };
         let told = match answered {
@@ -114,21 +115,6 @@ impl<'a> Interview<'a> {
             self.close(News::Unanswered(Answer::Cancel), work, log).await;
         }
     }
-}
-
-/// The answer that counts: the first one, or else this one by the house.
-async fn by_the_house(
-    doors: &Doors,
-    question: &Question,
-    answer: Answer,
-    log: &CallLog,
-) -> Result<Answered, ToolError> {
-    let by = Caller::house(&log.scope).who();
-    let mine = Answered { answer, by, source: Source::House, at: Timestamp::now() };
-    Ok(match doors.questions.answer(&log.scope, &question.id(), &mine).await? {
-        AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
-        AnswerReceipt::TooLate(first) => first,
-    })
 }
 
 /// What the work is told. An answer that is for no form cannot come; it would be none.

@@ -2,6 +2,7 @@
 
 mod alias;
 mod always;
+mod answers;
 mod batch;
 mod bounds;
 mod cache;
@@ -43,6 +44,7 @@ mod work;
 
 pub use alias::{CalledAs, DeprecatedAlias};
 pub use always::{Breadth, Offer, Withheld};
+pub use answers::{PermittedAnswer, Reply};
 pub use batch::Wish;
 pub use bounds::{Bounds, BoundsError, Miss, Missed, Seen, WrittenBounds, host_matches};
 pub use call::{AutoApprove, CallId, CallRequest, Listener};
@@ -67,7 +69,7 @@ pub use ran::{CutShort, Described, Lasting, Ran, Reach};
 pub use redact::Redactor;
 pub use registry::{Only, RegisteredTool, Registry, RegistryError, Shape};
 pub use replay::{Past, Replay, Unjudged, Was};
-pub use resume::{Follower, Reply};
+pub use resume::Follower;
 pub use schema::faults_of_input;
 pub use scope::{HouseWide, Scope, TenantId, Within, WorkspaceId};
 pub use search::Found;

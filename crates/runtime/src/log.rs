@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    About, ApprovedBy, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Effect, Entry, Listener,
-    Opening, Outcome, Question, Scope, Source, ToolOutput, Turn,
+    About, ApprovedBy, AutoApprove, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Effect, Entry,
+    Listener, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
@@ -89,6 +89,13 @@ impl CallLog {
     pub(crate) fn handed_on(&mut self, input: &Value) {
         if let Some(opening) = &mut self.opening {
             opening.input.clone_from(input);
+        }
+    }
+
+    /// What may happen without asking is known.
+    pub(crate) fn may_happen_unasked(&mut self, mode: AutoApprove) {
+        if let Some(opening) = &mut self.opening {
+            opening.auto_approve = mode;
         }
     }
 

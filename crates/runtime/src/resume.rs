@@ -1,13 +1,13 @@
-//! Answers, and what they set going: a waiting call is carried on by its owner, or by whoever answered.
+//! What an answer sets going: a waiting call is carried on by its owner, or by whoever answered.
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList,
-    ChangeState, ErrorCode, Listener, Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    Answer, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ChangeState, ErrorCode, Listener,
+    Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    answers::withdraw,
     log::CallLog,
     stage::{
         approve::{Left, apply_answer},
@@ -32,42 +32,7 @@ pub struct Follower {
     pub listener: Option<Listener>,
 }
 
-/// What became of an answer.
-#[derive(Debug)]
-pub enum Reply {
-    /// It counted, and this is how the call ended or stands.
-    Counted(Box<Outcome>),
-    /// It counted, and the process that does the work goes on with it.
-    Heard,
-    /// Somebody was earlier.
-    TooLate(Answered),
-    /// The call waits for nothing.
-    NoQuestion,
-}
-
 impl Pipeline {
-    /// Gives an answer and sees it through: the owner carries the call on, or this process does if the owner is gone.
-    pub async fn answer(&self, scope: &Scope, call: &CallId, answered: &Answered) -> Result<Reply, ToolError> {
-        let question = match self.doors.questions.find(scope, call).await? {
-            Some((question, None)) => question,
-            Some((_, Some(first))) => return Ok(Reply::TooLate(first)),
-            None => return Ok(Reply::NoQuestion),
-        };
-        refuse_what_answers_another_kind(&question, &answered.answer)?;
-        match self.doors.questions.answer(scope, &question.id(), answered).await? {
-            AnswerReceipt::Taken => {}
-            AnswerReceipt::TooLate(first) => return Ok(Reply::TooLate(first)),
-            AnswerReceipt::NoQuestion => return Ok(Reply::NoQuestion),
-        }
-        match question.about {
-            About::Form(_) => Ok(Reply::Heard),
-            About::Approval(_) => {
-                let outcome = self.carry(scope, call, Follower::default()).await?;
-                Ok(Reply::Counted(Box::new(outcome)))
-            }
-        }
-    }
-
     /// Sees an answered call to its end. The owner may die at any moment, so this keeps trying, bounded.
     pub async fn carry(&self, scope: &Scope, call: &CallId, follower: Follower) -> Result<Outcome, ToolError> {
         let patience = tokio::time::Instant::now() + self.doors.limits.longest_work + ONE_LOOK;
@@ -103,7 +68,15 @@ impl Pipeline {
         request.cancel = follower.cancel;
         request.listener = follower.listener;
         let mut log = CallLog::resumed(&request, started_at);
-        let walked = self.walk_again(request.clone(), question, answered, &mut log).await;
+        let caller = &mut request.caller;
+        // What they may do is looked up again: a key may be revoked by now.
+        let walked = match self.doors.guard.permissions_of(&caller.scope, &caller.record()).await {
+            Ok(permissions) => {
+                caller.permissions = permissions;
+                self.walk_again(request.clone(), question, answered, &mut log).await
+            }
+            Err(refused) => Err(refused.into()),
+        };
         Ok(self.close(walked, request, &mut log).await)
     }
 
@@ -115,14 +88,10 @@ impl Pipeline {
         log: &mut CallLog,
     ) -> Result<Executed, Left> {
         let doors = &*self.doors;
-        let mut request = request;
-        let caller = &mut request.caller;
-        // What they may do is looked up again: a key may be revoked by now.
-        caller.permissions = doors.guard.permissions_of(&caller.scope, &caller.record()).await?;
         let call = resolve(&*doors.catalog, request, log).await?;
         log.forget_the_call_event();
         log.called_as.clone_from(&question.called_as);
-        let call = authorize(&*doors.guard, call).await?;
+        let call = authorize(&*doors.guard, call, log).await?;
         let call = validate(call)?;
         let call = prepared_before(call, question, log)?;
         let call = apply_answer(doors, call, answered, log).await?;
@@ -140,15 +109,6 @@ impl Pipeline {
             if self.doors.questions.claim(&scope, &call).await? {
                 self.resume(&scope, &call, Follower::default()).await?;
             }
-        }
-        Ok(())
-    }
-
-    /// Answers the questions that nobody answered in time with a no.
-    pub async fn expire(&self) -> Result<(), ToolError> {
-        for (scope, question) in self.doors.questions.overdue(&self.doors.house).await? {
-            let expired = by_the_house(&scope, Answer::Expire);
-            self.answer(&scope, &question.call, &expired).await?;
         }
         Ok(())
     }
@@ -179,8 +139,8 @@ impl Pipeline {
     /// What a dead process had asked can no longer be answered.
     async fn put_away(&self, scope: &Scope, call: &CallId) -> Result<(), ToolError> {
         if let Some((question, None)) = self.doors.questions.find(scope, call).await? {
-            let gone = by_the_house(scope, Answer::Cancel);
-            self.doors.questions.answer(scope, &question.id(), &gone).await?;
+            let haft = Caller::house(scope).who();
+            withdraw(&self.doors, scope, &question, (Answer::Cancel, haft)).await?;
         }
         Ok(())
     }
@@ -227,28 +187,6 @@ impl Pipeline {
     }
 }
 
-/// A yes fills in no form, and values are no yes: the question stays open.
-fn refuse_what_answers_another_kind(question: &Question, answer: &Answer) -> Result<(), ToolError> {
-    let call = &question.call;
-    let why = match (&question.about, answer) {
-        (About::Form(_), Answer::Approve { .. } | Answer::Always { .. } | Answer::Edit { .. }) => {
-            format!("{call} asks something in the middle of its work; `haft approve {call} --input JSON` fills it in")
-        }
-        (About::Approval(_), Answer::Fill { .. }) => format!("{call} waits for a yes or a no, not for values"),
-        (About::Form(_), Answer::Fill { .. } | Answer::Reject { .. } | Answer::Cancel | Answer::Expire)
-        | (
-            About::Approval(_),
-            Answer::Approve { .. }
-            | Answer::Always { .. }
-            | Answer::Edit { .. }
-            | Answer::Reject { .. }
-            | Answer::Cancel
-            | Answer::Expire,
-        ) => return Ok(()),
-    };
-    Err(ToolError::new(ErrorCode::InvalidArgs, why))
-}
-
 /// What a dead process left of a call.
 struct Found {
     sentence: String,
@@ -262,11 +200,6 @@ impl Found {
     fn nothing_turned(sentence: String, left: Option<ChangeList>) -> Self {
         Self { sentence, turned: None, left }
     }
-}
-
-fn by_the_house(scope: &Scope, answer: Answer) -> Answered {
-    let Caller { source, .. } = Caller::house(scope);
-    Answered { answer, by: Caller::house(scope).who(), source, at: Timestamp::now() }
 }
 
 /// The call as it was asked for. Its caller may do nothing until the guard says what.

@@ -6,7 +6,7 @@ use std::{io::Read, path::PathBuf};
 
 use haft_runtime::{
     Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Caller, Entry, GrantId, HouseWide,
-    Journal, Opening, QuestionId, Questions, Scope, Source, Within,
+    Journal, Opening, PermittedAnswer, QuestionId, Questions, Scope, Source, Within,
 };
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
@@ -28,13 +28,7 @@ async fn main() {
         "open" => println!("opened"),
         "answer" => {
             wait_for_the_start();
-            let answered = Answered {
-                answer: Answer::Approve { paths: None },
-                by: Caller::owner(store.owner(), scope.clone(), Source::Cli).who(),
-                source: Source::Cli,
-                at: Timestamp::now(),
-            };
-            let receipt = store.answer(&scope, &QuestionId { call: call(&id), number: 1 }, &answered).await.unwrap();
+            let receipt = store.answer(&scope, &QuestionId { call: call(&id), number: 1 }, &yes(&store)).await.unwrap();
             println!("{}", if receipt == AnswerReceipt::Taken { "won" } else { "lost" });
         }
         "spend" => {
@@ -75,6 +69,12 @@ async fn main() {
         other => println!("what is {other}?"),
     }
     store.close().await.unwrap();
+}
+
+fn yes(store: &Store) -> PermittedAnswer {
+    let by = Caller::owner(store.owner(), Scope::local("w"), Source::Cli).who();
+    let answer = Answer::Approve { paths: None };
+    PermittedAnswer::unchecked(Answered { answer, by, source: Source::Cli, at: Timestamp::now() })
 }
 
 /// The parent writes a byte when all are ready, or closes the pipe.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, HouseWide, Question, QuestionId, Questions, Scope,
-    ToolError, Within, WorkspaceId,
+    Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, HouseWide, PermittedAnswer, Question, QuestionId,
+    Questions, Scope, ToolError, Within, WorkspaceId,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
@@ -100,9 +100,9 @@ impl Questions for Store {
         &'a self,
         scope: &'a Scope,
         question: &'a QuestionId,
-        answered: &'a Answered,
+        answer: &'a PermittedAnswer,
     ) -> BoxFuture<'a, Result<AnswerReceipt, ToolError>> {
-        Box::pin(async move { Ok(self.give_answer(scope, question, answered).await?) })
+        Box::pin(async move { Ok(self.give_answer(scope, question, answer.answered()).await?) })
     }
 
     fn find<'a>(

@@ -11,7 +11,7 @@ use crate::{
         alike,
         always::{Always, Lease, by_flag, parse_lasting, remembered},
         arguments, fill, open_for,
-        prompt::{Lines, Person, answered, ask},
+        prompt::{Lines, Person, ask},
     },
     exit::Exit,
     house::House,
@@ -102,8 +102,10 @@ pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs)
 /// Gives an answer and sees the call through; an answer that does not count is an error that says why.
 pub(crate) async fn give(house: &House, call: &CallId, answer: Answer) -> Result<Outcome> {
     let remembered = remembered(house, &answer).await;
-    let answered = answered(house, answer);
-    match house.pipeline.answer(&house.scope, call, &answered).await? {
+    let Some((question, _)) = house.question(call).await? else {
+        bail!("{call} waits for no answer; `haft log show {call}` tells its story");
+    };
+    match house.pipeline.answer(&house.caller, &question.id(), answer).await? {
         Reply::Counted(outcome) => {
             remembered.into_iter().for_each(|text| anstream::eprintln!("{text}"));
             Ok(*outcome)

@@ -56,6 +56,7 @@ fn upstream(name: &str, description: &str) -> Arc<dyn AnyTool> {
         example: None,
         effect: Effect::Write,
         aliases: Vec::new(),
+        permission: Effect::Write.workspace_permission().to_owned(),
         deprecated_aliases: Vec::new(),
         parameter_aliases: Vec::new(),
         timeout: Duration::from_secs(5),

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use haft::house::House;
 use haft_runtime::{
-    About, Answer, AnswerReceipt, Answered, CallEvent, CallId, CallRequest, CallState, Described, Effect, End, Form,
-    FormAnswer, Journal, Outcome, Output, Prepared, Question, Questions, Ran, Reply, Source, Tool, ToolCtx, ToolError,
-    typed,
+    About, Answer, CallEvent, CallId, CallRequest, CallState, Described, Effect, End, Form, FormAnswer, Journal,
+    Outcome, Output, Prepared, Question, Questions, Ran, Reply, Source, Tool, ToolCtx, ToolError, typed,
 };
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -204,9 +202,8 @@ async fn the_first_answer_counts_and_an_old_one_never_answers_the_next_question(
     fill(&house, &first, json!({"name": "a"})).await;
     let second = asked(&house, &request.id, 2).await;
     let late = filled(&first, json!({"name": "late"})).unwrap();
-    let late = Answered { answer: late, by: house.caller.who(), source: Source::Cli, at: Timestamp::now() };
-    let receipt = house.store.answer(&house.scope, &first.id(), &late).await.unwrap();
-    assert!(matches!(receipt, AnswerReceipt::TooLate(_)), "{receipt:?}");
+    let reply = house.pipeline.answer(&house.caller, &first.id(), late).await.unwrap();
+    assert!(matches!(reply, Reply::TooLate(_)), "{reply:?}");
     fill(&house, &second, json!({"name": "b"})).await;
     assert_eq!(success(&calling.await.unwrap()).content, r#""a" 7, "b" 7"#);
 }
@@ -258,16 +255,9 @@ async fn a_form_before_the_yes_and_the_yes_are_two_questions() {
     assert!(here.store.answered(&haft_runtime::HouseWide::of_house(here.here.clone())).await.unwrap().is_empty());
     drop(here);
     // Whoever says yes carries it on, and hears what it asks then.
-    let id = request.id.clone();
-    let scope = elsewhere.scope.clone();
-    let pipeline = elsewhere.pipeline.clone();
-    let yes = Answered {
-        answer: Answer::Approve { paths: None },
-        by: elsewhere.caller.who(),
-        source: Source::Cli,
-        at: Timestamp::now(),
-    };
-    let carried = tokio::spawn(async move { pipeline.answer(&scope, &id, &yes).await.unwrap() });
+    let (pipeline, caller, id) = (elsewhere.pipeline.clone(), elsewhere.caller.clone(), yes.id());
+    let approve = Answer::Approve { paths: None };
+    let carried = tokio::spawn(async move { pipeline.answer(&caller, &id, approve).await.unwrap() });
     let last = asked(&elsewhere, &request.id, 3).await;
     fill(&elsewhere, &last, json!({"name": "c"})).await;
     let Reply::Counted(outcome) = carried.await.unwrap() else { panic!("the yes did not count") };

@@ -7,11 +7,8 @@ use haft::{
     house::{self, House},
     settings::Settings,
 };
-use haft_runtime::{
-    Answer, Answered, CallEvent, CallId, CallRequest, CallerRef, End, Outcome, Reply, Source, ToolOutput,
-};
+use haft_runtime::{Answer, CallEvent, CallId, CallRequest, Caller, End, Outcome, Reply, ToolOutput};
 use haft_store::Store;
-use jiff::Timestamp;
 use serde_json::Value;
 
 /// A workspace and a data folder. Every house opened on it stands for one process.
@@ -56,14 +53,14 @@ pub(crate) async fn call(house: &House, tool: &str, input: Value) -> Outcome {
     house.pipeline.call(request(house, tool, input)).await
 }
 
+/// What somebody called Ann answers to the last question of a call.
 pub(crate) async fn answer(house: &House, call: &CallId, answer: Answer) -> Reply {
-    let answered = Answered {
-        answer,
-        by: CallerRef { name: "ann".into(), ..house.caller.who() },
-        source: Source::Cli,
-        at: Timestamp::now(),
-    };
-    house.pipeline.answer(&house.scope, call, &answered).await.unwrap()
+    let Some((question, _)) = house.question(call).await.unwrap() else { return Reply::NoQuestion };
+    house.pipeline.answer(&ann(house), &question.id(), answer).await.unwrap()
+}
+
+pub(crate) fn ann(house: &House) -> Caller {
+    Caller { name: "ann".into(), ..house.caller.clone() }
 }
 
 pub(crate) async fn yes(house: &House, call: &CallId) -> Outcome {

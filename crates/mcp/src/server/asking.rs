@@ -6,10 +6,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{
-    About, Answer, Answered, CallId, CallerRef, Delivery, Effect, Form, Outcome, Question, Scope, Source,
-};
-use jiff::Timestamp;
+use haft_runtime::{About, Answer, CallId, Caller, Delivery, Effect, Form, Outcome, Question, Scope, Source};
 use rmcp::{
     RoleServer,
     model::{ClientCapabilities, ElicitRequest, ElicitRequestParams, InputRequest, InputRequests},
@@ -170,11 +167,10 @@ fn values(form: &Form, content: &Value) -> Said {
     }
 }
 
-/// The answer as it is recorded: of the person, through that client.
-pub(super) fn through(ground: &Ground, context: &RequestContext<RoleServer>, answer: Answer) -> Answered {
+/// Who answers through a client: the person behind it.
+pub(super) fn answerer(ground: &Ground, context: &RequestContext<RoleServer>) -> Caller {
     let name = format!("{} through {}", ground.caller.name, client(context));
-    let by = CallerRef { id: ground.caller.id.clone(), name };
-    Answered { answer, by, source: Source::Mcp, at: Timestamp::now() }
+    Caller { name, source: Source::Mcp, ..ground.caller.clone() }
 }
 
 /// Whether a client can show a form: it says so, or says nothing more than that it can be asked, as clients did before

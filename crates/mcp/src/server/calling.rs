@@ -293,8 +293,8 @@ impl Server {
         if needs_leave && !ground.may_approve.covers(question) {
             return Ok(None);
         }
-        let answered = asking::through(&ground, context, answer);
-        match (ground.questions.answer(&scope, &question.id(), &answered).await?, &question.about) {
+        let caller = asking::answerer(&ground, context);
+        match (ground.pipeline.give_answer(&caller, &question.id(), answer).await?, &question.about) {
             (AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion, _) => Ok(None),
             (AnswerReceipt::Taken, About::Form(_)) => Ok(Some(Counted::Heard)),
             (AnswerReceipt::Taken, About::Approval(_)) => {

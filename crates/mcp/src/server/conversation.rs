@@ -155,8 +155,8 @@ impl<'a> Conversation<'a> {
     /// The call itself hears it; when somebody was earlier, it has heard that.
     async fn give(&self, question: &Question, answer: Answer) {
         let ground = &self.server.ground;
-        let answered = asking::through(ground, self.context, answer);
-        let _heard = ground.questions.answer(&ground.caller.scope, &question.id(), &answered).await;
+        let caller = asking::answerer(ground, self.context);
+        let _heard = ground.pipeline.give_answer(&caller, &question.id(), answer).await;
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn spec(asks: Asks) -> ToolSpec {
         output_schema: json!({}),
         example: None,
         effect: Effect::Write,
+        permission: "workspace.write".into(),
         aliases: vec![],
         deprecated_aliases: vec![],
         parameter_aliases: vec![],

@@ -54,6 +54,7 @@ fn tool(name: &str, description: &str, properties: &Value, shown: Shown) -> Arc<
         example: None,
         effect: Effect::Write,
         aliases: Vec::new(),
+        permission: Effect::Write.workspace_permission().to_owned(),
         deprecated_aliases: Vec::new(),
         parameter_aliases: Vec::new(),
         timeout: Duration::from_secs(1),

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, CallerRef, Doors, Effect,
-    ErrorCode, Evidence, Grant, GrantId, Pending, Question, ToolError,
+    About, Answer, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, CallerRef, Doors, Effect, ErrorCode,
+    Evidence, Grant, GrantId, Pending, Question, ToolError,
+    answers::withdraw,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
     ran::Failure,
@@ -191,11 +192,11 @@ async fn wait(doors: &Doors, call: &PreparedCall, question: &Question, log: &mut
     let id = question.id();
     let answered = tokio::select! {
         answered = doors.questions.wait(&log.scope, &id, request.wait) => answered?,
-        () = request.cancel.cancelled() => Some(answer_for(doors, &log.scope, question, Answer::Cancel).await?),
+        () = request.cancel.cancelled() => Some(taken_back(doors, question, log, Answer::Cancel).await?),
     };
     let Some(answered) = answered else {
         if request.wait >= doors.limits.answer_within {
-            return Ok(answer_for(doors, &log.scope, question, Answer::Expire).await?);
+            return Ok(taken_back(doors, question, log, Answer::Expire).await?);
         }
         let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
         return Err(Stopped::Pending(pending).into());
@@ -203,19 +204,9 @@ async fn wait(doors: &Doors, call: &PreparedCall, question: &Question, log: &mut
     Ok(answered)
 }
 
-/// The house answers for itself; whoever was earlier wins.
-async fn answer_for(
-    doors: &Doors,
-    scope: &crate::Scope,
-    question: &Question,
-    answer: Answer,
-) -> Result<Answered, ToolError> {
-    let by = question.asked_by.clone();
-    let mine = Answered { answer, by, source: crate::Source::House, at: Timestamp::now() };
-    Ok(match doors.questions.answer(scope, &question.id(), &mine).await? {
-        AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
-        AnswerReceipt::TooLate(first) => first,
-    })
+/// Its caller no longer waits for an answer; whoever was earlier wins.
+async fn taken_back(doors: &Doors, question: &Question, log: &CallLog, answer: Answer) -> Result<Answered, ToolError> {
+    withdraw(doors, &log.scope, question, (answer, question.asked_by.clone())).await
 }
 
 /// Drops what the call itself staged; the staged changes of an earlier call stay where they are.

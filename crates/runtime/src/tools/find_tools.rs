@@ -79,6 +79,7 @@ impl Tool for FindTools {
     const NAME: &'static str = "find_tools";
     const CATEGORY: &'static str = "tools";
     const WORST: Effect = Effect::Read;
+    const PERMISSION: &'static str = "tools.tenant.read";
     const ASKS: Asks = Asks::NeverForReads;
 
     fn shown(&self) -> Shown {

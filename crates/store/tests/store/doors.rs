@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::samples::{
-    answered, ended, first, grant, here, house, later, new_store, now, open, opened, outcome, pending, question, scope,
-    success,
+    Answering, answered, ended, first, grant, here, house, later, new_store, now, open, opened, outcome, pending,
+    question, scope, success,
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -122,7 +122,7 @@ async fn a_question_is_asked_answered_once_and_found_again() {
     let entry = opened(CallState::Waiting);
     let call = entry.call.clone();
     let question = question(&call);
-    assert_eq!(store.answer(&scope(), &first(&call), &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
+    assert_eq!(store.reply(&scope(), &first(&call), &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
     store.ask(&scope(), &question, entry).await.unwrap();
     assert_eq!(store.wait(&scope(), &first(&call), Duration::ZERO).await.unwrap(), None);
     assert_eq!(Questions::find(&store, &scope(), &call).await.unwrap(), Some((question.clone(), None)));
@@ -131,10 +131,10 @@ async fn a_question_is_asked_answered_once_and_found_again() {
 
     let (scope, yes) = (scope(), answered("anna"));
     let id = first(&call);
-    let (heard, receipt) = tokio::join!(store.wait(&scope, &id, SOON), store.answer(&scope, &id, &yes));
+    let (heard, receipt) = tokio::join!(store.wait(&scope, &id, SOON), store.reply(&scope, &id, &yes));
     assert_eq!(receipt.unwrap(), AnswerReceipt::Taken);
     assert_eq!(heard.unwrap(), Some(yes.clone()));
-    let second = store.answer(&scope, &first(&call), &answered("bob")).await.unwrap();
+    let second = store.reply(&scope, &first(&call), &answered("bob")).await.unwrap();
     assert_eq!(second, AnswerReceipt::TooLate(yes.clone()));
     assert_eq!(Questions::find(&store, &scope, &call).await.unwrap(), Some((question, Some(yes))));
     assert!(Questions::open(&store, &scope, &here()).await.unwrap().is_empty());
@@ -147,14 +147,14 @@ async fn a_call_may_put_several_questions_and_each_has_its_own_answer() {
     let call = entry.call.clone();
     let second = Question { number: 2, ..question(&call) };
     store.ask(&scope(), &question(&call), entry).await.unwrap();
-    store.answer(&scope(), &first(&call), &answered("anna")).await.unwrap();
+    store.reply(&scope(), &first(&call), &answered("anna")).await.unwrap();
     store.ask(&scope(), &second, later(&call, CallState::Waiting)).await.unwrap();
     assert_eq!(Questions::find(&store, &scope(), &call).await.unwrap(), Some((second.clone(), None)));
     assert!(store.answered(&house()).await.unwrap().is_empty(), "the last one is open");
-    let late = store.answer(&scope(), &first(&call), &answered("bob")).await.unwrap();
+    let late = store.reply(&scope(), &first(&call), &answered("bob")).await.unwrap();
     assert!(matches!(late, AnswerReceipt::TooLate(_)), "{late:?}");
     assert_eq!(Questions::open(&open(&folder).await, &scope(), &here()).await.unwrap(), std::slice::from_ref(&second));
-    assert_eq!(store.answer(&scope(), &second.id(), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
+    assert_eq!(store.reply(&scope(), &second.id(), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
     assert_eq!(store.answered(&house()).await.unwrap(), [(scope(), call)]);
 }
 
@@ -181,7 +181,7 @@ async fn a_question_that_nobody_answered_in_time_is_overdue() {
     assert_eq!(store.overdue(&house()).await.unwrap(), [(scope(), first(&call))]);
     let elsewhere = HouseWide::of_house(Within::Only(WorkspaceId::new("elsewhere")));
     assert!(store.overdue(&elsewhere).await.unwrap().is_empty(), "a house that cannot carry it on leaves it alone");
-    store.answer(&scope(), &first(&call), &answered("haft")).await.unwrap();
+    store.reply(&scope(), &first(&call), &answered("haft")).await.unwrap();
     assert!(store.overdue(&house()).await.unwrap().is_empty());
 }
 

@@ -5,7 +5,7 @@ use haft_runtime::{
     Isolation, Questions, Source, ToolOutput, Turn, Within, WorkspaceId,
 };
 
-use crate::samples::{anna, answered, first, grant, here, new_store, now, open, opened, question, scope};
+use crate::samples::{Answering, anna, answered, first, grant, here, new_store, now, open, opened, question, scope};
 
 fn always(grant: &Grant) -> Answered {
     let answer = Answer::Always { grant: Box::new(grant.clone()) };
@@ -19,9 +19,9 @@ async fn an_answer_and_its_grant_are_one() {
     let call = entry.call.clone();
     store.ask(&scope(), &question(&call), entry).await.unwrap();
     let (given, late) = (grant(Some(2)), grant(None));
-    assert_eq!(store.answer(&scope(), &first(&call), &always(&given)).await.unwrap(), AnswerReceipt::Taken);
+    assert_eq!(store.reply(&scope(), &first(&call), &always(&given)).await.unwrap(), AnswerReceipt::Taken);
     let earlier = AnswerReceipt::TooLate(always(&given));
-    let AnswerReceipt::TooLate(told) = store.answer(&scope(), &first(&call), &always(&late)).await.unwrap() else {
+    let AnswerReceipt::TooLate(told) = store.reply(&scope(), &first(&call), &always(&late)).await.unwrap() else {
         panic!("not {earlier:?}");
     };
     assert_eq!(told.answer, always(&given).answer, "the answer tells what was remembered");
@@ -37,8 +37,8 @@ async fn when_the_grant_cannot_be_kept_there_is_no_answer() {
     store.ask(&scope(), &question(&call), entry).await.unwrap();
     let twice = grant(None);
     store.remember(&scope(), &twice).await.unwrap();
-    store.answer(&scope(), &first(&call), &always(&twice)).await.unwrap_err();
-    assert_eq!(store.answer(&scope(), &first(&call), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
+    store.reply(&scope(), &first(&call), &always(&twice)).await.unwrap_err();
+    assert_eq!(store.reply(&scope(), &first(&call), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::{
 use haft_runtime::{AnswerReceipt, CallId, CallState, Journal, Questions};
 use tempfile::TempDir;
 
-use crate::samples::{answered, first, grant, house, new_store, open, opened, question, scope};
+use crate::samples::{Answering, answered, first, grant, house, new_store, open, opened, question, scope};
 
 const PROCESSES: usize = 16;
 const SOON: Duration = Duration::from_secs(30);
@@ -108,7 +108,7 @@ async fn the_first_answer_of_many_processes_wins() {
     let (won, _folder) = raced.unwrap();
     assert_eq!(won, 1);
     let winner = heard.unwrap().unwrap();
-    let late = store.answer(&scope, &first(&call), &answered("late")).await.unwrap();
+    let late = store.reply(&scope, &first(&call), &answered("late")).await.unwrap();
     assert_eq!(late, AnswerReceipt::TooLate(winner));
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use haft_runtime::{
-    About, Answer, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Caller, Described, Effect, End, Entry,
-    Evidence, Grant, HouseWide, Isolation, Opening, Outcome, Pending, Question, QuestionId, Scope, Source, ToolOutput,
-    Turn, Within, WorkspaceId, WrittenBounds,
+    About, Answer, AnswerReceipt, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Caller, Described,
+    Effect, End, Entry, Evidence, Grant, HouseWide, Isolation, Opening, Outcome, Pending, PermittedAnswer, Question,
+    QuestionId, Questions, Scope, Source, ToolError, ToolOutput, Turn, Within, WorkspaceId, WrittenBounds,
 };
 use haft_store::{Store, Sync};
 use jiff::{SignedDuration, Timestamp};
@@ -149,6 +149,27 @@ pub(crate) fn answered(by: &str) -> Answered {
         by: Caller::owner(by, scope(), Source::Cli).who(),
         source: Source::Cli,
         at: now(),
+    }
+}
+
+/// Answers without a guard.
+pub(crate) trait Answering {
+    async fn reply(
+        &self,
+        scope: &Scope,
+        question: &QuestionId,
+        answered: &Answered,
+    ) -> Result<AnswerReceipt, ToolError>;
+}
+
+impl Answering for Store {
+    async fn reply(
+        &self,
+        scope: &Scope,
+        question: &QuestionId,
+        answered: &Answered,
+    ) -> Result<AnswerReceipt, ToolError> {
+        Questions::answer(self, scope, question, &PermittedAnswer::unchecked(answered.clone())).await
     }
 }
 

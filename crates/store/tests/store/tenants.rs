@@ -7,7 +7,7 @@ use haft_store::CallFilter;
 use jiff::SignedDuration;
 
 use crate::samples::{
-    answered, ended, first, grant, here, house, new_store, now, open, opened, question, scope, success,
+    Answering, answered, ended, first, grant, here, house, new_store, now, open, opened, question, scope, success,
 };
 
 #[expect(clippy::too_many_lines, reason = "one line for every method of the store")]
@@ -44,10 +44,7 @@ async fn two_tenants_see_nothing_of_each_other() {
         assert_eq!(store.ended(&theirs, &done_id, Duration::ZERO).await.unwrap(), None);
         assert!(Questions::find(&store, &theirs, &waits_id).await.unwrap().is_none());
         assert!(store.wait(&theirs, &first(&waits_id), Duration::ZERO).await.unwrap().is_none());
-        assert_eq!(
-            store.answer(&theirs, &first(&waits_id), &answered("eve")).await.unwrap(),
-            AnswerReceipt::NoQuestion
-        );
+        assert_eq!(store.reply(&theirs, &first(&waits_id), &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
         assert!(Questions::open(&store, &theirs, &within).await.unwrap().is_empty());
         assert!(!store.claim(&theirs, &waits_id).await.unwrap());
         assert!(store.grants(&theirs, "write_file").await.unwrap().is_empty());
@@ -81,7 +78,7 @@ async fn two_tenants_see_nothing_of_each_other() {
 
     // And everything is still there for its own tenant.
     assert!(store.claim(&mine, &waits_id).await.unwrap());
-    assert_eq!(store.answer(&mine, &first(&waits_id), &answered("anna")).await.unwrap(), AnswerReceipt::Taken);
+    assert_eq!(store.reply(&mine, &first(&waits_id), &answered("anna")).await.unwrap(), AnswerReceipt::Taken);
     assert!(store.spend(&mine, &yes.id).await.unwrap());
     assert_eq!(store.all_grants(&mine, &here()).await.unwrap().len(), 1);
     assert_eq!(store.last_calls(&mine, &here(), 10).await.unwrap().len(), 4);
