@@ -120,7 +120,7 @@ impl Here {
     }
 
     fn tools(&self) -> Result<Vec<ToolSpec>> {
-        self.ask(async |house| Ok(house.registry.specs()))
+        self.ask(async |house| Ok(house.tools().specs()))
     }
 
     fn calls(&self, which: Which) -> Result<Vec<CompletionCandidate>> {

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
     AutoApprove, CallId, Caller, CallerKind, CallerRecord, Catalog, Delivery, Doors, ErrorCode, Guard, HouseWide,
-    Journal, Limits, OnePolicy, Only, Permissions, Pipeline, Policy, Question, QuestionAndAnswer, Questions, Redactor,
-    Registry, Scope, Source, ToolError, ToolSpec, Within, Workbench, WorkspaceId,
+    Journal, LayerSource, Layers, Limits, OnePolicy, Only, Permissions, Pipeline, Policy, Question, QuestionAndAnswer,
+    Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Tools, Within, Workbench, WorkspaceId,
 };
 use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
@@ -19,7 +19,9 @@ use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings:
 pub struct House {
     /// The line.
     pub pipeline: Pipeline,
-    /// The tools.
+    /// The tools of all layers.
+    pub catalog: Arc<Layers>,
+    /// The tools that are built in, for whoever brings more.
     pub registry: Arc<Registry>,
     /// The journal, the questions and everything else that lasts.
     pub store: Store,
@@ -35,9 +37,9 @@ pub struct House {
     pub caller: Caller,
     /// Takes secrets out of what is shown.
     pub redactor: Redactor,
-    /// The tools that the workspace brings, in the registry as far as they were trusted.
+    /// The tools that the workspace brings, as far as they were trusted.
     pub(crate) project: Arc<ProjectTools>,
-    /// The upstream MCP servers, whose accepted tools are in the registry.
+    /// The upstream MCP servers.
     pub(crate) upstreams: Arc<Upstreams>,
     workspace: Arc<Workspace>,
     notifier: Arc<Notifier>,
@@ -62,6 +64,11 @@ impl House {
         self.workspace.end_background().await;
         self.upstreams.end().await;
         self.notifier.finish().await;
+    }
+
+    /// The tools that there are, as of the last look.
+    pub fn tools(&self) -> Arc<Tools> {
+        self.catalog.tools(&self.caller)
     }
 
     /// The question of a call, and its answer once there is one.
@@ -115,18 +122,22 @@ async fn build(
     let workbench: Arc<dyn Workbench> = Arc::new(workspace.workbench());
     let mut tools = haft_tools::all(&workspace);
     tools.extend(haft_runtime::tools::all(&journal, &questions, &workbench));
-    let registry = Arc::new(Registry::with(tools)?.pinning(settings.client.pins.clone()).only(served.only));
-    let catalog: Arc<dyn Catalog> = registry.clone();
-    for tool in haft_runtime::tools::about(&catalog) {
+    let registry = Arc::new(Registry::with(tools)?);
+    let project = Arc::new(ProjectTools::beside(&registry, &workspace, &settings.data));
+    let upstreams = Upstreams::of(&settings, &workspace);
+    let layers: Vec<Arc<dyn LayerSource>> = vec![registry.clone(), project.clone(), upstreams.clone()];
+    let catalog = Arc::new(Layers::new(layers).pinning(settings.client.pins.clone()).only(served.only));
+    let about: Arc<dyn Catalog> = catalog.clone();
+    for tool in haft_runtime::tools::about(&about) {
         registry.register(tool)?;
     }
-    let project = Arc::new(ProjectTools::beside(&registry, &workspace, &settings.data));
-    let upstreams = Upstreams::beside(&project, &workspace, (&registry, &settings));
     let scope = scope_of(folder);
     let here = Within::Only(WorkspaceId::new(folder.to_string_lossy()));
+    let caller = Caller::owner(settings.user.clone(), scope.clone(), Source::Cli);
+    let tools = catalog.tools(&caller);
     let notifier = Arc::new(Notifier::new(&settings));
     let pipeline = Pipeline::new(Doors {
-        catalog: upstreams.clone(),
+        catalog: catalog.clone(),
         guard: Arc::new(OwnerGuard::new(scope.clone())),
         workbench: workbench.clone(),
         questions,
@@ -134,8 +145,8 @@ async fn build(
         deliveries: std::iter::once(notifier.clone() as Arc<dyn Delivery>).chain(served.others).collect(),
         house: HouseWide::of_house(here.clone()),
         policies: Arc::new(OnePolicy::new(Policy {
-            rules: rules::in_force(&settings.rules, settings.shipped(), &registry),
-            tightening: rules::named(settings.workspace_rules.clone(), &registry),
+            rules: rules::in_force(&settings.rules, settings.shipped(), &tools),
+            tightening: rules::named(settings.workspace_rules.clone(), &tools),
             minimum_unasked: settings.sandbox.minimum_unasked,
         })),
         limits: Limits {
@@ -145,11 +156,11 @@ async fn build(
             ..Limits::default()
         },
     });
-    let caller = Caller::owner(settings.user.clone(), scope.clone(), Source::Cli);
     let redactor = Redactor::default();
     let house = House {
         workspace,
         pipeline,
+        catalog,
         registry,
         store,
         workbench,

@@ -1,13 +1,13 @@
 //! The project tools of a workspace: those that were trusted, taken in beside the built-in ones.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{Catalog, ErrorCode, Listing, RegisteredTool, Registry, Scope, ToolError};
+use haft_runtime::{Caller, ErrorCode, Layer, LayerSource, RegisteredTool, Registry, ToolError};
 use haft_tools::{Manifest, Workspace, project_tool};
 
 use crate::{
@@ -30,32 +30,30 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// The catalogue of a workspace. What is trusted by another process counts from the next look on.
+/// The layer of a workspace. What is trusted by another process counts from the next look on.
 pub(crate) struct ProjectTools {
     registry: Arc<Registry>,
     workspace: Arc<Workspace>,
     data: PathBuf,
     /// Where the trust record lies.
     record: PathBuf,
-    built_in: BTreeSet<String>,
     taken: Mutex<Taken>,
 }
 
-/// What was taken in from the last trust record.
+/// What the last trust record gave.
 #[derive(Default)]
 struct Taken {
     stamp: Option<Stamp>,
-    names: BTreeSet<String>,
+    layer: Arc<Layer>,
     faults: Vec<Fault>,
 }
 
 impl ProjectTools {
-    /// Beside the tools that are in the registry, none of which they can ever take the place of.
+    /// Beside haft's own tools, none of which they can ever take the place of.
     pub(crate) fn beside(registry: &Arc<Registry>, workspace: &Arc<Workspace>, data: &Path) -> Self {
-        let built_in = registry.names();
         let (registry, workspace) = (Arc::clone(registry), Arc::clone(workspace));
         let record = trust::place(data, workspace.path());
-        let tools = Self { registry, workspace, data: data.to_owned(), record, built_in, taken: Mutex::default() };
+        let tools = Self { registry, workspace, data: data.to_owned(), record, taken: Mutex::default() };
         tools.refresh();
         tools
     }
@@ -88,7 +86,7 @@ impl ProjectTools {
 
     /// Whether haft itself has a tool or an alias of this name, or keeps it for the tools of servers.
     pub(crate) fn is_built_in(&self, name: &str) -> bool {
-        self.built_in.contains(name) || name.starts_with(upstreams::PREFIX)
+        self.registry.names().contains(name) || name.starts_with(upstreams::PREFIX)
     }
 
     /// What is wrong with the manifests that were trusted.
@@ -108,18 +106,17 @@ impl ProjectTools {
         let record = trust::recorded(&self.data, folder).ok().flatten();
         let brought = record.map(|record| record.brought).unwrap_or_default();
         let (tools, mut faults) = self.sort(&brought);
-        for gone in taken.names.iter().filter(|name| !tools.contains_key(*name)) {
-            self.registry.unregister(gone);
-        }
-        let mut names = BTreeSet::new();
+        let mut usable = Vec::new();
         for (name, manifest) in tools {
             let scripts = brought.scripts_of(&manifest, folder);
-            match self.registry.replace(project_tool(&self.workspace, manifest, scripts)) {
-                Ok(()) => drop(names.insert(name)),
+            match RegisteredTool::new(project_tool(&self.workspace, manifest, scripts)) {
+                Ok(tool) => usable.push(Arc::new(tool)),
                 Err(err) => faults.push(Fault { path: trust::TOOLS.to_owned(), name, why: err.to_string() }),
             }
         }
-        *taken = Taken { stamp: Some(stamp), names, faults };
+        // Each has a name of its own by now.
+        let layer = Arc::new(Layer::of(usable).0);
+        *taken = Taken { stamp: Some(stamp), layer, faults };
     }
 
     /// Why there is no tool of this name although the workspace seems to bring one.
@@ -135,20 +132,17 @@ impl ProjectTools {
     }
 }
 
-impl Catalog for ProjectTools {
-    fn find<'a>(&'a self, scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>> {
+impl LayerSource for ProjectTools {
+    fn look<'a>(&'a self, _caller: &'a Caller, _name: Option<&'a str>) -> BoxFuture<'a, Result<(), ToolError>> {
         self.refresh();
-        match self.registry.get(name) {
-            Some(tool) => Box::pin(std::future::ready(Ok(tool))),
-            None => match self.why_missing(name) {
-                Some(error) => Box::pin(std::future::ready(Err(error))),
-                None => self.registry.find(scope, name),
-            },
-        }
+        Box::pin(std::future::ready(Ok(())))
     }
 
-    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>> {
-        self.refresh();
-        self.registry.list(scope)
+    fn layer(&self, _caller: &Caller) -> Arc<Layer> {
+        Arc::clone(&self.taken.lock().unwrap_or_else(PoisonError::into_inner).layer)
+    }
+
+    fn missing(&self, _caller: &Caller, name: &str) -> Option<ToolError> {
+        self.why_missing(name)
     }
 }

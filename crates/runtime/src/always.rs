@@ -5,8 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::{
-    AutoApprove, Bounds, Case, Change, ChangeKind, ChangeList, Decision, Described, Evidence, Grant, Lasting, Pipeline,
-    Policy, Question, Scope, Seen, ToolSpec, WrittenBounds,
+    AutoApprove, Bounds, Caller, Case, Change, ChangeKind, ChangeList, Decision, Described, Evidence, Grant, Lasting,
+    Pipeline, Policy, Question, Seen, ToolSpec, WrittenBounds,
     bounds::{self, Part, carries, escaped, touched},
     decide,
     policy::needs_a_grant,
@@ -48,10 +48,11 @@ impl std::error::Error for Withheld {}
 
 impl Pipeline {
     /// The grants that a yes to this question may be turned into, narrowest first. Each would have covered the call.
-    pub async fn offers(&self, scope: &Scope, question: &Question) -> Result<Vec<Offer>, Withheld> {
-        let tool = self.doors.catalog.find(scope, &question.tool).await.map_err(|error| Withheld(error.message))?;
+    pub async fn offers(&self, caller: &Caller, question: &Question) -> Result<Vec<Offer>, Withheld> {
+        let caller = &Caller { scope: question.scope(&caller.scope), ..caller.clone() };
+        let tool = self.doors.catalog.find(caller, &question.tool).await.map_err(|error| Withheld(error.message))?;
         let seen = Seen::new(&question.input, evidence_of(question)?);
-        let policy = self.policy(scope).await.map_err(|error| Withheld(error.message))?;
+        let policy = self.policy(&caller.scope).await.map_err(|error| Withheld(error.message))?;
         let part = needs_a_grant(&policy, tool.spec(), &seen);
         let (mut covering, mut withheld) = (Vec::new(), None);
         for offer in offers(question, part)? {

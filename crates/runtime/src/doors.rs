@@ -16,10 +16,10 @@ use crate::{
 /// Which tools exist, and for whom.
 pub trait Catalog: Send + Sync {
     /// The tool that a name or an alias stands for.
-    fn find<'a>(&'a self, scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>>;
+    fn find<'a>(&'a self, caller: &'a Caller, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>>;
 
     /// Every tool, what a model is shown of them, and how it finds the rest.
-    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>>;
+    fn list<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Listing>, ToolError>>;
 }
 
 /// May this caller use this tool, answer this question, and let how much happen unasked. A guard that errors, refuses.

@@ -12,8 +12,8 @@ use beside::Beside;
 use haft::house::OwnerGuard;
 use haft_mcp::{Asked, Ground, MayApprove, Server};
 use haft_runtime::{
-    AutoApprove, CallId, Caller, Delivery, Doors, HouseWide, Isolation, Limits, OnePolicy, Pipeline, Policy, Registry,
-    Scope, Source, Within,
+    AutoApprove, CallId, Caller, Delivery, Doors, HouseWide, Isolation, Layers, Limits, OnePolicy, Pipeline, Policy,
+    Registry, Scope, Source, Within,
 };
 use haft_store::{Store, Sync};
 use haft_tools::SandboxWorkbench;
@@ -44,10 +44,11 @@ async fn main() {
 fn server(store: &Store, folder: &Path) -> Server {
     let registry = Arc::new(Registry::with(tools::all()).expect("tools"));
     tools::let_change(&registry);
+    let catalog = Arc::new(Layers::new(vec![registry]));
     let (asked, scope) = (Arc::new(Asked::default()), Scope::local("conformance"));
     let (questions, journal) = (Arc::new(store.clone()), Arc::new(store.clone()));
     let pipeline = Pipeline::new(Doors {
-        catalog: registry.clone(),
+        catalog: catalog.clone(),
         guard: Arc::new(OwnerGuard::new(scope.clone())),
         workbench: Arc::new(SandboxWorkbench::new(folder)),
         questions: questions.clone(),
@@ -64,7 +65,7 @@ fn server(store: &Store, folder: &Path) -> Server {
     let (store, at) = (store.clone(), scope.clone());
     Server::new(Ground {
         pipeline,
-        catalog: registry,
+        catalog,
         questions,
         journal,
         asked,

@@ -70,7 +70,7 @@ pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease:
         // There is nothing to turn into a grant, and the answer is told why it does not count.
         return Ok(Answer::Approve { paths: None });
     };
-    let offers = match house.pipeline.offers(&house.scope, &question).await {
+    let offers = match house.pipeline.offers(&house.caller, &question).await {
         Ok(offers) => offers,
         Err(why) => bail!("`always` is withheld: {why}; to say yes this once, leave `--always` out"),
     };
@@ -100,7 +100,7 @@ pub(crate) async fn remembered(house: &House, answer: &Answer) -> Option<String>
 pub(crate) async fn choose(house: &House, question: &Question, lines: &mut Lines) -> Option<Answer> {
     let scope = question.scope(&house.scope);
     let within = question.workspace.clone().map_or(Within::Everything, Within::Only);
-    let offers = match house.pipeline.offers(&scope, question).await {
+    let offers = match house.pipeline.offers(&house.caller, question).await {
         Ok(offers) => offers,
         Err(why) => {
             anstream::eprintln!("{WARN}always is withheld:{WARN:#} {}", safe(&why.to_string()));
@@ -171,7 +171,7 @@ impl fmt::Display for Coverage {
 
 /// Holds a grant against recorded calls; nothing is run.
 pub(crate) fn coverage(house: &House, grant: &Grant, past: &[Past]) -> Coverage {
-    let tool = house.registry.get(&grant.tool);
+    let tool = house.tools().get(&grant.tool);
     let is_within = |past: &&Past| {
         let same_tool = past.record.opening.tool == grant.tool;
         same_tool && past.replay(tool.as_deref()).is_ok_and(|replay| replay.is_within(&grant.bounds))

@@ -158,8 +158,8 @@ fn caller(house: &House, typed: &str) -> Result<CallerId> {
 
 /// The tool's own name. A tool that is asked for each time cannot be granted.
 fn tool(house: &House, name: &str) -> Result<String> {
-    let Some(tool) = house.registry.get(name) else {
-        let specs = house.registry.specs();
+    let Some(tool) = house.tools().get(name) else {
+        let specs = house.tools().specs();
         let near = nearest(name, specs.iter().map(|spec| spec.name.as_str()));
         let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         bail!("there is no tool `{name}`{hint}");

@@ -215,8 +215,7 @@ pub(crate) async fn ask_beside(
         Evidence::Staged { .. } => "Commit this?",
         Evidence::Plain(_) => "Do this?",
     };
-    let scope = question.scope(&house.scope);
-    let always = match house.pipeline.offers(&scope, question).await {
+    let always = match house.pipeline.offers(&house.caller, question).await {
         Ok(_) => "[a]lways ",
         Err(why) => {
             let sentence = format!("always is withheld: {}", safe(&why.to_string()));

@@ -27,7 +27,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let looked = trust::look(&settings.data, &folder)?;
     let house = open_in(settings, &folder).await?;
     let rung = house::workspace(&house.settings, &folder)?.fences()?.rung;
-    let tools = house.registry.specs().len();
+    let tools = house.tools().specs().len();
     let waiting = house.open_questions(&house.here).await?;
     let used = house.store.tools_used(&house.scope, &house.here, Some(Timestamp::now())).await?;
     let today: i64 = used.iter().map(|tool| tool.calls).sum();

@@ -147,7 +147,7 @@ async fn no_model_is_shown_another_name() {
     let stage = Stage::new();
     let house = greeting_house(&stage).await;
     for export in [to_openai, to_anthropic, to_mcp] {
-        let shown = export(&house.registry.specs()).to_string();
+        let shown = export(&house.tools().specs()).to_string();
         assert!(shown.contains("\"greet\"") && !shown.contains("welcome") && !shown.contains("\"hello\""));
     }
 }

@@ -258,7 +258,7 @@ async fn a_commit_that_has_begun_is_never_tried_again() {
     let house = stage.house().await;
     let busy = Arc::new(Busy(house.workbench.clone(), AtomicUsize::new(0)));
     let pipeline = Pipeline::new(Doors {
-        catalog: house.registry.clone(),
+        catalog: house.catalog.clone(),
         guard: Arc::new(OwnerGuard::new(house.scope.clone())),
         workbench: busy.clone(),
         questions: Arc::new(house.store.clone()),

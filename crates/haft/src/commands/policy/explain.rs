@@ -31,7 +31,7 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Resul
     let grants = house.store.all_grants(&house.scope, &house.here).await?;
     let answer = answer(&house, &past).await?;
     house.leave().await?;
-    let tool = house.registry.get(&past.record.opening.tool);
+    let tool = house.tools().get(&past.record.opening.tool);
     let replay = match past.replay(tool.as_deref()) {
         Ok(replay) => replay,
         Err(why) => bail!("{call} cannot be explained: {why}; `haft log show {call}` tells what happened"),
