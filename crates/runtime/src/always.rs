@@ -89,7 +89,7 @@ fn would_cover(policy: &Policy, spec: &ToolSpec, question: &Question, offer: &Of
 
 /// A form is answered each time: there is no yes in it to remember.
 fn evidence_of(question: &Question) -> Result<&Evidence, Withheld> {
-    question.evidence().ok_or_else(|| Withheld("it is a form, not a question for a yes".to_owned()))
+    question.evidence().ok_or_else(|| Withheld("it is not a question for a yes".to_owned()))
 }
 
 fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {

@@ -84,7 +84,7 @@ impl Pipeline {
     async fn see_through(&self, scope: &Scope, asked: &Question) -> Result<Reply, ToolError> {
         match asked.about {
             About::Form(_) => Ok(Reply::Heard),
-            About::Approval(_) => {
+            About::Approval(_) | About::Result(_) => {
                 let outcome = self.carry(scope, &asked.call, Follower::default()).await?;
                 Ok(Reply::Counted(Box::new(outcome)))
             }
@@ -105,9 +105,10 @@ impl Pipeline {
 /// Asks the guard, and writes the answer. Whoever asked for the call may always take it back, and haft itself may always say
 /// that nobody wants to know any more.
 async fn give(doors: &Doors, caller: &Caller, question: &Question, answer: Answer) -> Result<AnswerReceipt, ToolError> {
-    refuse_what_answers_another_kind(question, &answer)?;
+    refuse_what_does_not_fit(question, &answer)?;
     let takes_it_back = answer == Answer::Cancel && question.asked_by.id == caller.id;
     if !takes_it_back && caller.id.kind != CallerKind::House {
+        refuse_who_is_not_meant(question, caller)?;
         doors.guard.may_answer(caller, question).await?;
     }
     let answered = Answered { answer, by: caller.who(), source: caller.source, at: Timestamp::now() };
@@ -130,24 +131,34 @@ pub(crate) async fn withdraw(
     })
 }
 
-/// A yes fills in no form, and values are no yes: the question stays open.
-fn refuse_what_answers_another_kind(question: &Question, answer: &Answer) -> Result<(), ToolError> {
+/// A yes fills in no form, values are no yes, and a result fits its schema: otherwise the question stays open.
+fn refuse_what_does_not_fit(question: &Question, answer: &Answer) -> Result<(), ToolError> {
     let call = &question.call;
     let why = match (&question.about, answer) {
-        (About::Form(_), Answer::Approve { .. } | Answer::Always { .. } | Answer::Edit { .. }) => {
+        (_, Answer::Cancel | Answer::Expire) => return Ok(()),
+        (About::Form(_), Answer::Fill { .. } | Answer::Reject { .. }) => return Ok(()),
+        (About::Result(awaited), Answer::Result { value }) => return awaited.check(value),
+        (About::Result(_), Answer::Failed { .. }) => return Ok(()),
+        (
+            About::Approval(_),
+            Answer::Approve { .. } | Answer::Always { .. } | Answer::Edit { .. } | Answer::Reject { .. },
+        ) => return Ok(()),
+        (About::Form(_), _) => {
             format!("{call} asks something in the middle of its work; `haft approve {call} --input JSON` fills it in")
         }
-        (About::Approval(_), Answer::Fill { .. }) => format!("{call} waits for a yes or a no, not for values"),
-        (About::Form(_), Answer::Fill { .. } | Answer::Reject { .. } | Answer::Cancel | Answer::Expire)
-        | (
-            About::Approval(_),
-            Answer::Approve { .. }
-            | Answer::Always { .. }
-            | Answer::Edit { .. }
-            | Answer::Reject { .. }
-            | Answer::Cancel
-            | Answer::Expire,
-        ) => return Ok(()),
+        (About::Result(_), _) => format!("{call} waits for a result; `haft approve {call} --input JSON` gives it"),
+        (About::Approval(_), _) => format!("{call} waits for a yes or a no, not for values"),
     };
     Err(ToolError::new(ErrorCode::InvalidArgs, why))
+}
+
+/// A tool may say that only some of those whom the guard lets may give its result.
+fn refuse_who_is_not_meant(question: &Question, caller: &Caller) -> Result<(), ToolError> {
+    match &question.about {
+        About::Result(awaited) if !awaited.may_be_given_by(&caller.id) => {
+            let message = format!("the result of {} is not for {} to give", question.call, caller.name);
+            Err(ToolError::new(ErrorCode::Forbidden, message))
+        }
+        About::Result(_) | About::Form(_) | About::Approval(_) => Ok(()),
+    }
 }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AutoApprove, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, ChangeList, Described, Direction,
-    Effect, Filled, Form, Grant, GrantId, HouseWide, Isolation, Listing, Outcome, Permissions, PermittedAnswer, Policy,
-    RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
+    AutoApprove, AwaitedResult, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, ChangeList, Described,
+    Direction, Effect, Filled, Form, Grant, GrantId, HouseWide, Isolation, Listing, Outcome, Permissions,
+    PermittedAnswer, Policy, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
 };
 
 /// Which tools exist, and for whom.
@@ -126,11 +126,24 @@ impl Question {
         found_within.beside(self.workspace.as_ref())
     }
 
+    /// Whether the call waits for a result from outside.
+    pub fn wants_a_result(&self) -> bool {
+        matches!(self.about, About::Result(_))
+    }
+
+    /// What its tool wants to know in the middle of its work, where that is what it waits for.
+    pub fn form(&self) -> Option<&Form> {
+        match &self.about {
+            About::Form(form) => Some(form),
+            About::Approval(_) | About::Result(_) => None,
+        }
+    }
+
     /// What the call does, where it waits for a yes.
     pub fn evidence(&self) -> Option<&Evidence> {
         match &self.about {
             About::Approval(evidence) => Some(evidence),
-            About::Form(_) => None,
+            About::Form(_) | About::Result(_) => None,
         }
     }
 }
@@ -150,6 +163,8 @@ pub struct QuestionId {
 pub enum About {
     /// What the tool wants to know in the middle of its work. Only the process that does the work can go on with it.
     Form(Form),
+    /// The result of a call that was approved and done but for what somebody outside does. Any process can end it.
+    Result(AwaitedResult),
     /// A yes to what the call does, as far as that could be seen before.
     #[serde(untagged)]
     Approval(Evidence),
@@ -211,6 +226,16 @@ pub enum Answer {
     Fill {
         /// What fits it.
         values: Filled,
+    },
+    /// The result that a call waits for.
+    Result {
+        /// What fits its schema.
+        value: Value,
+    },
+    /// What was waited for could not be done.
+    Failed {
+        /// Why.
+        message: String,
     },
     /// No.
     Reject {

@@ -127,9 +127,12 @@ fn heard(answer: Answer) -> Result<FormAnswer, ToolError> {
                            must be there when it is called again (`haft call` waits with `--wait SECONDS`)";
             Err(ToolError::new(ErrorCode::ApprovalExpired, message))
         }
-        Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } | Answer::Edit { .. } => {
-            Ok(FormAnswer::Cancelled)
-        }
+        Answer::Cancel
+        | Answer::Approve { .. }
+        | Answer::Always { .. }
+        | Answer::Edit { .. }
+        | Answer::Result { .. }
+        | Answer::Failed { .. } => Ok(FormAnswer::Cancelled),
     }
 }
 

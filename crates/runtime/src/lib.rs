@@ -3,6 +3,7 @@
 mod alias;
 mod always;
 mod answers;
+mod await_result;
 mod batch;
 mod bounds;
 mod cache;
@@ -46,6 +47,7 @@ mod work;
 pub use alias::{CalledAs, DeprecatedAlias};
 pub use always::{Breadth, Offer, Withheld};
 pub use answers::{PermittedAnswer, Reply};
+pub use await_result::{Answerers, AwaitedResult, OutsideResult, WaitFor};
 pub use batch::Wish;
 pub use bounds::{Bounds, BoundsError, Miss, Missed, Seen, WrittenBounds, host_matches};
 pub use call::{AutoApprove, CallId, CallRequest, Listener};

@@ -32,6 +32,8 @@ pub(crate) struct CallLog {
     pub(crate) edited: bool,
     /// The journal could tell the end by itself.
     pub(crate) ends_as_foreseen: bool,
+    /// It was handed back while it waits for a result from outside.
+    pub(crate) waits_for_a_result: bool,
     opening: Option<Opening>,
     listener: Option<Listener>,
     events: Vec<(Timestamp, CallEvent)>,
@@ -69,6 +71,7 @@ impl CallLog {
             cached: false,
             edited: request.caller.source == Source::Edit,
             ends_as_foreseen: false,
+            waits_for_a_result: false,
             opening: None,
             listener: request.listener.as_ref().map(Arc::clone),
             events: Vec::new(),

@@ -13,7 +13,7 @@ use crate::{
     cache::Cache,
     log::CallLog,
     stage::{
-        approve::{Left, approve},
+        approve::{Declined, approve},
         authorize::authorize,
         deliver::deliver,
         execute::{Executed, execute},
@@ -88,27 +88,27 @@ impl Pipeline {
         })
     }
 
-    async fn walk(&self, request: CallRequest, log: &mut CallLog) -> Result<Executed, Left> {
+    async fn walk(&self, request: CallRequest, log: &mut CallLog) -> Result<Executed, Declined> {
         let doors = &*self.doors;
         let call = resolve(&*doors.catalog, request, log).await?;
         let call = authorize(&*doors.guard, call, log).await?;
         let call = validate(call)?;
         let call = prepare(doors, call, log).await?;
         let call = approve(doors, call, log).await?;
-        Ok(execute((doors, &self.cache), call, log).await)
+        execute((doors, &self.cache), call, log).await
     }
 
     /// Ends the call as it went, or carries it on as another one.
     pub(crate) async fn close(
         &self,
-        walked: Result<Executed, Left>,
+        walked: Result<Executed, Declined>,
         request: CallRequest,
         log: &mut CallLog,
     ) -> Outcome {
         match walked {
             Ok(executed) => self.end(log, Ending::Executed(executed)).await,
-            Err(Left::Edited { input, by }) => self.go_on_with(input, by, request, log).await,
-            Err(Left::Stopped(stopped)) => self.end(log, Ending::Stopped(stopped)).await,
+            Err(Declined::Edited { input, by }) => self.go_on_with(input, by, request, log).await,
+            Err(Declined::Stopped(stopped)) => self.end(log, Ending::Stopped(stopped)).await,
         }
     }
 

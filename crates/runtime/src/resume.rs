@@ -5,12 +5,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answer, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ChangeState, ErrorCode, Listener,
-    Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    About, Answer, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ChangeState, ErrorCode,
+    Listener, Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
     answers::withdraw,
+    await_result::ended_elsewhere,
     log::CallLog,
     stage::{
-        approve::{Left, apply_answer},
+        approve::{Declined, apply_answer},
         authorize::authorize,
         execute::{Executed, execute},
         prepare::prepared_before,
@@ -54,7 +55,7 @@ impl Pipeline {
     }
 
     /// Carries on a call that this process has claimed. It is resolved, authorized and validated again,
-    /// then decided on the stored evidence.
+    /// then decided on the stored evidence. One that waited for a result has it now, and nothing is run.
     async fn resume(&self, scope: &Scope, call: &CallId, follower: Follower) -> Result<Outcome, ToolError> {
         let gone = || ToolError::new(ErrorCode::InvalidArgs, format!("there is no call {call} that waits"));
         let record = self.doors.journal.find(scope, call).await?.ok_or_else(gone)?;
@@ -68,6 +69,10 @@ impl Pipeline {
         request.cancel = follower.cancel;
         request.listener = follower.listener;
         let mut log = CallLog::resumed(&request, started_at);
+        if let About::Result(awaited) = &question.about {
+            let executed = ended_elsewhere(&question, awaited, answered, &mut log);
+            return Ok(self.end(&mut log, Ending::Executed(executed)).await);
+        }
         let caller = &mut request.caller;
         // What they may do is looked up again: a key may be revoked by now.
         let walked = match self.doors.guard.permissions_of(&caller.scope, &caller.record()).await {
@@ -86,7 +91,7 @@ impl Pipeline {
         question: Question,
         answered: Answered,
         log: &mut CallLog,
-    ) -> Result<Executed, Left> {
+    ) -> Result<Executed, Declined> {
         let doors = &*self.doors;
         let call = resolve(&*doors.catalog, request, log).await?;
         log.forget_the_call_event();
@@ -95,7 +100,7 @@ impl Pipeline {
         let call = validate(call)?;
         let call = prepared_before(call, question, log)?;
         let call = apply_answer(doors, call, answered, log).await?;
-        Ok(execute((doors, &self.cache), call, log).await)
+        execute((doors, &self.cache), call, log).await
     }
 
     /// Ends what a dead process left behind, and carries on what it had been answered. Never touches a live call.

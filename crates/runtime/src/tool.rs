@@ -388,6 +388,7 @@ impl<T: Tool> AnyTool for Typed<T> {
                     Ran::Done { output: Self::erase(output)?, isolation, staged }
                 }
                 Ran::CutShort(cut) => Ran::CutShort(cut),
+                Ran::Waits(wait) => Ran::Waits(wait),
             })
         })
     }

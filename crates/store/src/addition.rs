@@ -269,7 +269,7 @@ fn standing(entry: &Entry) -> Result<Standing, StoreError> {
         state: word(&entry.state)?,
         ended: entry.state == CallState::Ended,
         released: entry.state == CallState::Waiting && entry.outcome.is_some(),
-        asked: entry.state == CallState::Waiting,
+        asked: entry.state == CallState::Waiting && !entry.events.iter().any(|(_, event)| waits_for_a_result(event)),
         ..Standing::default()
     };
     if let Some(turn) = &entry.turn {
@@ -290,6 +290,11 @@ fn standing(entry: &Entry) -> Result<Standing, StoreError> {
         standing.outcome = Some(envelope(outcome)?);
     }
     Ok(standing)
+}
+
+/// A result from outside is waited for after the yes: nobody is asked whether the call may go on.
+fn waits_for_a_result(event: &CallEvent) -> bool {
+    matches!(event, CallEvent::Pending { result: Some(_), .. })
 }
 
 fn duration(outcome: &Outcome) -> Option<i64> {

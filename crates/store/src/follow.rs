@@ -122,7 +122,8 @@ fn told(row: &SqliteRow) -> Result<(i64, Option<CallRow>), StoreError> {
     let (at, event) = (columns.time("at")?, columns.json("data")?);
     let told = match event {
         CallEvent::NeedsApproval { .. } => Some(stood(call, CallState::Waiting, ("pending", None))),
-        CallEvent::Pending { ref pending_tool_call_id } if *pending_tool_call_id == call.id => None,
+        CallEvent::Pending { result: Some(_), .. } => Some(stood(call, CallState::Waiting, ("pending", None))),
+        CallEvent::Pending { ref pending_tool_call_id, .. } if *pending_tool_call_id == call.id => None,
         CallEvent::Pending { .. } => Some(ended(call, at, ("pending", None))),
         CallEvent::Completed { .. } => Some(ended(call, at, ("success", None))),
         CallEvent::Failed { error } => Some(ended(call, at, ("error", Some(error.code)))),

@@ -17,10 +17,10 @@ macro_rules! past {
             "and events.kind in ('tool.approved', 'tool.staged') order by seq limit 1) = 'tool.approved' as approved_first, ",
             "(select coalesce(body ->> '$.evidence.staged.isolation', body ->> '$.evidence.plain.isolation') ",
             "from questions where questions.tenant = calls.tenant and questions.call = calls.id ",
-            "and body -> '$.evidence.form' is null) as isolation, ",
+            "and body -> '$.evidence.form' is null and body -> '$.evidence.result' is null) as isolation, ",
             "(select body -> '$.evidence.plain.reach' ",
             "from questions where questions.tenant = calls.tenant and questions.call = calls.id ",
-            "and body -> '$.evidence.form' is null) as reach ",
+            "and body -> '$.evidence.form' is null and body -> '$.evidence.result' is null) as reach ",
             "from calls where tenant = $1 ",
             $rest
         )

@@ -114,7 +114,7 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Withi
         }
         let (its_house, _) = open_for(everywhere, question.call.as_str()).await?;
         let answered = match said {
-            Said::Answer(answer) if question.evidence().is_none() => {
+            Said::Answer(answer) if question.form().is_some() => {
                 fill::give_and_say(&its_house, out, &question, answer).await.map(drop)
             }
             Said::Answer(answer) => give(&its_house, &question.call, answer).await.map(|ended| {
@@ -136,6 +136,8 @@ async fn ask(house: &House, question: &Question, others: usize, lines: &mut Line
     match &question.about {
         About::Form(form) => Said::Answer(fill::ask(house, (question, form), lines).await),
         About::Approval(evidence) => ask_beside(house, (question, evidence), others, lines).await,
+        // A result comes from a program, or from `haft approve CALL --input JSON`.
+        About::Result(_) => std::future::pending().await,
     }
 }
 
@@ -144,7 +146,9 @@ async fn next(house: &House, within: &Within, left: &HashSet<QuestionId>) -> Res
     loop {
         let news = house.store.watch_questions();
         let open = house.open_questions(within).await?;
-        if let Some(question) = open.into_iter().find(|question| !left.contains(&question.id())) {
+        if let Some(question) =
+            open.into_iter().find(|question| !left.contains(&question.id()) && !question.wants_a_result())
+        {
             return Ok(question);
         }
         news.changed().await;

@@ -142,7 +142,8 @@ async fn answer_when_asked(house: &House, call: &CallId, person: &Person, lines:
         }
         (About::Approval(evidence), Some(lines)) => ask(house, (&question, evidence), lines).await,
         (About::Approval(_), None) if *person == Person::SaysYes => Answer::Approve { paths: None },
-        (About::Approval(_), None) => return std::future::pending().await,
+        // Whoever gives a result is elsewhere.
+        (About::Approval(_), None) | (About::Result(_), _) => return std::future::pending().await,
     };
     let remembered = remembered(house, &answer).await;
     match house.pipeline.give_answer(&house.caller, &question.id(), answer).await? {

@@ -28,6 +28,10 @@ pub(crate) fn card(question: &Question, depth: Depth, redactor: &Redactor) -> St
         }
         About::Approval(Evidence::Plain(described)) => plain(question, described, &view),
         About::Form(form) => fields(form),
+        About::Result(awaited) => {
+            let message = wrapped(&safe(&awaited.message), width());
+            format!("waits for a result: {message}\n{DIM}it must fit: {}{DIM:#}\n", safe(&awaited.schema.to_string()))
+        }
     });
     text.push_str(&format!("{DIM}{}{DIM:#}\n", sentence(&format!("why asked: {}", question.reason))));
     if let Some(nearly) = &question.nearly {

@@ -1,6 +1,11 @@
 //! Where the stories play: a folder, a store, and as many houses in it as there would be processes.
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use haft::{
@@ -13,20 +18,31 @@ use serde_json::Value;
 
 /// A workspace and a data folder. Every house opened on it stands for one process.
 pub(crate) struct Stage {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
     pub(crate) settings: Settings,
+    _removed_at_the_end: Option<tempfile::TempDir>,
 }
 
 impl Stage {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("work")).unwrap();
-        let settings = Settings::defaults(folder.path().join("data"));
-        Self { folder, settings }
+        let stage = Self::at(folder.path());
+        Self { _removed_at_the_end: Some(folder), ..stage }
+    }
+
+    /// The stage of another process.
+    pub(crate) fn at(folder: &Path) -> Self {
+        let settings = Settings::defaults(folder.join("data"));
+        Self { folder: folder.canonicalize().unwrap(), settings, _removed_at_the_end: None }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join("work").join(name)
+        self.folder.join("work").join(name)
     }
 
     pub(crate) fn put(&self, name: &str, text: &str) {

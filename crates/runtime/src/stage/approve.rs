@@ -37,7 +37,7 @@ impl ApprovedCall {
 }
 
 /// How a call leaves the line before it is carried out.
-pub(crate) enum Left {
+pub(crate) enum Declined {
     Stopped(Stopped),
     /// The approver wants the same tool with another input: that is another call.
     Edited {
@@ -59,13 +59,13 @@ impl<F: Into<Failure>> From<F> for Stopped {
     }
 }
 
-impl<S: Into<Stopped>> From<S> for Left {
+impl<S: Into<Stopped>> From<S> for Declined {
     fn from(stopped: S) -> Self {
         Self::Stopped(stopped.into())
     }
 }
 
-pub(crate) async fn approve(doors: &Doors, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Left> {
+pub(crate) async fn approve(doors: &Doors, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Declined> {
     let decision = decided(doors, &call, log).await?;
     match edit_counts_as_approval(&call, decision) {
         Decision::Yes { approved_by, by, grant } => {
@@ -94,12 +94,14 @@ pub(crate) async fn apply_answer(
     call: PreparedCall,
     answered: Answered,
     log: &mut CallLog,
-) -> Result<ApprovedCall, Left> {
+) -> Result<ApprovedCall, Declined> {
     let paths = match answered.answer {
         Answer::Approve { paths } => paths,
         Answer::Always { .. } => None,
         answer @ (Answer::Edit { .. }
         | Answer::Fill { .. }
+        | Answer::Result { .. }
+        | Answer::Failed { .. }
         | Answer::Reject { .. }
         | Answer::Cancel
         | Answer::Expire) => {
@@ -121,15 +123,20 @@ pub(crate) async fn apply_answer(
 }
 
 /// What every answer but a yes comes to.
-fn refusal(answer: Answer, by: CallerRef) -> Left {
+fn refusal(answer: Answer, by: CallerRef) -> Declined {
     let rejected = |reason: &str, user_message, code| {
-        Left::Stopped(Stopped::Rejected { reason: reason.to_owned(), user_message, code })
+        Declined::Stopped(Stopped::Rejected { reason: reason.to_owned(), user_message, code })
     };
     match answer {
-        Answer::Edit { input } => Left::Edited { input, by },
+        Answer::Edit { input } => Declined::Edited { input, by },
         Answer::Reject { message } => rejected("User rejected the operation", message, ErrorCode::Rejected),
         Answer::Expire => rejected("Approval expired: nobody answered in time", None, ErrorCode::ApprovalExpired),
-        Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } | Answer::Fill { .. } => {
+        Answer::Cancel
+        | Answer::Approve { .. }
+        | Answer::Always { .. }
+        | Answer::Fill { .. }
+        | Answer::Result { .. }
+        | Answer::Failed { .. } => {
             let message = format!("the call was cancelled by {by} while it waited for an answer");
             ToolError::new(ErrorCode::Cancelled, message).into()
         }
@@ -187,7 +194,12 @@ fn decide_with(policy: &Policy, call: &PreparedCall, grants: &[Grant]) -> Decisi
     decide(policy, &case)
 }
 
-async fn wait(doors: &Doors, call: &PreparedCall, question: &Question, log: &mut CallLog) -> Result<Answered, Left> {
+async fn wait(
+    doors: &Doors,
+    call: &PreparedCall,
+    question: &Question,
+    log: &mut CallLog,
+) -> Result<Answered, Declined> {
     let request = &call.call().request;
     let id = question.id();
     let answered = tokio::select! {

@@ -6,14 +6,15 @@ use tokio::time::Instant;
 
 use crate::{
     ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, CutShort, Doors, Effect, Entry, ErrorCode, Evidence,
-    Isolation, Ran, Stamp, ToolCtx, ToolError, ToolOutput, Turn,
+    Isolation, Ran, Stamp, ToolCtx, ToolError, ToolOutput, Turn, WaitFor,
+    await_result::await_result,
     cache::{Cache, Key},
     log::CallLog,
     policy::covered_by_the_run,
     ran::Failure,
     retry::{self, Twice},
     stage::{
-        approve::{Approval, ApprovedCall},
+        approve::{Approval, ApprovedCall, Declined},
         prepare::work_limit,
         record::foreseen,
         resolve::ResolvedCall,
@@ -35,10 +36,17 @@ pub(crate) struct Executed {
     pub(crate) result: Result<Done, Failure>,
 }
 
+/// What a run came to.
+enum RunEnd {
+    Done(Done),
+    /// Somebody outside gives the result.
+    Waits(WaitFor),
+}
+
 /// The doors, and what this process has read.
 type House<'a> = (&'a Doors, &'a Cache);
 
-pub(crate) async fn execute(house: House<'_>, call: ApprovedCall, log: &mut CallLog) -> Executed {
+pub(crate) async fn execute(house: House<'_>, call: ApprovedCall, log: &mut CallLog) -> Result<Executed, Declined> {
     let (call, effect, evidence, approval) = call.into_parts();
     let result = match evidence {
         Evidence::Staged { output, changes, turn, isolation } => match conforming(&call, output) {
@@ -50,9 +58,13 @@ pub(crate) async fn execute(house: House<'_>, call: ApprovedCall, log: &mut Call
                 commit(house.0, &turn, done, &approval, log).await.map_err(Failure::from)
             }
         },
-        Evidence::Plain(_) => run(house, &call, effect, &approval, log).await,
+        Evidence::Plain(_) => match run(house, &call, effect, &approval, log).await {
+            Ok(RunEnd::Waits(wait)) => return await_result(house.0, (&call, effect), (wait, approval), log).await,
+            Ok(RunEnd::Done(done)) => Ok(done),
+            Err(failure) => Err(failure),
+        },
     };
-    Executed { approval, result }
+    Ok(Executed { approval, result })
 }
 
 /// Brings in what was staged and shown.
@@ -115,7 +127,7 @@ async fn run(
     effect: Effect,
     approval: &Approval,
     log: &mut CallLog,
-) -> Result<Done, Failure> {
+) -> Result<RunEnd, Failure> {
     let acts = effect != Effect::Read;
     let work = Work {
         request: &call.request,
@@ -138,7 +150,7 @@ async fn run(
     match ran {
         Ran::Done { output, isolation, staged } => {
             let done = Done { output, changes: None, isolation: isolation.unwrap_or(Isolation::None) };
-            let Some((changes, turn)) = staged else { return Ok(done) };
+            let Some((changes, turn)) = staged else { return Ok(RunEnd::Done(done)) };
             log.staged(&changes, &turn);
             let policy = doors.policies.of(&log.scope).await?;
             // Nobody said yes to a change by what was to be a read.
@@ -146,8 +158,9 @@ async fn run(
                 changes.parted_by(|change| acts && covered_by_the_run(&policy, call.tool.spec(), change));
             let mut done = Done { changes: Some(changes), ..done };
             done.output.tell_of_what_is_left(&log.call, &left);
-            commit_the_run(doors, done, (turn, covered), approval, log).await
+            commit_the_run(doors, done, (turn, covered), approval, log).await.map(RunEnd::Done)
         }
+        Ran::Waits(wait) => Ok(RunEnd::Waits(wait)),
         Ran::CutShort(cut) => {
             log.staged(&cut.changes, &cut.turn);
             Err(cut.into())
@@ -276,7 +289,7 @@ async fn attempt(work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Res
         Ran::Done { output, isolation, staged } => {
             Ok(Ran::Done { output: conforming(call, output)?, isolation, staged })
         }
-        cut @ Ran::CutShort(_) => Ok(cut),
+        other @ (Ran::CutShort(_) | Ran::Waits(_)) => Ok(other),
     }
 }
 
