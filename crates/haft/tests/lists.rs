@@ -11,7 +11,7 @@ async fn registry() -> (Arc<Tools>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::defaults(folder.path().join("data"));
     let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
-    let house = house::solo(settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
+    let house = house::open(settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
     (house.tools(), folder)
 }
 

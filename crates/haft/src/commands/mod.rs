@@ -60,7 +60,7 @@ pub(crate) async fn open(everywhere: &Everywhere) -> Result<House> {
 /// The house of a folder, with these settings.
 pub(crate) async fn open_in(settings: Settings, folder: &Path) -> Result<House> {
     let store = Store::open(&settings.data, settings.sync).await.map_err(ToolError::from)?;
-    house::solo(settings, store, folder).await
+    house::open(settings, store, folder).await
 }
 
 /// A call that was named, and the house of the workspace it belongs to, wherever the command was typed.
@@ -87,7 +87,7 @@ pub(crate) async fn open_for(everywhere: &Everywhere, call: &str) -> Result<(Hou
 async fn open_at_home(of_user: &Settings, store: Store, home: &Path) -> Result<House> {
     let settings = Settings::read(home)?;
     if settings.sync == of_user.sync {
-        return house::solo(settings, store, home).await;
+        return house::open(settings, store, home).await;
     }
     store.close().await.map_err(ToolError::from)?;
     open_in(settings, home).await

@@ -56,7 +56,7 @@ impl Stage {
     /// A house as another process would have it: its own connections, its own owner.
     pub(crate) async fn house(&self) -> House {
         let store = Store::open(&self.settings.data, self.settings.sync).await.unwrap();
-        house::solo(self.settings.clone(), store, &self.path("")).await.unwrap()
+        house::open(self.settings.clone(), store, &self.path("")).await.unwrap()
     }
 }
 
