@@ -70,6 +70,7 @@ fn upstream(at: usize) -> Arc<dyn AnyTool> {
         example: None,
         effect: Effect::Read,
         aliases: Vec::new(),
+        permission: "tools.tenant.execute".to_owned(),
         deprecated_aliases: Vec::new(),
         parameter_aliases: Vec::new(),
         timeout: Duration::from_secs(1),
@@ -90,8 +91,8 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     let taken_in = begin.elapsed();
     ensure!(failed.is_empty(), "{failed:?}");
     let begin = Instant::now();
-    ensure!(large.registry.listing().deferred().len() == TOOLS, "all are deferred");
-    large.registry.listing().find("anything", 1);
+    ensure!(large.tools().listing().deferred().len() == TOOLS, "all are deferred");
+    large.tools().listing().find("anything", 1);
     let listed = begin.elapsed();
     let each = (private()? - before) / TOOLS as u64;
     // Calls come from tasks of the runtime, as they do in a server.
@@ -138,7 +139,7 @@ async fn side_by_side(small: &House, large: &House) -> Result<(Duration, Duratio
 /// Whole calls, and the searches by themselves, sorted by the time they took.
 async fn searches(house: &House) -> Result<(Vec<Duration>, Vec<Duration>)> {
     let (mut calls, mut alone) = (Vec::new(), Vec::new());
-    let listing = house.registry.listing();
+    let listing = house.tools().listing();
     for at in 0..LAPS {
         let (verb, noun) = (VERBS[at % 10], NOUNS[at / 10 % 10]);
         let query = match at % 4 {

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use haft_runtime::{
-    AutoApprove, CallEvent, CallId, CallState, End, Entry, ErrorCode, Journal, Opening, Outcome, Scope, Source,
+    AutoApprove, CallEvent, CallId, CallState, Caller, End, Entry, ErrorCode, Journal, Opening, Outcome, Scope, Source,
     ToolError, ToolOutput,
 };
 use haft_store::{Store, Sync};
@@ -151,8 +151,7 @@ fn entry(number: u64, at: Timestamp) -> Result<Entry> {
         tool: tool.into(),
         input: input.clone(),
         parent: None,
-        caller: "bench".into(),
-        source: Source::Cli,
+        caller: Caller::owner("bench", Scope::local("bench"), Source::Cli).record(),
         auto_approve: AutoApprove::Reads,
         at,
     };

@@ -107,7 +107,7 @@ pub(crate) async fn house_in(folder: &Path) -> Result<House> {
     fs::write(work.join("a.txt"), "line 0\nsome text\nmore text\n")?;
     let settings = Settings::defaults(folder.join("data"));
     let store = Store::open(&settings.data, Sync::Normal).await?;
-    house::solo(settings, store, &work.canonicalize()?).await
+    house::open(settings, store, &work.canonicalize()?).await
 }
 
 /// Calls come from tasks of the runtime, as they do in a server.

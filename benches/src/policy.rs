@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use haft_runtime::{
-    Asks, AutoApprove, Bounds, CallId, Case, Change, ChangeKind, ChangeList, Decision, Effect, Evidence, Grant,
-    Isolation, Policy, Questions, Rule, Scope, ToolOutput, ToolSpec, Turn, Verdict, WrittenBounds, decide,
+    Asks, AutoApprove, Bounds, CallId, CallerId, Case, Change, ChangeKind, ChangeList, Decision, Effect, Evidence,
+    Grant, Isolation, Policy, Questions, Rule, Scope, ToolOutput, ToolSpec, Turn, Verdict, WrittenBounds, decide,
 };
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
@@ -80,7 +80,7 @@ fn decisions() -> Result<Duration> {
         effect: Effect::Write,
         evidence: &evidence,
         mode: AutoApprove::Reads,
-        caller: "bench",
+        caller: &CallerId::owner(),
         grants: &grants,
         now: Timestamp::now(),
     };
@@ -96,6 +96,7 @@ fn decisions() -> Result<Duration> {
 
 fn spec() -> ToolSpec {
     ToolSpec {
+        permission: Effect::Write.workspace_permission().to_owned(),
         deprecated_aliases: Vec::new(),
         idempotent: false,
         open_world: false,

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use haft_runtime::{
-    AutoApprove, CallEvent, CallId, CallState, End, Entry, Journal, Opening, Outcome, Scope, Source, ToolOutput,
+    AutoApprove, CallEvent, CallId, CallState, Caller, End, Entry, Journal, Opening, Outcome, Scope, Source, ToolOutput,
 };
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
@@ -58,8 +58,7 @@ fn entry() -> Entry {
         tool: "read_file".into(),
         input,
         parent: None,
-        caller: "bench".into(),
-        source: Source::Cli,
+        caller: Caller::owner("bench", Scope::local("bench"), Source::Cli).record(),
         auto_approve: AutoApprove::Reads,
         at,
     };

@@ -52,7 +52,7 @@ async fn reaching(folder: &std::path::Path, address: SocketAddr) -> Result<House
     settings.web.allow = vec![address.to_string().parse()?];
     settings.web.allowlist = vec![address.to_string().parse()?];
     let store = Store::open(&settings.data, Sync::Normal).await?;
-    house::solo(settings, store, &work.canonicalize()?).await
+    house::open(settings, store, &work.canonicalize()?).await
 }
 
 /// A page like many: a menu, and an article with headings, links, lists and a table.

@@ -47,6 +47,18 @@ const ROOMS: &[Room] = &[
 const ANYHOW: &[&str] = &["haft", "xtask", "benches"];
 const FORBIDDEN_NAMES: &[&str] = &["core", "common", "util", "utils", "helper", "helpers", "base", "misc"];
 
+/// The only files that know which house it is.
+const HOUSES: &[&str] = &["src/house.rs", "src/solo.rs", "src/gateway.rs", "src/rooms.rs"];
+/// Who may make a scope, or the right to work beyond one: identity, the house, and whatever reads records. An answer that
+/// no guard was asked about is for tests alone.
+const SCOPE_MAKERS: &[(&str, &[&str])] = &[
+    ("Scope::of_house(", &["crates/haft/src/solo.rs"]),
+    ("Scope::local(", &["crates/haft/src/solo.rs"]),
+    ("Scope::of_record(", &["crates/store/src/columns.rs"]),
+    ("HouseWide::of_house(", &["crates/haft/src/solo.rs"]),
+    ("PermittedAnswer::unchecked(", &[]),
+];
+
 /// Everything that breaks a rule, one sentence each.
 pub(crate) fn faults(root: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
@@ -100,8 +112,9 @@ fn file_faults(root: &Path, file: &Path, faults: &mut Vec<String>) -> Result<()>
     if FORBIDDEN_NAMES.contains(&stem.as_ref()) {
         faults.push(format!("{shown}: a file is named after the one thing in it, not `{stem}`"));
     }
+    scope_faults(&shown, &text, faults);
     let in_runtime_source = shown.starts_with("crates/") && shown.contains("/src/") && !shown.contains("tests");
-    if in_runtime_source && !shown.ends_with("house.rs") && text.contains("if gateway") {
+    if in_runtime_source && !HOUSES.iter().any(|house| shown.ends_with(house)) && text.contains("if gateway") {
         faults.push(format!("{shown}: only house.rs knows which house it is"));
     }
     if text.contains("ApprovedCall {") && !shown.ends_with("stage/approve.rs") && !shown.starts_with("xtask") {
@@ -111,6 +124,18 @@ fn file_faults(root: &Path, file: &Path, faults: &mut Vec<String>) -> Result<()>
         faults.push(format!("{shown}: every SQL statement is in the store"));
     }
     Ok(())
+}
+
+/// A scope that is made from the text of a request would let anybody into any tenant. Tests may make what they like.
+fn scope_faults(shown: &str, text: &str, faults: &mut Vec<String>) {
+    let is_source = shown.starts_with("crates/") && shown.contains("/src/") && !shown.contains("tests");
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    for (maker, may) in SCOPE_MAKERS {
+        if is_source && code.contains(maker) && !may.contains(&shown) {
+            let may = if may.is_empty() { "tests".to_owned() } else { may.join(", ") };
+            faults.push(format!("{shown}: `{maker}…)` is only for {may}"));
+        }
+    }
 }
 
 fn mentions_sql(text: &str) -> bool {
@@ -179,6 +204,24 @@ mod tests {
     fn the_house_is_tidy() {
         let faults = super::faults(&crate::root()).unwrap();
         assert!(faults.is_empty(), "{faults:#?}");
+    }
+
+    #[test]
+    fn a_scope_is_made_only_where_it_may_be() {
+        let mut faults = Vec::new();
+        let makes = "let scope = Scope::local(folder);";
+        super::scope_faults("crates/haft/src/commands/call.rs", makes, &mut faults);
+        super::scope_faults("crates/mcp/src/server.rs", "HouseWide::of_house(Within::Everything)", &mut faults);
+        super::scope_faults("crates/mcp/src/server.rs", "PermittedAnswer::unchecked(yes)", &mut faults);
+        assert_eq!(faults.len(), 3, "{faults:#?}");
+        super::scope_faults("crates/haft/src/solo.rs", makes, &mut faults);
+        super::scope_faults("crates/haft/tests/crash.rs", makes, &mut faults);
+        super::scope_faults(
+            "crates/store/src/calls.rs",
+            &format!("#[cfg(test)]\nmod tests {{ {makes} }}"),
+            &mut faults,
+        );
+        assert_eq!(faults.len(), 3, "{faults:#?}");
     }
 
     #[test]

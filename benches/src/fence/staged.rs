@@ -119,5 +119,5 @@ async fn house_among(folder: &Path, files: usize) -> Result<House> {
     }
     let settings = Settings { program: program()?, ..Settings::defaults(folder.join("data")) };
     let store = Store::open(&settings.data, Sync::Normal).await?;
-    house::solo(settings, store, &work.canonicalize()?).await
+    house::open(settings, store, &work.canonicalize()?).await
 }

@@ -114,13 +114,13 @@ impl Here {
 
     fn grants(&self) -> ArgValueCandidates {
         let here = self.clone();
-        let remembered = move || here.ask(async |house| Ok(house.store.all_grants(&house.scope).await?));
+        let remembered = move || here.ask(async |house| Ok(house.store.all_grants(&house.scope, &house.here).await?));
         let one = |grant: &Grant| candidate(grant.id.as_str(), &grant.tool);
         ArgValueCandidates::new(move || remembered().unwrap_or_default().iter().map(one).collect())
     }
 
     fn tools(&self) -> Result<Vec<ToolSpec>> {
-        self.ask(async |house| Ok(house.registry.specs()))
+        self.ask(async |house| Ok(house.tools().specs()))
     }
 
     fn calls(&self, which: Which) -> Result<Vec<CompletionCandidate>> {
@@ -129,7 +129,7 @@ impl Here {
             Which::Any => None,
         };
         let filter = CallFilter { state, limit: 30, ..CallFilter::default() };
-        let rows = self.ask(async |house| Ok(house.store.calls(&house.scope, &filter).await?))?;
+        let rows = self.ask(async |house| Ok(house.store.calls(&house.scope, &house.here, &filter).await?))?;
         let one = |row: &CallRow| {
             let status = row.status.as_deref().unwrap_or("running");
             candidate(row.id.as_str(), &format!("{} {} {status}", ago(row.started_at), row.tool))

@@ -1,81 +1,19 @@
-//! The houses. All that differs between them is said here, once.
+//! Which house is built. All that differs between them stands behind this file.
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::{Context, Result};
-use futures_util::future::BoxFuture;
-use haft_runtime::{
-    CallId, Caller, Catalog, Delivery, Doors, ErrorCode, Guard, Journal, Limits, Only, Pipeline, Policy, Question,
-    QuestionAndAnswer, Questions, Redactor, Registry, Scope, Source, ToolError, ToolSpec, Workbench,
-};
-use haft_sandbox::fence::Limits as FenceLimits;
-use haft_store::{Store, Sync};
-use haft_tools::{FenceConfig, LanguageServers, OpenWorkspaces, SandboxWorkbench, WebAccess, Workspace, Workspaces};
+use anyhow::Result;
+use haft_runtime::{Delivery, Only};
+use haft_store::Store;
 
-use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings, upstreams::Upstreams};
+pub use crate::{rooms::House, solo::OwnerGuard};
+pub(crate) use crate::{rooms::workspace, solo::scope_of};
+use crate::{settings::Settings, solo};
 
-/// A line with everything behind its doors, for one workspace.
-pub struct House {
-    /// The line.
-    pub pipeline: Pipeline,
-    /// The tools.
-    pub registry: Arc<Registry>,
-    /// The journal, the questions and everything else that lasts.
-    pub store: Store,
-    /// What is staged.
-    pub workbench: Arc<dyn Workbench>,
-    /// What it goes by.
-    pub settings: Settings,
-    /// The workspace, as scope.
-    pub scope: Scope,
-    /// The person at the command line.
-    pub caller: Caller,
-    /// Takes secrets out of what is shown.
-    pub redactor: Redactor,
-    /// The tools that the workspace brings, in the registry as far as they were trusted.
-    pub(crate) project: Arc<ProjectTools>,
-    /// The upstream MCP servers, whose accepted tools are in the registry.
-    pub(crate) upstreams: Arc<Upstreams>,
-    workspace: Arc<Workspace>,
-    notifier: Arc<Notifier>,
-}
-
-impl House {
-    /// Waits for what is under way, and writes what is queued.
-    pub async fn close(&self) -> Result<()> {
-        self.finish().await;
-        Ok(self.store.close().await.map_err(ToolError::from)?)
-    }
-
-    /// The same for a process that ends right after: the next one finds everything in the write-ahead log.
-    pub async fn leave(&self) -> Result<()> {
-        self.finish().await;
-        retention::quietly(self).await;
-        Ok(self.store.leave().await.map_err(ToolError::from)?)
-    }
-
-    async fn finish(&self) {
-        self.pipeline.finish().await;
-        self.workspace.end_background().await;
-        self.upstreams.end().await;
-        self.notifier.finish().await;
-    }
-
-    /// The question of a call, and its answer once there is one.
-    pub async fn question(&self, call: &CallId) -> Result<Option<QuestionAndAnswer>, ToolError> {
-        Questions::find(&self.store, &self.scope, call).await
-    }
-
-    /// The open questions, oldest first.
-    pub async fn open_questions(&self, scope: &Scope) -> Result<Vec<Question>, ToolError> {
-        Questions::open(&self.store, scope).await
-    }
-}
-
-/// One owner, one folder, embedded SQLite; it lives for one command.
-pub async fn solo(settings: Settings, store: Store, folder: &Path) -> Result<House> {
+/// The house of a folder; it lives for one command.
+pub async fn open(settings: Settings, store: Store, folder: &Path) -> Result<House> {
     let workspace = workspace(&settings, folder)?;
-    build(settings, store, Arc::new(workspace), folder, Served::default()).await
+    solo::build(settings, store, workspace, folder, Served::default()).await
 }
 
 /// The same house in a process that goes on living between calls.
@@ -95,123 +33,7 @@ pub(crate) struct Served {
 /// A living house that serves somebody.
 pub(crate) async fn serving(settings: Settings, store: Store, folder: &Path, served: Served) -> Result<House> {
     let workspace = workspace(&settings, folder)?.outliving_calls();
-    let house = build(settings, store, Arc::new(workspace), folder, served).await?;
+    let house = solo::build(settings, store, workspace, folder, served).await?;
     house.upstreams.meet_in_background();
     Ok(house)
-}
-
-async fn build(
-    settings: Settings,
-    store: Store,
-    workspace: Arc<Workspace>,
-    folder: &Path,
-    served: Served,
-) -> Result<House> {
-    let journal: Arc<dyn Journal> = Arc::new(store.clone());
-    let questions: Arc<dyn Questions> = Arc::new(store.clone());
-    let scope = Scope::local(folder.to_string_lossy());
-    let workspaces = OpenWorkspaces::new(&settings.data).with(scope.clone(), workspace.clone());
-    let workspaces: Arc<dyn Workspaces> = Arc::new(workspaces);
-    let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(workspaces.clone()));
-    let mut tools = haft_tools::all(&workspaces, workspace.web_search_shown());
-    tools.extend(haft_runtime::tools::all(&journal, &questions, &workbench));
-    let registry = Arc::new(Registry::with(tools)?.pinning(settings.client.pins.clone()).only(served.only));
-    let catalog: Arc<dyn Catalog> = registry.clone();
-    for tool in haft_runtime::tools::about(&catalog) {
-        registry.register(tool)?;
-    }
-    let project = Arc::new(ProjectTools::beside(&registry, (&workspaces, &workspace), &settings.data));
-    let upstreams = Upstreams::beside(&project, &workspace, (&registry, &settings));
-    let notifier = Arc::new(Notifier::new(&settings));
-    let pipeline = Pipeline::new(Doors {
-        catalog: upstreams.clone(),
-        guard: Arc::new(OwnerGuard { scope: scope.clone() }),
-        workbench: workbench.clone(),
-        questions,
-        journal,
-        deliveries: std::iter::once(notifier.clone() as Arc<dyn Delivery>).chain(served.others).collect(),
-        policy: Policy {
-            rules: rules::in_force(&settings.rules, settings.shipped(), &registry),
-            tightening: rules::named(settings.workspace_rules.clone(), &registry),
-            minimum_unasked: settings.sandbox.minimum_unasked,
-        },
-        limits: Limits {
-            longest_work: settings.longest_work,
-            idle: settings.idle,
-            answer_within: settings.expire,
-            ..Limits::default()
-        },
-    });
-    let caller = Caller { name: settings.user.clone(), scope: scope.clone(), source: Source::Cli };
-    let redactor = Redactor::default();
-    let house = House {
-        workspace,
-        pipeline,
-        registry,
-        store,
-        workbench,
-        settings,
-        scope,
-        caller,
-        redactor,
-        project,
-        upstreams,
-        notifier,
-    };
-    house.pipeline.recover(&house.scope).await?;
-    house.pipeline.expire(&house.scope).await?;
-    Ok(house)
-}
-
-/// A folder to work in, with the fence around its commands.
-pub(crate) fn workspace(settings: &Settings, folder: &Path) -> Result<Workspace> {
-    let workspace = Workspace::open(folder, &settings.data)
-        .map_err(|error| anyhow::anyhow!("{}", error.message))
-        .with_context(|| format!("cannot work in {}", folder.display()))?;
-    let settings_file = settings.user_file();
-    let servers = LanguageServers { settings_file: settings_file.clone(), ..settings.lsp.clone() };
-    let web = WebAccess { settings_file, ..settings.web.access(&settings.data, &settings.variables) };
-    let workspace = workspace.running_commands(fence(settings)).asking(servers).reaching(web);
-    Ok(match settings.sync {
-        Sync::Normal => workspace,
-        Sync::Full => workspace.down_to_the_disk(),
-    })
-}
-
-/// What commands are run with.
-fn fence(settings: &Settings) -> FenceConfig {
-    let sandbox = &settings.sandbox;
-    FenceConfig {
-        program: settings.program.clone(),
-        home: settings.home.clone(),
-        variables: settings.variables.clone(),
-        limits: FenceLimits {
-            cpu_seconds: sandbox.cpu.as_secs().max(1),
-            memory: sandbox.memory,
-            processes: sandbox.processes,
-            written_bytes: sandbox.disk,
-            ..FenceLimits::default()
-        },
-        minimum: sandbox.minimum_asked,
-        readable: sandbox.read.clone(),
-        writable: sandbox.write.clone(),
-        hidden: sandbox.hide.clone(),
-        timeout: settings.shell_timeout,
-    }
-}
-
-/// The owner may do everything in the owner's own workspace, and nobody else anything.
-struct OwnerGuard {
-    scope: Scope,
-}
-
-impl Guard for OwnerGuard {
-    fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>> {
-        let at_home = caller.scope == self.scope;
-        let refusal = || {
-            let message = format!("`{}` may not be used here by {}: another workspace", tool.name, caller.name);
-            ToolError::new(ErrorCode::Forbidden, message)
-        };
-        Box::pin(std::future::ready(if at_home { Ok(()) } else { Err(refusal()) }))
-    }
 }

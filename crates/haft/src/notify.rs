@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{Delivery, Outcome, Question, Scope};
+use haft_runtime::{Delivery, Outcome, Question, Scope, WorkspaceId};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio_util::task::TaskTracker;
@@ -38,7 +38,7 @@ impl Notifier {
         command.args(arguments).current_dir(&self.folder).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.env("HAFT_CALL", question.call.as_str()).env("HAFT_TOOL", &question.tool);
-        command.env("HAFT_WORKSPACE", question.workspace.as_deref().unwrap_or_default());
+        command.env("HAFT_WORKSPACE", question.workspace.as_ref().map_or("", WorkspaceId::as_str));
         let program = program.clone();
         self.running.spawn(async move {
             if let Err(why) = run(command).await {

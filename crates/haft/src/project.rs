@@ -1,13 +1,13 @@
 //! The project tools of a workspace: those that were trusted, taken in beside the built-in ones.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{Catalog, ErrorCode, Listing, RegisteredTool, Registry, Scope, ToolError};
+use haft_runtime::{Caller, ErrorCode, Layer, LayerSource, RegisteredTool, Registry, ToolError};
 use haft_tools::{Manifest, Workspace, Workspaces, project_tool};
 
 use crate::{
@@ -30,7 +30,7 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// The catalogue of a workspace. What is trusted by another process counts from the next look on.
+/// The layer of a workspace. What is trusted by another process counts from the next look on.
 pub(crate) struct ProjectTools {
     registry: Arc<Registry>,
     workspaces: Arc<dyn Workspaces>,
@@ -38,20 +38,19 @@ pub(crate) struct ProjectTools {
     data: PathBuf,
     /// Where the trust record lies.
     record: PathBuf,
-    built_in: BTreeSet<String>,
     taken: Mutex<Taken>,
 }
 
-/// What was taken in from the last trust record.
+/// What the last trust record gave.
 #[derive(Default)]
 struct Taken {
     stamp: Option<Stamp>,
-    names: BTreeSet<String>,
+    layer: Arc<Layer>,
     faults: Vec<Fault>,
 }
 
 impl ProjectTools {
-    /// Beside the tools that are in the registry, none of which they can ever take the place of.
+    /// Beside haft's own tools, none of which they can ever take the place of.
     pub(crate) fn beside(
         registry: &Arc<Registry>,
         (workspaces, workspace): (&Arc<dyn Workspaces>, &Arc<Workspace>),
@@ -63,7 +62,6 @@ impl ProjectTools {
             workspace: Arc::clone(workspace),
             data: data.to_owned(),
             record: trust::place(data, workspace.path()),
-            built_in: registry.names(),
             taken: Mutex::default(),
         };
         tools.refresh();
@@ -98,7 +96,7 @@ impl ProjectTools {
 
     /// Whether haft itself has a tool or an alias of this name, or keeps it for the tools of servers.
     pub(crate) fn is_built_in(&self, name: &str) -> bool {
-        self.built_in.contains(name) || name.starts_with(upstreams::PREFIX)
+        self.registry.names().contains(name) || name.starts_with(upstreams::PREFIX)
     }
 
     /// What is wrong with the manifests that were trusted.
@@ -118,18 +116,17 @@ impl ProjectTools {
         let record = trust::recorded(&self.data, folder).ok().flatten();
         let brought = record.map(|record| record.brought).unwrap_or_default();
         let (tools, mut faults) = self.sort(&brought);
-        for gone in taken.names.iter().filter(|name| !tools.contains_key(*name)) {
-            self.registry.unregister(gone);
-        }
-        let mut names = BTreeSet::new();
+        let mut usable = Vec::new();
         for (name, manifest) in tools {
             let scripts = brought.scripts_of(&manifest, folder);
-            match self.registry.replace(project_tool(&self.workspaces, &self.workspace, manifest, scripts)) {
-                Ok(()) => drop(names.insert(name)),
+            match RegisteredTool::new(project_tool(&self.workspaces, &self.workspace, manifest, scripts)) {
+                Ok(tool) => usable.push(Arc::new(tool)),
                 Err(err) => faults.push(Fault { path: trust::TOOLS.to_owned(), name, why: err.to_string() }),
             }
         }
-        *taken = Taken { stamp: Some(stamp), names, faults };
+        // Each has a name of its own by now.
+        let layer = Arc::new(Layer::of(usable).0);
+        *taken = Taken { stamp: Some(stamp), layer, faults };
     }
 
     /// Why there is no tool of this name although the workspace seems to bring one.
@@ -145,20 +142,17 @@ impl ProjectTools {
     }
 }
 
-impl Catalog for ProjectTools {
-    fn find<'a>(&'a self, scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>> {
+impl LayerSource for ProjectTools {
+    fn look<'a>(&'a self, _caller: &'a Caller, _name: Option<&'a str>) -> BoxFuture<'a, Result<(), ToolError>> {
         self.refresh();
-        match self.registry.get(name) {
-            Some(tool) => Box::pin(std::future::ready(Ok(tool))),
-            None => match self.why_missing(name) {
-                Some(error) => Box::pin(std::future::ready(Err(error))),
-                None => self.registry.find(scope, name),
-            },
-        }
+        Box::pin(std::future::ready(Ok(())))
     }
 
-    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>> {
-        self.refresh();
-        self.registry.list(scope)
+    fn layer(&self, _caller: &Caller) -> Arc<Layer> {
+        Arc::clone(&self.taken.lock().unwrap_or_else(PoisonError::into_inner).layer)
+    }
+
+    fn missing(&self, _caller: &Caller, name: &str) -> Option<ToolError> {
+        self.why_missing(name)
     }
 }

@@ -146,7 +146,7 @@ impl<'a> Broom<'a> {
     fn new(house: &'a House, mode: Sweep, until: Option<std::time::Instant>) -> Self {
         Self {
             house,
-            scope: house.scope.all_workspaces(),
+            scope: house.scope.clone(),
             kept: KeptChanges::new(&house.settings.data),
             mode,
             now: Timestamp::now(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use haft_runtime::{Bounds, ChangeKind, Registry, Rule, Verdict, WrittenBounds, nearest};
+use haft_runtime::{Bounds, ChangeKind, Rule, Tools, Verdict, WrittenBounds, nearest};
 use toml::{Table, Value};
 
 /// What a rule may say.
@@ -69,12 +69,12 @@ fn allowing(name: &str, bounds: WrittenBounds, reason: &str) -> Option<Rule> {
 }
 
 /// Somebody's rules before the shipped ones.
-pub(crate) fn in_force(own: &[Rule], shipped: Shipped, tools: &Registry) -> Vec<Rule> {
+pub(crate) fn in_force(own: &[Rule], shipped: Shipped, tools: &Tools) -> Vec<Rule> {
     named(own.iter().cloned().chain(shipped.rules()).collect(), tools)
 }
 
 /// The same rules, each with its tool's own name.
-pub(crate) fn named(mut rules: Vec<Rule>, tools: &Registry) -> Vec<Rule> {
+pub(crate) fn named(mut rules: Vec<Rule>, tools: &Tools) -> Vec<Rule> {
     for tool in rules.iter_mut().filter_map(|rule| rule.tool.as_mut()) {
         if let Some(found) = tools.get(tool) {
             found.spec().name.clone_into(tool);

@@ -1,25 +1,22 @@
-//! The upstream MCP servers of a house: their tools in the registry, and what was accepted of them in the data folder.
+//! The upstream MCP servers of a house: the layer of their tools, and what was accepted of them in the data folder.
 
 mod kept;
 mod launch;
 mod waiting;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
 use futures_util::future::{BoxFuture, join_all};
 use haft_mcp::{PATIENCE, Pins, Report, Upstream, held_as_new, tool_name, tools_of};
-use haft_runtime::{Catalog, Listing, RegisteredTool, Registry, Scope, ToolError};
+use haft_runtime::{Caller, Layer, LayerSource, RegisteredTool, ToolError, usable};
 use haft_tools::Workspace;
 use tokio::task::JoinHandle;
 
-use crate::{
-    project::ProjectTools,
-    settings::{McpServer, Settings},
-};
+use crate::settings::{McpServer, Settings};
 use kept::Stamp;
 pub(crate) use kept::{Kept, was_met_in_a_workspace};
 pub(crate) use waiting::told;
@@ -32,11 +29,10 @@ const REST: Duration = Duration::from_secs(5);
 /// How long a server that failed the last time may take when somebody only looks.
 const GLANCE: Duration = Duration::from_secs(5);
 
-/// The catalogue of a house: what the workspace has, and the tools of its servers.
+/// The tools of the servers of a house.
 pub(crate) struct Upstreams {
-    project: Arc<ProjectTools>,
-    registry: Arc<Registry>,
     servers: BTreeMap<String, Server>,
+    layer: Mutex<Arc<Layer>>,
     meeting: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -48,11 +44,11 @@ pub(crate) struct Server {
     taken: Mutex<Taken>,
 }
 
-/// What was taken into the registry.
+/// What was taken in.
 #[derive(Default)]
 struct Taken {
     stamp: Option<Stamp>,
-    names: BTreeSet<String>,
+    tools: Vec<Arc<RegisteredTool>>,
     faults: Vec<String>,
     restarts: u64,
     /// When it could not be met, and why.
@@ -60,18 +56,12 @@ struct Taken {
 }
 
 impl Upstreams {
-    /// Beside the tools that are there. Nothing is started: what was accepted of each server is listed from the record.
-    pub(crate) fn beside(
-        project: &Arc<ProjectTools>,
-        workspace: &Arc<Workspace>,
-        house: (&Arc<Registry>, &Settings),
-    ) -> Arc<Self> {
-        let (registry, settings) = house;
+    /// Of the settings. Nothing is started: what was accepted of each server is listed from the record.
+    pub(crate) fn of(settings: &Settings, workspace: &Arc<Workspace>) -> Arc<Self> {
         let used = settings.mcp.servers().into_iter().filter(|server| server.enabled);
         let upstreams = Arc::new_cyclic(|me: &Weak<Self>| Self {
-            project: Arc::clone(project),
-            registry: Arc::clone(registry),
             servers: used.map(|wanted| (wanted.name.clone(), Server::new(wanted, workspace, settings, me))).collect(),
+            layer: Mutex::default(),
             meeting: Mutex::default(),
         });
         upstreams.refresh();
@@ -139,7 +129,13 @@ impl Upstreams {
 
     /// Takes in what was accepted since the last look, here or by another process.
     fn refresh(&self) {
-        self.servers.values().for_each(|server| server.refresh(&self.registry));
+        let mut layer = self.layer.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed: Vec<bool> = self.servers.values().map(Server::refresh).collect();
+        if changed.contains(&true) {
+            // Names begin with their server's, and each server's own are told apart by now.
+            let tools = self.servers.values().flat_map(|server| server.taken().tools.clone());
+            *layer = Arc::new(Layer::of(tools).0);
+        }
     }
 
     /// A server said something, could not be had, or broke.
@@ -198,7 +194,7 @@ impl Server {
 
     /// The same where it has not been met yet.
     async fn meet_if_new(&self) -> Result<(), ToolError> {
-        let was_met = !self.taken().names.is_empty() || self.kept.read().was_met();
+        let was_met = !self.taken().tools.is_empty() || self.kept.read().was_met();
         if was_met { Ok(()) } else { self.meet().await }
     }
 
@@ -216,23 +212,23 @@ impl Server {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what was accepted since the last look.
-    fn refresh(&self, registry: &Registry) {
+    /// Takes in what was accepted since the last look, and says whether that changed anything.
+    fn refresh(&self) -> bool {
         let mut taken = self.taken();
         let stamp = self.kept.stamp();
         if taken.stamp.as_ref() == Some(&stamp) {
-            return;
+            return false;
         }
         let pins = self.kept.read();
-        let tools = tools_of(&self.upstream, &pins);
-        let names: BTreeSet<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
-        let gone: Vec<String> = taken.names.iter().cloned().collect();
+        let (tools, unusable) = usable(tools_of(&self.upstream, &pins));
+        let (_, twice) = Layer::of(tools.iter().cloned());
         let mut faults: Vec<String> = self.dropped(&pins);
-        faults.extend(registry.exchange(&gone, tools).iter().map(ToString::to_string));
+        faults.extend(unusable.iter().chain(&twice).map(ToString::to_string));
         if taken.stamp.is_some() && taken.restarts != pins.restarts {
             self.upstream.end_soon();
         }
-        (taken.stamp, taken.names, taken.faults, taken.restarts) = (Some(stamp), names, faults, pins.restarts);
+        (taken.stamp, taken.tools, taken.faults, taken.restarts) = (Some(stamp), tools, faults, pins.restarts);
+        true
     }
 
     fn dropped(&self, pins: &Pins) -> Vec<String> {
@@ -244,28 +240,20 @@ impl Server {
     }
 }
 
-impl Catalog for Upstreams {
-    fn find<'a>(&'a self, scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>> {
-        if self.servers.is_empty() || !name.starts_with(PREFIX) {
-            return self.project.find(scope, name);
+impl LayerSource for Upstreams {
+    fn look<'a>(&'a self, _caller: &'a Caller, name: Option<&'a str>) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.refresh();
+        match name.and_then(|name| self.server_of(name)) {
+            Some(server) => Box::pin(server.meet_if_new()),
+            None => Box::pin(std::future::ready(Ok(()))),
         }
-        Box::pin(async move {
-            self.refresh();
-            if let Some(server) = self.server_of(name) {
-                server.meet_if_new().await?;
-            }
-            if let Some(tool) = self.registry.get(name) {
-                return Ok(tool);
-            }
-            match self.why_missing(name) {
-                Some(error) => Err(error),
-                None => self.project.find(scope, name).await,
-            }
-        })
     }
 
-    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>> {
-        self.refresh();
-        self.project.list(scope)
+    fn layer(&self, _caller: &Caller) -> Arc<Layer> {
+        Arc::clone(&self.layer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn missing(&self, _caller: &Caller, name: &str) -> Option<ToolError> {
+        self.why_missing(name)
     }
 }

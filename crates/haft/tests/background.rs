@@ -94,7 +94,7 @@ fn ctx() -> ToolCtx {
 
 /// A call in this workspace.
 fn ctx_in(workspace: &str) -> ToolCtx {
-    let caller = Caller { name: "test".to_owned(), scope: Scope::local(workspace), source: Source::Cli };
+    let caller = Caller::owner("test", Scope::local(workspace), Source::Cli);
     ToolCtx::detached(CallId::new(), caller)
 }
 

@@ -35,7 +35,7 @@ async fn every_case_comes_out_as_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_tool_has_a_case_file_and_every_case_file_a_tool() {
     let bench = Bench::new().await;
-    let registry = &bench.house.registry;
+    let registry = &bench.house.tools();
     // Listed or not.
     let tools = registry.names().into_iter().filter(|name| registry.get(name).unwrap().spec().name == *name);
     let tools: Vec<String> = tools.collect();

@@ -9,7 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_runtime::{Answer, AnswerReceipt, Answered, CallId, QuestionId, Questions, Scope, Source};
+use haft_runtime::{
+    Answer, AnswerReceipt, Answered, CallId, Caller, PermittedAnswer, QuestionId, Questions, Scope, Source,
+};
 use haft_store::{Store, Sync};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -120,9 +122,14 @@ async fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
         let call = fixture.pending("write_file", &json!({"path": path, "content": "once\n"}));
         let scope = Scope::local(fixture.workspace.to_string_lossy());
         let store = Store::open(&fixture.data, Sync::Normal).await.unwrap();
-        let answered = Answered { answer, by: "tester".to_owned(), source: Source::Cli, at: Timestamp::now() };
+        let answered = Answered {
+            answer,
+            by: Caller::owner("tester", scope.clone(), Source::Cli).who(),
+            source: Source::Cli,
+            at: Timestamp::now(),
+        };
         let question = QuestionId { call: CallId::parse(&call).unwrap(), number: 1 };
-        let taken = Questions::answer(&store, &scope, &question, &answered).await.unwrap();
+        let taken = Questions::answer(&store, &scope, &question, &PermittedAnswer::unchecked(answered)).await.unwrap();
         assert_eq!(taken, AnswerReceipt::Taken);
         store.close().await.unwrap();
         // The next start may carry it on, or whoever answers again, or whoever waits for it.

@@ -37,7 +37,7 @@ fn a_remembered_yes_covers_its_folder_as_often_as_it_says() {
     let given = grants(&fixture).remove(0);
     let bounds = json!({"paths": ["src/**"], "kinds": ["created", "changed"]});
     assert_eq!((&given["bounds"], &given["usesLeft"]), (&bounds, &json!(1)), "{given}");
-    assert_eq!((&given["caller"], &given["standing"]), (&json!("tester"), &json!("usable")));
+    assert_eq!((&given["caller"], &given["standing"]), (&json!({"kind": "owner", "id": "local"}), &json!("usable")));
     assert!(given["until"].is_string() && text(&given["id"]).starts_with("g_"), "{given}");
     assert!(ran.stderr.contains(&text(&given["id"])), "{ran:?}");
 
@@ -121,7 +121,8 @@ fn grants_are_added_shown_and_revoked() {
     let added = fixture.json(&[&words[..], &limits, &["--for", "8h", "--uses", "3", "--caller", "tester"]].concat());
     let bounds = json!({"paths": ["out/**", "*.log"], "kinds": ["created", "changed"], "max_files": 2,
         "max_bytes": 1000, "executables": true});
-    assert_eq!((&added["bounds"], &added["caller"], &added["usesLeft"]), (&bounds, &json!("tester"), &json!(3)));
+    let owner = json!({"kind": "owner", "id": "local"});
+    assert_eq!((&added["bounds"], &added["caller"], &added["usesLeft"]), (&bounds, &owner, &json!(3)));
     assert_eq!(added["coverage"], json!({"covered": 0, "of": 0}));
     let grant = text(&added["id"]);
     let (code, outcome) = fixture.call("write_file", &write("a.log"), &[]);
@@ -142,7 +143,7 @@ fn grants_are_added_shown_and_revoked() {
 #[test]
 fn a_grant_that_can_cover_nothing_is_not_taken() {
     let fixture = Fixture::new();
-    let table: [(&[&str], i32, &str); 14] = [
+    let table: [(&[&str], i32, &str); 15] = [
         (&["--paths", "**/../x"], 1, "can match nothing"),
         (&["--paths", "/etc/**"], 1, "can match nothing"),
         (&["--paths", ""], 1, "can match nothing"),
@@ -153,6 +154,7 @@ fn a_grant_that_can_cover_nothing_is_not_taken() {
         (&["--max-bytes", "18446744073709551616"], 2, "too large"),
         (&["--kinds", "made"], 2, "unknown variant"),
         (&["--uses", "0"], 2, "0 is not in"),
+        (&["--caller", "claude"], 1, "names no caller"),
         (&["--for", "-3h"], 2, "unexpected argument"),
         (&["--for=0h"], 2, "covers nothing"),
         (&["--for", "9e999h"], 2, "length of time"),

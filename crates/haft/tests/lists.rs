@@ -2,21 +2,21 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use haft::{house, settings::Settings};
-use haft_runtime::{Effect, ErrorCode, Registry, ToolSpec, faults_of_input, to_anthropic, to_mcp, to_openai};
+use haft_runtime::{Effect, ErrorCode, ToolSpec, Tools, faults_of_input, to_anthropic, to_mcp, to_openai};
 use haft_store::{Store, Sync};
 use serde_json::Value;
 use std::sync::Arc;
 
-async fn registry() -> (Arc<Registry>, tempfile::TempDir) {
+async fn registry() -> (Arc<Tools>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::defaults(folder.path().join("data"));
     let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
-    let house = house::solo(settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
-    (house.registry, folder)
+    let house = house::open(settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
+    (house.tools(), folder)
 }
 
 /// Every tool, listed or not, sorted by name.
-fn all(registry: &Registry) -> Vec<ToolSpec> {
+fn all(registry: &Tools) -> Vec<ToolSpec> {
     let specs = registry.names().into_iter().map(|name| (registry.get(&name).unwrap().spec().clone(), name));
     specs.filter(|(spec, name)| spec.name == *name).map(|(spec, _)| spec).collect()
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::{
-    AutoApprove, Bounds, Case, Change, ChangeKind, ChangeList, Decision, Described, Evidence, Grant, Lasting, Pipeline,
-    Question, Scope, Seen, ToolSpec, WrittenBounds,
+    AutoApprove, Bounds, Caller, Case, Change, ChangeKind, ChangeList, Decision, Described, Evidence, Grant, Lasting,
+    Pipeline, Policy, Question, Seen, ToolSpec, WrittenBounds,
     bounds::{self, Part, carries, escaped, touched},
     decide,
     policy::needs_a_grant,
@@ -48,46 +48,48 @@ impl std::error::Error for Withheld {}
 
 impl Pipeline {
     /// The grants that a yes to this question may be turned into, narrowest first. Each would have covered the call.
-    pub async fn offers(&self, scope: &Scope, question: &Question) -> Result<Vec<Offer>, Withheld> {
-        let tool = self.doors.catalog.find(scope, &question.tool).await.map_err(|error| Withheld(error.message))?;
+    pub async fn offers(&self, caller: &Caller, question: &Question) -> Result<Vec<Offer>, Withheld> {
+        let caller = &Caller { scope: question.scope(&caller.scope), ..caller.clone() };
+        let tool = self.doors.catalog.find(caller, &question.tool).await.map_err(|error| Withheld(error.message))?;
         let seen = Seen::new(&question.input, evidence_of(question)?);
-        let part = needs_a_grant(&self.doors.policy, tool.spec(), &seen);
+        let policy = self.policy(&caller.scope).await.map_err(|error| Withheld(error.message))?;
+        let part = needs_a_grant(&policy, tool.spec(), &seen);
         let (mut covering, mut withheld) = (Vec::new(), None);
         for offer in offers(question, part)? {
-            match self.would_cover(tool.spec(), question, &offer) {
+            match would_cover(&policy, tool.spec(), question, &offer) {
                 Ok(()) => covering.push(offer),
                 Err(why) => withheld = Some(why),
             }
         }
         withheld.filter(|_| covering.is_empty()).map_or(Ok(covering), Err)
     }
+}
 
-    fn would_cover(&self, spec: &ToolSpec, question: &Question, offer: &Offer) -> Result<(), Withheld> {
-        let grants = [Grant::new(&question.tool, offer.bounds.clone())];
-        let case = Case {
-            spec,
-            input: &question.input,
-            effect: question.effect,
-            evidence: evidence_of(question)?,
-            mode: AutoApprove::Reads,
-            caller: &question.asked_by,
-            grants: &grants,
-            now: Timestamp::now(),
-        };
-        match decide(&self.doors.policy, &case) {
-            Decision::Yes { grant: Some(_), .. } => Ok(()),
-            Decision::Yes { grant: None, .. } => {
-                Err(Withheld("a grant would change nothing: only the mode asks for this".to_owned()))
-            }
-            Decision::Ask { reason, .. } => Err(Withheld(format!("a grant would change nothing: {reason}"))),
-            Decision::No(error) => Err(Withheld(error.message)),
+fn would_cover(policy: &Policy, spec: &ToolSpec, question: &Question, offer: &Offer) -> Result<(), Withheld> {
+    let grants = [Grant::new(&question.tool, offer.bounds.clone())];
+    let case = Case {
+        spec,
+        input: &question.input,
+        effect: question.effect,
+        evidence: evidence_of(question)?,
+        mode: AutoApprove::Reads,
+        caller: &question.asked_by.id,
+        grants: &grants,
+        now: Timestamp::now(),
+    };
+    match decide(policy, &case) {
+        Decision::Yes { grant: Some(_), .. } => Ok(()),
+        Decision::Yes { grant: None, .. } => {
+            Err(Withheld("a grant would change nothing: only the mode asks for this".to_owned()))
         }
+        Decision::Ask { reason, .. } => Err(Withheld(format!("a grant would change nothing: {reason}"))),
+        Decision::No(error) => Err(Withheld(error.message)),
     }
 }
 
 /// A form is answered each time: there is no yes in it to remember.
 fn evidence_of(question: &Question) -> Result<&Evidence, Withheld> {
-    question.evidence().ok_or_else(|| Withheld("it is a form, not a question for a yes".to_owned()))
+    question.evidence().ok_or_else(|| Withheld("it is not a question for a yes".to_owned()))
 }
 
 fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {

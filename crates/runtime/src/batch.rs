@@ -68,7 +68,7 @@ impl Pipeline {
         let Wish::Call(request) = wish else { return false };
         let CallRequest { caller, tool, input, .. } = &**request;
         // What will be refused changes nothing.
-        let Ok((found, meant)) = find(&*self.doors.catalog, &caller.scope, tool, input).await else { return false };
+        let Ok((found, meant)) = find(&*self.doors.catalog, caller, tool, input).await else { return false };
         if found.spec().effect == Effect::Read {
             return false;
         }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::{Body, CallRequest, Scope, Source, Stamp, ToolOutput, ToolSpec};
+use crate::{Body, CallRequest, CallerId, CallerRef, Scope, Source, Stamp, ToolOutput, ToolSpec};
 
 /// How long an answer is given again at the most, whatever its stamp says.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -20,7 +20,8 @@ const MOST_BYTES: usize = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     scope: Scope,
-    caller: (String, Source),
+    caller: (CallerId, Source),
+    on_behalf_of: Vec<CallerRef>,
     tool: String,
     input: String,
 }
@@ -30,7 +31,8 @@ impl Key {
         let caller = &request.caller;
         Self {
             scope: caller.scope.clone(),
-            caller: (caller.name.clone(), caller.source),
+            caller: (caller.id.clone(), caller.source),
+            on_behalf_of: caller.via.on_behalf_of.clone(),
             tool: spec.name.clone(),
             input: canonical(with_defaults(&request.input, &spec.input_schema)).to_string(),
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{CallEvent, Caller};
+use crate::{CallEvent, Caller, CallerRef};
 
 /// The id of a call: `tc_` and a UUIDv7.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -77,7 +77,7 @@ pub struct CallRequest {
     /// The call that this one comes from.
     pub parent: Option<CallId>,
     /// Whoever gave this input in the place of another; where nothing can be shown before, that was the yes.
-    pub edited_by: Option<String>,
+    pub edited_by: Option<CallerRef>,
     /// What may happen without asking.
     pub auto_approve: AutoApprove,
     /// How long to wait for an answer before handing back `pending`.

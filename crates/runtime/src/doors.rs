@@ -1,4 +1,4 @@
-//! The six doors of the runtime. A house is built by choosing who stands behind each.
+//! The doors of the runtime. A house is built by choosing who stands behind each.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,23 +8,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AutoApprove, CallEvent, CallId, CalledAs, Caller, ChangeList, Described, Direction, Effect, Filled, Form, Grant,
-    GrantId, Isolation, Listing, Outcome, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn,
+    AutoApprove, AwaitedResult, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, ChangeList, Described,
+    Direction, Effect, Filled, Form, Grant, GrantId, HouseWide, Isolation, Listing, Outcome, Permissions,
+    PermittedAnswer, Policy, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
 };
 
 /// Which tools exist, and for whom.
 pub trait Catalog: Send + Sync {
     /// The tool that a name or an alias stands for.
-    fn find<'a>(&'a self, scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>>;
+    fn find<'a>(&'a self, caller: &'a Caller, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>>;
 
     /// Every tool, what a model is shown of them, and how it finds the rest.
-    fn list<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>>;
+    fn list<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Listing>, ToolError>>;
 }
 
-/// Whether this caller may use this tool. A guard that errors, refuses.
+/// May this caller use this tool, answer this question, and let how much happen unasked. A guard that errors, refuses.
 pub trait Guard: Send + Sync {
-    /// Refuses by an error.
+    /// Whether the caller may use the tool; refuses by an error.
     fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Whether the caller may answer the question; refuses by an error.
+    fn may_answer<'a>(&'a self, caller: &'a Caller, question: &'a Question) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// The most that the caller may let happen without asking, whatever a request says.
+    fn most_unasked(&self, caller: &Caller) -> AutoApprove;
+
+    /// What a caller of the journal may do now; an error when they may no longer act at all.
+    fn permissions_of<'a>(
+        &'a self,
+        scope: &'a Scope,
+        recorded: &'a CallerRecord,
+    ) -> BoxFuture<'a, Result<Permissions, ToolError>>;
+}
+
+/// Which rules are in force somewhere. Without them nothing is decided, so that a failure refuses.
+pub trait Policies: Send + Sync {
+    /// The rules of a scope.
+    fn of<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Arc<Policy>, ToolError>>;
 }
 
 /// What is staged under a call id, for whoever may see the scope.
@@ -80,10 +100,10 @@ pub struct Question {
     #[serde(rename = "evidence")]
     pub about: About,
     /// Who asked for the call.
-    pub asked_by: String,
+    pub asked_by: CallerRef,
     /// The workspace that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<String>,
+    pub workspace: Option<WorkspaceId>,
     /// When it was put.
     pub asked_at: Timestamp,
     /// When an answer comes too late.
@@ -96,11 +116,29 @@ impl Question {
         QuestionId { call: self.call.clone(), number: self.number }
     }
 
+    /// Where it belongs, for whoever found it within this scope.
+    pub fn scope(&self, found_within: &Scope) -> Scope {
+        found_within.beside(self.workspace.as_ref())
+    }
+
+    /// Whether the call waits for a result from outside.
+    pub fn wants_a_result(&self) -> bool {
+        matches!(self.about, About::Result(_))
+    }
+
+    /// What its tool wants to know in the middle of its work, where that is what it waits for.
+    pub fn form(&self) -> Option<&Form> {
+        match &self.about {
+            About::Form(form) => Some(form),
+            About::Approval(_) | About::Result(_) => None,
+        }
+    }
+
     /// What the call does, where it waits for a yes.
     pub fn evidence(&self) -> Option<&Evidence> {
         match &self.about {
             About::Approval(evidence) => Some(evidence),
-            About::Form(_) => None,
+            About::Form(_) | About::Result(_) => None,
         }
     }
 }
@@ -120,6 +158,8 @@ pub struct QuestionId {
 pub enum About {
     /// What the tool wants to know in the middle of its work. Only the process that does the work can go on with it.
     Form(Form),
+    /// The result of a call that was approved and done but for what somebody outside does. Any process can end it.
+    Result(AwaitedResult),
     /// A yes to what the call does, as far as that could be seen before.
     #[serde(untagged)]
     Approval(Evidence),
@@ -150,7 +190,7 @@ pub struct Answered {
     /// The answer.
     pub answer: Answer,
     /// Who gave it.
-    pub by: String,
+    pub by: CallerRef,
     /// Through which door.
     pub source: Source,
     /// When.
@@ -181,6 +221,16 @@ pub enum Answer {
     Fill {
         /// What fits it.
         values: Filled,
+    },
+    /// The result that a call waits for.
+    Result {
+        /// What fits its schema.
+        value: Value,
+    },
+    /// What was waited for could not be done.
+    Failed {
+        /// Why.
+        message: String,
     },
     /// No.
     Reject {
@@ -226,12 +276,12 @@ pub trait Questions: Send + Sync {
         limit: Duration,
     ) -> BoxFuture<'a, Result<Option<Answered>, ToolError>>;
 
-    /// Gives an answer; the first one counts.
+    /// Writes an answer; the first one counts. `Pipeline::answer` is how one is given.
     fn answer<'a>(
         &'a self,
         scope: &'a Scope,
         question: &'a QuestionId,
-        answered: &'a Answered,
+        answer: &'a PermittedAnswer,
     ) -> BoxFuture<'a, Result<AnswerReceipt, ToolError>>;
 
     /// The last question of one call, open or answered.
@@ -242,13 +292,13 @@ pub trait Questions: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<QuestionAndAnswer>, ToolError>>;
 
     /// The open questions, oldest first.
-    fn open<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<Question>, ToolError>>;
+    fn open<'a>(&'a self, scope: &'a Scope, within: &'a Within) -> BoxFuture<'a, Result<Vec<Question>, ToolError>>;
 
-    /// The open questions that nobody answered in time.
-    fn overdue<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>>;
+    /// The open questions that nobody answered in time, of calls that this process can carry on.
+    fn overdue<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<(Scope, QuestionId)>, ToolError>>;
 
-    /// The calls that still wait although their question was answered.
-    fn answered<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>>;
+    /// The calls that still wait although their question was answered, and that this process can carry on.
+    fn answered<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<(Scope, CallId)>, ToolError>>;
 
     /// Takes over a waiting call whose owner is gone. At most one process succeeds.
     fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<bool, ToolError>>;
@@ -306,9 +356,7 @@ pub struct Opening {
     /// The call that this one comes from.
     pub parent: Option<CallId>,
     /// Who asked.
-    pub caller: String,
-    /// Through which door.
-    pub source: Source,
+    pub caller: CallerRecord,
     /// What could happen without asking.
     pub auto_approve: AutoApprove,
     /// When it came in.
@@ -322,8 +370,8 @@ pub struct CallRecord {
     pub call: CallId,
     /// Who asked for what.
     pub opening: Opening,
-    /// The workspace that it belongs to.
-    pub workspace: Option<String>,
+    /// Where it belongs.
+    pub scope: Scope,
     /// Where it stands.
     pub state: CallState,
     /// What it did, or was about to do, with staged changes.
@@ -375,7 +423,7 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Outcome>, ToolError>>;
 
     /// Takes over the calls that were preparing or executing in a process that is gone.
-    fn abandoned<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>>;
+    fn abandoned<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>>;
 
     /// Returns when some process has asked for this running call to be stopped; otherwise never.
     fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()>;

@@ -20,6 +20,17 @@ pub enum Effect {
     Destroy,
 }
 
+impl Effect {
+    /// What a caller needs for a tool of a workspace that reaches so far. Taking something away is writing.
+    pub const fn workspace_permission(self) -> &'static str {
+        match self {
+            Self::Read => "workspace.read",
+            Self::Write | Self::Destroy => "workspace.write",
+            Self::Execute => "workspace.execute",
+        }
+    }
+}
+
 /// The rung of the fence around the processes that a call started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

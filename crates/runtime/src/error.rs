@@ -67,6 +67,8 @@ pub enum ErrorCode {
     ApprovalExpired,
     /// The caller or a person stopped the call.
     Cancelled,
+    /// Nobody gave the result that the call waited for in time.
+    Expired,
     /// What the call touches has changed since it was looked at.
     Conflict,
     /// haft ended while the call was under way; it was not run again.
@@ -133,6 +135,7 @@ impl ErrorCode {
         Self::Rejected,
         Self::ApprovalExpired,
         Self::Cancelled,
+        Self::Expired,
         Self::Conflict,
         Self::Interrupted,
         Self::OutcomeUnknown,
@@ -140,6 +143,11 @@ impl ErrorCode {
         Self::OutputInvalid,
         Self::Internal,
     ];
+
+    /// Whether a call that ends with it was stopped, and has not failed.
+    pub(crate) fn is_a_cancel(self) -> bool {
+        matches!(self, Self::Cancelled | Self::Expired)
+    }
 
     fn category(self) -> Category {
         match self {
@@ -172,7 +180,7 @@ impl ErrorCode {
             | Self::Interrupted
             | Self::OutcomeUnknown => Category::Execution,
             Self::Unavailable | Self::NetworkError | Self::Busy | Self::StoreUnavailable => Category::Transient,
-            Self::Cancelled => Category::Cancelled,
+            Self::Cancelled | Self::Expired => Category::Cancelled,
             Self::OutputInvalid | Self::Internal => Category::Internal,
         }
     }

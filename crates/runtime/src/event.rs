@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Answer, ApprovedBy, CallId, ChangeList, Effect, Form, Source, ToolError, Turn};
+use crate::{Answer, ApprovedBy, CallId, CallerRef, ChangeList, Effect, Form, OutsideResult, Source, ToolError, Turn};
 
 /// One thing that happened to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,16 +102,19 @@ pub enum CallEvent {
         /// The answer.
         answer: Answer,
         /// Who gave it.
-        by: String,
+        by: CallerRef,
         /// Through which door.
         source: Source,
     },
-    /// The caller was told to come back later.
+    /// The caller was told to come back later, or a result is waited for from outside.
     #[serde(rename = "tool.pending")]
     Pending {
         /// What is waited for.
         #[serde(rename = "pendingToolCallId")]
         pending_tool_call_id: CallId,
+        /// What whoever gives the result needs to know, where one is waited for from outside.
+        #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+        result: Option<OutsideResult>,
     },
     /// Changes came into the workspace. `file.changed` on a stream is a view of this, one for each path.
     #[serde(rename = "changes.committed")]

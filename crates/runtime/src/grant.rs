@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::Bounds;
+use crate::{Bounds, CallerId};
 
 /// The id of a grant: `g_` and a UUIDv7.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct Grant {
     pub bounds: Bounds,
     /// For which caller; `None` means any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caller: Option<String>,
+    pub caller: Option<CallerId>,
     /// Until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,

@@ -1,14 +1,13 @@
 //! The forms that one piece of work puts, one after the other: durable, waited for, put away when the work ends.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, CallEvent, Delivery, ErrorCode, Form, FormAnswer, Question, Questions,
-    Source, ToolError, log::CallLog, stage::deliver::tell_of_question, work::Work,
+    About, Answer, Answered, CallEvent, Caller, Doors, ErrorCode, Form, FormAnswer, Question, ToolError,
+    answers::withdraw, log::CallLog, stage::deliver::tell_of_question, work::Work,
 };
 
 /// A form on its way from a tool, and the way back.
@@ -18,18 +17,9 @@ pub(crate) struct Asking {
     pub(crate) reply: oneshot::Sender<Result<FormAnswer, ToolError>>,
 }
 
-/// What a form needs to reach people.
-#[derive(Clone, Copy)]
-pub(crate) struct Forms<'a> {
-    pub(crate) questions: &'a dyn Questions,
-    pub(crate) deliveries: &'a [Arc<dyn Delivery>],
-    /// How long one stays open where its caller says nothing else.
-    pub(crate) within: Duration,
-}
-
 /// What the work asks, and whether it waits for an answer now.
 pub(crate) struct Interview<'a> {
-    forms: Forms<'a>,
+    doors: &'a Doors,
     open: Option<Open<'a>>,
 }
 
@@ -51,8 +41,8 @@ pub(crate) enum News {
 }
 
 impl<'a> Interview<'a> {
-    pub(crate) fn new(forms: Forms<'a>) -> Self {
-        Self { forms, open: None }
+    pub(crate) fn new(doors: &'a Doors) -> Self {
+        Self { doors, open: None }
     }
 
     /// Whether the work waits for an answer; such time does not count.
@@ -63,21 +53,21 @@ impl<'a> Interview<'a> {
     /// Puts a form. The question, the call's row and its events are one transaction.
     pub(crate) async fn put(&mut self, asking: Asking, work: &Work<'_>, log: &mut CallLog) {
         let Asking { form, reply } = asking;
-        let Forms { questions, deliveries, within } = self.forms;
-        let within = work.request.form_wait.unwrap_or(within);
+        let doors = self.doors;
+        let within = work.request.form_wait.unwrap_or(doors.limits.answer_within);
         let question = question(form, within, work, log);
         let id = question.id();
         if let About::Form(form) = &question.about {
             log.note(CallEvent::Asks { question: id.number, form: form.clone() });
         }
         let entry = log.entry(work.state);
-        if let Err(error) = questions.ask(&log.scope, &question, entry).await {
+        if let Err(error) = doors.questions.ask(&log.scope, &question, entry).await {
             let _gone = reply.send(Err(error));
             return;
         }
-        tell_of_question(deliveries, &log.scope, &question).await;
+        tell_of_question(&doors.deliveries, &log.scope, &question).await;
         let scope = log.scope.clone();
-        let answer = Box::pin(async move { questions.wait(&scope, &id, within).await });
+        let answer = Box::pin(async move { doors.questions.wait(&scope, &id, within).await });
         self.open = Some(Open { question, reply, since: Instant::now(), answer });
     }
 
@@ -100,7 +90,9 @@ impl<'a> Interview<'a> {
         log.waited += since.elapsed();
         let answered = match news {
             News::Answered(answered) => Ok(answered),
-            News::Unanswered(answer) => self.forms.settle(&question, answer, log).await,
+            News::Unanswered(answer) => {
+                withdraw(self.doors, &log.scope, &question, (answer, Caller::house(&log.scope).who())).await
+            }
             News::Lost(error) => Err(error),
         };
         let told = match answered {
@@ -109,7 +101,7 @@ impl<'a> Interview<'a> {
                 log.note(CallEvent::Answered { question, answer: answer.clone(), by, source });
                 // Whoever looks at the call meanwhile sees that it goes on; what is not told now is told with its end.
                 let entry = log.entry(work.state);
-                let _later = work.journal.record_later(&log.scope, entry).await;
+                let _later = work.doors.journal.record_later(&log.scope, entry).await;
                 heard(answer)
             }
             Err(error) => Err(error),
@@ -125,17 +117,6 @@ impl<'a> Interview<'a> {
     }
 }
 
-impl Forms<'_> {
-    /// The answer that counts: the first one, or else this one by the house.
-    async fn settle(&self, question: &Question, answer: Answer, log: &CallLog) -> Result<Answered, ToolError> {
-        let mine = Answered { answer, by: "haft".to_owned(), source: Source::House, at: Timestamp::now() };
-        Ok(match self.questions.answer(&log.scope, &question.id(), &mine).await? {
-            AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
-            AnswerReceipt::TooLate(first) => first,
-        })
-    }
-}
-
 /// What the work is told. An answer that is for no form cannot come; it would be none.
 fn heard(answer: Answer) -> Result<FormAnswer, ToolError> {
     match answer {
@@ -146,9 +127,12 @@ fn heard(answer: Answer) -> Result<FormAnswer, ToolError> {
                            must be there when it is called again (`haft call` waits with `--wait SECONDS`)";
             Err(ToolError::new(ErrorCode::ApprovalExpired, message))
         }
-        Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } | Answer::Edit { .. } => {
-            Ok(FormAnswer::Cancelled)
-        }
+        Answer::Cancel
+        | Answer::Approve { .. }
+        | Answer::Always { .. }
+        | Answer::Edit { .. }
+        | Answer::Result { .. }
+        | Answer::Failed { .. } => Ok(FormAnswer::Cancelled),
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod alias;
 mod always;
+mod answers;
+mod await_result;
 mod batch;
 mod bounds;
 mod cache;
@@ -17,6 +19,7 @@ mod form;
 mod grant;
 mod interview;
 mod issues;
+mod layers;
 mod listing;
 mod log;
 mod nearest;
@@ -30,6 +33,7 @@ mod replay;
 mod resume;
 mod retry;
 mod schema;
+mod scope;
 mod search;
 mod shorten;
 mod signature;
@@ -42,14 +46,16 @@ mod work;
 
 pub use alias::{CalledAs, DeprecatedAlias};
 pub use always::{Breadth, Offer, Withheld};
+pub use answers::{PermittedAnswer, Reply};
+pub use await_result::{Answerers, AwaitedResult, OutsideResult, WaitFor};
 pub use batch::Wish;
 pub use bounds::{Bounds, BoundsError, Miss, Missed, Seen, WrittenBounds, host_matches};
 pub use call::{AutoApprove, CallId, CallRequest, Listener};
-pub use caller::{Caller, Scope, Source, TenantId};
+pub use caller::{Caller, CallerId, CallerKind, CallerRecord, CallerRef, Permissions, Source, Via};
 pub use changes::{Change, ChangeKind, ChangeList, ChangeState, Direction, Flag, Turn};
 pub use doors::{
     About, Answer, AnswerReceipt, Answered, CallRecord, CallState, Catalog, Delivery, Entry, Evidence, Guard, Journal,
-    Opening, Question, QuestionAndAnswer, QuestionId, Questions, Recovered, Workbench,
+    Opening, Policies, Question, QuestionAndAnswer, QuestionId, Questions, Recovered, Workbench,
 };
 pub use effect::{Effect, Isolation};
 pub use error::{Category, ErrorCode, ToolError};
@@ -57,17 +63,19 @@ pub use event::{CallEvent, Stream};
 pub use export::{annotations, to_anthropic, to_mcp, to_openai};
 pub use form::{Choice, Field, Filled, Form, FormAnswer, Kind};
 pub use grant::{Grant, GrantId, Standing};
+pub use layers::{Layer, LayerSource, Layers, Only, Tools};
 pub use listing::{Listing, MOST_TOKENS, Pins};
 pub use nearest::nearest;
 pub use outcome::{ApprovedBy, Audio, Body, Embedded, End, HandedOn, Image, Outcome, Pending, ToolOutput};
 pub use pipeline::{Doors, Pipeline};
-pub use policy::{Case, Decision, Policy, Rule, Step, Verdict, decide, explain};
+pub use policy::{Case, Decision, OnePolicy, Policy, Rule, Step, Verdict, decide, explain};
 pub use ran::{CutShort, Described, Lasting, Ran, Reach};
 pub use redact::Redactor;
-pub use registry::{Only, RegisteredTool, Registry, RegistryError, Shape};
+pub use registry::{RegisteredTool, Registry, RegistryError, Shape, usable};
 pub use replay::{Past, Replay, Unjudged, Was};
-pub use resume::{Follower, Reply};
+pub use resume::Follower;
 pub use schema::faults_of_input;
+pub use scope::{HouseWide, Scope, TenantId, Within, WorkspaceId};
 pub use search::Found;
 pub use signature::Signature;
 pub use structured::Structured;

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    About, ApprovedBy, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Effect, Entry, Listener,
-    Opening, Outcome, Question, Scope, Source, ToolOutput, Turn,
+    About, ApprovedBy, AutoApprove, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Effect, Entry,
+    Listener, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
@@ -32,6 +32,8 @@ pub(crate) struct CallLog {
     pub(crate) edited: bool,
     /// The journal could tell the end by itself.
     pub(crate) ends_as_foreseen: bool,
+    /// It was handed back while it waits for a result from outside.
+    pub(crate) waits_for_a_result: bool,
     opening: Option<Opening>,
     listener: Option<Listener>,
     events: Vec<(Timestamp, CallEvent)>,
@@ -47,8 +49,7 @@ impl CallLog {
             tool: request.tool.clone(),
             input: request.input.clone(),
             parent: request.parent.clone(),
-            caller: request.caller.name.clone(),
-            source: request.caller.source,
+            caller: request.caller.record(),
             auto_approve: request.auto_approve,
             at: started_at,
         };
@@ -70,6 +71,7 @@ impl CallLog {
             cached: false,
             edited: request.caller.source == Source::Edit,
             ends_as_foreseen: false,
+            waits_for_a_result: false,
             opening: None,
             listener: request.listener.as_ref().map(Arc::clone),
             events: Vec::new(),
@@ -90,6 +92,13 @@ impl CallLog {
     pub(crate) fn handed_on(&mut self, input: &Value) {
         if let Some(opening) = &mut self.opening {
             opening.input.clone_from(input);
+        }
+    }
+
+    /// What may happen without asking is known.
+    pub(crate) fn may_happen_unasked(&mut self, mode: AutoApprove) {
+        if let Some(opening) = &mut self.opening {
+            opening.auto_approve = mode;
         }
     }
 
@@ -156,8 +165,8 @@ impl CallLog {
             reason,
             nearly: None,
             about,
-            asked_by: request.caller.name.clone(),
-            workspace: self.scope.workspace.clone(),
+            asked_by: request.caller.who(),
+            workspace: self.scope.workspace().cloned(),
             asked_at,
             expires_at: asked_at.checked_add(within).unwrap_or(Timestamp::MAX),
         }

@@ -8,17 +8,16 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    ApprovedBy, CallEvent, CallId, CallRequest, Catalog, Delivery, Guard, Journal, Limits, Outcome, Pending, Policy,
-    Questions, Source, Workbench,
+    ApprovedBy, CallEvent, CallId, CallRequest, CallerRef, Catalog, Delivery, Guard, HouseWide, Journal, Limits,
+    Outcome, Pending, Policies, Policy, Questions, Scope, Source, ToolError, Workbench,
     cache::Cache,
-    interview::Forms,
     log::CallLog,
     stage::{
-        approve::{Desk, Left, approve},
+        approve::{Declined, approve},
         authorize::authorize,
         deliver::deliver,
-        execute::{Bench, Executed, execute},
-        prepare::{Anteroom, prepare},
+        execute::{Executed, execute},
+        prepare::prepare,
         record::{Ending, record},
         resolve::resolve,
         validate::validate,
@@ -26,7 +25,7 @@ use crate::{
     unfinished::Unfinished,
 };
 
-/// The six doors, and what the line decides by.
+/// The doors, and what the line decides by.
 pub struct Doors {
     /// Which tools.
     pub catalog: Arc<dyn Catalog>,
@@ -40,8 +39,10 @@ pub struct Doors {
     pub journal: Arc<dyn Journal>,
     /// Who hears of it.
     pub deliveries: Vec<Arc<dyn Delivery>>,
+    /// The right to end what others left behind.
+    pub house: HouseWide,
     /// What is decided by.
-    pub policy: Policy,
+    pub policies: Arc<dyn Policies>,
     /// How long things may take.
     pub limits: Limits,
 }
@@ -51,7 +52,7 @@ pub struct Doors {
 pub struct Pipeline {
     pub(crate) doors: Arc<Doors>,
     /// What this process has read.
-    cache: Arc<Cache>,
+    pub(crate) cache: Arc<Cache>,
     /// Calls whose caller went away while they were under way.
     orphans: TaskTracker,
 }
@@ -68,9 +69,9 @@ impl Pipeline {
         Unfinished::new(self.clone().line(request), cancel, self.orphans.clone())
     }
 
-    /// What is decided by.
-    pub fn policy(&self) -> &Policy {
-        &self.doors.policy
+    /// What is decided by here.
+    pub async fn policy(&self, scope: &Scope) -> Result<Arc<Policy>, ToolError> {
+        self.doors.policies.of(scope).await
     }
 
     /// Waits for the calls whose caller went away.
@@ -88,32 +89,32 @@ impl Pipeline {
         })
     }
 
-    async fn walk(&self, request: CallRequest, log: &mut CallLog) -> Result<Executed, Left> {
+    async fn walk(&self, request: CallRequest, log: &mut CallLog) -> Result<Executed, Declined> {
         let doors = &*self.doors;
         let call = resolve(&*doors.catalog, request, log).await?;
-        let call = authorize(&*doors.guard, call).await?;
+        let call = authorize(&*doors.guard, call, log).await?;
         let call = validate(call)?;
-        let call = prepare(&self.anteroom(), call, log).await?;
-        let call = approve(&self.desk(), call, log).await?;
-        Ok(execute(&self.bench(), call, log).await)
+        let call = prepare(doors, call, log).await?;
+        let call = approve(doors, call, log).await?;
+        execute((doors, &self.cache), call, log).await
     }
 
     /// Ends the call as it went, or carries it on as another one.
     pub(crate) async fn close(
         &self,
-        walked: Result<Executed, Left>,
+        walked: Result<Executed, Declined>,
         request: CallRequest,
         log: &mut CallLog,
     ) -> Outcome {
         match walked {
             Ok(executed) => self.end(log, Ending::Executed(executed)).await,
-            Err(Left::Edited { input, by }) => self.go_on_with(input, by, request, log).await,
-            Err(Left::Stopped(stopped)) => self.end(log, Ending::Stopped(stopped)).await,
+            Err(Declined::Edited { input, by }) => self.go_on_with(input, by, request, log).await,
+            Err(Declined::Stopped(stopped)) => self.end(log, Ending::Stopped(stopped)).await,
         }
     }
 
     pub(crate) async fn end(&self, log: &mut CallLog, ending: Ending) -> Outcome {
-        let outcome = record(&self.doors.limits, &*self.doors.journal, log, ending).await;
+        let outcome = record(&self.doors, log, ending).await;
         tracing::info!(
             call = %outcome.tool_call_id,
             tool = outcome.tool,
@@ -127,7 +128,7 @@ impl Pipeline {
 
     /// An edited input is a new call with its own approval and record. The parent ends by pointing to it, so that
     /// whoever edited it sees its card at once; the parent's caller gets its outcome.
-    async fn go_on_with(&self, input: Value, by: String, parent: CallRequest, log: &mut CallLog) -> Outcome {
+    async fn go_on_with(&self, input: Value, by: CallerRef, parent: CallRequest, log: &mut CallLog) -> Outcome {
         let mut child = CallRequest {
             id: CallId::new(),
             // What was edited is the tool's own input, whatever name it was asked for by.
@@ -139,42 +140,10 @@ impl Pipeline {
         };
         child.caller.source = Source::Edit;
         let continued_as = Some(child.id.clone());
-        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as });
+        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by.name), continued_as });
         let expires_at = Timestamp::now().checked_add(self.doors.limits.answer_within).unwrap_or(Timestamp::MAX);
         let pending = Pending { pending_tool_call_id: child.id.clone(), expires_at };
         self.end(log, Ending::Continued(pending)).await;
         self.clone().line(child).await
-    }
-
-    fn anteroom(&self) -> Anteroom<'_> {
-        Anteroom { limits: &self.doors.limits, journal: &*self.doors.journal, forms: self.forms() }
-    }
-
-    fn forms(&self) -> Forms<'_> {
-        let doors = &*self.doors;
-        Forms { questions: &*doors.questions, deliveries: &doors.deliveries, within: doors.limits.answer_within }
-    }
-
-    pub(crate) fn desk(&self) -> Desk<'_> {
-        let doors = &*self.doors;
-        Desk {
-            policy: &doors.policy,
-            limits: &doors.limits,
-            questions: &*doors.questions,
-            workbench: &*doors.workbench,
-            deliveries: &doors.deliveries,
-        }
-    }
-
-    pub(crate) fn bench(&self) -> Bench<'_> {
-        let doors = &*self.doors;
-        Bench {
-            policy: &doors.policy,
-            limits: &doors.limits,
-            journal: &*doors.journal,
-            workbench: &*doors.workbench,
-            cache: &self.cache,
-            forms: self.forms(),
-        }
     }
 }

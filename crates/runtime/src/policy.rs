@@ -3,6 +3,9 @@
 mod rule;
 mod trace;
 
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -11,8 +14,8 @@ pub use trace::Step;
 use trace::{Looked, Trace};
 
 use crate::{
-    ApprovedBy, Asks, AutoApprove, Change, ChangeList, Described, Effect, ErrorCode, Evidence, Grant, GrantId,
-    Isolation, Missed, Reach, Seen, Standing, ToolError, ToolSpec, bounds::Part,
+    ApprovedBy, Asks, AutoApprove, CallerId, Change, ChangeList, Described, Effect, ErrorCode, Evidence, Grant,
+    GrantId, Isolation, Missed, Policies, Reach, Scope, Seen, Standing, ToolError, ToolSpec, bounds::Part,
 };
 
 /// What a house decides by, beside the mode and the grants.
@@ -24,6 +27,22 @@ pub struct Policy {
     pub tightening: Vec<Rule>,
     /// What a call started on a lower rung than this is always asked for.
     pub minimum_unasked: Isolation,
+}
+
+/// The same rules everywhere.
+pub struct OnePolicy(Arc<Policy>);
+
+impl OnePolicy {
+    /// These.
+    pub fn new(policy: Policy) -> Self {
+        Self(Arc::new(policy))
+    }
+}
+
+impl Policies for OnePolicy {
+    fn of<'a>(&'a self, _scope: &'a Scope) -> BoxFuture<'a, Result<Arc<Policy>, ToolError>> {
+        Box::pin(std::future::ready(Ok(Arc::clone(&self.0))))
+    }
 }
 
 /// Everything that the decision is made on.
@@ -40,7 +59,7 @@ pub struct Case<'a> {
     /// What may happen without asking.
     pub mode: AutoApprove,
     /// Who asks.
-    pub caller: &'a str,
+    pub caller: &'a CallerId,
     /// What was remembered, newest first.
     pub grants: &'a [Grant],
     /// When.
@@ -176,7 +195,7 @@ impl<'a> Judge<'a> {
         let seen = self.seen.only(needs_a_grant(policy, case.spec, &self.seen));
         for grant in case.grants.iter().filter(|grant| grant.tool == case.spec.name) {
             let standing = grant.standing(case.now);
-            let of_another = grant.caller.as_deref().filter(|&caller| caller != case.caller);
+            let of_another = grant.caller.as_ref().filter(|&caller| caller != case.caller);
             if standing != Standing::Usable {
                 self.trace.note(Looked::Grant(grant), || format!("it is {}", standing.word()));
             } else if let Some(caller) = of_another {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChangeList, ErrorCode, Isolation, Prepared, Stamp, ToolError, Turn};
+use crate::{ChangeList, ErrorCode, Isolation, Prepared, Stamp, ToolError, Turn, WaitFor};
 
 /// What a tool's `run` came to.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub enum Ran<O> {
     },
     /// It did not, and says what it leaves behind.
     CutShort(CutShort),
+    /// Somebody outside gives the result. The work is over; the call waits.
+    Waits(WaitFor),
 }
 
 impl<O> Ran<O> {
@@ -32,6 +34,7 @@ impl<O> Ran<O> {
         match self {
             Self::Done { output, .. } => Ok(output),
             Self::CutShort(cut) => Err(cut.error),
+            Self::Waits(wait) => Err(ToolError::new(ErrorCode::Unavailable, wait.message)),
         }
     }
 }
@@ -167,7 +170,7 @@ impl<O> Given for Ran<O> {
     fn cut_short(&mut self) -> Option<&mut CutShort> {
         match self {
             Self::CutShort(cut) => Some(cut),
-            Self::Done { .. } => None,
+            Self::Done { .. } | Self::Waits(_) => None,
         }
     }
 }

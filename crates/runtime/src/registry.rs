@@ -1,22 +1,15 @@
-//! The tools of a house by name: a snapshot that calls read while others register.
+//! Tools with their schemas compiled, and those that a house is built with.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Arc, OnceLock},
 };
 
 use arc_swap::ArcSwap;
-use futures_util::future::BoxFuture;
 use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
 use serde_json::Value;
 
-use crate::{
-    AnyTool, Catalog, ErrorCode, Listing, Pins, Scope, Shown, ToolError, ToolSpec, issues::cut, nearest::nearest,
-    schema, to_mcp,
-};
-
-/// Says by its name whether there shall be a tool.
-pub type Only = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+use crate::{AnyTool, Caller, ErrorCode, Layer, LayerSource, Shown, ToolError, ToolSpec, schema, to_mcp};
 
 /// A tool with its schemas, each compiled once.
 pub struct RegisteredTool {
@@ -191,125 +184,38 @@ impl std::fmt::Display for RegistryError {
 
 impl std::error::Error for RegistryError {}
 
+/// The tools that are written in Rust, or brought by whoever builds a house: the layer that all others come after.
 #[derive(Default)]
-struct Snapshot {
-    tools: BTreeMap<String, Arc<RegisteredTool>>,
-    aliases: BTreeMap<String, String>,
-    pins: Arc<Pins>,
-    only: Option<Only>,
-    /// The names that would mean a tool if it were wanted, and the tool's own.
-    left_out: BTreeMap<String, String>,
-    /// Made when somebody asks first.
-    listing: OnceLock<Arc<Listing>>,
-}
-
-impl Snapshot {
-    /// The same, to be changed.
-    fn next(&self) -> Self {
-        let (tools, aliases, pins) = (self.tools.clone(), self.aliases.clone(), self.pins.clone());
-        let (only, left_out) = (self.only.clone(), self.left_out.clone());
-        Self { tools, aliases, pins, only, left_out, listing: OnceLock::new() }
-    }
-
-    /// Whether there shall be such a tool. Those that lead to others always may: they lead only to what is there.
-    fn wants(&self, tool: &RegisteredTool) -> bool {
-        tool.shown() == Shown::ForOthers || self.only.as_ref().is_none_or(|only| only(&tool.spec().name))
-    }
-
-    fn insert(&mut self, tool: Arc<RegisteredTool>) -> Result<(), RegistryError> {
-        if !self.wants(&tool) {
-            self.leave_out(&tool);
-            return Ok(());
-        }
-        let spec = tool.spec();
-        let aliases: Vec<&String> = other_names(spec).collect();
-        let mut own = BTreeSet::new();
-        for name in std::iter::once(&spec.name).chain(aliases.iter().copied()) {
-            if !own.insert(name) || self.tools.contains_key(name) || self.aliases.contains_key(name) {
-                return Err(RegistryError::Duplicate { name: name.clone() });
-            }
-        }
-        for alias in aliases {
-            self.aliases.insert(alias.clone(), spec.name.clone());
-        }
-        self.tools.insert(spec.name.clone(), tool);
-        Ok(())
-    }
-
-    /// Remembers the names of a tool that is not wanted, so that whoever uses one is told.
-    fn leave_out(&mut self, tool: &RegisteredTool) {
-        let spec = tool.spec();
-        self.left_out.extend(names(spec).map(|name| (name.clone(), spec.name.clone())));
-    }
-
-    fn remove(&mut self, name: &str) -> bool {
-        self.aliases.retain(|_, canonical| canonical != name);
-        self.left_out.retain(|_, canonical| canonical != name);
-        self.tools.remove(name).is_some()
-    }
-}
-
-fn names(spec: &ToolSpec) -> impl Iterator<Item = &String> {
-    std::iter::once(&spec.name).chain(other_names(spec))
-}
-
-fn other_names(spec: &ToolSpec) -> impl Iterator<Item = &String> {
-    spec.aliases.iter().chain(spec.deprecated_aliases.iter().map(|alias| &alias.name))
-}
-
-/// The tools by name. Every reader sees one consistent state.
-#[derive(Default)]
-pub struct Registry(ArcSwap<Snapshot>);
+pub struct Registry(ArcSwap<Layer>);
 
 impl Registry {
     /// A registry that holds these tools of our own.
     pub fn with(tools: impl IntoIterator<Item = Arc<dyn AnyTool>>) -> Result<Self, RegistryError> {
-        let mut snapshot = Snapshot::default();
+        let mut layer = Layer::default();
         for tool in tools {
-            snapshot.insert(Arc::new(RegisteredTool::of_our_own(tool)?))?;
+            layer.insert(Arc::new(RegisteredTool::of_our_own(tool)?))?;
         }
-        Ok(Self(ArcSwap::from_pointee(snapshot)))
-    }
-
-    /// The same, where these are always shown to models.
-    #[must_use]
-    pub fn pinning(self, pins: Pins) -> Self {
-        let pinned = Snapshot { pins: Arc::new(pins), ..self.0.load().next() };
-        Self(ArcSwap::from_pointee(pinned))
-    }
-
-    /// The same with no other tools than these, now and later.
-    #[must_use]
-    pub fn only(self, only: Option<Only>) -> Self {
-        let mut left = Snapshot { only, ..self.0.load().next() };
-        let unwanted: Vec<_> = left.tools.values().filter(|tool| !left.wants(tool)).cloned().collect();
-        for tool in unwanted {
-            left.remove(&tool.spec().name);
-            left.leave_out(&tool);
-        }
-        Self(ArcSwap::from_pointee(left))
+        Ok(Self(ArcSwap::from_pointee(layer)))
     }
 
     /// Adds a tool of our own; a name or alias that is taken is an error.
     pub fn register(&self, tool: Arc<dyn AnyTool>) -> Result<(), RegistryError> {
         let tool = Arc::new(RegisteredTool::of_our_own(tool)?);
-        self.change(|snapshot| snapshot.insert(tool.clone()))
-    }
-
-    /// Adds a tool in the place of the one that has its name.
-    pub fn replace(&self, tool: Arc<dyn AnyTool>) -> Result<(), RegistryError> {
-        let tool = Arc::new(RegisteredTool::new(tool)?);
-        self.change(|snapshot| {
-            snapshot.remove(&tool.spec().name);
-            snapshot.insert(tool.clone())
-        })
+        let mut failed = None;
+        self.0.rcu(|old| {
+            let mut next = Layer::clone(old);
+            failed = next.insert(tool.clone()).err();
+            // A failed change leaves the old one.
+            if failed.is_some() { Arc::clone(old) } else { Arc::new(next) }
+        });
+        failed.map_or(Ok(()), Err)
     }
 
     /// Takes a tool out; `false` when there was none.
     pub fn unregister(&self, name: &str) -> bool {
         let mut found = false;
         self.0.rcu(|old| {
-            let mut next = old.next();
+            let mut next = Layer::clone(old);
             found = next.remove(name);
             next
         });
@@ -318,90 +224,40 @@ impl Registry {
 
     /// Puts many tools in the place of others in one step. Those that cannot be taken in are left out and said.
     pub fn exchange(&self, gone: &[String], new: Vec<Arc<dyn AnyTool>>) -> Vec<RegistryError> {
-        let mut unusable = Vec::new();
-        let mut usable = Vec::new();
-        for tool in new {
-            match RegisteredTool::new(tool) {
-                Ok(tool) => usable.push(Arc::new(tool)),
-                Err(error) => unusable.push(error),
-            }
-        }
+        let (usable, mut faults) = usable(new);
         let mut taken = Vec::new();
         self.0.rcu(|old| {
-            let mut next = old.next();
+            let mut next = Layer::clone(old);
             for name in gone {
                 next.remove(name);
             }
             taken = usable.iter().filter_map(|tool| next.insert(Arc::clone(tool)).err()).collect();
             next
         });
-        unusable.extend(taken);
-        unusable
+        faults.extend(taken);
+        faults
     }
 
-    /// The tool that a name or an alias stands for.
-    pub fn get(&self, name: &str) -> Option<Arc<RegisteredTool>> {
-        let snapshot = self.0.load();
-        let canonical = snapshot.aliases.get(name).map_or(name, String::as_str);
-        snapshot.tools.get(canonical).cloned()
-    }
-
-    /// Every tool that is listed, what a model is shown of them, and how it finds the rest. The same until a change.
-    pub fn listing(&self) -> Arc<Listing> {
-        let snapshot = self.0.load();
-        snapshot.listing.get_or_init(|| Arc::new(Listing::of(snapshot.tools.values(), &snapshot.pins))).clone()
-    }
-
-    /// The description of every tool that is listed, sorted by name.
-    pub fn specs(&self) -> Vec<ToolSpec> {
-        self.listing().tools().into_iter().map(|tool| tool.spec().clone()).collect()
-    }
-
-    /// Every name that means a tool, listed or not.
+    /// Every name that means one of these tools.
     pub fn names(&self) -> BTreeSet<String> {
-        let snapshot = self.0.load();
-        snapshot.tools.keys().chain(snapshot.aliases.keys()).cloned().collect()
-    }
-
-    /// Readers go on with the old state until the new one is complete; a failed change leaves the old one.
-    fn change(&self, apply: impl Fn(&mut Snapshot) -> Result<(), RegistryError>) -> Result<(), RegistryError> {
-        let mut failed = None;
-        self.0.rcu(|old| {
-            let mut next = old.next();
-            failed = apply(&mut next).err();
-            if failed.is_some() { Arc::clone(old) } else { Arc::new(next) }
-        });
-        failed.map_or(Ok(()), Err)
-    }
-
-    fn not_found(&self, name: &str) -> ToolError {
-        let snapshot = self.0.load();
-        if let Some(tool) = snapshot.left_out.get(name) {
-            let message = format!("the tool `{tool}` is not offered here; it was left out when this haft was started");
-            return ToolError::new(ErrorCode::ToolNotFound, message);
-        }
-        // Nobody is sent to what is not listed.
-        let listing = self.listing();
-        let listed = listing.tools().into_iter().flat_map(|tool| names(tool.spec()));
-        let near = nearest(name, listed.map(String::as_str));
-        let canonical = |name: &String| snapshot.aliases.get(name).unwrap_or(name).clone();
-        let mut near: Vec<String> = near.iter().map(canonical).collect();
-        near.dedup();
-        let hint = match near.as_slice() {
-            [] => "`haft tools` lists them all".to_owned(),
-            [first, ..] => format!("did you mean `{first}`? `haft tools` lists them all"),
-        };
-        let name = cut(name);
-        ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool `{name}`; {hint}")).with("nearest", near)
+        self.0.load().names()
     }
 }
 
-impl Catalog for Registry {
-    fn find<'a>(&'a self, _scope: &'a Scope, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>> {
-        Box::pin(std::future::ready(self.get(name).ok_or_else(|| self.not_found(name))))
+impl LayerSource for Registry {
+    fn layer(&self, _caller: &Caller) -> Arc<Layer> {
+        self.0.load_full()
     }
+}
 
-    fn list<'a>(&'a self, _scope: &'a Scope) -> BoxFuture<'a, Arc<Listing>> {
-        Box::pin(std::future::ready(self.listing()))
+/// The tools that clients can use, and why the others are none.
+pub fn usable(tools: Vec<Arc<dyn AnyTool>>) -> (Vec<Arc<RegisteredTool>>, Vec<RegistryError>) {
+    let (mut usable, mut faults) = (Vec::new(), Vec::new());
+    for tool in tools {
+        match RegisteredTool::new(tool) {
+            Ok(tool) => usable.push(Arc::new(tool)),
+            Err(fault) => faults.push(fault),
+        }
     }
+    (usable, faults)
 }

@@ -132,7 +132,7 @@ impl Replay<'_> {
             effect: self.effect,
             evidence: &self.evidence,
             mode: opening.auto_approve,
-            caller: &opening.caller,
+            caller: &opening.caller.who.id,
             grants,
             now: Timestamp::now(),
         };

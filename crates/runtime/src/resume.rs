@@ -1,16 +1,17 @@
-//! Answers, and what they set going: a waiting call is carried on by its owner, or by whoever answered.
+//! What an answer sets going: a waiting call is carried on by its owner, or by whoever answered.
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList,
-    ChangeState, ErrorCode, Listener, Outcome, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    About, Answer, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ChangeState, ErrorCode,
+    Listener, Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    answers::withdraw,
+    await_result::ended_elsewhere,
     log::CallLog,
     stage::{
-        approve::{Left, settle},
+        approve::{Declined, apply_answer},
         authorize::authorize,
         execute::{Executed, execute},
         prepare::prepared_before,
@@ -32,42 +33,7 @@ pub struct Follower {
     pub listener: Option<Listener>,
 }
 
-/// What became of an answer.
-#[derive(Debug)]
-pub enum Reply {
-    /// It counted, and this is how the call ended or stands.
-    Counted(Box<Outcome>),
-    /// It counted, and the process that does the work goes on with it.
-    Heard,
-    /// Somebody was earlier.
-    TooLate(Answered),
-    /// The call waits for nothing.
-    NoQuestion,
-}
-
 impl Pipeline {
-    /// Gives an answer and sees it through: the owner carries the call on, or this process does if the owner is gone.
-    pub async fn answer(&self, scope: &Scope, call: &CallId, answered: &Answered) -> Result<Reply, ToolError> {
-        let question = match self.doors.questions.find(scope, call).await? {
-            Some((question, None)) => question,
-            Some((_, Some(first))) => return Ok(Reply::TooLate(first)),
-            None => return Ok(Reply::NoQuestion),
-        };
-        refuse_what_answers_another_kind(&question, &answered.answer)?;
-        match self.doors.questions.answer(scope, &question.id(), answered).await? {
-            AnswerReceipt::Taken => {}
-            AnswerReceipt::TooLate(first) => return Ok(Reply::TooLate(first)),
-            AnswerReceipt::NoQuestion => return Ok(Reply::NoQuestion),
-        }
-        match question.about {
-            About::Form(_) => Ok(Reply::Heard),
-            About::Approval(_) => {
-                let outcome = self.carry(scope, call, Follower::default()).await?;
-                Ok(Reply::Counted(Box::new(outcome)))
-            }
-        }
-    }
-
     /// Sees an answered call to its end. The owner may die at any moment, so this keeps trying, bounded.
     pub async fn carry(&self, scope: &Scope, call: &CallId, follower: Follower) -> Result<Outcome, ToolError> {
         let patience = tokio::time::Instant::now() + self.doors.limits.longest_work + ONE_LOOK;
@@ -81,7 +47,7 @@ impl Pipeline {
             if follower.cancel.is_cancelled() || tokio::time::Instant::now() >= patience {
                 break;
             }
-            self.recover(scope).await?;
+            self.recover().await?;
         }
         let message =
             format!("the answer to {call} counts, but its owner has not ended it; see `haft log show {call}`");
@@ -89,7 +55,7 @@ impl Pipeline {
     }
 
     /// Carries on a call that this process has claimed. It is resolved, authorized and validated again,
-    /// then decided on the stored evidence.
+    /// then decided on the stored evidence. One that waited for a result has it now, and nothing is run.
     async fn resume(&self, scope: &Scope, call: &CallId, follower: Follower) -> Result<Outcome, ToolError> {
         let gone = || ToolError::new(ErrorCode::InvalidArgs, format!("there is no call {call} that waits"));
         let record = self.doors.journal.find(scope, call).await?.ok_or_else(gone)?;
@@ -97,14 +63,26 @@ impl Pipeline {
             return Err(gone());
         };
         let started_at = record.opening.at;
-        let mut request = request_of(scope, record);
+        let mut request = request_of(record);
         // Under its own name a tool does not understand what an old name's parameters were called.
         request.input.clone_from(&question.input);
         request.cancel = follower.cancel;
         request.listener = follower.listener;
         tracing::info!(call = %request.id, tool = request.tool, "call resumed after its answer");
         let mut log = CallLog::resumed(&request, started_at);
-        let walked = self.walk_again(request.clone(), question, answered, &mut log).await;
+        if let About::Result(awaited) = &question.about {
+            let executed = ended_elsewhere(&question, awaited, answered, &mut log);
+            return Ok(self.end(&mut log, Ending::Executed(executed)).await);
+        }
+        let caller = &mut request.caller;
+        // What they may do is looked up again: a key may be revoked by now.
+        let walked = match self.doors.guard.permissions_of(&caller.scope, &caller.record()).await {
+            Ok(permissions) => {
+                caller.permissions = permissions;
+                self.walk_again(request.clone(), question, answered, &mut log).await
+            }
+            Err(refused) => Err(refused.into()),
+        };
         Ok(self.close(walked, request, &mut log).await)
     }
 
@@ -114,57 +92,42 @@ impl Pipeline {
         question: Question,
         answered: Answered,
         log: &mut CallLog,
-    ) -> Result<Executed, Left> {
+    ) -> Result<Executed, Declined> {
         let doors = &*self.doors;
         let call = resolve(&*doors.catalog, request, log).await?;
         log.forget_the_call_event();
         log.called_as.clone_from(&question.called_as);
-        let call = authorize(&*doors.guard, call).await?;
+        let call = authorize(&*doors.guard, call, log).await?;
         let call = validate(call)?;
         let call = prepared_before(call, question, log)?;
-        let call = settle(&self.desk(), call, answered, log).await?;
-        Ok(execute(&self.bench(), call, log).await)
+        let call = apply_answer(doors, call, answered, log).await?;
+        execute((doors, &self.cache), call, log).await
     }
 
     /// Ends what a dead process left behind, and carries on what it had been answered. Never touches a live call.
-    pub async fn recover(&self, scope: &Scope) -> Result<(), ToolError> {
-        let everywhere = scope.all_workspaces();
-        let abandoned = self.doors.journal.abandoned(&everywhere).await?;
-        for record in abandoned {
-            self.interrupted(&everywhere, record).await?;
+    pub async fn recover(&self) -> Result<(), ToolError> {
+        let house = &self.doors.house;
+        for record in self.doors.journal.abandoned(house).await? {
+            self.interrupted(record).await?;
         }
-        for call in self.doors.questions.answered(scope).await? {
+        for (scope, call) in self.doors.questions.answered(house).await? {
             // Whoever had answered it, or was to carry it on, is gone.
-            if self.doors.questions.claim(scope, &call).await? {
-                self.resume(scope, &call, Follower::default()).await?;
+            if self.doors.questions.claim(&scope, &call).await? {
+                self.resume(&scope, &call, Follower::default()).await?;
             }
         }
         Ok(())
     }
 
-    /// Answers the questions that nobody answered in time with a no.
-    pub async fn expire(&self, scope: &Scope) -> Result<(), ToolError> {
-        for call in self.doors.questions.overdue(scope).await? {
-            let expired = Answered {
-                answer: Answer::Expire,
-                by: "haft".to_owned(),
-                source: crate::Source::House,
-                at: Timestamp::now(),
-            };
-            self.answer(scope, &call, &expired).await?;
-        }
-        Ok(())
-    }
-
-    async fn interrupted(&self, scope: &Scope, record: CallRecord) -> Result<(), ToolError> {
+    async fn interrupted(&self, record: CallRecord) -> Result<(), ToolError> {
         let (state, turn, at) = (record.state, record.turn.clone(), record.opening.at);
         let foreseen = record.outcome.clone().filter(|_| state == CallState::Executing);
         let own = record.call.clone();
-        self.put_away(scope, &own).await?;
-        let request = request_of(scope, record);
+        self.put_away(&record.scope, &own).await?;
+        let request = request_of(record);
         let mut log = CallLog::resumed(&request, at);
         log.turn.clone_from(&turn);
-        let Found { sentence, turned, left } = self.heal(scope, (state, turn.as_ref()), &own).await;
+        let Found { sentence, turned, left } = self.heal(&log.scope, (state, turn.as_ref()), &own).await;
         if let (Some(turn), Some(turned)) = (&turn, &turned) {
             log.note(turn.event(turned));
         }
@@ -182,9 +145,8 @@ impl Pipeline {
     /// What a dead process had asked can no longer be answered.
     async fn put_away(&self, scope: &Scope, call: &CallId) -> Result<(), ToolError> {
         if let Some((question, None)) = self.doors.questions.find(scope, call).await? {
-            let (by, source) = ("haft".to_owned(), crate::Source::House);
-            let gone = Answered { answer: Answer::Cancel, by, source, at: Timestamp::now() };
-            self.doors.questions.answer(scope, &question.id(), &gone).await?;
+            let haft = Caller::house(scope).who();
+            withdraw(&self.doors, scope, &question, (Answer::Cancel, haft)).await?;
         }
         Ok(())
     }
@@ -231,28 +193,6 @@ impl Pipeline {
     }
 }
 
-/// A yes fills in no form, and values are no yes: the question stays open.
-fn refuse_what_answers_another_kind(question: &Question, answer: &Answer) -> Result<(), ToolError> {
-    let call = &question.call;
-    let why = match (&question.about, answer) {
-        (About::Form(_), Answer::Approve { .. } | Answer::Always { .. } | Answer::Edit { .. }) => {
-            format!("{call} asks something in the middle of its work; `haft approve {call} --input JSON` fills it in")
-        }
-        (About::Approval(_), Answer::Fill { .. }) => format!("{call} waits for a yes or a no, not for values"),
-        (About::Form(_), Answer::Fill { .. } | Answer::Reject { .. } | Answer::Cancel | Answer::Expire)
-        | (
-            About::Approval(_),
-            Answer::Approve { .. }
-            | Answer::Always { .. }
-            | Answer::Edit { .. }
-            | Answer::Reject { .. }
-            | Answer::Cancel
-            | Answer::Expire,
-        ) => return Ok(()),
-    };
-    Err(ToolError::new(ErrorCode::InvalidArgs, why))
-}
-
 /// What a dead process left of a call.
 struct Found {
     sentence: String,
@@ -268,9 +208,9 @@ impl Found {
     }
 }
 
-fn request_of(scope: &Scope, record: CallRecord) -> CallRequest {
-    let scope = Scope { tenant: scope.tenant.clone(), workspace: record.workspace };
-    let caller = Caller { name: record.opening.caller, scope, source: record.opening.source };
+/// The call as it was asked for. Its caller may do nothing until the guard says what.
+fn request_of(record: CallRecord) -> CallRequest {
+    let caller = record.opening.caller.with(record.scope, Permissions::none());
     let mut request = CallRequest::new(caller, record.opening.tool, record.opening.input);
     request.id = record.call;
     request.parent = record.opening.parent;

@@ -226,4 +226,4 @@ fn singular(mut word: String) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

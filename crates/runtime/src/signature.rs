@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Change, ChangeKind, Evidence, Flag, Isolation, Question, bounds::touched};
+use crate::{Change, ChangeKind, Evidence, Flag, Isolation, Question, WorkspaceId, bounds::touched};
 
 /// The effect of a staged call in broad strokes: where it changes things, in which way, and how well it was fenced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     tool: String,
-    workspace: Option<String>,
+    workspace: Option<WorkspaceId>,
     deeds: BTreeSet<Deed>,
     isolation: Option<Isolation>,
 }
@@ -67,8 +67,8 @@ mod tests {
             nearly: None,
             number: 1,
             about: About::Approval(Evidence::Staged { output, changes: ChangeList(changes), turn, isolation }),
-            asked_by: "ann".into(),
-            workspace: Some("/w".into()),
+            asked_by: crate::CallerRef { id: crate::CallerId::owner(), name: "ann".into() },
+            workspace: Some(crate::WorkspaceId::new("/w")),
             asked_at: Timestamp::UNIX_EPOCH,
             expires_at: Timestamp::UNIX_EPOCH,
         }
@@ -112,7 +112,7 @@ mod tests {
             assert_ne!(signature([install("left-pad"), vec![other.clone()]].concat()), usual, "{other:?}");
         }
         let same = question(install("left-pad"));
-        let elsewhere = Question { workspace: Some("/v".into()), ..same.clone() };
+        let elsewhere = Question { workspace: Some(crate::WorkspaceId::new("/v")), ..same.clone() };
         let by_another_tool = Question { tool: "run_code".into(), ..same.clone() };
         let mut lower = same.clone();
         if let About::Approval(Evidence::Staged { isolation, .. }) = &mut lower.about {

@@ -40,6 +40,8 @@ pub struct ToolSpec {
     pub example: Option<Value>,
     /// The worst that any input can do.
     pub effect: Effect,
+    /// What a caller needs to use it, such as `workspace.read`.
+    pub permission: String,
     /// Permanent other names, never listed to models.
     pub aliases: Vec<String>,
     /// Names that it had before, never listed to models.
@@ -151,6 +153,8 @@ pub trait Tool: Send + Sync + 'static {
     const CATEGORY: &'static str;
     /// The worst that any input can do; the annotations come from it.
     const WORST: Effect;
+    /// What a caller needs to use it.
+    const PERMISSION: &'static str = Self::WORST.workspace_permission();
     /// Permanent other names.
     const ALIASES: &'static [&'static str] = &[];
     /// Other names of parameters: what may be written, what it means.
@@ -295,6 +299,7 @@ pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
         output_schema,
         example,
         effect: T::WORST,
+        permission: T::PERMISSION.to_owned(),
         aliases: T::ALIASES.iter().map(|&alias| alias.to_owned()).collect(),
         deprecated_aliases: T::deprecated_aliases(),
         parameter_aliases: T::PARAMETER_ALIASES.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect(),
@@ -383,6 +388,7 @@ impl<T: Tool> AnyTool for Typed<T> {
                     Ran::Done { output: Self::erase(output)?, isolation, staged }
                 }
                 Ran::CutShort(cut) => Ran::CutShort(cut),
+                Ran::Waits(wait) => Ran::Waits(wait),
             })
         })
     }

@@ -18,8 +18,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallEvent, CallRequest, CallState, Effect, ErrorCode, Journal, Stream, ToolCtx, ToolError,
-    interview::{Asking, Forms, Interview},
+    CallEvent, CallRequest, CallState, Doors, Effect, ErrorCode, Stream, ToolCtx, ToolError,
+    interview::{Asking, Interview},
     log::CallLog,
     ran::Given,
     tool::Words,
@@ -98,15 +98,13 @@ pub(crate) struct Work<'a> {
     pub(crate) request: &'a CallRequest,
     pub(crate) limit: Limit,
     pub(crate) idle: Option<Duration>,
-    pub(crate) journal: &'a dyn Journal,
+    pub(crate) doors: &'a Doors,
     /// What the journal is told if the work lasts.
     pub(crate) state: CallState,
     /// When the caller hears what it says.
     pub(crate) heard: Heard,
     /// How far it reaches.
     pub(crate) effect: Effect,
-    /// Where its forms go.
-    pub(crate) forms: Forms<'a>,
 }
 
 /// When the caller hears what a tool says. The journal hears it at once.
@@ -138,7 +136,7 @@ impl Work<'_> {
         let working = AssertUnwindSafe(work(ctx)).catch_unwind();
         tokio::pin!(working);
         let mut ear = Ear { heard, when: self.heard, said: [0; 3], tail: String::new(), asked: VecDeque::new() };
-        let mut interview = Interview::new(self.forms);
+        let mut interview = Interview::new(self.doors);
         let watched = match self.at_once(working.as_mut(), &cancel, log).await {
             Some(ended) => Ok(ended),
             None => self.watch(working.as_mut(), &cancel, (&mut ear, &mut interview), log).await,
@@ -190,7 +188,7 @@ impl Work<'_> {
         let shown = tokio::time::sleep(SHOWN_AFTER);
         let scope = log.scope.clone();
         let call = log.call.clone();
-        let stop_wanted = self.journal.stop_wanted(&scope, &call);
+        let stop_wanted = self.doors.journal.stop_wanted(&scope, &call);
         tokio::pin!(deadline, idle, shown, stop_wanted);
         loop {
             if !interview.is_open()
@@ -215,7 +213,7 @@ impl Work<'_> {
                 }
                 () = &mut shown, if !log.is_recorded() => {
                     let entry = log.entry(self.state);
-                    self.journal.record_later(&scope, entry).await?;
+                    self.doors.journal.record_later(&scope, entry).await?;
                 }
                 () = &mut stop_wanted, if log.is_recorded() => {
                     return Err(ToolError::new(ErrorCode::Cancelled, "the call was stopped on request"));

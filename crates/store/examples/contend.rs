@@ -5,8 +5,8 @@
 use std::{io::Read, path::PathBuf, time::Duration};
 
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Entry, GrantId, Journal, Opening,
-    QuestionId, Questions, Scope, Source,
+    Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Caller, Entry, GrantId, HouseWide,
+    Journal, Opening, PermittedAnswer, QuestionId, Questions, Scope, Source, Within,
 };
 use haft_store::{Faults, Store, StoreError};
 use jiff::Timestamp;
@@ -46,13 +46,7 @@ async fn contend(store: &Store, what: &str, id: &str) {
         "open" => println!("opened"),
         "answer" => {
             wait_for_the_start();
-            let answered = Answered {
-                answer: Answer::Approve { paths: None },
-                by: store.owner().to_owned(),
-                source: Source::Cli,
-                at: Timestamp::now(),
-            };
-            let receipt = store.answer(&scope, &QuestionId { call: call(id), number: 1 }, &answered).await.unwrap();
+            let receipt = store.answer(&scope, &QuestionId { call: call(id), number: 1 }, &yes(store)).await.unwrap();
             println!("{}", if receipt == AnswerReceipt::Taken { "won" } else { "lost" });
         }
         "spend" => {
@@ -68,7 +62,7 @@ async fn contend(store: &Store, what: &str, id: &str) {
         }
         "abandoned" => {
             wait_for_the_start();
-            for taken in store.abandoned(&scope).await.unwrap() {
+            for taken in store.abandoned(&HouseWide::of_house(Within::Everything)).await.unwrap() {
                 println!("{}", taken.call);
             }
             println!("done");
@@ -98,6 +92,12 @@ async fn contend(store: &Store, what: &str, id: &str) {
         }
         other => println!("what is {other}?"),
     }
+}
+
+fn yes(store: &Store) -> PermittedAnswer {
+    let by = Caller::owner(store.owner(), Scope::local("w"), Source::Cli).who();
+    let answer = Answer::Approve { paths: None };
+    PermittedAnswer::unchecked(Answered { answer, by, source: Source::Cli, at: Timestamp::now() })
 }
 
 /// The parent writes a byte when all are ready, or closes the pipe.
@@ -134,8 +134,7 @@ fn opening(state: CallState) -> Entry {
             tool: "write_file".into(),
             input: json!({}),
             parent: None,
-            caller: "contender".into(),
-            source: Source::Cli,
+            caller: Caller::owner("contender", Scope::local("w"), Source::Cli).record(),
             auto_approve: AutoApprove::Reads,
             at,
         }),

@@ -57,7 +57,7 @@ create table open_calls (
     primary key (tenant, id)
 ) {table};
 create index open_calls_of_workspace on open_calls (tenant, workspace, id);
-create index open_calls_under_way on open_calls (tenant, owner, id) where state <> 'waiting';
+create index open_calls_under_way on open_calls (owner, tenant, id) where state <> 'waiting';
 create index open_calls_answered on open_calls (tenant, id) where answered = 1;
 create index open_calls_of_parent on open_calls (tenant, parent, id) where parent is not null;
 create index open_calls_of_turn on open_calls (tenant, turn_of, id) where turn_of is not null;
@@ -112,7 +112,7 @@ create table questions (
 ) {table};
 create index questions_open on questions (tenant, call) where open = 1;
 create index questions_open_of_workspace on questions (tenant, workspace, call) where open = 1;
-create index questions_expiring on questions (tenant, expires_at, call) where open = 1;
+create index questions_expiring on questions (expires_at) where open = 1;
 
 create table grants (
     tenant {text} not null,

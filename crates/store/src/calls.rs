@@ -1,12 +1,12 @@
 //! Views of the journal: lists of calls, their events and their numbers.
 
-use haft_runtime::{CallEvent, CallId, CallState, Isolation, Scope, Source};
+use haft_runtime::{CallEvent, CallId, CallState, CallerRecord, Isolation, Scope, Source, Within, WorkspaceId};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
     Store, StoreError,
-    columns::{Columns, tenant, word, workspace},
+    columns::{Columns, only, tenant, word},
     journal::of_call,
     live::numbered,
     sql::{Row, Statement},
@@ -42,7 +42,7 @@ pub struct CallRow {
     /// Which call.
     pub id: CallId,
     /// The workspace that it belongs to.
-    pub workspace: Option<String>,
+    pub workspace: Option<WorkspaceId>,
     /// The tool's own name.
     pub tool: String,
     /// Who asked.
@@ -101,8 +101,8 @@ const EVENTS: &str = "select seq, events from entries where tenant = $1 and call
 
 impl Store {
     /// The calls that the filter lets through, newest first.
-    pub async fn calls(&self, scope: &Scope, filter: &CallFilter) -> Result<Vec<CallRow>, StoreError> {
-        let found = self.read_together(&list_statements(scope, filter)?).await?;
+    pub async fn calls(&self, scope: &Scope, within: &Within, filter: &CallFilter) -> Result<Vec<CallRow>, StoreError> {
+        let found = self.read_together(&list_statements(scope, within, filter)?).await?;
         newest_first(&found, filter)
     }
 
@@ -150,13 +150,13 @@ impl Store {
 
 /// The list as statements: one for calls that are open, one for those that have ended, each as far as it is wanted. No list
 /// walks over calls that it leaves out, but for those of other workspaces.
-pub(crate) fn list_statements(scope: &Scope, filter: &CallFilter) -> Result<Vec<Statement>, StoreError> {
+pub(crate) fn list_statements(scope: &Scope, within: &Within, filter: &CallFilter) -> Result<Vec<Statement>, StoreError> {
     // A call waits whether its caller was handed back `pending` or still waits with it.
     let waits = filter.status.as_deref() == Some("pending");
     let state = filter.state.or(waits.then_some(CallState::Waiting));
     let mut statements = Vec::new();
     if state.is_none_or(|state| state != CallState::Ended) && (waits || filter.status.is_none()) {
-        let list = narrowed(Statement::new(LIST_OPEN).push(open_index(scope)), scope, filter);
+        let list = narrowed(Statement::new(LIST_OPEN).push(open_index(within)), (scope, within), filter);
         let list = match state {
             Some(state) => list.push_bind(" and state = ", word(&state)?),
             None => list,
@@ -164,7 +164,7 @@ pub(crate) fn list_statements(scope: &Scope, filter: &CallFilter) -> Result<Vec<
         statements.push(limited(list, filter));
     }
     if state.is_none_or(|state| state == CallState::Ended) && !waits {
-        let mut list = narrowed(Statement::new(LIST_ENDED).push(ended_index(scope, filter)), scope, filter);
+        let mut list = narrowed(Statement::new(LIST_ENDED).push(ended_index(within, filter)), (scope, within), filter);
         if let Some(status) = &filter.status {
             list = list.push_bind(" and status = ", status.as_str());
             // In such words that the index of the few unsuccessful ones is used.
@@ -183,9 +183,9 @@ pub(crate) fn newest_first(found: &[Vec<Row>], filter: &CallFilter) -> Result<Ve
     Ok(rows)
 }
 
-fn narrowed(list: Statement, scope: &Scope, filter: &CallFilter) -> Statement {
+fn narrowed(list: Statement, (scope, within): (&Scope, &Within), filter: &CallFilter) -> Statement {
     let mut list = list.push_bind("where tenant = ", tenant(scope));
-    if let Some(workspace) = workspace(scope) {
+    if let Some(workspace) = only(within) {
         list = list.push_bind(" and workspace = ", workspace);
     }
     if let Some(tool) = &filter.tool {
@@ -209,9 +209,9 @@ fn limited(list: Statement, filter: &CallFilter) -> Statement {
 
 /// The index that leads to the fewest calls. SQLite knows nothing of how rare each value is, so it is told; to PostgreSQL
 /// this is a comment.
-fn ended_index(scope: &Scope, filter: &CallFilter) -> &'static str {
+fn ended_index(within: &Within, filter: &CallFilter) -> &'static str {
     let is_unsuccessful = filter.status.as_deref().is_some_and(|status| status != "success");
-    match (is_unsuccessful, filter.tool.is_some(), workspace(scope).is_some()) {
+    match (is_unsuccessful, filter.tool.is_some(), only(within).is_some()) {
         (true, true, _) => "/*index calls_unsuccessful_of_tool*/ ",
         (true, false, _) => "/*index calls_unsuccessful*/ ",
         (false, true, _) => "/*index calls_of_tool*/ ",
@@ -220,8 +220,8 @@ fn ended_index(scope: &Scope, filter: &CallFilter) -> &'static str {
     }
 }
 
-fn open_index(scope: &Scope) -> &'static str {
-    if workspace(scope).is_some() { "/*index open_calls_of_workspace*/ " } else { "" }
+fn open_index(within: &Within) -> &'static str {
+    if only(within).is_some() { "/*index open_calls_of_workspace*/ " } else { "" }
 }
 
 pub(crate) fn call_row(row: &Row) -> Result<CallRow, StoreError> {
@@ -233,9 +233,9 @@ pub(crate) fn call_row(row: &Row) -> Result<CallRow, StoreError> {
     let status = if state == CallState::Waiting { status.or(Some("pending".to_owned())) } else { status };
     Ok(CallRow {
         id: columns.call_id("id")?,
-        workspace: columns.text_or_none("workspace")?,
+        workspace: columns.workspace()?,
         tool: columns.text("tool")?,
-        caller: columns.text("caller")?,
+        caller: columns.json::<CallerRecord>("caller")?.who.name,
         source: columns.word("source")?,
         state,
         status,
@@ -253,8 +253,8 @@ mod tests {
     use super::*;
     use crate::schema::tests::{assert_quick, plan};
 
-    fn statements(scope: &Scope, filter: &CallFilter) -> Vec<String> {
-        let statements = list_statements(scope, filter).unwrap();
+    fn statements(within: &Within, filter: &CallFilter) -> Vec<String> {
+        let statements = list_statements(&Scope::local("w"), within, filter).unwrap();
         statements.iter().map(|statement| crate::sqlite::with_hints(&statement.sql).into_owned()).collect()
     }
 
@@ -279,7 +279,7 @@ mod tests {
             (CallFilter { state: Some(CallState::Ended), ..all.clone() }, vec!["calls_of_workspace"]),
             (CallFilter { status: success, ..all }, vec!["calls_of_workspace"]),
         ];
-        let here = Scope::local("w");
+        let here = Within::Only(WorkspaceId::new("w"));
         for (filter, indexes) in filters {
             let since = Some(Timestamp::UNIX_EPOCH);
             let narrower = CallFilter { since, before: Some(CallId::new()), ..filter.clone() };
@@ -291,7 +291,7 @@ mod tests {
                     assert!(steps.contains(index), "{text}\n{steps}");
                     assert_quick(&[text]);
                 }
-                statements(&here.all_workspaces(), &filter).iter().for_each(|text| assert_quick(&[text]));
+                statements(&Within::Everything, &filter).iter().for_each(|text| assert_quick(&[text]));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! How values lie in columns: enums as words, the rest as JSON text, times as microseconds since the epoch.
 
-use std::sync::Arc;
+use std::{str::FromStr, sync::Arc};
 
-use haft_runtime::{CallId, GrantId, Scope};
+use haft_runtime::{CallId, GrantId, Scope, TenantId, Within, WorkspaceId};
 use jiff::Timestamp;
 use serde::{
     Serialize,
@@ -16,12 +16,17 @@ use crate::{
 
 /// The tenant of a scope, as columns have it.
 pub(crate) fn tenant(scope: &Scope) -> &str {
-    &scope.tenant.0
+    scope.tenant().as_str()
 }
 
 /// The workspace of a scope, as columns have it.
 pub(crate) fn workspace(scope: &Scope) -> Option<&str> {
-    scope.workspace.as_deref()
+    scope.workspace().map(WorkspaceId::as_str)
+}
+
+/// The one workspace that a list covers, as columns have it.
+pub(crate) fn only(within: &Within) -> Option<&str> {
+    within.only().map(WorkspaceId::as_str)
 }
 
 /// The word that an enum has on the wire.
@@ -128,6 +133,24 @@ impl Columns<'_> {
     pub(crate) fn grant_id(&self, column: &'static str) -> Result<GrantId, StoreError> {
         let text = self.text(column)?;
         GrantId::parse(&text).ok_or_else(|| self.damaged(column, NotRead("an id")))
+    }
+
+    /// Where the row belongs.
+    pub(crate) fn scope(&self) -> Result<Scope, StoreError> {
+        let tenant = TenantId::parse(&self.text("tenant")?);
+        let tenant = tenant.ok_or_else(|| self.damaged("tenant", NotRead("a tenant")))?;
+        Ok(Scope::of_record(tenant, self.workspace()?))
+    }
+
+    /// The workspace, where there is one.
+    pub(crate) fn workspace(&self) -> Result<Option<WorkspaceId>, StoreError> {
+        Ok(self.text_or_none("workspace")?.map(WorkspaceId::new))
+    }
+
+    /// What a text stands for, where there is one.
+    pub(crate) fn parsed_or_none<T: FromStr>(&self, column: &'static str) -> Result<Option<T>, StoreError> {
+        let Some(text) = self.text_or_none(column)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| self.damaged(column, NotRead("an id")))
     }
 
     /// A time.

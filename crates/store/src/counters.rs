@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use haft_runtime::Scope;
+use haft_runtime::{Scope, Within};
 use jiff::Timestamp;
 
 use crate::{
     DurationHistogram, Store, StoreError,
     batch::Change,
-    columns::{Columns, tenant, workspace},
+    columns::{Columns, only, tenant},
     duration_histogram::bucket,
     journal_write::CallEnd,
     sql::{Row, Statement},
@@ -125,9 +125,14 @@ impl ToolUse {
 
 impl Store {
     /// How often each tool was used, how that ended and how long it took, by name, counted from the day of `since` on.
-    pub async fn tools_used(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<ToolUse>, StoreError> {
+    pub async fn tools_used(
+        &self,
+        scope: &Scope,
+        within: &Within,
+        since: Option<Timestamp>,
+    ) -> Result<Vec<ToolUse>, StoreError> {
         let day = since.map_or(0, |since| since.as_microsecond() / DAY_MICROS);
-        let find = match workspace(scope) {
+        let find = match only(within) {
             Some(workspace) => Statement::new(OF_WORKSPACE).bind(tenant(scope)).bind(day).bind(workspace),
             None => Statement::new(OF_TENANT).bind(tenant(scope)).bind(day),
         };

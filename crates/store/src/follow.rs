@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use haft_runtime::{CallEvent, CallState, ErrorCode, Scope};
+use haft_runtime::{CallEvent, CallState, ErrorCode, Scope, Within};
 use jiff::Timestamp;
 
 use crate::{
     CallFilter, CallRow, Store, StoreError,
     calls::{list_statements, newest_first},
-    columns::{tenant, workspace},
+    columns::tenant,
     live::{EventStream, JournalEvent, StreamItem},
 };
 
@@ -16,6 +16,7 @@ use crate::{
 pub struct CallFollower {
     store: Store,
     scope: Scope,
+    within: Within,
     filter: CallFilter,
     events: EventStream,
     first: VecDeque<CallRow>,
@@ -33,16 +34,17 @@ impl Store {
     }
 
     /// Follows the calls that the filter lets through, beginning with those that have asked or ended last.
-    pub async fn follow(&self, scope: &Scope, filter: &CallFilter) -> Result<CallFollower, StoreError> {
+    pub async fn follow(&self, scope: &Scope, within: &Within, filter: &CallFilter) -> Result<CallFollower, StoreError> {
         // One moment: whatever is not in the list comes after its last event.
-        let mut statements = list_statements(scope, filter)?;
+        let mut statements = list_statements(scope, within, filter)?;
         statements.push(crate::live::head_statement(tenant(scope)));
         let mut found = self.read_together(&statements).await?;
         let (seen, _) = crate::live::head_of(&found.pop().unwrap_or_default())?;
         let rows = newest_first(&found, filter)?;
         let first = rows.into_iter().rev().filter(|call| !is_under_way(call)).collect();
         let events = self.live().listen(scope, None, Some(seen)).await?;
-        Ok(CallFollower { store: self.clone(), scope: scope.clone(), filter: filter.clone(), events, first })
+        let (scope, within, filter) = (scope.clone(), within.clone(), filter.clone());
+        Ok(CallFollower { store: self.clone(), scope, within, filter, events, first })
     }
 }
 
@@ -66,7 +68,7 @@ impl CallFollower {
 
     fn lets_through(&self, call: &CallRow) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
-        (workspace(&self.scope).is_none() || workspace(&self.scope) == call.workspace.as_deref())
+        self.within.covers(call.workspace.as_ref())
             && is(&self.filter.tool, Some(&call.tool))
             && is(&self.filter.status, call.status.as_deref())
             && self.filter.state.is_none_or(|state| state == call.state)
@@ -89,7 +91,8 @@ fn told_by(JournalEvent { call, event, .. }: &JournalEvent) -> Option<StoodAt> {
     let ended = |status, code| Some((CallState::Ended, Some((status, code))));
     match event {
         CallEvent::NeedsApproval { .. } => Some((CallState::Waiting, Some(("pending", None)))),
-        CallEvent::Pending { pending_tool_call_id } if pending_tool_call_id == call => None,
+        CallEvent::Pending { result: Some(_), .. } => Some((CallState::Waiting, Some(("pending", None)))),
+        CallEvent::Pending { pending_tool_call_id, .. } if pending_tool_call_id == call => None,
         CallEvent::Pending { .. } => ended("pending", None),
         CallEvent::Completed { .. } => ended("success", None),
         CallEvent::Failed { error } => ended("error", Some(error.code)),

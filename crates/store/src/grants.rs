@@ -1,28 +1,28 @@
 //! The answers that are remembered.
 
-use haft_runtime::{Grant, GrantId, Scope};
+use haft_runtime::{Grant, GrantId, Scope, Within};
 use jiff::Timestamp;
 
 use crate::{
     Store, StoreError,
     batch::Change,
-    columns::{Columns, tenant, workspace},
+    columns::{Columns, only, tenant, workspace},
     sql::{Row, Statement},
 };
 
 const INSERT: &str = "insert into grants (tenant, id, workspace, tool, bounds, caller, until, uses_left, used, \
                       created_at, revoked) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0)";
 
-/// A grant of a workspace covers only calls of that workspace, one without covers them all.
+/// A grant covers only calls of the workspace that it was given in; one that was given in none, calls in none.
 macro_rules! usable {
     ($head:expr, $now:literal, $workspace:literal, $tail:literal) => {
         concat!(
             $head,
             " and revoked = 0 and (uses_left is null or uses_left > 0) and (until is null or until > ",
             $now,
-            ") and (workspace is null or workspace = ",
+            ") and coalesce(workspace, '') = coalesce(",
             $workspace,
-            ")",
+            ", '')",
             $tail
         )
     };
@@ -45,15 +45,15 @@ const SPEND: &str = usable!(
     "$4",
     " returning 1 as spent"
 );
-const ALL: &str = grants!("and ($2 is null or workspace is null or workspace = $2) order by id desc");
+const ALL: &str = grants!("and ($2 is null or workspace = $2) order by id desc");
 const FIND: &str = grants!("and id = $2");
 const REVOKE: &str = "update grants set revoked = 1 where tenant = $1 and id = $2 and revoked = 0 \
                       returning 1 as revoked";
 
 impl Store {
     /// Everything that is or was remembered for the workspace, newest first.
-    pub async fn all_grants(&self, scope: &Scope) -> Result<Vec<Grant>, StoreError> {
-        let find = Statement::new(ALL).bind(tenant(scope)).bind(workspace(scope));
+    pub async fn all_grants(&self, scope: &Scope, within: &Within) -> Result<Vec<Grant>, StoreError> {
+        let find = Statement::new(ALL).bind(tenant(scope)).bind(only(within));
         self.read(find).await?.iter().map(grant).collect()
     }
 
@@ -95,7 +95,7 @@ pub(crate) fn remembering(scope: &Scope, grant: &Grant) -> Result<Statement, Sto
         .bind(workspace(scope))
         .bind(grant.tool.as_str())
         .bind(serde_json::to_string(&grant.bounds)?)
-        .bind(grant.caller.clone())
+        .bind(grant.caller.as_ref().map(ToString::to_string))
         .bind(grant.until.map(Timestamp::as_microsecond))
         .bind(grant.uses_left)
         .bind(grant.used)
@@ -110,7 +110,7 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
         id: columns.grant_id("id")?,
         tool: columns.text("tool")?,
         bounds: columns.json("bounds")?,
-        caller: columns.text_or_none("caller")?,
+        caller: columns.parsed_or_none("caller")?,
         until: columns.time_or_none("until")?,
         uses_left: columns.count_or_none("uses_left")?,
         used: columns.count("used")?,

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{CallId, CallRecord, CallState, Entry, Journal, Opening, Outcome, Scope, ToolError, ToolOutput};
+use haft_runtime::{CallId, CallRecord, CallState, Entry, HouseWide, Journal, Opening, Outcome, Scope, ToolError, ToolOutput};
 use tokio::time::timeout;
 
 use crate::{
     Store, StoreError,
     batch::{Change, Write},
-    columns::{Columns, tenant, workspace},
+    columns::{Columns, tenant},
     journal_write::JournalWrite,
     live::Topic,
     nodes::Life,
@@ -24,8 +24,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(20);
 macro_rules! open_records {
     ($rest:literal) => {
         concat!(
-            "select id, workspace, tool, parent, caller, source, auto_approve, state, started_at, turn, input, outcome ",
-            "from open_calls where tenant = $1 ",
+            "select tenant, id, workspace, tool, parent, caller, auto_approve, state, started_at, turn, input, outcome ",
+            "from open_calls where ",
             $rest
         )
     };
@@ -33,20 +33,18 @@ macro_rules! open_records {
 macro_rules! ended_records {
     ($rest:literal) => {
         concat!(
-            "select id, workspace, tool, parent, caller, source, auto_approve, 'ended' as state, started_at, turn, input, ",
-            "outcome from calls where tenant = $1 ",
+            "select tenant, id, workspace, tool, parent, caller, auto_approve, 'ended' as state, started_at, turn, input, ",
+            "outcome from calls where ",
             $rest
         )
     };
 }
-const FIND_OPEN: &str = open_records!("and id = $2");
-const FIND_ENDED: &str = ended_records!("and id = $2");
-const LAST_TURN_OF: &str = ended_records!("and turn_of = $2 and status = 'success' order by ended_seq desc limit 1");
+const FIND_OPEN: &str = open_records!("tenant = $1 and id = $2");
+const FIND_ENDED: &str = ended_records!("tenant = $1 and id = $2");
+const LAST_TURN_OF: &str = ended_records!("tenant = $1 and turn_of = $2 and status = 'success' order by ended_seq desc limit 1");
 const OUTCOME: &str = "select outcome from calls where tenant = $1 and id = $2";
-const CARRIERS: &str = "select distinct owner from open_calls where tenant = $1 and state <> 'waiting' and owner <> $2 \
-                        and ($3 is null or workspace = $3)";
-const CARRIED_BY: &str =
-    open_records!("and state <> 'waiting' and owner = $2 and ($3 is null or workspace = $3) order by id");
+const CARRIERS: &str = "select distinct owner from open_calls where state <> 'waiting' and owner <> $1";
+const CARRIED_BY: &str = open_records!("state <> 'waiting' and owner = $1 order by tenant, id");
 const TAKE_OVER: &str = "update open_calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 \
                          and state <> 'waiting' returning 1 as taken";
 const STOP_WANTED: &str = "select stop_wanted from open_calls where tenant = $1 and id = $2";
@@ -106,8 +104,8 @@ impl Journal for Store {
         })
     }
 
-    fn abandoned<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>> {
-        Box::pin(async move { Ok(self.take_over_abandoned(scope).await?) })
+    fn abandoned<'a>(&'a self, _house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>> {
+        Box::pin(async move { Ok(self.take_over_abandoned().await?) })
     }
 
     fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()> {
@@ -168,18 +166,17 @@ impl Store {
         Columns { of: call.as_str(), row: &row }.flag("stop_wanted").unwrap_or(false)
     }
 
-    async fn take_over_abandoned(&self, scope: &Scope) -> Result<Vec<CallRecord>, StoreError> {
-        let of = |sql, owner: &str| Statement::new(sql).bind(tenant(scope)).bind(owner).bind(workspace(scope));
+    async fn take_over_abandoned(&self) -> Result<Vec<CallRecord>, StoreError> {
         let mut taken = Vec::new();
-        for row in self.read(of(CARRIERS, self.owner())).await? {
+        for row in self.read(Statement::new(CARRIERS).bind(self.owner())).await? {
             let owner = Columns { of: "open_calls", row: &row }.text("owner")?;
             // A lock is held until this owner's calls are taken over, so that two recoverers do not fight.
             let Life::Dead(lock) = self.node().look_at(&owner).await else { continue };
             self.node().hold().await?;
-            for row in self.read(of(CARRIED_BY, &owner)).await? {
+            for row in self.read(Statement::new(CARRIED_BY).bind(owner.as_str())).await? {
                 let found = record(&row)?;
-                let take = of_call(TAKE_OVER, scope, &found.call).bind(owner.as_str()).bind(self.owner());
-                if self.change(Change::new(tenant(scope), take)).await? {
+                let take = of_call(TAKE_OVER, &found.scope, &found.call).bind(owner.as_str()).bind(self.owner());
+                if self.change(Change::new(tenant(&found.scope), take)).await? {
                     taken.push(found);
                 }
             }
@@ -203,12 +200,11 @@ pub(crate) fn record(row: &Row) -> Result<CallRecord, StoreError> {
             tool: columns.text("tool")?,
             input: columns.json("input")?,
             parent: columns.call_id_or_none("parent")?,
-            caller: columns.text("caller")?,
-            source: columns.word("source")?,
+            caller: columns.json("caller")?,
             auto_approve: columns.word("auto_approve")?,
             at: columns.time("started_at")?,
         },
-        workspace: columns.text_or_none("workspace")?,
+        scope: columns.scope()?,
         state: columns.word("state")?,
         turn: columns.json_or_none("turn")?,
         outcome: columns.json_or_none("outcome")?,

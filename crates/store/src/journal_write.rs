@@ -1,6 +1,6 @@
 //! One entry of the journal as columns. Everything is text and numbers before it reaches the database.
 
-use haft_runtime::{CallState, End, Entry, Opening, Outcome, Question, Scope};
+use haft_runtime::{CallEvent, CallState, End, Entry, Opening, Outcome, Question, Scope};
 use jiff::Timestamp;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -181,8 +181,8 @@ impl CallColumns {
             workspace: workspace(scope).map(str::to_owned),
             tool: opening.tool.clone(),
             parent: opening.parent.as_ref().map(ToString::to_string),
-            caller: opening.caller.clone(),
-            source: word(&opening.source)?,
+            caller: serde_json::to_string(&opening.caller)?,
+            source: word(&opening.caller.source)?,
             auto_approve: word(&opening.auto_approve)?,
             started_at: opening.at.as_microsecond(),
             input: serde_json::to_string(&opening.input)?,
@@ -270,7 +270,7 @@ impl CallUpdate {
             state: word(&entry.state)?,
             ended: entry.state == CallState::Ended,
             released: entry.state == CallState::Waiting && entry.outcome.is_some(),
-            asked: entry.state == CallState::Waiting,
+            asked: entry.state == CallState::Waiting && !entry.events.iter().any(|(_, event)| waits_for_a_result(event)),
             ..Self::default()
         };
         if let Some(turn) = &entry.turn {
@@ -349,6 +349,11 @@ impl CallUpdate {
 /// The tag stands first in what serde writes; this spares a second list of all kinds.
 fn kind(event: &RawValue) -> &str {
     event.get().strip_prefix(r#"{"event":""#).and_then(|rest| rest.split('"').next()).unwrap_or_default()
+}
+
+/// A result from outside is waited for after the yes: nobody is asked whether the call may go on.
+fn waits_for_a_result(event: &CallEvent) -> bool {
+    matches!(event, CallEvent::Pending { result: Some(_), .. })
 }
 
 fn duration(outcome: &Outcome) -> Option<i64> {

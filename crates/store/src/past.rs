@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use haft_runtime::{CallEvent, CallId, Evidence, Isolation, Past, Question, Reach, Scope};
+use haft_runtime::{CallEvent, CallId, Evidence, Isolation, Past, Question, Reach, Scope, Within};
 
 use crate::{
     Store, StoreError,
-    columns::{Columns, tenant, workspace},
+    columns::{Columns, only, tenant},
     journal::{of_call, record},
     live::numbered,
     sql::{Row, Statement},
@@ -16,7 +16,7 @@ use crate::{
 macro_rules! open_calls {
     ($rest:literal) => {
         concat!(
-            "select id, workspace, tool, parent, caller, source, auto_approve, state, started_at, turn, input, outcome, ",
+            "select tenant, id, workspace, tool, parent, caller, auto_approve, state, started_at, turn, input, outcome, ",
             "asked from open_calls where tenant = $1 ",
             $rest
         )
@@ -25,7 +25,7 @@ macro_rules! open_calls {
 macro_rules! ended_calls {
     ($rest:literal) => {
         concat!(
-            "select id, workspace, tool, parent, caller, source, auto_approve, 'ended' as state, started_at, turn, input, ",
+            "select tenant, id, workspace, tool, parent, caller, auto_approve, 'ended' as state, started_at, turn, input, ",
             "outcome, asked from calls where tenant = $1 ",
             $rest
         )
@@ -52,14 +52,14 @@ struct Grounds {
 
 impl Store {
     /// The last calls, newest first.
-    pub async fn last_calls(&self, scope: &Scope, most: u32) -> Result<Vec<Past>, StoreError> {
-        let texts = match workspace(scope) {
+    pub async fn last_calls(&self, scope: &Scope, within: &Within, most: u32) -> Result<Vec<Past>, StoreError> {
+        let texts = match only(within) {
             Some(_) => [LAST_OPEN_OF_WORKSPACE, LAST_ENDED_OF_WORKSPACE],
             None => [LAST_OPEN, LAST_ENDED],
         };
         let statement = |sql| {
             let last = Statement::new(sql).bind(tenant(scope)).bind(most);
-            if let Some(workspace) = workspace(scope) { last.bind(workspace) } else { last }
+            if let Some(workspace) = only(within) { last.bind(workspace) } else { last }
         };
         let found = self.read_together(&texts.map(statement)).await?;
         let mut past = self.with_grounds(scope, found.into_iter().flatten().collect()).await?;

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, Question, QuestionId, Questions, Scope, ToolError,
+    Answer, AnswerReceipt, Answered, CallId, Entry, Grant, GrantId, HouseWide, PermittedAnswer, Question, QuestionId,
+    Questions, Scope, ToolError, Within,
 };
 use jiff::Timestamp;
 
 use crate::{
     Store, StoreError,
     batch::{Change, Write},
-    columns::{Columns, tenant, workspace},
+    columns::{Columns, only, tenant, workspace},
     grants,
     journal::of_call,
     journal_write::JournalWrite,
@@ -42,10 +43,10 @@ const ANSWER_OF: &str =
 const OPEN: &str = "select call, body from questions where tenant = $1 and open = 1 order by call";
 const OPEN_OF_WORKSPACE: &str =
     "select call, body from questions where tenant = $1 and open = 1 and workspace = $2 order by call";
-const OVERDUE: &str = "select call from questions where tenant = $1 and open = 1 and expires_at < $2 \
-                       and ($3 is null or workspace = $3) order by expires_at, call";
-const ANSWERED: &str = "select id from open_calls where tenant = $1 and answered = 1 and state = 'waiting' \
-                        and ($2 is null or workspace = $2) order by id";
+const OVERDUE: &str = "select tenant, workspace, call, number from questions where open = 1 and expires_at < $1 \
+                       and ($2 is null or workspace = $2) order by expires_at";
+const ANSWERED: &str = "select tenant, workspace, id from open_calls where answered = 1 and state = 'waiting' \
+                        and ($1 is null or workspace = $1) order by tenant, id";
 const WAITING_OWNER: &str = "select owner from open_calls where tenant = $1 and id = $2 and state = 'waiting'";
 const CLAIM: &str = "update open_calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 and state = 'waiting' \
                      returning 1 as claimed";
@@ -104,9 +105,9 @@ impl Questions for Store {
         &'a self,
         scope: &'a Scope,
         question: &'a QuestionId,
-        answered: &'a Answered,
+        answer: &'a PermittedAnswer,
     ) -> BoxFuture<'a, Result<AnswerReceipt, ToolError>> {
-        Box::pin(async move { Ok(self.give_answer(scope, question, answered).await?) })
+        Box::pin(async move { Ok(self.give_answer(scope, question, answer.answered()).await?) })
     }
 
     fn find<'a>(
@@ -117,16 +118,16 @@ impl Questions for Store {
         Box::pin(async move { Ok(self.question(scope, call).await?) })
     }
 
-    fn open<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<Question>, ToolError>> {
-        Box::pin(async move { Ok(self.open_questions(scope).await?) })
+    fn open<'a>(&'a self, scope: &'a Scope, within: &'a Within) -> BoxFuture<'a, Result<Vec<Question>, ToolError>> {
+        Box::pin(async move { Ok(self.open_questions(scope, within).await?) })
     }
 
-    fn overdue<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>> {
-        Box::pin(async move { Ok(self.overdue_calls(scope).await?) })
+    fn overdue<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<(Scope, QuestionId)>, ToolError>> {
+        Box::pin(async move { Ok(self.overdue_questions(house).await?) })
     }
 
-    fn answered<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Vec<CallId>, ToolError>> {
-        Box::pin(async move { Ok(self.answered_calls(scope).await?) })
+    fn answered<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<(Scope, CallId)>, ToolError>> {
+        Box::pin(async move { Ok(self.answered_calls(house).await?) })
     }
 
     fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<bool, ToolError>> {
@@ -186,8 +187,8 @@ impl Store {
         Ok(Some((columns.json("body")?, columns.json_or_none("answer")?)))
     }
 
-    async fn open_questions(&self, scope: &Scope) -> Result<Vec<Question>, StoreError> {
-        let find = match workspace(scope) {
+    async fn open_questions(&self, scope: &Scope, within: &Within) -> Result<Vec<Question>, StoreError> {
+        let find = match only(within) {
             Some(workspace) => Statement::new(OPEN_OF_WORKSPACE).bind(tenant(scope)).bind(workspace),
             None => Statement::new(OPEN).bind(tenant(scope)),
         };
@@ -198,15 +199,24 @@ impl Store {
         self.read(find).await?.iter().map(body).collect()
     }
 
-    async fn overdue_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
+    async fn overdue_questions(&self, house: &HouseWide) -> Result<Vec<(Scope, QuestionId)>, StoreError> {
         let now = Timestamp::now().as_microsecond();
-        let find = Statement::new(OVERDUE).bind(tenant(scope)).bind(now).bind(workspace(scope));
-        self.read(find).await?.iter().map(|row| Columns { of: "questions", row }.call_id("call")).collect()
+        let overdue = |row: &Row| {
+            let columns = Columns { of: "questions", row };
+            let question = QuestionId { call: columns.call_id("call")?, number: columns.count("number")? };
+            Ok((columns.scope()?, question))
+        };
+        let find = Statement::new(OVERDUE).bind(now).bind(only(house.carries()));
+        self.read(find).await?.iter().map(overdue).collect()
     }
 
-    async fn answered_calls(&self, scope: &Scope) -> Result<Vec<CallId>, StoreError> {
-        let find = Statement::new(ANSWERED).bind(tenant(scope)).bind(workspace(scope));
-        self.read(find).await?.iter().map(|row| Columns { of: "open_calls", row }.call_id("id")).collect()
+    async fn answered_calls(&self, house: &HouseWide) -> Result<Vec<(Scope, CallId)>, StoreError> {
+        let answered = |row: &Row| {
+            let columns = Columns { of: "open_calls", row };
+            Ok((columns.scope()?, columns.call_id("id")?))
+        };
+        let find = Statement::new(ANSWERED).bind(only(house.carries()));
+        self.read(find).await?.iter().map(answered).collect()
     }
 
     // The conditional update decides who wins; the dead owner's lock only keeps others from trying meanwhile.

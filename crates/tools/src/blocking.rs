@@ -97,7 +97,7 @@ mod tests {
     use super::{Stop, StopWith, blocking, inline};
 
     fn ctx() -> ToolCtx {
-        let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
+        let caller = Caller::owner("test", Scope::local("test"), Source::Cli);
         ToolCtx::detached(CallId::new(), caller)
     }
 

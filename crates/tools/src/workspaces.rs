@@ -42,7 +42,7 @@ impl OpenWorkspaces {
 
 impl Workspaces for OpenWorkspaces {
     fn of(&self, scope: &Scope) -> Result<Arc<Workspace>, ToolError> {
-        let Some(name) = &scope.workspace else { return Err(unavailable("this call belongs to no workspace")) };
+        let Some(name) = scope.workspace() else { return Err(unavailable("this call belongs to no workspace")) };
         let unknown = || unavailable(&format!("the workspace `{name}` is not open here"));
         self.open.get(scope).cloned().ok_or_else(unknown)
     }

@@ -27,7 +27,7 @@ fn the_end_of_a_huge_file_is_read_in_little_memory() {
     let workspaces: Arc<dyn Workspaces> = Arc::new(open);
     let tool =
         haft_tools::all(&workspaces, Shown::Never).into_iter().find(|tool| tool.spec().name == "read_file").unwrap();
-    let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
+    let caller = Caller::owner("test", Scope::local("test"), Source::Cli);
     let ctx = ToolCtx::detached(CallId::new(), caller);
     let runtime = Builder::new_current_thread().build().unwrap();
     let read = |input| runtime.block_on(tool.run(&ctx, &input)).unwrap().into_output().unwrap().structured;

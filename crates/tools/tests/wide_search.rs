@@ -24,7 +24,7 @@ fn a_search_that_matches_everything_takes_little_memory() {
     let open = OpenWorkspaces::new(&dir.path().join("data")).with(Scope::local("test"), workspace);
     let workspaces: Arc<dyn Workspaces> = Arc::new(open);
     let tool = haft_tools::all(&workspaces, Shown::Never).into_iter().find(|tool| tool.spec().name == "grep").unwrap();
-    let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
+    let caller = Caller::owner("test", Scope::local("test"), Source::Cli);
     let ctx = ToolCtx::detached(CallId::new(), caller);
     let runtime = Builder::new_current_thread().build().unwrap();
     let input = json!({ "pattern": "needle", "maxResults": 10_000, "context": 2 });

@@ -9,25 +9,16 @@ use std::{path::Path, sync::Arc};
 
 use axum::Router;
 use beside::Beside;
-use futures_util::future::BoxFuture;
+use haft::house::OwnerGuard;
 use haft_mcp::{Asked, Ground, MayApprove, Server};
 use haft_runtime::{
-    AutoApprove, CallId, Caller, Delivery, Doors, Guard, Isolation, Limits, Pipeline, Policy, Registry, Scope, Source,
-    ToolError, ToolSpec,
+    AutoApprove, CallId, Caller, Delivery, Doors, HouseWide, Isolation, Layers, Limits, OnePolicy, Pipeline, Policy,
+    Registry, Scope, Source, Within,
 };
 use haft_store::{Store, Sync};
 use haft_tools::{OpenWorkspaces, SandboxWorkbench};
 use tokio::{io::AsyncReadExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
-
-/// Everybody may use the tools of the suite.
-struct Open;
-
-impl Guard for Open {
-    fn permit<'a>(&'a self, _caller: &'a Caller, _tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
 
 #[tokio::main]
 async fn main() {
@@ -53,26 +44,32 @@ async fn main() {
 fn server(store: &Store, folder: &Path) -> Server {
     let registry = Arc::new(Registry::with(tools::all()).expect("tools"));
     tools::let_change(&registry);
+    let catalog = Arc::new(Layers::new(vec![registry]));
     let (asked, scope) = (Arc::new(Asked::default()), Scope::local("conformance"));
     let (questions, journal) = (Arc::new(store.clone()), Arc::new(store.clone()));
     let pipeline = Pipeline::new(Doors {
-        catalog: registry.clone(),
-        guard: Arc::new(Open),
+        catalog: catalog.clone(),
+        guard: Arc::new(OwnerGuard::new(scope.clone())),
         workbench: Arc::new(SandboxWorkbench::new(Arc::new(OpenWorkspaces::new(folder)))),
         questions: questions.clone(),
         journal: journal.clone(),
         deliveries: vec![asked.clone() as Arc<dyn Delivery>],
-        policy: Policy { rules: Vec::new(), tightening: Vec::new(), minimum_unasked: Isolation::None },
+        house: HouseWide::of_house(Within::Everything),
+        policies: Arc::new(OnePolicy::new(Policy {
+            rules: Vec::new(),
+            tightening: Vec::new(),
+            minimum_unasked: Isolation::None,
+        })),
         limits: Limits::default(),
     });
     let (store, at) = (store.clone(), scope.clone());
     Server::new(Ground {
         pipeline,
-        catalog: registry,
+        catalog,
         questions,
         journal,
         asked,
-        caller: Caller { name: "conformance".to_owned(), scope, source: Source::Mcp },
+        caller: Caller::owner("conformance", scope, Source::Mcp),
         auto_approve: AutoApprove::Reads,
         may_approve: MayApprove::default(),
         card: Box::new(|question| question.reason.clone()),

@@ -145,6 +145,7 @@ fn spec(name: &str, input_schema: Value) -> ToolSpec {
         example: None,
         effect: Effect::Read,
         aliases: Vec::new(),
+        permission: Effect::Read.workspace_permission().to_owned(),
         deprecated_aliases: Vec::new(),
         parameter_aliases: Vec::new(),
         timeout: Duration::from_secs(20),

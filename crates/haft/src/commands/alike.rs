@@ -1,7 +1,7 @@
 //! Questions that are alike: listed together, answered together, each with its own answer.
 
 use anyhow::Result;
-use haft_runtime::{Answer, Outcome, Question, Scope};
+use haft_runtime::{Answer, Outcome, Question, Within};
 
 use crate::{commands::answer::give, exit::Exit, house::House, show::Out, show::outcome};
 
@@ -23,8 +23,8 @@ fn are_alike(one: &Question, other: &Question) -> bool {
 
 /// The other open questions that an answer to this one fits as well.
 pub(crate) async fn alike(house: &House, question: &Question) -> Result<Vec<Question>> {
-    let scope = Scope { workspace: question.workspace.clone(), ..house.scope.clone() };
-    let mut open = house.open_questions(&scope).await?;
+    let within = question.workspace.clone().map_or(Within::Everything, Within::Only);
+    let mut open = house.open_questions(&within).await?;
     open.retain(|other| other.call != question.call && are_alike(question, other));
     Ok(open)
 }

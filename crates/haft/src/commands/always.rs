@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use anyhow::{Result, bail};
-use haft_runtime::{Answer, Breadth, CallId, Grant, Offer, Past, Question, Scope};
+use haft_runtime::{Answer, Breadth, CallId, Grant, Offer, Past, Question, Within};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease:
         // There is nothing to turn into a grant, and the answer is told why it does not count.
         return Ok(Answer::Approve { paths: None });
     };
-    let offers = match house.pipeline.offers(&house.scope, &question).await {
+    let offers = match house.pipeline.offers(&house.caller, &question).await {
         Ok(offers) => offers,
         Err(why) => bail!("`always` is withheld: {why}; to say yes this once, leave `--always` out"),
     };
@@ -82,7 +82,7 @@ pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease:
 
 /// A grant is for whoever asked.
 fn answer(question: &Question, offer: Offer, lease: Lease) -> Answer {
-    let grant = Grant { caller: Some(question.asked_by.clone()), ..Grant::new(&question.tool, offer.bounds) };
+    let grant = Grant { caller: Some(question.asked_by.id.clone()), ..Grant::new(&question.tool, offer.bounds) };
     Answer::Always { grant: Box::new(lease.of(grant)) }
 }
 
@@ -91,22 +91,23 @@ pub(crate) async fn remembered(house: &House, answer: &Answer) -> Option<String>
     let Answer::Always { grant } = answer else { return None };
     let words = bounds_words(grant.bounds.written());
     // What it covers is a courtesy: the answer counts also when it cannot be told.
-    let past = house.store.last_calls(&house.scope, LAST).await.unwrap_or_default();
+    let past = house.store.last_calls(&house.scope, &house.here, LAST).await.unwrap_or_default();
     let text = format!("{} may do this unasked: {words} ({})", grant.tool, coverage(house, grant, &past));
     Some(format!("{DIM}remembered as {}\n{}{DIM:#}", grant.id, wrapped(&text, width())))
 }
 
 /// Shows the offers with what each would have covered, and lets the person choose. `None` goes back to the card.
 pub(crate) async fn choose(house: &House, question: &Question, lines: &mut Lines) -> Option<Answer> {
-    let scope = Scope { workspace: question.workspace.clone(), ..house.scope.clone() };
-    let offers = match house.pipeline.offers(&scope, question).await {
+    let scope = question.scope(&house.scope);
+    let within = question.workspace.clone().map_or(Within::Everything, Within::Only);
+    let offers = match house.pipeline.offers(&house.caller, question).await {
         Ok(offers) => offers,
         Err(why) => {
             anstream::eprintln!("{WARN}always is withheld:{WARN:#} {}", safe(&why.to_string()));
             return None;
         }
     };
-    let past = house.store.last_calls(&scope, LAST).await.unwrap_or_default();
+    let past = house.store.last_calls(&scope, &within, LAST).await.unwrap_or_default();
     for (offer, number) in offers.iter().zip(1..) {
         anstream::eprint!("{}", offer_text(house, question, offer, number, &past));
     }
@@ -170,7 +171,7 @@ impl fmt::Display for Coverage {
 
 /// Holds a grant against recorded calls; nothing is run.
 pub(crate) fn coverage(house: &House, grant: &Grant, past: &[Past]) -> Coverage {
-    let tool = house.registry.get(&grant.tool);
+    let tool = house.tools().get(&grant.tool);
     let is_within = |past: &&Past| {
         let same_tool = past.record.opening.tool == grant.tool;
         same_tool && past.replay(tool.as_deref()).is_ok_and(|replay| replay.is_within(&grant.bounds))

@@ -11,7 +11,7 @@ use crate::{
         alike,
         always::{Always, Lease, by_flag, parse_lasting, remembered},
         arguments, fill, open_for,
-        prompt::{Lines, Person, answered, ask},
+        prompt::{Lines, Person, ask},
     },
     exit::Exit,
     house::House,
@@ -72,7 +72,9 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
         return Ok(exit);
     }
     let lease = Lease { lasting: args.lasting, uses: args.uses };
+    let wants_a_result = house.question(&record.call).await?.is_some_and(|(question, _)| question.wants_a_result());
     let answer = match (&args.input, args.always) {
+        (Some(text), _) if wants_a_result => Answer::Result { value: arguments::read(text)? },
         (Some(text), _) => Answer::Edit { input: arguments::read(text)? },
         (None, Some(always)) => by_flag(&house, &record.call, always, lease).await?,
         (None, None) => Answer::Approve { paths: None },
@@ -85,9 +87,15 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
 
 pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs) -> Result<Exit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
-    let answer = Answer::Reject { message: args.message };
-    if let Some((question, None)) = house.question(&record.call).await?
-        && question.evidence().is_none()
+    let question = house.question(&record.call).await?;
+    let answer = match &question {
+        Some((question, _)) if question.wants_a_result() => {
+            Answer::Failed { message: args.message.unwrap_or_else(|| "it will not be done".to_owned()) }
+        }
+        Some(_) | None => Answer::Reject { message: args.message },
+    };
+    if let Some((question, None)) = question
+        && question.form().is_some()
     {
         let exit = fill::give_and_say(&house, out, &question, answer).await?;
         house.leave().await?;
@@ -102,8 +110,10 @@ pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs)
 /// Gives an answer and sees the call through; an answer that does not count is an error that says why.
 pub(crate) async fn give(house: &House, call: &CallId, answer: Answer) -> Result<Outcome> {
     let remembered = remembered(house, &answer).await;
-    let answered = answered(house, answer);
-    match house.pipeline.answer(&house.scope, call, &answered).await? {
+    let Some((question, _)) = house.question(call).await? else {
+        bail!("{call} waits for no answer; `haft log show {call}` tells its story");
+    };
+    match house.pipeline.answer(&house.caller, &question.id(), answer).await? {
         Reply::Counted(outcome) => {
             remembered.into_iter().for_each(|text| anstream::eprintln!("{text}"));
             Ok(*outcome)
@@ -122,6 +132,8 @@ pub(crate) fn told(first: &Answered) -> String {
         Answer::Always { grant } => format!("yes, always: {}", grant.id),
         Answer::Edit { .. } => "with another input".to_owned(),
         Answer::Fill { .. } => "filled in".to_owned(),
+        Answer::Result { .. } => "the result was given".to_owned(),
+        Answer::Failed { message } => format!("it failed: {message}"),
         Answer::Reject { message: None } => "no".to_owned(),
         Answer::Reject { message: Some(message) } => format!("no, “{message}”"),
         Answer::Cancel => "cancelled".to_owned(),
@@ -168,5 +180,6 @@ async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> 
             fill::give(house, &question, answer).await?;
             Ok(outcome)
         }
+        About::Result(_) => Ok(outcome),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use haft_runtime::{About, Answer, Question, QuestionId, Redactor, Scope};
+use haft_runtime::{About, Answer, Question, QuestionId, Redactor, Within};
 use serde_json::Value;
 
 use crate::{
@@ -37,11 +37,11 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
     let house = open(everywhere).await?;
-    let scope = if args.all { house.scope.all_workspaces() } else { house.scope.clone() };
+    let within = if args.all { Within::Everything } else { house.here.clone() };
     if args.watch {
-        return watch(everywhere, out, &house, &scope).await;
+        return watch(everywhere, out, &house, &within).await;
     }
-    let open = house.open_questions(&scope).await?;
+    let open = house.open_questions(&within).await?;
     house.leave().await?;
     if out.json {
         out.document(&documents(&open, &house.redactor));
@@ -90,14 +90,14 @@ fn redacted(question: &Question, redactor: &Redactor) -> Value {
 }
 
 /// Asks one question after the other, until Ctrl-C or the end of input.
-async fn watch(everywhere: &Everywhere, out: &Out, house: &House, scope: &Scope) -> Result<Exit> {
+async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Within) -> Result<Exit> {
     out.hint("waiting for questions; Ctrl-C ends");
     let mut lines = Lines::new();
     let mut left = HashSet::new();
     let mut interrupts = Interrupts::listen();
     loop {
         let question = tokio::select! {
-            question = next(house, scope, &left) => question?,
+            question = next(house, within, &left) => question?,
             () = interrupts.next() => break,
         };
         let (id, others) = (question.id(), alike(house, &question).await?.len());
@@ -114,7 +114,7 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, scope: &Scope)
         }
         let (its_house, _) = open_for(everywhere, question.call.as_str()).await?;
         let answered = match said {
-            Said::Answer(answer) if question.evidence().is_none() => {
+            Said::Answer(answer) if question.form().is_some() => {
                 fill::give_and_say(&its_house, out, &question, answer).await.map(drop)
             }
             Said::Answer(answer) => give(&its_house, &question.call, answer).await.map(|ended| {
@@ -136,15 +136,19 @@ async fn ask(house: &House, question: &Question, others: usize, lines: &mut Line
     match &question.about {
         About::Form(form) => Said::Answer(fill::ask(house, (question, form), lines).await),
         About::Approval(evidence) => ask_beside(house, (question, evidence), others, lines).await,
+        // A result comes from a program, or from `haft approve CALL --input JSON`.
+        About::Result(_) => std::future::pending().await,
     }
 }
 
 /// The oldest open question that was not looked at yet; waits for one.
-async fn next(house: &House, scope: &Scope, left: &HashSet<QuestionId>) -> Result<Question> {
+async fn next(house: &House, within: &Within, left: &HashSet<QuestionId>) -> Result<Question> {
     loop {
-        let news = house.store.watch_questions(scope);
-        let open = house.open_questions(scope).await?;
-        if let Some(question) = open.into_iter().find(|question| !left.contains(&question.id())) {
+        let news = house.store.watch_questions(&house.scope);
+        let open = house.open_questions(within).await?;
+        if let Some(question) =
+            open.into_iter().find(|question| !left.contains(&question.id()) && !question.wants_a_result())
+        {
             return Ok(question);
         }
         news.changed().await;

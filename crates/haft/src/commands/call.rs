@@ -48,11 +48,11 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<E
     let house = open(&everywhere).await?;
     // The call itself says why a server cannot be had.
     let _ = house.upstreams.meet_for(tool).await;
-    let spec = house.registry.get(tool).map(|found| found.spec().clone());
+    let spec = house.tools().get(tool).map(|found| found.spec().clone());
     let (flags, matches) = match parse(tool, spec.as_ref(), args) {
         Ok(parsed) => parsed,
         Err(err) => {
-            let found = house.project.find(&house.scope, tool).await;
+            let found = house.catalog.find(&house.caller, tool).await;
             house.leave().await?;
             // Which flags there are is for the tool to say.
             if let (Err(missing), true) = (found, err.use_stderr()) {

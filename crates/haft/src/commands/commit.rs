@@ -30,10 +30,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
     let question = house.question(&record.call).await?;
     let ended = if let Some((question, None)) = question {
         let Some(evidence) = question.evidence() else {
-            bail!(
-                "{0} asks something in the middle of its work; `haft approve {0} --input JSON` answers",
-                question.call
-            );
+            bail!("{0} waits for values, not for a yes; `haft approve {0} --input JSON` answers", question.call);
         };
         // A slip of the finger is no answer: the question stays open.
         if let (Evidence::Staged { turn, .. }, Some(_)) = (evidence, &paths) {

@@ -1,14 +1,14 @@
 //! A form: filled in at the terminal field by field, or with values that were typed at once.
 
 use anyhow::{Result, bail};
-use haft_runtime::{Answer, AnswerReceipt, Choice, Field, Form, Kind, Question, Questions};
+use haft_runtime::{Answer, AnswerReceipt, Choice, Field, Form, Kind, Question};
 use serde_json::{Map, Value, json};
 
 use crate::{
     commands::{
         answer::told,
         arguments,
-        prompt::{Lines, Person, answered},
+        prompt::{Lines, Person},
     },
     exit::Exit,
     house::House,
@@ -47,7 +47,7 @@ pub(crate) async fn by_flag(
 /// Gives the answer to a form; the process that does the work goes on with it.
 pub(crate) async fn give(house: &House, question: &Question, answer: Answer) -> Result<()> {
     let call = &question.call;
-    match house.store.answer(&house.scope, &question.id(), &answered(house, answer)).await? {
+    match house.pipeline.give_answer(&house.caller, &question.id(), answer).await? {
         AnswerReceipt::Taken => Ok(()),
         AnswerReceipt::TooLate(first) => bail!("{call} was already answered: {}", told(&first)),
         AnswerReceipt::NoQuestion => bail!("{call} waits for no answer; `haft log show {call}` tells its story"),

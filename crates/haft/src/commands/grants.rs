@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use haft_runtime::{Asks, Bounds, ChangeKind, Grant, GrantId, Questions, Standing, WrittenBounds, nearest};
+use haft_runtime::{Asks, Bounds, CallerId, ChangeKind, Grant, GrantId, Questions, Standing, WrittenBounds, nearest};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -72,8 +72,8 @@ struct AddArgs {
     /// Executable files too
     #[arg(long)]
     executables: bool,
-    /// Only for this caller
-    #[arg(long, value_name = "NAME")]
+    /// Only for this caller: `owner:local`, or your own name
+    #[arg(long, value_name = "CALLER")]
     caller: Option<String>,
     /// How long it counts: 30m, 8h, 7d; until it is revoked when left out
     #[arg(long = "for", value_name = "TIME", value_parser = parse_lasting)]
@@ -107,7 +107,7 @@ fn document(grant: &Grant) -> Result<Value> {
 }
 
 async fn list(house: &House, out: &Out, all: bool) -> Result<()> {
-    let mut grants = house.store.all_grants(&house.scope).await?;
+    let mut grants = house.store.all_grants(&house.scope, &house.here).await?;
     let now = Timestamp::now();
     let before = grants.len();
     grants.retain(|grant| all || grant.standing(now) == Standing::Usable);
@@ -141,16 +141,25 @@ async fn remember(house: &House, out: &Out, add: AddArgs) -> Result<()> {
         executables: add.executables,
         ..WrittenBounds::default()
     };
+    let caller = add.caller.map(|typed| caller(house, &typed)).transpose()?;
     let lease = Lease { lasting: add.lasting, uses: add.uses };
-    let grant = lease.of(Grant { caller: add.caller, ..Grant::new(tool, Bounds::try_from(written)?) });
+    let grant = lease.of(Grant { caller, ..Grant::new(tool, Bounds::try_from(written)?) });
     house.store.remember(&house.scope, &grant).await?;
     print(house, out, &grant).await
 }
 
+/// Whom a text means: an id such as `owner:local`, or the owner's own name. What a client calls itself says nothing.
+fn caller(house: &House, typed: &str) -> Result<CallerId> {
+    if typed == house.caller.name {
+        return Ok(house.caller.id.clone());
+    }
+    typed.parse().map_err(anyhow::Error::msg)
+}
+
 /// The tool's own name. A tool that is asked for each time cannot be granted.
 fn tool(house: &House, name: &str) -> Result<String> {
-    let Some(tool) = house.registry.get(name) else {
-        let specs = house.registry.specs();
+    let Some(tool) = house.tools().get(name) else {
+        let specs = house.tools().specs();
         let near = nearest(name, specs.iter().map(|spec| spec.name.as_str()));
         let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         bail!("there is no tool `{name}`{hint}");
@@ -174,7 +183,7 @@ async fn revoke(house: &House, out: &Out, typed: &str) -> Result<()> {
 }
 
 async fn print(house: &House, out: &Out, grant: &Grant) -> Result<()> {
-    let past = house.store.last_calls(&house.scope, LAST).await?;
+    let past = house.store.last_calls(&house.scope, &house.here, LAST).await?;
     let coverage = coverage(house, grant, &past);
     if out.json {
         let mut value = document(grant)?;

@@ -89,7 +89,7 @@ pub(crate) fn back(text: &str) -> Result<Timestamp> {
 
 async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<Exit> {
     let house = open(everywhere).await?;
-    let calls = house.store.calls(&house.scope, filter).await?;
+    let calls = house.store.calls(&house.scope, &house.here, filter).await?;
     house.leave().await?;
     if out.json {
         out.document(&calls);

@@ -199,7 +199,7 @@ fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -
     let (store, scope) = (house.store.clone(), house.scope.clone());
     Ok(Ground {
         pipeline: house.pipeline.clone(),
-        catalog: house.upstreams.clone(),
+        catalog: house.catalog.clone(),
         questions: Arc::new(house.store.clone()),
         journal: Arc::new(house.store.clone()),
         asked,

@@ -37,7 +37,7 @@ pub(crate) mod wishes;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use haft_runtime::{CallId, CallRecord, Journal, Scope, ToolError};
+use haft_runtime::{CallId, CallRecord, Journal, ToolError};
 use haft_store::Store;
 
 use crate::{
@@ -61,7 +61,7 @@ pub(crate) async fn open(everywhere: &Everywhere) -> Result<House> {
 /// The house of a folder, with these settings.
 pub(crate) async fn open_in(settings: Settings, folder: &Path) -> Result<House> {
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
-    house::solo(settings, store, folder).await
+    house::open(settings, store, folder).await
 }
 
 /// A call that was named, and the house of the workspace it belongs to, wherever the command was typed.
@@ -72,11 +72,11 @@ pub(crate) async fn open_for(everywhere: &Everywhere, call: &str) -> Result<(Hou
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::of_user()?.with_environment()?;
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
-    let here = Scope::local(folder.to_string_lossy());
-    let Some(record) = Journal::find(&store, &here.all_workspaces(), &id).await? else {
+    let here = house::scope_of(&folder);
+    let Some(record) = Journal::find(&store, &here, &id).await? else {
         bail!("there is no call {id}; `haft log` lists the latest");
     };
-    let home = record.workspace.as_deref().map_or(folder.as_path(), Path::new);
+    let home = record.scope.workspace().map_or(folder.as_path(), |workspace| Path::new(workspace.as_str()));
     let house = open_at_home(&settings, store, home).await;
     let house = house.with_context(|| format!("{id} belongs to {}", home.display()))?;
     // Recovery may just have ended it.
@@ -88,7 +88,7 @@ pub(crate) async fn open_for(everywhere: &Everywhere, call: &str) -> Result<(Hou
 async fn open_at_home(of_user: &Settings, store: Store, home: &Path) -> Result<House> {
     let settings = Settings::read(home)?;
     if settings.sync == of_user.sync {
-        return house::solo(settings, store, home).await;
+        return house::open(settings, store, home).await;
     }
     store.close().await.map_err(ToolError::from)?;
     open_in(settings, home).await

@@ -74,8 +74,8 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 
 async fn list(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let house = open(everywhere).await?;
+    let policy = house.pipeline.policy(&house.scope).await?;
     house.leave().await?;
-    let policy = house.pipeline.policy();
     let rules: Vec<&Rule> = policy.rules.iter().chain(&policy.tightening).collect();
     if out.json {
         out.document(&rules.iter().copied().map(document).collect::<Vec<_>>());
@@ -107,8 +107,8 @@ fn text(house: &House, rule: &Rule) -> String {
         let reason = wrapped(&safe(reason), width().saturating_sub(4)).replace('\n', "\n    ");
         text.push_str(&format!("\n    {DIM}{reason}{DIM:#}"));
     }
-    if let Some(tool) = rule.tool.as_deref().filter(|tool| house.registry.get(tool).is_none()) {
-        let specs = house.registry.specs();
+    if let Some(tool) = rule.tool.as_deref().filter(|tool| house.tools().get(tool).is_none()) {
+        let specs = house.tools().specs();
         let near = nearest(tool, specs.iter().map(|spec| spec.name.as_str()));
         let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         text.push_str(&format!("\n    {WARN}there is no tool `{}` here{hint}{WARN:#}", safe(tool)));

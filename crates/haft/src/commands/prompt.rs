@@ -6,11 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
-use haft_runtime::{
-    About, Answer, AnswerReceipt, Answered, CallEvent, CallId, CallRequest, Evidence, Outcome, Question, Questions,
-    Scope, Source,
-};
-use jiff::Timestamp;
+use haft_runtime::{About, Answer, AnswerReceipt, CallEvent, CallId, CallRequest, Evidence, Outcome, Question};
 use serde_json::Value;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -146,11 +142,11 @@ async fn answer_when_asked(house: &House, call: &CallId, person: &Person, lines:
         }
         (About::Approval(evidence), Some(lines)) => ask(house, (&question, evidence), lines).await,
         (About::Approval(_), None) if *person == Person::SaysYes => Answer::Approve { paths: None },
-        (About::Approval(_), None) => return std::future::pending().await,
+        // Whoever gives a result is elsewhere.
+        (About::Approval(_), None) | (About::Result(_), _) => return std::future::pending().await,
     };
     let remembered = remembered(house, &answer).await;
-    let answered = answered(house, answer);
-    match house.store.answer(&house.scope, &question.id(), &answered).await? {
+    match house.pipeline.give_answer(&house.caller, &question.id(), answer).await? {
         AnswerReceipt::Taken => remembered.into_iter().for_each(|text| anstream::eprintln!("{text}")),
         AnswerReceipt::TooLate(first) => anstream::eprintln!("{WARN}already answered by {}{WARN:#}", first.by),
         AnswerReceipt::NoQuestion => {}
@@ -168,11 +164,6 @@ async fn open_question(house: &House, call: &CallId) -> Result<Option<Question>>
         }
     }
     Ok(None)
-}
-
-/// An answer by the person at the command line.
-pub(crate) fn answered(house: &House, answer: Answer) -> Answered {
-    Answered { answer, by: house.caller.name.clone(), source: Source::Cli, at: Timestamp::now() }
 }
 
 /// Lines typed at the terminal, read on a thread of their own so that nothing else waits for them.
@@ -225,8 +216,7 @@ pub(crate) async fn ask_beside(
         Evidence::Staged { .. } => "Commit this?",
         Evidence::Plain(_) => "Do this?",
     };
-    let scope = Scope { workspace: question.workspace.clone(), ..house.scope.clone() };
-    let always = match house.pipeline.offers(&scope, question).await {
+    let always = match house.pipeline.offers(&house.caller, question).await {
         Ok(_) => "[a]lways ",
         Err(why) => {
             let sentence = format!("always is withheld: {}", safe(&why.to_string()));

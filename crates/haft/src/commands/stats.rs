@@ -64,7 +64,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let since = since.map(begin_of_day);
     let house = open(everywhere).await?;
     let mut rows = Vec::new();
-    for tool in house.store.tools_used(&house.scope, since).await? {
+    for tool in house.store.tools_used(&house.scope, &house.here, since).await? {
         let last_error = if tool.error > 0 { last_error(&house, &tool.tool, since).await? } else { None };
         rows.push(row(tool, last_error));
     }
@@ -90,7 +90,7 @@ fn begin_of_day(at: Timestamp) -> Timestamp {
 async fn last_error(house: &House, tool: &str, since: Option<Timestamp>) -> Result<Option<LastError>> {
     let (tool, status) = (Some(tool.to_owned()), Some("error".to_owned()));
     let filter = CallFilter { tool, status, since, limit: 1, ..CallFilter::default() };
-    let calls = house.store.calls(&house.scope, &filter).await?;
+    let calls = house.store.calls(&house.scope, &house.here, &filter).await?;
     let Some(call) = calls.first() else { return Ok(None) };
     let record = Journal::find(&house.store, &house.scope, &call.id).await?;
     let error = record.and_then(|record| record.outcome).and_then(|outcome| outcome.end.error().cloned());

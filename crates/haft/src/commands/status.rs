@@ -27,13 +27,16 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     let looked = trust::look(&settings.data, &folder)?;
     let house = open_in(settings, &folder).await?;
     let rung = house::workspace(&house.settings, &folder)?.fences()?.rung;
-    let tools = house.registry.specs().len();
-    let waiting = house.open_questions(&house.scope).await?;
-    let used = house.store.tools_used(&house.scope, Some(Timestamp::now())).await?;
+    let tools = house.tools().specs().len();
+    let waiting = house.open_questions(&house.here).await?;
+    let used = house.store.tools_used(&house.scope, &house.here, Some(Timestamp::now())).await?;
     let today: i64 = used.iter().map(|tool| tool.calls).sum();
-    let last = house.store.calls(&house.scope, &haft_store::CallFilter { limit: 1, ..Default::default() }).await?;
+    let last = house
+        .store
+        .calls(&house.scope, &house.here, &haft_store::CallFilter { limit: 1, ..Default::default() })
+        .await?;
     house.leave().await?;
-    let workspace = house.scope.workspace.clone().unwrap_or_default();
+    let workspace = house.scope.workspace().map(ToString::to_string).unwrap_or_default();
     if out.json {
         out.document(&json!({"workspace": workspace, "tools": tools, "openQuestions": waiting.len(),
             "callsToday": today, "trust": looked.standing.word(), "rung": rung, "version": env!("CARGO_PKG_VERSION")}));

@@ -49,11 +49,17 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     for error in house.upstreams.meet_new().await {
         anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(&error.message));
     }
-    let costs = Costs { listing: house.registry.listing(), pins: house.settings.client.pins.clone() };
+    let costs = Costs { listing: house.tools().listing(), pins: house.settings.client.pins.clone() };
     let mut tools: Vec<Arc<RegisteredTool>> = costs.listing.tools().into_iter().cloned().collect();
-    let named = args.name.as_ref().map(|name| house.registry.get(name).ok_or(name));
-    let faults =
-        house.project.faults().iter().map(ToString::to_string).chain(house.upstreams.faults()).collect::<Vec<_>>();
+    let named = args.name.as_ref().map(|name| house.tools().get(name).ok_or(name));
+    let faults = house
+        .project
+        .faults()
+        .iter()
+        .map(ToString::to_string)
+        .chain(house.upstreams.faults())
+        .chain(house.tools().faults().iter().map(ToString::to_string))
+        .collect::<Vec<_>>();
     house.leave().await?;
     for fault in &faults {
         anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(fault));

@@ -38,7 +38,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             Some(outcome) => break Some(outcome),
             None if left.is_zero() => break None,
             // Whoever was to carry it on may have died meanwhile.
-            None => house.pipeline.recover(&house.scope).await?,
+            None => house.pipeline.recover().await?,
         }
     };
     let standing = Journal::find(&house.store, &house.scope, &call).await?;

@@ -1,7 +1,7 @@
 //! Rules as people write them, rightly and wrongly.
 
 use haft_runtime::{
-    CallId, Change, ChangeKind, ChangeList, Evidence, Flag, Isolation, Registry, Seen, ToolOutput, Turn, Verdict,
+    CallId, Change, ChangeKind, ChangeList, Evidence, Flag, Isolation, Seen, ToolOutput, Tools, Turn, Verdict,
 };
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ fn what_cannot_be_meant_is_refused_with_the_place_and_the_nearest() {
 #[test]
 fn the_shipped_rules_stand_behind_one_s_own() {
     let own = rules("[[rule]]\ndecision = \"ask\"").unwrap();
-    let tools = Registry::with(Vec::new()).unwrap();
+    let tools = Tools::default();
     let names = |profile, derived| -> Vec<String> {
         in_force(&own, Shipped { profile, derived }, &tools).into_iter().map(|rule| rule.name).collect()
     };
@@ -79,7 +79,7 @@ fn the_shipped_rules_stand_behind_one_s_own() {
 #[test]
 fn what_is_derived_comes_in_however_it_changes() {
     let shipped = Shipped { profile: Profile::Strict, derived: true };
-    let rules = in_force(&[], shipped, &Registry::with(Vec::new()).unwrap());
+    let rules = in_force(&[], shipped, &Tools::default());
     let bounds = &rules[0].bounds;
     let covers = |change: Change| {
         let (output, turn) = (ToolOutput::default(), Turn::commit(CallId::new()));

@@ -19,7 +19,7 @@ const REACHES: &str = "reaches ";
 /// The card of one question. What a yes commits or runs is shown as it is; secrets in what can only be described are
 /// marked, and the whole card shows them too: nothing that is approved is out of sight.
 pub(crate) fn card(question: &Question, depth: Depth, redactor: &Redactor) -> String {
-    let (tool, call, by) = (&question.tool, &question.call, safe(&question.asked_by));
+    let (tool, call, by) = (&question.tool, &question.call, safe(&question.asked_by.name));
     let mut text = format!("{STRONG}{tool}{STRONG:#} {DIM}{call}{DIM:#}  asked {} by {by}\n", ago(question.asked_at));
     let view = View { depth, redactor, all: format!("haft changes {call} --all") };
     text.push_str(&match &question.about {
@@ -28,6 +28,10 @@ pub(crate) fn card(question: &Question, depth: Depth, redactor: &Redactor) -> St
         }
         About::Approval(Evidence::Plain(described)) => plain(question, described, &view),
         About::Form(form) => fields(form),
+        About::Result(awaited) => {
+            let message = wrapped(&safe(&awaited.message), width());
+            format!("waits for a result: {message}\n{DIM}it must fit: {}{DIM:#}\n", safe(&awaited.schema.to_string()))
+        }
     });
     text.push_str(&format!("{DIM}{}{DIM:#}\n", sentence(&format!("why asked: {}", question.reason))));
     if let Some(nearly) = &question.nearly {
@@ -154,7 +158,9 @@ fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use haft_runtime::{About, CallId, Described, Effect, Evidence, Isolation, Question, Redactor};
+    use haft_runtime::{
+        About, CallId, CallerId, CallerRef, Described, Effect, Evidence, Isolation, Question, Redactor,
+    };
     use jiff::Timestamp;
     use serde_json::json;
 
@@ -172,7 +178,7 @@ mod tests {
             reason: "it acts outside".into(),
             nearly: None,
             about: About::Approval(Evidence::Plain(described)),
-            asked_by: "anna".into(),
+            asked_by: CallerRef { id: CallerId::owner(), name: "anna".into() },
             workspace: None,
             asked_at: Timestamp::now(),
             expires_at: Timestamp::now(),

@@ -1,6 +1,6 @@
 //! Bounds and grants as people say them.
 
-use haft_runtime::{ChangeKind, Grant, Standing, WrittenBounds};
+use haft_runtime::{CallerId, ChangeKind, Grant, Standing, WrittenBounds};
 use jiff::Timestamp;
 
 use crate::show::{
@@ -91,6 +91,10 @@ fn lease_words(grant: &Grant) -> String {
         (1, Some(last)) => format!("used once, {}", ago(last)),
         (times, Some(last)) => format!("used {times} times, last {}", ago(last)),
     };
-    let whom = grant.caller.as_ref().map_or_else(|| "for anybody".to_owned(), |caller| format!("for {}", safe(caller)));
+    let whom = match &grant.caller {
+        None => "for anybody".to_owned(),
+        Some(caller) if *caller == CallerId::owner() => "for the owner".to_owned(),
+        Some(caller) => format!("for {}", safe(&caller.to_string())),
+    };
     format!("{left}, {until}, {used}, {whom}")
 }

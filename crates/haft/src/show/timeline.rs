@@ -70,10 +70,10 @@ impl Page<'_> {
         let opening = &record.opening;
         let (tool, call) = (safe(&opening.tool), &record.call);
         self.text.push_str(&format!("{STRONG}{tool}{STRONG:#}  {PLACE}{call}{PLACE:#}  {}\n", status(record)));
-        let by = format!("by {} ({})", opening.caller, door(opening.source));
+        let by = format!("by {} ({})", opening.caller.who, door(opening.caller.source));
         self.row("asked", &format!("{} ({}) {by}", moment(opening.at), ago(opening.at)));
-        if let Some(workspace) = &record.workspace {
-            self.row("in", workspace);
+        if let Some(workspace) = record.scope.workspace() {
+            self.row("in", workspace.as_str());
         }
         if let Some(parent) = &opening.parent {
             self.row("parent", parent.as_str());
@@ -89,6 +89,7 @@ impl Page<'_> {
         let Some(question) = &story.question else { return };
         match &question.about {
             About::Form(form) => self.row("question", &form.message),
+            About::Result(awaited) => self.row("waits for", &awaited.message),
             About::Approval(_) => {
                 let effect = serde_json::to_value(question.effect).unwrap_or_default();
                 let effect = effect.as_str().unwrap_or_default().to_owned();
@@ -227,8 +228,15 @@ fn happened(event: &CallEvent, call: &CallId, redactor: &Redactor) -> String {
         CallEvent::Answered { answer: Answer::Reject { .. }, by, .. } => format!("declined by {by}"),
         CallEvent::Answered { answer: Answer::Expire, .. } => "nobody answered in time".to_owned(),
         CallEvent::Answered { by, .. } => format!("put away by {by} without an answer"),
-        CallEvent::Pending { pending_tool_call_id: own } if own == call => "handed back as pending".to_owned(),
-        CallEvent::Pending { pending_tool_call_id: other } => format!("handed back, {other} goes on in its place"),
+        CallEvent::Pending { result: Some(wanted), .. } => {
+            format!("waits for a result from outside until {}", moment(wanted.expires_at))
+        }
+        CallEvent::Pending { pending_tool_call_id: own, result: None } if own == call => {
+            "handed back as pending".to_owned()
+        }
+        CallEvent::Pending { pending_tool_call_id: other, result: None } => {
+            format!("handed back, {other} goes on in its place")
+        }
         CallEvent::Committed { changes, .. } => format!("committed {}", paths(changes)),
         CallEvent::Undone { changes, .. } => format!("took back {}", paths(changes)),
         CallEvent::Completed { execution_time_ms } => format!("completed after {execution_time_ms} ms of work"),

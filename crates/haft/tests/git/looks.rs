@@ -222,7 +222,7 @@ async fn a_history_is_given_again_until_there_is_a_new_commit() {
     let person = with_repository(Person::us());
     let settings = Settings { home: person.fixture.home.clone(), ..Settings::defaults(person.fixture.data.clone()) };
     let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
-    let house = house::solo(settings, store, &person.fixture.workspace).await.unwrap();
+    let house = house::open(settings, store, &person.fixture.workspace).await.unwrap();
     let look = async || {
         let outcome = house.pipeline.call(CallRequest::new(house.caller.clone(), "git_log", json!({}))).await;
         let outcome = serde_json::to_value(outcome).unwrap();

@@ -78,7 +78,7 @@ impl Bench {
 }
 
 pub(crate) fn ctx() -> ToolCtx {
-    let caller = Caller { name: "test".to_owned(), scope: Scope::local("test"), source: Source::Cli };
+    let caller = Caller::owner("test", Scope::local("test"), Source::Cli);
     ToolCtx::detached(CallId::new(), caller)
 }
 

@@ -82,7 +82,11 @@ async fn an_old_name_works_until_its_day_and_says_so() {
     assert_eq!((tool.as_str(), called_as.as_deref()), ("greet", Some("hello")));
     assert_eq!((*remove_by, args), (Some(date(9999, 12, 30)), &json!({"who": "ann"})), "as it was typed");
     let named = haft_store::CallFilter { tool: Some("greet".into()), ..haft_store::CallFilter::default() };
-    assert_eq!(house.store.calls(&house.scope, &named).await.unwrap().len(), 1, "recorded under its own name");
+    assert_eq!(
+        house.store.calls(&house.scope, &house.here, &named).await.unwrap().len(),
+        1,
+        "recorded under its own name"
+    );
     let failed = greet(&house, "hello", json!({"who": 5})).await;
     assert_eq!(failed.end.error().unwrap().details["deprecated"]["use"], "greet", "a failure says so too");
 }
@@ -143,7 +147,7 @@ async fn no_model_is_shown_another_name() {
     let stage = Stage::new();
     let house = greeting_house(&stage).await;
     for export in [to_openai, to_anthropic, to_mcp] {
-        let shown = export(&house.registry.specs()).to_string();
+        let shown = export(&house.tools().specs()).to_string();
         assert!(shown.contains("\"greet\"") && !shown.contains("welcome") && !shown.contains("\"hello\""));
     }
 }

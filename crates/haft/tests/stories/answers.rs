@@ -70,7 +70,7 @@ async fn a_call_that_was_handed_back_is_carried_on_though_its_process_lives() {
     yes(&other, &pending.tool_call_id).await;
     assert_eq!(stage.text("a").as_deref(), Some("a\n"));
     let late = answer(&owner, &pending.tool_call_id, Answer::Reject { message: None }).await;
-    assert!(matches!(late, Reply::TooLate(first) if first.by == "ann"));
+    assert!(matches!(late, Reply::TooLate(first) if first.by.name == "ann"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc};
 
 use haft::house::House;
-use haft_runtime::{ApprovedBy, AutoApprove, Caller, Outcome, Scope, Source};
+use haft_runtime::{ApprovedBy, AutoApprove, Caller, Outcome, Scope, Source, TenantId};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, call, kinds, request, success, yes};
@@ -48,8 +48,11 @@ async fn the_same_read_is_answered_again_and_still_recorded() {
     if again.cached {
         assert_eq!(kinds(&house, &again.tool_call_id).await, ["tool.call", "tool.approved", "tool.completed"]);
     }
-    let counted = house.store.tools_used(&house.scope, None).await.unwrap();
-    let rows = house.store.calls(&house.scope, &haft_store::CallFilter { limit: 10_000, ..Default::default() }).await;
+    let counted = house.store.tools_used(&house.scope, &house.here, None).await.unwrap();
+    let rows = house
+        .store
+        .calls(&house.scope, &house.here, &haft_store::CallFilter { limit: 10_000, ..Default::default() })
+        .await;
     assert_eq!(counted[0].calls, i64::try_from(rows.unwrap().len()).unwrap(), "each is counted");
 }
 
@@ -118,11 +121,14 @@ async fn nobody_gets_another_caller_s_answer() {
     let house = stage.house().await;
     settle(&stage, &house, json!({"path": "a"})).await;
     let mut wish = request(&house, "read_file", json!({"path": "a"}));
-    wish.caller = Caller { name: "bob".into(), ..house.caller.clone() };
+    wish.caller = Caller { name: "another client".into(), ..house.caller.clone() };
+    assert!(house.pipeline.call(wish).await.cached, "a name is only shown");
+    let mut wish = request(&house, "read_file", json!({"path": "a"}));
+    wish.caller = Caller { source: Source::Mcp, ..house.caller.clone() };
     assert!(!house.pipeline.call(wish).await.cached);
     let mut wish = request(&house, "read_file", json!({"path": "a"}));
-    let scope = Scope { tenant: haft_runtime::TenantId("other".into()), ..house.scope.clone() };
-    wish.caller = Caller { name: "eve".into(), scope, source: Source::Cli };
+    let scope = Scope::of_house(TenantId::parse("other").unwrap(), house.scope.workspace().cloned());
+    wish.caller = Caller::owner("eve", scope, Source::Cli);
     assert_eq!(house.pipeline.call(wish).await.end.status(), "error", "the guard comes first");
 }
 

@@ -56,6 +56,7 @@ fn upstream(name: &str, description: &str) -> Arc<dyn AnyTool> {
         example: None,
         effect: Effect::Write,
         aliases: Vec::new(),
+        permission: Effect::Write.workspace_permission().to_owned(),
         deprecated_aliases: Vec::new(),
         parameter_aliases: Vec::new(),
         timeout: Duration::from_secs(5),
@@ -83,7 +84,7 @@ fn through(title: &str) -> Value {
 async fn what_is_deferred_is_found_by_whoever_looks() {
     let stage = Stage::new();
     let house = large_house(&stage).await;
-    let listing = house.registry.listing();
+    let listing = house.tools().listing();
     let offered: Vec<&str> = listing.offered().iter().map(|tool| tool.spec().name.as_str()).collect();
     assert!(offered.contains(&"find_tools") && offered.contains(&"call_tool") && offered.contains(&"read_file"));
     assert!(!offered.contains(&TICKET) && listing.deferred().len() == 101);
@@ -95,15 +96,15 @@ async fn what_is_deferred_is_found_by_whoever_looks() {
     assert_eq!(found["inputSchema"]["required"], json!(["title"]));
 
     let small = Stage::new().house().await;
-    assert!(small.registry.listing().deferred().is_empty());
-    assert!(small.registry.specs().iter().all(|spec| spec.name != "find_tools" && spec.name != "call_tool"));
+    assert!(small.tools().listing().deferred().is_empty());
+    assert!(small.tools().specs().iter().all(|spec| spec.name != "find_tools" && spec.name != "call_tool"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pins_in_the_settings_keep_a_deferred_tool_in_sight() {
     let mut stage = Stage::new();
     stage.settings.client.pins = Pins(vec!["mcp__hub__create_*".into()]);
-    let listing = large_house(&stage).await.registry.listing();
+    let listing = large_house(&stage).await.tools().listing();
     assert!(listing.offered().iter().any(|tool| tool.spec().name == TICKET));
     assert_eq!(listing.deferred().len(), 100);
 }
@@ -127,7 +128,7 @@ async fn a_call_that_was_handed_on_asks_and_is_recorded_as_the_tool_it_means() {
     assert_eq!((tool.as_str(), called_as.as_deref(), args), (TICKET, Some("call_tool"), &json!({"title": "a"})));
     for (tool, count) in [(TICKET, 1), ("call_tool", 0)] {
         let filter = CallFilter { tool: Some(tool.into()), ..CallFilter::default() };
-        assert_eq!(other.store.calls(&other.scope, &filter).await.unwrap().len(), count, "{tool}");
+        assert_eq!(other.store.calls(&other.scope, &other.here, &filter).await.unwrap().len(), count, "{tool}");
     }
 }
 

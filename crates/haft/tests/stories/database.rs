@@ -2,13 +2,16 @@
 
 use std::{path::Path, thread};
 
-/// Makes a database named after the folder, and gives back its address; nothing where the stories play on SQLite.
-#[expect(clippy::disallowed_methods, reason = "which database the tests run on is said by the environment")]
-pub(crate) fn create(folder: &Path) -> Option<String> {
-    let server = std::env::var("HAFT_TEST_POSTGRES").ok()?;
-    let name = folder.file_name()?.to_str()?.replace('.', "haft_");
+/// The address of the folder's own database; nothing where the stories play on SQLite.
+pub(crate) fn address(folder: &Path) -> Option<String> {
+    let server = server()?;
     let (before, _) = server.rsplit_once('/')?;
-    let url = format!("{before}/{name}");
+    Some(format!("{before}/{}", name(folder)))
+}
+
+/// Makes that database, and gives back its address.
+pub(crate) fn create(folder: &Path) -> Option<String> {
+    let (server, name) = (server()?, name(folder));
     // A story may have begun already, and a runtime cannot wait for another one.
     let making = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -21,5 +24,15 @@ pub(crate) fn create(folder: &Path) -> Option<String> {
         });
     });
     making.join().unwrap();
-    Some(url)
+    address(folder)
+}
+
+#[expect(clippy::disallowed_methods, reason = "which database the tests run on is said by the environment")]
+fn server() -> Option<String> {
+    std::env::var("HAFT_TEST_POSTGRES").ok()
+}
+
+/// A database is named after its folder.
+fn name(folder: &Path) -> String {
+    folder.file_name().unwrap().to_string_lossy().replace('.', "haft_")
 }

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use haft::house::House;
 use haft_runtime::{
-    About, Answer, AnswerReceipt, Answered, CallEvent, CallId, CallRequest, CallState, Described, Effect, End, Form,
-    FormAnswer, Journal, Outcome, Output, Prepared, Question, Questions, Ran, Reply, Source, Tool, ToolCtx, ToolError,
-    typed,
+    About, Answer, CallEvent, CallId, CallRequest, CallState, Described, Effect, End, Form, FormAnswer, Journal,
+    Outcome, Output, Prepared, Question, Questions, Ran, Reply, Source, Tool, ToolCtx, ToolError, typed,
 };
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -131,7 +129,11 @@ async fn fill(house: &House, question: &Question, values: Value) {
 }
 
 async fn is_closed(house: &House, call: &CallId) -> bool {
-    Questions::open(&house.store, &house.scope).await.unwrap().iter().all(|question| question.call != *call)
+    Questions::open(&house.store, &house.scope, &house.here)
+        .await
+        .unwrap()
+        .iter()
+        .all(|question| question.call != *call)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +144,10 @@ async fn somebody_in_another_process_answers_and_the_wait_costs_nothing() {
     let (request, calling) = begun(&here, "twice");
     for number in [1, 2] {
         let question = asked(&elsewhere, &request.id, number).await;
-        assert_eq!(Questions::open(&elsewhere.store, &elsewhere.scope).await.unwrap(), std::slice::from_ref(&question));
+        assert_eq!(
+            Questions::open(&elsewhere.store, &elsewhere.scope, &elsewhere.here).await.unwrap(),
+            std::slice::from_ref(&question)
+        );
         // Longer than the tool may work, or be silent.
         assert_eq!(elsewhere.store.wait(&elsewhere.scope, &question.id(), WORK * 2).await.unwrap(), None);
         fill(&elsewhere, &question, json!({"name": format!("n{number}")})).await;
@@ -155,7 +160,7 @@ async fn somebody_in_another_process_answers_and_the_wait_costs_nothing() {
     assert!(told.ends_with(&wanted.map(str::to_owned)), "{told:?}");
     let events = elsewhere.store.events(&elsewhere.scope, &request.id).await.unwrap();
     let by = events.iter().find_map(|(_, _, event)| match event {
-        CallEvent::Answered { by, source: Source::Cli, .. } => Some(by.clone()),
+        CallEvent::Answered { by, source: Source::Cli, .. } => Some(by.name.clone()),
         _ => None,
     });
     assert_eq!(by.as_deref(), Some("ann"));
@@ -197,9 +202,8 @@ async fn the_first_answer_counts_and_an_old_one_never_answers_the_next_question(
     fill(&house, &first, json!({"name": "a"})).await;
     let second = asked(&house, &request.id, 2).await;
     let late = filled(&first, json!({"name": "late"})).unwrap();
-    let late = Answered { answer: late, by: "bob".into(), source: Source::Cli, at: Timestamp::now() };
-    let receipt = house.store.answer(&house.scope, &first.id(), &late).await.unwrap();
-    assert!(matches!(receipt, AnswerReceipt::TooLate(_)), "{receipt:?}");
+    let reply = house.pipeline.answer(&house.caller, &first.id(), late).await.unwrap();
+    assert!(matches!(reply, Reply::TooLate(_)), "{reply:?}");
     fill(&house, &second, json!({"name": "b"})).await;
     assert_eq!(success(&calling.await.unwrap()).content, r#""a" 7, "b" 7"#);
 }
@@ -248,19 +252,12 @@ async fn a_form_before_the_yes_and_the_yes_are_two_questions() {
     let yes = asked(&here, &request.id, 2).await;
     assert!(yes.evidence().is_some() && !is_closed(&here, &request.id).await);
     // It waits for the yes, not for whoever had filled in the form.
-    assert!(here.store.answered(&here.scope).await.unwrap().is_empty());
+    assert!(here.store.answered(&haft_runtime::HouseWide::of_house(here.here.clone())).await.unwrap().is_empty());
     drop(here);
     // Whoever says yes carries it on, and hears what it asks then.
-    let id = request.id.clone();
-    let scope = elsewhere.scope.clone();
-    let pipeline = elsewhere.pipeline.clone();
-    let yes = Answered {
-        answer: Answer::Approve { paths: None },
-        by: "ann".into(),
-        source: Source::Cli,
-        at: Timestamp::now(),
-    };
-    let carried = tokio::spawn(async move { pipeline.answer(&scope, &id, &yes).await.unwrap() });
+    let (pipeline, caller, id) = (elsewhere.pipeline.clone(), elsewhere.caller.clone(), yes.id());
+    let approve = Answer::Approve { paths: None };
+    let carried = tokio::spawn(async move { pipeline.answer(&caller, &id, approve).await.unwrap() });
     let last = asked(&elsewhere, &request.id, 3).await;
     fill(&elsewhere, &last, json!({"name": "c"})).await;
     let Reply::Counted(outcome) = carried.await.unwrap() else { panic!("the yes did not count") };

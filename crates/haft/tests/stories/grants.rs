@@ -19,7 +19,7 @@ async fn write(house: &haft::house::House, path: &str) -> Outcome {
 async fn always(house: &haft::house::House, outcome: &Outcome, breadth: Breadth) -> Grant {
     let id = &outcome.tool_call_id;
     let (question, _) = house.question(id).await.unwrap().unwrap();
-    let offers = house.pipeline.offers(&house.scope, &question).await.unwrap();
+    let offers = house.pipeline.offers(&house.caller, &question).await.unwrap();
     let offer = offers.into_iter().find(|offer| offer.breadth == breadth).unwrap();
     let grant = Grant::new("write_file", offer.bounds);
     let done = counted(answer(house, id, Answer::Always { grant: Box::new(grant.clone()) }).await);
@@ -88,7 +88,7 @@ async fn what_is_flagged_is_never_offered_and_covered_only_by_its_name() {
     assert_eq!(flagged.end.status(), "pending");
     let (question, _) = house.question(&flagged.tool_call_id).await.unwrap().unwrap();
     assert!(question.nearly.as_ref().unwrap().contains("flagged and not named by its very path"), "{question:?}");
-    let why = house.pipeline.offers(&house.scope, &question).await.unwrap_err().to_string();
+    let why = house.pipeline.offers(&house.caller, &question).await.unwrap_err().to_string();
     assert!(why.contains("`.envrc` is run or obeyed by other programs"), "{why}");
     house.store.remember(&house.scope, &grant(paths(&[".envrc"]))).await.unwrap();
     success(&write(&house, ".envrc").await);
@@ -115,7 +115,7 @@ async fn a_grant_that_is_over_covers_nothing() {
     assert_eq!(write(&house, "c").await.end.status(), "pending");
     let now = Timestamp::now();
     let mut standings = Vec::new();
-    for grant in house.store.all_grants(&house.scope).await.unwrap() {
+    for grant in house.store.all_grants(&house.scope, &house.here).await.unwrap() {
         standings.push((grant.id.clone(), grant.standing(now)));
     }
     let expected = [(lasting.id, Standing::Spent), (expired.id, Standing::Expired), (revoked.id, Standing::Revoked)];
@@ -133,7 +133,7 @@ async fn an_answer_that_comes_too_late_leaves_no_grant() {
     waiting.await.unwrap();
     let grant = Box::new(Grant::new("write_file", paths(&["**"])));
     assert!(matches!(answer(&house, &id, Answer::Always { grant }).await, Reply::TooLate(_)));
-    assert!(house.store.all_grants(&house.scope).await.unwrap().is_empty());
+    assert!(house.store.all_grants(&house.scope, &house.here).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,6 +208,6 @@ async fn nothing_is_offered_where_only_the_mode_asks() {
     read.auto_approve = haft_runtime::AutoApprove::Nothing;
     let asked = house.pipeline.call(read).await;
     let (question, _) = house.question(&asked.tool_call_id).await.unwrap().unwrap();
-    let why = house.pipeline.offers(&house.scope, &question).await.unwrap_err().to_string();
+    let why = house.pipeline.offers(&house.caller, &question).await.unwrap_err().to_string();
     assert!(why.contains("only the mode asks"), "{why}");
 }

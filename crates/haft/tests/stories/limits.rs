@@ -228,7 +228,7 @@ async fn cancelling_while_it_waits_closes_the_question() {
     cancel.cancel();
     let outcome = waiting.await.unwrap();
     assert_eq!(code(&outcome), "CANCELLED");
-    assert!(house.open_questions(&house.scope).await.unwrap().is_empty());
+    assert!(house.open_questions(&house.here).await.unwrap().is_empty());
     assert_eq!(stage.text("a"), None);
     assert_eq!(kinds(&house, &id).await.last().map(String::as_str), Some("tool.cancelled"));
 }

@@ -4,6 +4,7 @@
 mod aliases;
 mod answers;
 mod aside;
+mod awaited;
 mod batch;
 mod cache;
 mod catalogue;

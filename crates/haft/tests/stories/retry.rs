@@ -2,6 +2,7 @@
 //!
 //! The clock stands still but for the waits of the line itself, so nothing here takes time.
 
+use haft::house::OwnerGuard;
 use std::{
     collections::VecDeque,
     sync::{
@@ -14,9 +15,8 @@ use std::{
 use futures_util::future::BoxFuture;
 use haft::house::House;
 use haft_runtime::{
-    AutoApprove, CallEvent, CallId, CallRequest, Caller, ChangeList, Doors, Effect, ErrorCode, Guard, Isolation,
-    Limits, Outcome, Output, Pipeline, Policy, Ran, Recovered, Scope, Tool, ToolCtx, ToolError, ToolSpec, Turn,
-    Workbench, typed,
+    AutoApprove, CallEvent, CallId, CallRequest, ChangeList, Doors, Effect, ErrorCode, HouseWide, Isolation, Limits,
+    OnePolicy, Outcome, Output, Pipeline, Policy, Ran, Recovered, Scope, Tool, ToolCtx, ToolError, Turn, Workbench, typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,7 +121,7 @@ async fn used(tool: &str, line: &Line) -> (Outcome, Vec<String>) {
     let outcome = call(&house, wish(&house, tool)).await;
     house.close().await.unwrap();
     let house = stage.house().await;
-    let counted = house.store.tools_used(&house.scope, None).await.unwrap();
+    let counted = house.store.tools_used(&house.scope, &house.here, None).await.unwrap();
     assert_eq!((counted[0].tool.as_str(), counted[0].calls), (tool, 1), "one call, however often it was tried");
     let record = haft_runtime::Journal::find(&house.store, &house.scope, &outcome.tool_call_id).await.unwrap().unwrap();
     assert_eq!(record.outcome.unwrap().attempts, outcome.attempts);
@@ -252,28 +252,24 @@ impl Workbench for Busy {
     }
 }
 
-/// Lets everybody in.
-struct Open;
-
-impl Guard for Open {
-    fn permit<'a>(&'a self, _caller: &'a Caller, _tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
-
 #[tokio::test]
 async fn a_commit_that_has_begun_is_never_tried_again() {
     let stage = Stage::on_sqlite();
     let house = stage.house().await;
     let busy = Arc::new(Busy(house.workbench.clone(), AtomicUsize::new(0)));
     let pipeline = Pipeline::new(Doors {
-        catalog: house.registry.clone(),
-        guard: Arc::new(Open),
+        catalog: house.catalog.clone(),
+        guard: Arc::new(OwnerGuard::new(house.scope.clone())),
         workbench: busy.clone(),
         questions: Arc::new(house.store.clone()),
         journal: Arc::new(house.store.clone()),
         deliveries: Vec::new(),
-        policy: Policy { rules: Vec::new(), tightening: Vec::new(), minimum_unasked: Isolation::Namespaces },
+        house: HouseWide::of_house(house.here.clone()),
+        policies: Arc::new(OnePolicy::new(Policy {
+            rules: Vec::new(),
+            tightening: Vec::new(),
+            minimum_unasked: Isolation::Namespaces,
+        })),
         limits: Limits::default(),
     });
     let mut write = request(&house, "write_file", json!({"path": "a", "content": "b\n"}));

@@ -225,7 +225,7 @@ async fn a_call_that_staged_what_it_ran_is_decided_again_as_what_could_only_be_d
     yes(&house, &asked.tool_call_id).await;
     let staged = house.store.past(&house.scope, &asked.tool_call_id).await.unwrap().unwrap();
     assert!(staged.staged.is_some() && !staged.staged_late);
-    let tool = house.registry.get("aside");
+    let tool = house.tools().get("aside");
     for (past, plain) in [(&aside, true), (&staged, false)] {
         let replay = past.replay(tool.as_deref()).unwrap();
         assert_eq!(matches!(replay.evidence(), Evidence::Plain(_)), plain);

@@ -1,29 +1,34 @@
 //! Where the stories play: a folder, a store, and as many houses in it as there would be processes.
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use haft::{
     house::{self, House},
     settings::Settings,
 };
-use haft_runtime::{Answer, Answered, CallEvent, CallId, CallRequest, End, Outcome, Reply, Source, ToolOutput};
+use haft_runtime::{Answer, CallEvent, CallId, CallRequest, Caller, End, Outcome, Reply, ToolOutput};
 use haft_store::Store;
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::database;
 
 /// A workspace and a data folder. Every house opened on it stands for one process.
 pub(crate) struct Stage {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
     pub(crate) settings: Settings,
+    _removed_at_the_end: Option<tempfile::TempDir>,
 }
 
 impl Stage {
     pub(crate) fn new() -> Self {
         let mut stage = Self::on_sqlite();
-        stage.settings.store_url = database::create(stage.folder.path());
+        stage.settings.store_url = database::create(&stage.folder);
         stage
     }
 
@@ -31,12 +36,24 @@ impl Stage {
     pub(crate) fn on_sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("work")).unwrap();
-        let settings = Settings::defaults(folder.path().join("data"));
-        Self { folder, settings }
+        let mut stage = Self::at(folder.path());
+        stage.settings.store_url = None;
+        Self { _removed_at_the_end: Some(folder), ..stage }
+    }
+
+    /// The stage of another process.
+    pub(crate) fn at(folder: &Path) -> Self {
+        let mut settings = Settings::defaults(folder.join("data"));
+        settings.store_url = database::address(folder);
+        Self { folder: folder.canonicalize().unwrap(), settings, _removed_at_the_end: None }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join("work").join(name)
+        self.folder.join("work").join(name)
     }
 
     pub(crate) fn put(&self, name: &str, text: &str) {
@@ -51,7 +68,7 @@ impl Stage {
     pub(crate) async fn house(&self) -> House {
         let options = haft_store::Options { lease: Duration::from_secs(1), ..self.settings.store() };
         let store = Store::open(&self.settings.data, options).await.unwrap();
-        house::solo(self.settings.clone(), store, &self.path("")).await.unwrap()
+        house::open(self.settings.clone(), store, &self.path("")).await.unwrap()
     }
 }
 
@@ -82,9 +99,14 @@ pub(crate) async fn call(house: &House, tool: &str, input: Value) -> Outcome {
     house.pipeline.call(request(house, tool, input)).await
 }
 
+/// What somebody called Ann answers to the last question of a call.
 pub(crate) async fn answer(house: &House, call: &CallId, answer: Answer) -> Reply {
-    let answered = Answered { answer, by: "ann".into(), source: Source::Cli, at: Timestamp::now() };
-    house.pipeline.answer(&house.scope, call, &answered).await.unwrap()
+    let Some((question, _)) = house.question(call).await.unwrap() else { return Reply::NoQuestion };
+    house.pipeline.answer(&ann(house), &question.id(), answer).await.unwrap()
+}
+
+pub(crate) fn ann(house: &House) -> Caller {
+    Caller { name: "ann".into(), ..house.caller.clone() }
 }
 
 pub(crate) async fn yes(house: &House, call: &CallId) -> Outcome {

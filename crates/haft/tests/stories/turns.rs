@@ -66,8 +66,7 @@ async fn a_process_that_dies_leaves_interrupted_calls_and_touches_nobody_else_s(
             tool: "write_file".into(),
             input: json!({"path": "a", "content": "a\n"}),
             parent: None,
-            caller: "owner".into(),
-            source: haft_runtime::Source::Cli,
+            caller: dying.caller.record(),
             auto_approve: AutoApprove::Reads,
             at: jiff::Timestamp::now(),
         }),
@@ -96,7 +95,7 @@ trait FindCall {
 
 impl FindCall for haft_store::Store {
     async fn find_call(&self, call: &haft_runtime::CallId) -> haft_runtime::CallRecord {
-        let everywhere = haft_runtime::Scope::local("").all_workspaces();
+        let everywhere = haft_runtime::Scope::local("");
         Journal::find(self, &everywhere, call).await.unwrap().unwrap()
     }
 }

@@ -39,6 +39,7 @@ pub(super) fn asks(question: &Question) -> CallToolResult {
     let asked = match &question.about {
         About::Form(form) => form.message.as_str(),
         About::Approval(_) => question.reason.as_str(),
+        About::Result(awaited) => awaited.message.as_str(),
     };
     let mut result = CallToolResult::error(vec![text(format!(
         "PENDING: `{tool}` asks a person in the middle of its work, until {until}: {asked}\nFollow it with `wait_call` and \

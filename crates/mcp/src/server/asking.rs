@@ -6,8 +6,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{About, Answer, Answered, CallId, Delivery, Effect, Form, Outcome, Question, Scope, Source};
-use jiff::Timestamp;
+use haft_runtime::{About, Answer, CallId, Caller, Delivery, Effect, Form, Outcome, Question, Scope, Source};
 use rmcp::{
     RoleServer,
     model::{ClientCapabilities, ElicitRequest, ElicitRequestParams, InputRequest, InputRequests},
@@ -20,6 +19,8 @@ use super::Ground;
 
 /// What the question for a yes is called among the inputs that a client is asked for.
 const APPROVAL: &str = "approval";
+/// The same for a result, which no client is asked for.
+const RESULT: &str = "result";
 /// How many questions of a call may wait to be put to its client; it puts one after the other.
 const AHEAD: usize = 4;
 
@@ -50,7 +51,7 @@ impl MayApprove {
         match self {
             Self::Nothing => false,
             // A form gives no yes: the call has it by then, or will be asked about.
-            Self::Harmless => question.evidence().is_none() || question.effect < Effect::Destroy,
+            Self::Harmless => question.form().is_some() || question.effect < Effect::Destroy,
             Self::Everything => true,
         }
     }
@@ -93,6 +94,7 @@ pub(super) fn name(question: &Question) -> &str {
     match &question.about {
         About::Approval(_) => APPROVAL,
         About::Form(form) => &form.name,
+        About::Result(_) => RESULT,
     }
 }
 
@@ -101,6 +103,7 @@ pub(super) fn form(ground: &Ground, question: &Question, wrong: Option<&str>) ->
     let (message, schema) = match &question.about {
         About::Approval(_) => ((ground.card)(question), yes_or_no()),
         About::Form(form) => (form.message.clone(), form.schema().clone()),
+        About::Result(_) => return None,
     };
     let message = wrong.map_or_else(|| message.clone(), |wrong| format!("{wrong}\n\n{message}"));
     let requested_schema = serde_json::from_value(schema).ok()?;
@@ -147,7 +150,7 @@ pub(super) fn said(question: &Question, given: &Value) -> Said {
         (About::Form(form), Some(content)) => values(form, content),
         (About::Form(form), None) if given["action"] == "accept" => values(form, &json!({})),
         (About::Form(_), None) if given["action"] == "decline" => Said::Answer(Answer::Reject { message: None }),
-        (About::Approval(_) | About::Form(_), None) => Said::Nothing,
+        (About::Approval(_) | About::Form(_), None) | (About::Result(_), _) => Said::Nothing,
     }
 }
 
@@ -168,10 +171,10 @@ fn values(form: &Form, content: &Value) -> Said {
     }
 }
 
-/// The answer as it is recorded: of the person, through that client.
-pub(super) fn through(ground: &Ground, context: &RequestContext<RoleServer>, answer: Answer) -> Answered {
-    let by = format!("{} through {}", ground.caller.name, client(context));
-    Answered { answer, by, source: Source::Mcp, at: Timestamp::now() }
+/// Who answers through a client: the person behind it.
+pub(super) fn answerer(ground: &Ground, context: &RequestContext<RoleServer>) -> Caller {
+    let name = format!("{} through {}", ground.caller.name, client(context));
+    Caller { name, source: Source::Mcp, ..ground.caller.clone() }
 }
 
 /// Whether a client can show a form: it says so, or says nothing more than that it can be asked, as clients did before

@@ -51,7 +51,7 @@ async fn fitted(ground: &Ground, (call, tool): (&CallId, &str), mut output: Tool
     let value = whole.as_ref().unwrap_or(&output.structured);
     let Some((brief, parts)) = value.brief(room(&output)) else { return output };
     let brief = brief.into_value();
-    let tool = ground.catalog.find(scope, tool).await.ok();
+    let tool = ground.catalog.find(&ground.caller, tool).await.ok();
     let fits = |value: &Value| tool.as_ref().is_none_or(|tool| tool.may_give(value));
     let tells = telling(brief.clone(), notice(call, &parts));
     let Some(fitting) = tells.into_iter().chain([brief]).find(fits) else { return output };

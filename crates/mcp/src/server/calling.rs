@@ -220,7 +220,7 @@ async fn go_on(
         (Said::Wrong(why), _) => Some(why),
         (Said::Nothing, About::Form(_)) if given.is_none() => None,
         (Said::Nothing, About::Form(_)) => return Ok(answer::asks(&question).into()),
-        (Said::Nothing, About::Approval(_)) => {
+        (Said::Nothing, About::Approval(_) | About::Result(_)) => {
             return Ok(match server.stands(&carried.call, Duration::ZERO).await.map_err(internal)? {
                 Standing::Ended(outcome) => answer::result(&server.ground, *outcome).await.into(),
                 Standing::Asks(question) => answer::asks(&question).into(),
@@ -293,11 +293,11 @@ impl Server {
         if needs_leave && !ground.may_approve.covers(question) {
             return Ok(None);
         }
-        let answered = asking::through(&ground, context, answer);
-        match (ground.questions.answer(&scope, &question.id(), &answered).await?, &question.about) {
+        let caller = asking::answerer(&ground, context);
+        match (ground.pipeline.give_answer(&caller, &question.id(), answer).await?, &question.about) {
             (AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion, _) => Ok(None),
             (AnswerReceipt::Taken, About::Form(_)) => Ok(Some(Counted::Heard)),
-            (AnswerReceipt::Taken, About::Approval(_)) => {
+            (AnswerReceipt::Taken, About::Approval(_) | About::Result(_)) => {
                 let call = question.call.clone();
                 // Nobody could answer what it asks, or hear how it ends, once this server has ended.
                 let follower = Follower { cancel: self.stop.child_token(), listener };
@@ -313,7 +313,7 @@ impl Server {
         (ground.stop)(call.clone()).await;
         // A form is put away by the call itself when it stops.
         if let Some((question, None)) = ground.questions.find(&ground.caller.scope, call).await?
-            && question.evidence().is_some()
+            && question.form().is_none()
         {
             self.answer(&question, Answer::Cancel, context, None).await?;
         }
@@ -351,7 +351,7 @@ impl Server {
             return Ok(Standing::Ended(Box::new(outcome)));
         }
         if let Some((question, None)) = self.ground.questions.find(scope, call).await?
-            && question.evidence().is_none()
+            && question.form().is_some()
         {
             return Ok(Standing::Asks(Box::new(question)));
         }

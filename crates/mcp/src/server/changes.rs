@@ -54,7 +54,8 @@ async fn change(ground: &Ground, known: u64) -> u64 {
 
 /// The tools as one number.
 async fn look(ground: &Ground) -> u64 {
-    let listing = ground.catalog.list(&ground.caller.scope).await;
+    // What cannot be looked at now is not known to have changed; the next look tells.
+    let listing = ground.catalog.list(&ground.caller).await.unwrap_or_default();
     let mut hasher = DefaultHasher::new();
     for tool in listing.offered() {
         to_mcp(std::slice::from_ref(tool.spec())).to_string().hash(&mut hasher);

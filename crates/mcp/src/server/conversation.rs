@@ -84,7 +84,7 @@ impl<'a> Conversation<'a> {
     }
 
     async fn put(&mut self, question: &Question, call: &mut Call) -> Next {
-        let is_form = question.evidence().is_none();
+        let is_form = question.form().is_some();
         if is_form
             && let Some(given) = self.given.remove(asking::name(question))
             && let Said::Answer(answer) = asking::said(question, &given)
@@ -92,12 +92,13 @@ impl<'a> Conversation<'a> {
             self.give(question, answer).await;
             return Next::GoOn;
         }
-        let way = if self.server.ground.may_approve.covers(question) { self.way } else { Way::Wait };
+        let may_be_asked = self.server.ground.may_approve.covers(question) && !question.wants_a_result();
+        let way = if may_be_asked { self.way } else { Way::Wait };
         match way {
             Way::Elicitation => self.elicit(question, call).await,
             Way::Task | Way::InputRequired if is_form => Next::HandBack,
             Way::Wait if is_form => self.wait_for_others(question, call).await,
-            // A call that waits for a yes hands itself back.
+            // A call that waits for a yes or a result hands itself back.
             Way::Task | Way::InputRequired | Way::Wait => Next::GoOn,
         }
     }
@@ -105,7 +106,7 @@ impl<'a> Conversation<'a> {
     /// Asks the client. Whoever answers first, here or elsewhere, is heard; what a client puts away by itself stays open.
     async fn elicit(&self, question: &Question, call: &mut Call) -> Next {
         let (ground, id) = (&self.server.ground, question.id());
-        let is_form = question.evidence().is_none();
+        let is_form = question.form().is_some();
         let mut wrong = None;
         for _ in 0..TRIES {
             let Some(form) = asking::form(ground, question, wrong.as_deref()) else { break };
@@ -155,8 +156,8 @@ impl<'a> Conversation<'a> {
     /// The call itself hears it; when somebody was earlier, it has heard that.
     async fn give(&self, question: &Question, answer: Answer) {
         let ground = &self.server.ground;
-        let answered = asking::through(ground, self.context, answer);
-        let _heard = ground.questions.answer(&ground.caller.scope, &question.id(), &answered).await;
+        let caller = asking::answerer(ground, self.context);
+        let _heard = ground.pipeline.give_answer(&caller, &question.id(), answer).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tools as the protocol lists them.
 
-use haft_runtime::{ToolSpec, to_mcp};
+use haft_runtime::{ToolError, ToolSpec, to_mcp};
 use rmcp::{
     ErrorData,
     model::{ListToolsResult, Tool},
@@ -19,7 +19,8 @@ pub(super) async fn page(ground: &Ground, cursor: Option<String>) -> Result<List
     if cursor.as_ref().is_some_and(|last| last.len() > LONGEST_NAME) {
         return Err(ErrorData::invalid_params("the cursor is none that was given here; list without one", None));
     }
-    let listing = ground.catalog.list(&ground.caller.scope).await;
+    let unknown = |error: ToolError| ErrorData::internal_error(error.message, None);
+    let listing = ground.catalog.list(&ground.caller).await.map_err(unknown)?;
     let offered = listing.offered();
     let first = cursor.map_or(0, |last| offered.partition_point(|tool| tool.spec().name <= last));
     let specs: Vec<ToolSpec> = offered[first..].iter().take(PAGE).map(|tool| tool.spec().clone()).collect();

@@ -192,6 +192,7 @@ fn spec(upstream: &UpstreamSpec, tool: &Definition) -> ToolSpec {
         example: None,
         effect: effect(upstream, tool),
         aliases: Vec::new(),
+        permission: "tools.tenant.execute".to_owned(),
         deprecated_aliases: Vec::new(),
         parameter_aliases: Vec::new(),
         timeout: upstream.timeout,

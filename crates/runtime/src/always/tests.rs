@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{Breadth, folder, offers};
 use crate::{
-    About, CallId, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag, Lasting, Question, ToolOutput,
-    Turn, WrittenBounds, bounds::Part,
+    About, CallId, CallerId, CallerRef, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag, Lasting,
+    Question, ToolOutput, Turn, WrittenBounds, bounds::Part,
 };
 
 fn change(path: &str) -> Change {
@@ -29,7 +29,7 @@ fn question(evidence: Evidence) -> Question {
         nearly: None,
         number: 1,
         about: About::Approval(evidence),
-        asked_by: "ann".into(),
+        asked_by: CallerRef { id: CallerId::owner(), name: "ann".into() },
         workspace: None,
         asked_at: Timestamp::UNIX_EPOCH,
         expires_at: Timestamp::UNIX_EPOCH,

@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Cache, Key, MOST_BYTES, MOST_ENTRIES};
-use crate::{CallRequest, Caller, Scope, Source, Stamp, TenantId, ToolOutput};
+use crate::{CallRequest, Caller, CallerId, CallerKind, Scope, Source, Stamp, TenantId, ToolOutput, WorkspaceId};
 
 fn caller(tenant: &str, workspace: &str, name: &str) -> Caller {
-    let scope = Scope { tenant: TenantId(tenant.into()), workspace: Some(workspace.into()) };
-    Caller { name: name.into(), scope, source: Source::Cli }
+    let scope = Scope::of_house(TenantId::parse(tenant).unwrap(), Some(WorkspaceId::new(workspace)));
+    let id = CallerId { kind: CallerKind::Person, id: name.into() };
+    Caller { id, ..Caller::owner(name, scope, Source::Cli) }
 }
 
 fn key_of(caller: Caller, input: Value) -> Key {
@@ -44,6 +45,11 @@ fn a_key_is_what_the_input_means() {
     for other in [caller("u", "w", "ann"), caller("t", "x", "ann"), caller("t", "w", "bob")] {
         assert_ne!(key_of(other, json!({"path": "a"})), same, "nobody gets another's answer");
     }
+    let renamed = Caller { name: "Ann".into(), ..ann() };
+    assert_eq!(key_of(renamed, json!({"path": "a"})), same, "a name is only shown");
+    let mut for_bob = ann();
+    for_bob.via.on_behalf_of.push(caller("t", "w", "bob").who());
+    assert_ne!(key_of(for_bob, json!({"path": "a"})), same, "what is read for somebody is theirs");
 }
 
 #[tokio::test(start_paused = true)]

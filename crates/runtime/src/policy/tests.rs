@@ -7,11 +7,15 @@ use serde_json::json;
 
 use super::{Case, Decision, Policy, Rule, Step, Verdict, covered_by_the_run, decide, explain};
 use crate::{
-    ApprovedBy, Asks, AutoApprove, Bounds, CallId, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag,
-    Grant, Isolation, ToolOutput, ToolSpec, Turn, WrittenBounds,
+    ApprovedBy, Asks, AutoApprove, Bounds, CallId, CallerId, CallerKind, Change, ChangeKind, ChangeList, Described,
+    Effect, Evidence, Flag, Grant, Isolation, ToolOutput, ToolSpec, Turn, WrittenBounds,
 };
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn person(id: &str) -> CallerId {
+    CallerId { kind: CallerKind::Person, id: id.into() }
+}
 
 pub(crate) fn spec(asks: Asks) -> ToolSpec {
     ToolSpec {
@@ -23,6 +27,7 @@ pub(crate) fn spec(asks: Asks) -> ToolSpec {
         output_schema: json!({}),
         example: None,
         effect: Effect::Write,
+        permission: "workspace.write".into(),
         aliases: vec![],
         deprecated_aliases: vec![],
         parameter_aliases: vec![],
@@ -135,7 +140,7 @@ impl Row {
             effect,
             evidence: &self.evidence,
             mode: self.mode,
-            caller: "ann",
+            caller: &person("ann"),
             grants: &self.grants,
             now: NOW,
         };
@@ -385,8 +390,8 @@ fn a_grant_counts_while_it_lasts_and_for_whom_it_was_given() {
         (Grant { uses_left: Some(1), ..lease() }, "config"),
         (Grant { uses_left: Some(0), ..lease() }, "ask"),
         (Grant { revoked: true, ..lease() }, "ask"),
-        (Grant { caller: Some("ann".into()), ..lease() }, "config"),
-        (Grant { caller: Some("bob".into()), ..lease() }, "ask"),
+        (Grant { caller: Some(person("ann")), ..lease() }, "config"),
+        (Grant { caller: Some(person("bob")), ..lease() }, "ask"),
     ];
     for (grant, expected) in table {
         let row = Row::new(AutoApprove::Reads, one_change()).lease(grant.clone());

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{humps, words};
 use crate::{
-    AnyTool, Asks, Catalog, Effect, ErrorCode, Listing, MOST_TOKENS, Pins, Prepared, Ran, RegisteredTool, Registry,
-    Scope, Shown, ToolCtx, ToolError, ToolOutput, ToolSpec,
+    AnyTool, Asks, Caller, Catalog, Effect, ErrorCode, Layers, Listing, MOST_TOKENS, Pins, Prepared, Ran,
+    RegisteredTool, Registry, Scope, Shown, Source, ToolCtx, ToolError, ToolOutput, ToolSpec, Tools,
 };
 
 /// A tool from elsewhere that is only a definition.
@@ -43,7 +43,7 @@ impl AnyTool for Foreign {
     }
 }
 
-fn tool(name: &str, description: &str, properties: &Value, shown: Shown) -> Arc<dyn AnyTool> {
+pub(crate) fn tool(name: &str, description: &str, properties: &Value, shown: Shown) -> Arc<dyn AnyTool> {
     let spec = ToolSpec {
         name: name.to_owned(),
         title: name.to_owned(),
@@ -54,6 +54,7 @@ fn tool(name: &str, description: &str, properties: &Value, shown: Shown) -> Arc<
         example: None,
         effect: Effect::Write,
         aliases: Vec::new(),
+        permission: Effect::Write.workspace_permission().to_owned(),
         deprecated_aliases: Vec::new(),
         parameter_aliases: Vec::new(),
         timeout: Duration::from_secs(1),
@@ -64,18 +65,43 @@ fn tool(name: &str, description: &str, properties: &Value, shown: Shown) -> Arc<
     Arc::new(Foreign { spec, shown })
 }
 
-fn catalogue() -> Registry {
+/// A catalogue of one layer, which can be changed.
+struct Small {
+    registry: Arc<Registry>,
+    layers: Layers,
+}
+
+impl Small {
+    fn of(tools: impl IntoIterator<Item = Arc<dyn AnyTool>>, pins: Pins) -> Self {
+        let registry = Arc::new(Registry::with(tools).unwrap());
+        Self { layers: Layers::new(vec![registry.clone()]).pinning(pins), registry }
+    }
+
+    fn tools(&self) -> Arc<Tools> {
+        self.layers.tools(&anybody())
+    }
+
+    fn listing(&self) -> Arc<Listing> {
+        self.tools().listing()
+    }
+}
+
+fn anybody() -> Caller {
+    Caller::owner("ann", Scope::local("here"), Source::Cli)
+}
+
+fn catalogue() -> Small {
     let always = |name, description, properties: Value| tool(name, description, &properties, Shown::Always);
     let text = json!({"type": "string"});
-    Registry::with([
+    let tools = [
         always("mcp__hub__create_issue", "Opens a ticket in a repository.", json!({"title": text})),
         always("mcp__hub__list_issues", "Lists tickets.", json!({"state": text})),
         always("mcp__mail__send", "Sends a letter.", json!({"to": {"description": "Who gets the parcel."}})),
         always("mcp__db__runQuery", "Asks a GitHub database.", json!({"sql": {"properties": {"dialect": text}}})),
         tool("find_tools", "Finds tickets.", &json!({}), Shown::ForOthers),
         tool("hidden", "Opens tickets in secret.", &json!({}), Shown::Never),
-    ])
-    .unwrap()
+    ];
+    Small::of(tools, Pins::default())
 }
 
 fn found(query: &str) -> Vec<String> {
@@ -127,18 +153,19 @@ fn many(count: usize) -> Vec<Arc<dyn AnyTool>> {
 
 #[test]
 fn what_can_be_found_is_shown_as_long_as_it_costs_little() {
-    let registry = catalogue();
+    let small = catalogue();
+    let registry = &small.registry;
     assert!(registry.exchange(&[], many(20)).is_empty());
-    let listing = registry.listing();
+    let listing = small.listing();
     assert!(listing.deferred().is_empty() && listing.offered().len() == 24);
     assert!(!names(listing.offered()).contains(&"find_tools"), "it would find nothing more");
-    assert!(Arc::ptr_eq(&listing, &registry.listing()), "the same until something changes");
+    assert!(Arc::ptr_eq(&listing, &small.listing()), "the same until something changes");
     let all: Vec<String> = listing.tools().iter().map(|tool| tool.spec().name.clone()).collect();
-    assert_eq!(all, registry.specs().into_iter().map(|spec| spec.name).collect::<Vec<_>>());
+    assert_eq!(all, small.tools().specs().into_iter().map(|spec| spec.name).collect::<Vec<_>>());
 
     let failed = registry.exchange(&["mcp__x__t0000".to_owned()], many(80));
     assert_eq!(failed.len(), 19, "those that were there and stayed");
-    let listing = registry.listing();
+    let listing = small.listing();
     assert_eq!((listing.deferred().len(), listing.offered().len()), (80, 5));
     assert!(names(listing.offered()).contains(&"find_tools"));
     assert!(listing.tools().iter().map(|tool| tool.tokens()).sum::<usize>() > MOST_TOKENS);
@@ -147,29 +174,29 @@ fn what_can_be_found_is_shown_as_long_as_it_costs_little() {
 
 #[tokio::test]
 async fn nobody_is_sent_to_a_tool_that_is_not_listed() {
-    async fn said(registry: &Registry, name: &str) -> String {
-        registry.find(&Scope::local("here"), name).await.err().unwrap().message
+    async fn said(small: &Small, name: &str) -> String {
+        small.layers.find(&anybody(), name).await.err().unwrap().message
     }
-    let registry = catalogue();
+    let small = catalogue();
     for name in ["find_tool", "hiden"] {
-        let said = said(&registry, name).await;
+        let said = said(&small, name).await;
         assert!(!said.contains("did you mean"), "{said}");
     }
-    assert!(said(&registry, "mcp__mail__sent").await.contains("did you mean `mcp__mail__send`?"));
-    registry.exchange(&[], many(80));
-    assert!(said(&registry, "find_tool").await.contains("did you mean `find_tools`?"));
-    assert!(said(&registry, "mcp__x__t0042x").await.contains("did you mean `mcp__x__t0042`?"));
+    assert!(said(&small, "mcp__mail__sent").await.contains("did you mean `mcp__mail__send`?"));
+    small.registry.exchange(&[], many(80));
+    assert!(said(&small, "find_tool").await.contains("did you mean `find_tools`?"));
+    assert!(said(&small, "mcp__x__t0042x").await.contains("did you mean `mcp__x__t0042`?"));
 }
 
 #[test]
 fn pins_keep_tools_in_sight() {
-    let pinned = Registry::with(many(80)).unwrap().pinning(Pins(vec!["*__t000?".into(), "*__t001*".into()]));
+    let pinned = Small::of(many(80), Pins(vec!["*__t000?".into(), "*__t001*".into()]));
     let listing = pinned.listing();
     assert_eq!((listing.offered().len(), listing.deferred().len()), (10, 70));
     assert_eq!(Pins(vec!["*__t000?".into(), "*1*".into()]).idle(&listing.tools()), ["*__t000?"]);
-    assert!(pinned.unregister("mcp__x__t0010"));
+    assert!(pinned.registry.unregister("mcp__x__t0010"));
     assert_eq!(pinned.listing().offered().len(), 9, "after a change too");
-    let all = Registry::with(many(80)).unwrap().pinning(Pins(vec!["*".into()]));
+    let all = Small::of(many(80), Pins(vec!["*".into()]));
     assert!(all.listing().deferred().is_empty());
 }
 

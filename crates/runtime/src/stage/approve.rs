@@ -1,13 +1,14 @@
 //! Does this call need a person's yes, and if so, get it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, Delivery, Effect, ErrorCode,
-    Evidence, Grant, GrantId, Limits, Pending, Question, Questions, ToolError, Workbench,
+    About, Answer, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, CallerRef, Doors, Effect, ErrorCode,
+    Evidence, Grant, GrantId, Pending, Question, ToolError,
+    answers::withdraw,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
     ran::Failure,
@@ -36,12 +37,12 @@ impl ApprovedCall {
 }
 
 /// How a call leaves the line before it is carried out.
-pub(crate) enum Left {
+pub(crate) enum Declined {
     Stopped(Stopped),
     /// The approver wants the same tool with another input: that is another call.
     Edited {
         input: Value,
-        by: String,
+        by: CallerRef,
     },
 }
 
@@ -58,68 +59,62 @@ impl<F: Into<Failure>> From<F> for Stopped {
     }
 }
 
-impl<S: Into<Stopped>> From<S> for Left {
+impl<S: Into<Stopped>> From<S> for Declined {
     fn from(stopped: S) -> Self {
         Self::Stopped(stopped.into())
     }
 }
 
-/// The doors and rules that a decision needs.
-pub(crate) struct Desk<'a> {
-    pub(crate) policy: &'a Policy,
-    pub(crate) limits: &'a Limits,
-    pub(crate) questions: &'a dyn Questions,
-    pub(crate) workbench: &'a dyn Workbench,
-    pub(crate) deliveries: &'a [Arc<dyn Delivery>],
-}
-
-pub(crate) async fn approve(desk: &Desk<'_>, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Left> {
-    let decision = desk.decide(&call, log).await?;
-    match the_edit_was_the_yes(&call, decision) {
+pub(crate) async fn approve(doors: &Doors, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Declined> {
+    let decision = decided(doors, &call, log).await?;
+    match edit_counts_as_approval(&call, decision) {
         Decision::Yes { approved_by, by, grant } => {
             log.approved(approved_by, by);
             Ok(approved(call, Approval { by: approved_by, grant }))
         }
         Decision::No(error) => {
-            desk.discard(&call).await?;
+            discard(doors, &call).await?;
             Err(error.into())
         }
         Decision::Ask { reason, nearly } => {
-            let question = question(&call, log, reason, nearly, desk.limits.answer_within);
+            let question = question(&call, log, reason, nearly, doors.limits.answer_within);
             log.note(CallEvent::NeedsApproval { effect: question.effect, reason: question.reason.clone() });
             let entry = log.entry(CallState::Waiting);
-            desk.questions.ask(&log.scope, &question, entry).await?;
-            tell_of_question(desk.deliveries, &log.scope, &question).await;
-            let answered = desk.wait(&call, &question, log).await?;
-            settle(desk, call, answered, log).await
+            doors.questions.ask(&log.scope, &question, entry).await?;
+            tell_of_question(&doors.deliveries, &log.scope, &question).await;
+            let answered = wait(doors, &call, &question, log).await?;
+            apply_answer(doors, call, answered, log).await
         }
     }
 }
 
 /// Goes on with an answer. It is decided on the stored evidence; a rule that refuses still refuses.
-pub(crate) async fn settle(
-    desk: &Desk<'_>,
+pub(crate) async fn apply_answer(
+    doors: &Doors,
     call: PreparedCall,
     answered: Answered,
     log: &mut CallLog,
-) -> Result<ApprovedCall, Left> {
+) -> Result<ApprovedCall, Declined> {
     let paths = match answered.answer {
         Answer::Approve { paths } => paths,
         Answer::Always { .. } => None,
         answer @ (Answer::Edit { .. }
         | Answer::Fill { .. }
+        | Answer::Result { .. }
+        | Answer::Failed { .. }
         | Answer::Reject { .. }
         | Answer::Cancel
         | Answer::Expire) => {
-            desk.discard(&call).await?;
+            discard(doors, &call).await?;
             return Err(refusal(answer, answered.by));
         }
     };
-    if let Decision::No(error) = desk.decide_with(&call, &[]) {
-        desk.discard(&call).await?;
+    let policy = doors.policies.of(&log.scope).await?;
+    if let Decision::No(error) = decide_with(&policy, &call, &[]) {
+        discard(doors, &call).await?;
         return Err(error.into());
     }
-    log.approved(ApprovedBy::User, Some(answered.by));
+    log.approved(ApprovedBy::User, Some(answered.by.name));
     let mut call = approved(call, Approval { by: ApprovedBy::User, grant: None });
     if let (Evidence::Staged { turn, .. }, Some(paths)) = (&mut call.evidence, paths) {
         turn.paths = Some(paths);
@@ -128,15 +123,20 @@ pub(crate) async fn settle(
 }
 
 /// What every answer but a yes comes to.
-fn refusal(answer: Answer, by: String) -> Left {
+fn refusal(answer: Answer, by: CallerRef) -> Declined {
     let rejected = |reason: &str, user_message, code| {
-        Left::Stopped(Stopped::Rejected { reason: reason.to_owned(), user_message, code })
+        Declined::Stopped(Stopped::Rejected { reason: reason.to_owned(), user_message, code })
     };
     match answer {
-        Answer::Edit { input } => Left::Edited { input, by },
+        Answer::Edit { input } => Declined::Edited { input, by },
         Answer::Reject { message } => rejected("User rejected the operation", message, ErrorCode::Rejected),
         Answer::Expire => rejected("Approval expired: nobody answered in time", None, ErrorCode::ApprovalExpired),
-        Answer::Cancel | Answer::Approve { .. } | Answer::Always { .. } | Answer::Fill { .. } => {
+        Answer::Cancel
+        | Answer::Approve { .. }
+        | Answer::Always { .. }
+        | Answer::Fill { .. }
+        | Answer::Result { .. }
+        | Answer::Failed { .. } => {
             let message = format!("the call was cancelled by {by} while it waited for an answer");
             ToolError::new(ErrorCode::Cancelled, message).into()
         }
@@ -144,10 +144,10 @@ fn refusal(answer: Answer, by: String) -> Left {
 }
 
 /// Whoever edited an input whose effect cannot be shown before has nothing more to look at.
-fn the_edit_was_the_yes(call: &PreparedCall, decision: Decision) -> Decision {
+fn edit_counts_as_approval(call: &PreparedCall, decision: Decision) -> Decision {
     match (&decision, call.evidence(), &call.call().request.edited_by) {
         (Decision::Ask { .. }, Evidence::Plain(_), Some(by)) => {
-            Decision::Yes { approved_by: ApprovedBy::User, by: Some(by.clone()), grant: None }
+            Decision::Yes { approved_by: ApprovedBy::User, by: Some(by.name.clone()), grant: None }
         }
         _ => decision,
     }
@@ -158,82 +158,76 @@ fn approved(call: PreparedCall, approval: Approval) -> ApprovedCall {
     ApprovedCall { call, effect, evidence, approval }
 }
 
-impl Desk<'_> {
-    /// The decision, with one use of its grant spent. A grant that ran out meanwhile does not count.
-    async fn decide(&self, call: &PreparedCall, log: &CallLog) -> Result<Decision, ToolError> {
-        let request = &call.call().request;
-        let decision = self.decide_with(call, &[]);
-        // Grants are looked for only where one could turn the question into a yes.
-        let grants_count = request.auto_approve == AutoApprove::Reads && matches!(decision, Decision::Ask { .. });
-        if !grants_count {
+/// The decision, with one use of its grant spent. A grant that ran out meanwhile does not count.
+async fn decided(doors: &Doors, call: &PreparedCall, log: &CallLog) -> Result<Decision, ToolError> {
+    let request = &call.call().request;
+    let policy = doors.policies.of(&log.scope).await?;
+    let decision = decide_with(&policy, call, &[]);
+    // Grants are looked for only where one could turn the question into a yes.
+    let grants_count = request.auto_approve == AutoApprove::Reads && matches!(decision, Decision::Ask { .. });
+    if !grants_count {
+        return Ok(decision);
+    }
+    let mut grants = doors.questions.grants(&log.scope, &log.tool).await?;
+    loop {
+        let decision = decide_with(&policy, call, &grants);
+        let Decision::Yes { grant: Some(grant), .. } = &decision else { return Ok(decision) };
+        if doors.questions.spend(&log.scope, grant).await? {
             return Ok(decision);
         }
-        let mut grants = self.questions.grants(&log.scope, &log.tool).await?;
-        loop {
-            let decision = self.decide_with(call, &grants);
-            let Decision::Yes { grant: Some(grant), .. } = &decision else { return Ok(decision) };
-            if self.questions.spend(&log.scope, grant).await? {
-                return Ok(decision);
-            }
-            grants.retain(|other| other.id != *grant);
+        grants.retain(|other| other.id != *grant);
+    }
+}
+
+fn decide_with(policy: &Policy, call: &PreparedCall, grants: &[Grant]) -> Decision {
+    let request = &call.call().request;
+    let case = Case {
+        spec: call.call().tool.spec(),
+        input: &request.input,
+        effect: call.effect(),
+        evidence: call.evidence(),
+        mode: request.auto_approve,
+        caller: &request.caller.id,
+        grants,
+        now: Timestamp::now(),
+    };
+    decide(policy, &case)
+}
+
+async fn wait(
+    doors: &Doors,
+    call: &PreparedCall,
+    question: &Question,
+    log: &mut CallLog,
+) -> Result<Answered, Declined> {
+    let request = &call.call().request;
+    let id = question.id();
+    let answered = tokio::select! {
+        answered = doors.questions.wait(&log.scope, &id, request.wait) => answered?,
+        () = request.cancel.cancelled() => Some(taken_back(doors, question, log, Answer::Cancel).await?),
+    };
+    let Some(answered) = answered else {
+        if request.wait >= doors.limits.answer_within {
+            return Ok(taken_back(doors, question, log, Answer::Expire).await?);
         }
-    }
+        let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
+        return Err(Stopped::Pending(pending).into());
+    };
+    Ok(answered)
+}
 
-    fn decide_with(&self, call: &PreparedCall, grants: &[Grant]) -> Decision {
-        let request = &call.call().request;
-        let case = Case {
-            spec: call.call().tool.spec(),
-            input: &request.input,
-            effect: call.effect(),
-            evidence: call.evidence(),
-            mode: request.auto_approve,
-            caller: &request.caller.name,
-            grants,
-            now: Timestamp::now(),
-        };
-        decide(self.policy, &case)
-    }
+/// Its caller no longer waits for an answer; whoever was earlier wins.
+async fn taken_back(doors: &Doors, question: &Question, log: &CallLog, answer: Answer) -> Result<Answered, ToolError> {
+    withdraw(doors, &log.scope, question, (answer, question.asked_by.clone())).await
+}
 
-    async fn wait(&self, call: &PreparedCall, question: &Question, log: &mut CallLog) -> Result<Answered, Left> {
-        let request = &call.call().request;
-        let id = question.id();
-        let answered = tokio::select! {
-            answered = self.questions.wait(&log.scope, &id, request.wait) => answered?,
-            () = request.cancel.cancelled() => Some(self.answer_for(&log.scope, question, Answer::Cancel).await?),
-        };
-        let Some(answered) = answered else {
-            if request.wait >= self.limits.answer_within {
-                return Ok(self.answer_for(&log.scope, question, Answer::Expire).await?);
-            }
-            let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
-            return Err(Stopped::Pending(pending).into());
-        };
-        Ok(answered)
-    }
-
-    /// The house answers for itself; whoever was earlier wins.
-    async fn answer_for(
-        &self,
-        scope: &crate::Scope,
-        question: &Question,
-        answer: Answer,
-    ) -> Result<Answered, ToolError> {
-        let by = question.asked_by.clone();
-        let mine = Answered { answer, by, source: crate::Source::House, at: Timestamp::now() };
-        Ok(match self.questions.answer(scope, &question.id(), &mine).await? {
-            AnswerReceipt::Taken | AnswerReceipt::NoQuestion => mine,
-            AnswerReceipt::TooLate(first) => first,
-        })
-    }
-
-    /// Drops what the call itself staged; the staged changes of an earlier call stay where they are.
-    async fn discard(&self, call: &PreparedCall) -> Result<(), ToolError> {
-        match call.evidence() {
-            Evidence::Staged { turn, .. } if turn.of == call.call().request.id => {
-                self.workbench.discard(&call.call().request.caller.scope, &turn.of).await
-            }
-            Evidence::Staged { .. } | Evidence::Plain(_) => Ok(()),
+/// Drops what the call itself staged; the staged changes of an earlier call stay where they are.
+async fn discard(doors: &Doors, call: &PreparedCall) -> Result<(), ToolError> {
+    match call.evidence() {
+        Evidence::Staged { turn, .. } if turn.of == call.call().request.id => {
+            doors.workbench.discard(&call.call().request.caller.scope, &turn.of).await
         }
+        Evidence::Staged { .. } | Evidence::Plain(_) => Ok(()),
     }
 }
 

@@ -5,16 +5,16 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
-    ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, CutShort, Effect, Entry, ErrorCode, Evidence, Isolation,
-    Journal, Limits, Ran, Stamp, ToolCtx, ToolError, ToolOutput, Turn, Workbench,
+    ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, CutShort, Doors, Effect, Entry, ErrorCode, Evidence,
+    Isolation, Ran, Stamp, ToolCtx, ToolError, ToolOutput, Turn, WaitFor,
+    await_result::await_result,
     cache::{Cache, Key},
-    interview::Forms,
     log::CallLog,
-    policy::{Policy, covered_by_the_run},
+    policy::covered_by_the_run,
     ran::Failure,
     retry::{self, Twice},
     stage::{
-        approve::{Approval, ApprovedCall},
+        approve::{Approval, ApprovedCall, Declined},
         prepare::work_limit,
         record::foreseen,
         resolve::ResolvedCall,
@@ -36,17 +36,17 @@ pub(crate) struct Executed {
     pub(crate) result: Result<Done, Failure>,
 }
 
-/// The doors that acting needs.
-pub(crate) struct Bench<'a> {
-    pub(crate) policy: &'a Policy,
-    pub(crate) limits: &'a Limits,
-    pub(crate) journal: &'a dyn Journal,
-    pub(crate) workbench: &'a dyn Workbench,
-    pub(crate) cache: &'a Cache,
-    pub(crate) forms: Forms<'a>,
+/// What a run came to.
+enum RunEnd {
+    Done(Done),
+    /// Somebody outside gives the result.
+    Waits(WaitFor),
 }
 
-pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut CallLog) -> Executed {
+/// The doors, and what this process has read.
+type House<'a> = (&'a Doors, &'a Cache);
+
+pub(crate) async fn execute(house: House<'_>, call: ApprovedCall, log: &mut CallLog) -> Result<Executed, Declined> {
     let (call, effect, evidence, approval) = call.into_parts();
     let result = match evidence {
         Evidence::Staged { output, changes, turn, isolation } => match conforming(&call, output) {
@@ -55,166 +55,180 @@ pub(crate) async fn execute(bench: &Bench<'_>, call: ApprovedCall, log: &mut Cal
             Ok(output) => {
                 let isolation = isolation.unwrap_or(Isolation::None);
                 let done = Done { output, changes: Some(changes), isolation };
-                bench.commit(&turn, done, &approval, log).await.map_err(Failure::from)
+                commit(house.0, &turn, done, &approval, log).await.map_err(Failure::from)
             }
         },
-        Evidence::Plain(_) => bench.run(&call, effect, &approval, log).await,
+        Evidence::Plain(_) => match run(house, &call, effect, &approval, log).await {
+            Ok(RunEnd::Waits(wait)) => return await_result(house.0, (&call, effect), (wait, approval), log).await,
+            Ok(RunEnd::Done(done)) => Ok(done),
+            Err(failure) => Err(failure),
+        },
     };
-    Executed { approval, result }
+    Ok(Executed { approval, result })
 }
 
-impl Bench<'_> {
-    /// Brings in what was staged and shown.
-    async fn commit(&self, turn: &Turn, done: Done, approval: &Approval, log: &mut CallLog) -> Result<Done, ToolError> {
-        if done.changes.as_ref().is_none_or(|staged| staged.0.is_empty()) {
-            return self.take_nothing(turn, done, log).await;
-        }
+/// Brings in what was staged and shown.
+async fn commit(
+    doors: &Doors,
+    turn: &Turn,
+    done: Done,
+    approval: &Approval,
+    log: &mut CallLog,
+) -> Result<Done, ToolError> {
+    if done.changes.as_ref().is_none_or(|staged| staged.0.is_empty()) {
+        return take_nothing(doors, turn, done, log).await;
+    }
+    started(log);
+    let mut done = take(doors, turn, done, approval, log).await?;
+    // Whoever said yes to some of the paths has left the others.
+    if let (Some(_), Some(changes)) = (&turn.paths, &done.changes) {
+        done.output.tell_of_what_is_left(&turn.of, &changes.staged_paths());
+    }
+    Ok(done)
+}
+
+/// A command that changed nothing in the workspace may have caches of its own, which are kept by the same yes.
+async fn take_nothing(doors: &Doors, turn: &Turn, done: Done, log: &mut CallLog) -> Result<Done, ToolError> {
+    if done.isolation > Isolation::None {
+        log.attempts = log.attempts.max(1);
+        doors.workbench.take(&log.scope, turn).await?;
+    }
+    Ok(done)
+}
+
+/// Everything but the turn itself is known before it is taken, so the journal gets the foreseen end together with
+/// the beginning. Once the turn is taken the answer need not wait for the journal again: after a crash, recovery
+/// sees that it was taken and ends the call as foreseen.
+async fn take(
+    doors: &Doors,
+    turn: &Turn,
+    mut done: Done,
+    approval: &Approval,
+    log: &mut CallLog,
+) -> Result<Done, ToolError> {
+    log.turn = Some(turn.clone());
+    let (outcome, whole) = foreseen(&doors.limits, log, approval.clone(), done.clone());
+    let entry = Entry { outcome: Some(Arc::new(outcome)), whole_output: whole, ..log.entry(CallState::Executing) };
+    doors.journal.record(&log.scope, entry).await?;
+    // Once begun, a turn is finished: nothing cancels it half-way.
+    let begun = std::time::Instant::now();
+    let turned = doors.workbench.take(&log.scope, turn).await;
+    log.worked += begun.elapsed();
+    let turned = turned?;
+    log.note(turn.event(&turned));
+    log.ends_as_foreseen = true;
+    done.changes = done.changes.map(|staged| staged.updated(turned));
+    Ok(done)
+}
+
+async fn run(
+    (doors, cache): House<'_>,
+    call: &ResolvedCall,
+    effect: Effect,
+    approval: &Approval,
+    log: &mut CallLog,
+) -> Result<RunEnd, Failure> {
+    let acts = effect != Effect::Read;
+    let work = Work {
+        request: &call.request,
+        limit: work_limit(&doors.limits, call, log),
+        idle: doors.limits.idle,
+        doors,
+        // What only reads is, to everybody else, still being looked at: it can be stopped and leaves nothing.
+        state: if acts { CallState::Executing } else { CallState::Preparing },
+        heard: Heard::AtOnce,
+        effect,
+    };
+    let ran = if acts {
+        act(doors, &work, call, log).await?
+    } else if may_be_remembered(&call.request, approval) {
+        read_or_remember(cache, &work, call, log).await?
+    } else {
         started(log);
-        let mut done = self.take(turn, done, approval, log).await?;
-        // Whoever said yes to some of the paths has left the others.
-        if let (Some(_), Some(changes)) = (&turn.paths, &done.changes) {
-            done.output.tell_of_what_is_left(&turn.of, &changes.staged_paths());
+        attempts(&work, call, Twice::Harmless, log).await?
+    };
+    match ran {
+        Ran::Done { output, isolation, staged } => {
+            let done = Done { output, changes: None, isolation: isolation.unwrap_or(Isolation::None) };
+            let Some((changes, turn)) = staged else { return Ok(RunEnd::Done(done)) };
+            log.staged(&changes, &turn);
+            let policy = doors.policies.of(&log.scope).await?;
+            // Nobody said yes to a change by what was to be a read.
+            let (covered, left) =
+                changes.parted_by(|change| acts && covered_by_the_run(&policy, call.tool.spec(), change));
+            let mut done = Done { changes: Some(changes), ..done };
+            done.output.tell_of_what_is_left(&log.call, &left);
+            commit_the_run(doors, done, (turn, covered), approval, log).await.map(RunEnd::Done)
         }
-        Ok(done)
-    }
-
-    /// A command that changed nothing in the workspace may have caches of its own, which are kept by the same yes.
-    async fn take_nothing(&self, turn: &Turn, done: Done, log: &mut CallLog) -> Result<Done, ToolError> {
-        if done.isolation > Isolation::None {
-            log.attempts = log.attempts.max(1);
-            self.workbench.take(&log.scope, turn).await?;
-        }
-        Ok(done)
-    }
-
-    /// Everything but the turn itself is known before it is taken, so the journal gets the foreseen end together with
-    /// the beginning. Once the turn is taken the answer need not wait for the journal again: after a crash, recovery
-    /// sees that it was taken and ends the call as foreseen.
-    async fn take(
-        &self,
-        turn: &Turn,
-        mut done: Done,
-        approval: &Approval,
-        log: &mut CallLog,
-    ) -> Result<Done, ToolError> {
-        log.turn = Some(turn.clone());
-        let (outcome, whole) = foreseen(self.limits, log, approval.clone(), done.clone());
-        let entry = Entry { outcome: Some(Arc::new(outcome)), whole_output: whole, ..log.entry(CallState::Executing) };
-        self.journal.record(&log.scope, entry).await?;
-        // Once begun, a turn is finished: nothing cancels it half-way.
-        let begun = std::time::Instant::now();
-        let turned = self.workbench.take(&log.scope, turn).await;
-        log.worked += begun.elapsed();
-        let turned = turned?;
-        log.note(turn.event(&turned));
-        log.ends_as_foreseen = true;
-        done.changes = done.changes.map(|staged| staged.updated(turned));
-        Ok(done)
-    }
-
-    async fn run(
-        &self,
-        call: &ResolvedCall,
-        effect: Effect,
-        approval: &Approval,
-        log: &mut CallLog,
-    ) -> Result<Done, Failure> {
-        let acts = effect != Effect::Read;
-        let work = Work {
-            request: &call.request,
-            limit: work_limit(self.limits, call, log),
-            idle: self.limits.idle,
-            journal: self.journal,
-            // What only reads is, to everybody else, still being looked at: it can be stopped and leaves nothing.
-            state: if acts { CallState::Executing } else { CallState::Preparing },
-            heard: Heard::AtOnce,
-            effect,
-            forms: self.forms,
-        };
-        let ran = if acts {
-            self.act(&work, call, log).await?
-        } else if may_be_remembered(&call.request, approval) {
-            self.read_or_remember(&work, call, log).await?
-        } else {
-            started(log);
-            attempts(&work, call, Twice::Harmless, log).await?
-        };
-        match ran {
-            Ran::Done { output, isolation, staged } => {
-                let done = Done { output, changes: None, isolation: isolation.unwrap_or(Isolation::None) };
-                let Some((changes, turn)) = staged else { return Ok(done) };
-                log.staged(&changes, &turn);
-                // Nobody said yes to a change by what was to be a read.
-                let (covered, left) =
-                    changes.parted_by(|change| acts && covered_by_the_run(self.policy, call.tool.spec(), change));
-                let mut done = Done { changes: Some(changes), ..done };
-                done.output.tell_of_what_is_left(&log.call, &left);
-                self.commit_the_run(done, (turn, covered), approval, log).await
-            }
-            Ran::CutShort(cut) => {
-                log.staged(&cut.changes, &cut.turn);
-                Err(cut.into())
-            }
+        Ran::Waits(wait) => Ok(RunEnd::Waits(wait)),
+        Ran::CutShort(cut) => {
+            log.staged(&cut.changes, &cut.turn);
+            Err(cut.into())
         }
     }
+}
 
-    /// Takes what the yes to the run covers; what cannot be taken stays staged with the rest.
-    async fn commit_the_run(
-        &self,
-        done: Done,
-        (whole, covered): (Turn, Vec<String>),
-        approval: &Approval,
-        log: &mut CallLog,
-    ) -> Result<Done, Failure> {
-        if done.changes.as_ref().is_none_or(|staged| staged.0.is_empty()) {
-            return Ok(self.take_nothing(&whole, done, log).await?);
-        }
-        if covered.is_empty() {
-            return Ok(done);
-        }
-        let (changes, isolation) = (done.changes.clone().unwrap_or_default(), Some(done.isolation));
-        let turn = Turn { paths: Some(covered), ..whole.clone() };
-        let taken = self.take(&turn, done, approval, log).await;
-        taken.map_err(|error| CutShort { error, changes, turn: whole, isolation }.into())
+/// Takes what the yes to the run covers; what cannot be taken stays staged with the rest.
+async fn commit_the_run(
+    doors: &Doors,
+    done: Done,
+    (whole, covered): (Turn, Vec<String>),
+    approval: &Approval,
+    log: &mut CallLog,
+) -> Result<Done, Failure> {
+    if done.changes.as_ref().is_none_or(|staged| staged.0.is_empty()) {
+        return Ok(take_nothing(doors, &whole, done, log).await?);
     }
+    if covered.is_empty() {
+        return Ok(done);
+    }
+    let (changes, isolation) = (done.changes.clone().unwrap_or_default(), Some(done.isolation));
+    let turn = Turn { paths: Some(covered), ..whole.clone() };
+    let taken = take(doors, &turn, done, approval, log).await;
+    taken.map_err(|error| CutShort { error, changes, turn: whole, isolation }.into())
+}
 
-    /// An answer that is kept and still holds, or a new one, which is kept if its stamp was the same before and after.
-    async fn read_or_remember(
-        &self,
-        work: &Work<'_>,
-        call: &ResolvedCall,
-        log: &mut CallLog,
-    ) -> Result<Ran<ToolOutput>, ToolError> {
-        let Some(before) = stamp(work, call, log).await? else {
-            started(log);
-            return attempts(work, call, Twice::Harmless, log).await;
-        };
-        let key = Key::of(&call.request, call.tool.spec());
-        if let Some(output) = self.cache.find(&key, &before) {
-            log.cached = true;
-            return Ok(Ran::plain(output));
-        }
+/// An answer that is kept and still holds, or a new one, which is kept if its stamp was the same before and after.
+async fn read_or_remember(
+    cache: &Cache,
+    work: &Work<'_>,
+    call: &ResolvedCall,
+    log: &mut CallLog,
+) -> Result<Ran<ToolOutput>, ToolError> {
+    let Some(before) = stamp(work, call, log).await? else {
         started(log);
-        let questions = log.questions;
-        let ran = attempts(work, call, Twice::Harmless, log).await?;
-        // What somebody was asked for is theirs to say anew.
-        if let Ran::Done { output, staged: None, .. } = &ran
-            && log.questions == questions
-            && stamp(work, call, log).await.is_ok_and(|after| after.as_ref() == Some(&before))
-        {
-            self.cache.keep(&key, before, output);
-        }
-        Ok(ran)
+        return attempts(work, call, Twice::Harmless, log).await;
+    };
+    let key = Key::of(&call.request, call.tool.spec());
+    if let Some(output) = cache.find(&key, &before) {
+        log.cached = true;
+        return Ok(Ran::plain(output));
     }
+    started(log);
+    let questions = log.questions;
+    let ran = attempts(work, call, Twice::Harmless, log).await?;
+    // What somebody was asked for is theirs to say anew.
+    if let Ran::Done { output, staged: None, .. } = &ran
+        && log.questions == questions
+        && stamp(work, call, log).await.is_ok_and(|after| after.as_ref() == Some(&before))
+    {
+        cache.keep(&key, before, output);
+    }
+    Ok(ran)
+}
 
-    /// Invariant: the journal is durable before a call acts on anything but its own throw-away copy.
-    async fn act(&self, work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Result<Ran<ToolOutput>, ToolError> {
-        started(log);
-        let entry = log.entry(CallState::Executing);
-        self.journal.record(&log.scope, entry).await?;
-        let twice = if call.tool.spec().idempotent { Twice::Harmless } else { Twice::Harmful };
-        attempts(work, call, twice, log).await.map_err(|error| told_of_an_act(error, twice, log.attempts))
-    }
+/// Invariant: the journal is durable before a call acts on anything but its own throw-away copy.
+async fn act(
+    doors: &Doors,
+    work: &Work<'_>,
+    call: &ResolvedCall,
+    log: &mut CallLog,
+) -> Result<Ran<ToolOutput>, ToolError> {
+    started(log);
+    let entry = log.entry(CallState::Executing);
+    doors.journal.record(&log.scope, entry).await?;
+    let twice = if call.tool.spec().idempotent { Twice::Harmless } else { Twice::Harmful };
+    attempts(work, call, twice, log).await.map_err(|error| told_of_an_act(error, twice, log.attempts))
 }
 
 /// Tries until it works, it would do harm, or the time that the whole call has would be over. The first attempt is
@@ -275,7 +289,7 @@ async fn attempt(work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Res
         Ran::Done { output, isolation, staged } => {
             Ok(Ran::Done { output: conforming(call, output)?, isolation, staged })
         }
-        cut @ Ran::CutShort(_) => Ok(cut),
+        other @ (Ran::CutShort(_) | Ran::Waits(_)) => Ok(other),
     }
 }
 

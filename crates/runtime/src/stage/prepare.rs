@@ -1,8 +1,7 @@
 //! Everything that can be done without leaving a trace, so that the decision is made on evidence.
 
 use crate::{
-    About, Asks, AutoApprove, CallState, Effect, ErrorCode, Evidence, Journal, Limits, Prepared, Question, ToolError,
-    interview::Forms,
+    About, Asks, AutoApprove, CallState, Doors, Effect, ErrorCode, Evidence, Limits, Prepared, Question, ToolError,
     log::CallLog,
     ran::Failure,
     stage::{resolve::ResolvedCall, validate::ValidCall},
@@ -34,25 +33,17 @@ impl PreparedCall {
     }
 }
 
-/// What preparing needs of the house.
-pub(crate) struct Anteroom<'a> {
-    pub(crate) limits: &'a Limits,
-    pub(crate) journal: &'a dyn Journal,
-    pub(crate) forms: Forms<'a>,
-}
-
-pub(crate) async fn prepare(room: &Anteroom<'_>, call: ValidCall, log: &mut CallLog) -> Result<PreparedCall, Failure> {
+pub(crate) async fn prepare(doors: &Doors, call: ValidCall, log: &mut CallLog) -> Result<PreparedCall, Failure> {
     let call = call.into_inner();
     let told = call.tool.tool().effect(&call.request.input);
     let work = Work {
         request: &call.request,
-        limit: work_limit(room.limits, &call, log),
-        idle: room.limits.idle,
-        journal: room.journal,
+        limit: work_limit(&doors.limits, &call, log),
+        idle: doors.limits.idle,
+        doors,
         state: CallState::Preparing,
         heard: heard(&call),
         effect: told,
-        forms: room.forms,
     };
     let prepared = work
         .run(log, |ctx| {

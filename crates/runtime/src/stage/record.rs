@@ -5,8 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::{
-    CallEvent, ChangeList, CutShort, End, ErrorCode, Isolation, Journal, Limits, Outcome, Pending, ToolError,
-    ToolOutput,
+    CallEvent, ChangeList, CutShort, Doors, End, ErrorCode, Isolation, Limits, Outcome, Pending, ToolError, ToolOutput,
     changes::left_staged,
     log::CallLog,
     ran::Failure,
@@ -33,8 +32,9 @@ pub(crate) enum Ending {
 
 /// Makes the envelope and records it: in a batch behind the answer when the call only read or the journal could tell its
 /// end by itself, at once otherwise.
-pub(crate) async fn record(limits: &Limits, journal: &dyn Journal, log: &mut CallLog, ending: Ending) -> Outcome {
-    let (outcome, whole) = envelope(limits, log, ending);
+pub(crate) async fn record(doors: &Doors, log: &mut CallLog, ending: Ending) -> Outcome {
+    let journal = &doors.journal;
+    let (outcome, whole) = envelope(&doors.limits, log, ending);
     note_the_end(log, &outcome);
     let by_reference = whole.is_some();
     let only_read = !log.is_recorded() && outcome.changes.is_none() && !by_reference;
@@ -160,7 +160,10 @@ fn fail(outcome: &mut Outcome, failure: Failure) {
 }
 
 fn failed(error: ToolError) -> End {
-    if error.code == ErrorCode::Cancelled { End::Cancelled { error } } else { End::Error { error } }
+    match error.code.is_a_cancel() {
+        true => End::Cancelled { error },
+        false => End::Error { error },
+    }
 }
 
 fn note_the_end(log: &mut CallLog, outcome: &Outcome) {
@@ -173,7 +176,14 @@ fn note_the_end(log: &mut CallLog, outcome: &Outcome) {
         End::Rejected { reason, user_message, .. } => {
             CallEvent::Rejected { reason: reason.clone(), user_message: user_message.clone() }
         }
-        End::Pending { pending } => CallEvent::Pending { pending_tool_call_id: pending.pending_tool_call_id.clone() },
+        // It was told when the call began to wait, and whoever acts on it must not do so twice.
+        End::Pending { .. } if log.waits_for_a_result => return,
+        End::Pending { pending } => {
+            CallEvent::Pending { pending_tool_call_id: pending.pending_tool_call_id.clone(), result: None }
+        }
+        End::Cancelled { error } if error.code == ErrorCode::Expired => {
+            CallEvent::Cancelled { reason: "expired".to_owned() }
+        }
         End::Cancelled { error } => CallEvent::Cancelled { reason: error.message.clone() },
     };
     log.note(event);

@@ -6,7 +6,7 @@ use jiff::{civil::Date, tz::TimeZone};
 use serde_json::Value;
 
 use crate::{
-    CallEvent, CallRequest, CalledAs, Catalog, ErrorCode, Meant, RegisteredTool, Scope, Shown, ToolError, ToolSpec,
+    CallEvent, CallRequest, CalledAs, Caller, Catalog, ErrorCode, Meant, RegisteredTool, Shown, ToolError, ToolSpec,
     log::CallLog,
 };
 
@@ -22,7 +22,7 @@ pub(crate) async fn resolve(
     log: &mut CallLog,
 ) -> Result<ResolvedCall, ToolError> {
     let today = log.started_at.to_zoned(TimeZone::UTC).date();
-    let mut found = find(catalog, &request.caller.scope, &request.tool, &request.input).await;
+    let mut found = find(catalog, &request.caller, &request.tool, &request.input).await;
     let mut handed_on_by = None;
     if let Ok((_, meant)) = &mut found
         && let Some(Meant { tool, input }) = meant.take()
@@ -49,13 +49,13 @@ pub(crate) async fn resolve(
 /// The tool that was named, or the one that it hands this call on to, with the call that is meant then.
 pub(crate) async fn find(
     catalog: &dyn Catalog,
-    scope: &Scope,
+    caller: &Caller,
     name: &str,
     input: &Value,
 ) -> Result<(Arc<RegisteredTool>, Option<Meant>), ToolError> {
-    let named = catalog.find(scope, name).await?;
+    let named = catalog.find(caller, name).await?;
     let Some(meant) = named.tool().meant(input) else { return Ok((named, None)) };
-    let tool = catalog.find(scope, &meant.tool).await?;
+    let tool = catalog.find(caller, &meant.tool).await?;
     if tool.shown() == Shown::ForOthers {
         let message = format!("`{}` is not called through `{name}`; call it directly", tool.spec().name);
         return Err(ToolError::new(ErrorCode::InvalidArgs, message));

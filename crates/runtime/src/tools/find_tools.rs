@@ -79,6 +79,7 @@ impl Tool for FindTools {
     const NAME: &'static str = "find_tools";
     const CATEGORY: &'static str = "tools";
     const WORST: Effect = Effect::Read;
+    const PERMISSION: &'static str = "tools.tenant.read";
     const ASKS: Asks = Asks::NeverForReads;
 
     fn shown(&self) -> Shown {
@@ -89,7 +90,7 @@ impl Tool for FindTools {
         let Some(catalog) = self.0.upgrade() else {
             return Err(ToolError::new(ErrorCode::Unavailable, "there is no catalogue to search: haft is ending"));
         };
-        let listing = catalog.list(&ctx.caller.scope).await;
+        let listing = catalog.list(&ctx.caller).await?;
         let tools = listing.find(&input.query, input.limit).iter().map(Fitting::of).collect();
         Ok(Ran::plain(Answer { tools }))
     }

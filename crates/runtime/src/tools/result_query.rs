@@ -61,6 +61,7 @@ impl Tool for ResultQuery {
     const NAME: &'static str = "result_query";
     const CATEGORY: &'static str = "calls";
     const WORST: Effect = Effect::Read;
+    const PERMISSION: &'static str = "calls.own.read";
     const ASKS: Asks = Asks::NeverForReads;
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {

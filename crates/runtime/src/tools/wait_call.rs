@@ -131,6 +131,7 @@ impl Tool for WaitCall {
     const NAME: &'static str = "wait_call";
     const CATEGORY: &'static str = "calls";
     const WORST: Effect = Effect::Read;
+    const PERMISSION: &'static str = "calls.own.read";
     const TIMEOUT: Duration = Duration::from_secs(250);
     const ASKS: Asks = Asks::NeverForReads;
 

@@ -7,7 +7,7 @@ use haft_store::{CallFilter, StoreError};
 
 use crate::{
     database::is_elsewhere,
-    samples::{ended, later, new_store, now, open, opened, scope, success},
+    samples::{ended, here, house, later, new_store, now, open, opened, scope, success},
 };
 
 fn attempt(attempt: u32) -> Vec<(jiff::Timestamp, CallEvent)> {
@@ -43,7 +43,7 @@ async fn ten_thousand_entries_of_many_tasks_are_all_there_and_in_order() {
         let found: Vec<CallEvent> = events.into_iter().map(|(_, _, event)| event).collect();
         assert_eq!(found, expected);
     }
-    let used = store.tools_used(&scope(), None).await.unwrap();
+    let used = store.tools_used(&scope(), &here(), None).await.unwrap();
     assert_eq!((used[0].calls, used[0].success), (64, 64));
 }
 
@@ -138,8 +138,8 @@ async fn closing_writes_what_nobody_waited_for() {
 
     let store = open(&folder).await;
     let all = CallFilter { limit: 2000, ..CallFilter::default() };
-    assert_eq!(store.calls(&scope(), &all).await.unwrap().len(), 1000);
-    assert_eq!(store.tools_used(&scope(), None).await.unwrap()[0].calls, 1000);
+    assert_eq!(store.calls(&scope(), &here(), &all).await.unwrap().len(), 1000);
+    assert_eq!(store.tools_used(&scope(), &here(), None).await.unwrap()[0].calls, 1000);
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn leaving_writes_what_nobody_waited_for_too() {
     store.record(&scope(), opened(CallState::Executing)).await.unwrap_err();
 
     let next = open(&folder).await;
-    let taken: Vec<_> = next.abandoned(&scope()).await.unwrap().into_iter().map(|call| call.call).collect();
+    let taken: Vec<_> = next.abandoned(&house()).await.unwrap().into_iter().map(|call| call.call).collect();
     assert_eq!(taken, [entry.call]);
 }
 

@@ -3,7 +3,7 @@
 use haft_runtime::{CallState, Journal, Questions, ToolOutput};
 use haft_store::{CallFilter, StoreError};
 
-use crate::samples::{ended, grant, new_store, opened, question, scope, success};
+use crate::samples::{ended, grant, here, new_store, opened, question, scope, success};
 
 #[tokio::test]
 async fn everything_is_in_the_copy_and_counted_on_both_sides() {
@@ -30,12 +30,12 @@ async fn everything_is_in_the_copy_and_counted_on_both_sides() {
     assert!(counted.contains(&("calls", 451)) && counted.contains(&("outputs", 1)), "{counted:?}");
 
     let all = CallFilter { limit: 1000, ..CallFilter::default() };
-    assert_eq!(to.calls(&scope(), &all).await.unwrap(), from.calls(&scope(), &all).await.unwrap());
+    assert_eq!(to.calls(&scope(), &here(), &all).await.unwrap(), from.calls(&scope(), &here(), &all).await.unwrap());
     assert_eq!(to.events(&scope(), &waiting).await.unwrap(), from.events(&scope(), &waiting).await.unwrap());
     assert_eq!(to.output(&scope(), &long.call).await.unwrap(), long.whole_output);
-    assert_eq!(to.all_grants(&scope()).await.unwrap(), from.all_grants(&scope()).await.unwrap());
-    assert_eq!(to.tools_used(&scope(), None).await.unwrap(), from.tools_used(&scope(), None).await.unwrap());
-    assert_eq!(Questions::open(&to, &scope()).await.unwrap().len(), 1);
+    assert_eq!(to.all_grants(&scope(), &here()).await.unwrap(), from.all_grants(&scope(), &here()).await.unwrap());
+    assert_eq!(to.tools_used(&scope(), &here(), None).await.unwrap(), from.tools_used(&scope(), &here(), None).await.unwrap());
+    assert_eq!(Questions::open(&to, &scope(), &here()).await.unwrap().len(), 1);
 
     // The numbers go on where they were, and the call that waits is carried on there.
     from.close().await.unwrap();

@@ -3,14 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{
-    AnswerReceipt, CallEvent, CallRecord, CallState, Direction, End, Journal, Question, Questions, ToolOutput, Turn,
+    AnswerReceipt, CallEvent, CallRecord, CallState, Direction, End, HouseWide, Journal, Question, Questions, Scope,
+    TenantId, ToolOutput, Turn, Within, WorkspaceId,
 };
 use haft_store::CallFilter;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::samples::{
-    answered, ended, first, grant, later, new_store, now, open, opened, outcome, pending, question, scope, success,
+    Answering, answered, ended, first, grant, here, house, later, new_store, now, open, opened, outcome, pending,
+    question, scope, success,
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -26,7 +28,7 @@ async fn a_call_is_read_back_as_it_was_recorded() {
     let expected = CallRecord {
         call: call.clone(),
         opening,
-        workspace: Some("w".into()),
+        scope: scope(),
         state: CallState::Preparing,
         turn: None,
         outcome: None,
@@ -110,7 +112,7 @@ async fn an_ended_call_stays_ended_and_is_counted_once() {
         store.record(&scope(), entry).await.unwrap();
     }
     assert_eq!(Journal::find(&store, &scope(), &call).await.unwrap().unwrap().state, CallState::Ended);
-    let used = store.tools_used(&scope(), None).await.unwrap();
+    let used = store.tools_used(&scope(), &here(), None).await.unwrap();
     assert_eq!((used.len(), used[0].calls, used[0].success, used[0].total_ms), (1, 1, 1, 7));
 }
 
@@ -120,22 +122,22 @@ async fn a_question_is_asked_answered_once_and_found_again() {
     let entry = opened(CallState::Waiting);
     let call = entry.call.clone();
     let question = question(&call);
-    assert_eq!(store.answer(&scope(), &first(&call), &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
+    assert_eq!(store.reply(&scope(), &first(&call), &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
     store.ask(&scope(), &question, entry).await.unwrap();
     assert_eq!(store.wait(&scope(), &first(&call), Duration::ZERO).await.unwrap(), None);
     assert_eq!(Questions::find(&store, &scope(), &call).await.unwrap(), Some((question.clone(), None)));
-    assert_eq!(Questions::open(&store, &scope()).await.unwrap(), std::slice::from_ref(&question));
-    assert!(store.overdue(&scope()).await.unwrap().is_empty());
+    assert_eq!(Questions::open(&store, &scope(), &here()).await.unwrap(), std::slice::from_ref(&question));
+    assert!(store.overdue(&house()).await.unwrap().is_empty());
 
     let (scope, yes) = (scope(), answered("anna"));
     let id = first(&call);
-    let (heard, receipt) = tokio::join!(store.wait(&scope, &id, SOON), store.answer(&scope, &id, &yes));
+    let (heard, receipt) = tokio::join!(store.wait(&scope, &id, SOON), store.reply(&scope, &id, &yes));
     assert_eq!(receipt.unwrap(), AnswerReceipt::Taken);
     assert_eq!(heard.unwrap(), Some(yes.clone()));
-    let second = store.answer(&scope, &first(&call), &answered("bob")).await.unwrap();
+    let second = store.reply(&scope, &first(&call), &answered("bob")).await.unwrap();
     assert_eq!(second, AnswerReceipt::TooLate(yes.clone()));
     assert_eq!(Questions::find(&store, &scope, &call).await.unwrap(), Some((question, Some(yes))));
-    assert!(Questions::open(&store, &scope).await.unwrap().is_empty());
+    assert!(Questions::open(&store, &scope, &here()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -145,15 +147,15 @@ async fn a_call_may_put_several_questions_and_each_has_its_own_answer() {
     let call = entry.call.clone();
     let second = Question { number: 2, ..question(&call) };
     store.ask(&scope(), &question(&call), entry).await.unwrap();
-    store.answer(&scope(), &first(&call), &answered("anna")).await.unwrap();
+    store.reply(&scope(), &first(&call), &answered("anna")).await.unwrap();
     store.ask(&scope(), &second, later(&call, CallState::Waiting)).await.unwrap();
     assert_eq!(Questions::find(&store, &scope(), &call).await.unwrap(), Some((second.clone(), None)));
-    assert!(store.answered(&scope()).await.unwrap().is_empty(), "the last one is open");
-    let late = store.answer(&scope(), &first(&call), &answered("bob")).await.unwrap();
+    assert!(store.answered(&house()).await.unwrap().is_empty(), "the last one is open");
+    let late = store.reply(&scope(), &first(&call), &answered("bob")).await.unwrap();
     assert!(matches!(late, AnswerReceipt::TooLate(_)), "{late:?}");
-    assert_eq!(Questions::open(&open(&folder).await, &scope()).await.unwrap(), std::slice::from_ref(&second));
-    assert_eq!(store.answer(&scope(), &second.id(), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
-    assert_eq!(store.answered(&scope()).await.unwrap(), std::slice::from_ref(&call));
+    assert_eq!(Questions::open(&open(&folder).await, &scope(), &here()).await.unwrap(), std::slice::from_ref(&second));
+    assert_eq!(store.reply(&scope(), &second.id(), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
+    assert_eq!(store.answered(&house()).await.unwrap(), [(scope(), call)]);
 }
 
 #[tokio::test]
@@ -176,9 +178,11 @@ async fn a_question_that_nobody_answered_in_time_is_overdue() {
     let mut question = question(&call);
     question.expires_at = now() - SignedDuration::from_secs(1);
     store.ask(&scope(), &question, entry).await.unwrap();
-    assert_eq!(store.overdue(&scope()).await.unwrap(), std::slice::from_ref(&call));
-    store.answer(&scope(), &first(&call), &answered("haft")).await.unwrap();
-    assert!(store.overdue(&scope()).await.unwrap().is_empty());
+    assert_eq!(store.overdue(&house()).await.unwrap(), [(scope(), first(&call))]);
+    let elsewhere = HouseWide::of_house(Within::Only(WorkspaceId::new("elsewhere")));
+    assert!(store.overdue(&elsewhere).await.unwrap().is_empty(), "a house that cannot carry it on leaves it alone");
+    store.reply(&scope(), &first(&call), &answered("haft")).await.unwrap();
+    assert!(store.overdue(&house()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -211,12 +215,13 @@ async fn a_grant_is_spent_as_often_as_it_says() {
 #[tokio::test]
 async fn a_grant_of_one_workspace_covers_no_other() {
     let (_folder, store) = new_store().await;
-    let (here, everywhere) = (grant(None), grant(None));
+    let (here, nowhere) = (grant(None), grant(None));
+    let without = Scope::of_house(TenantId::local(), None);
     store.remember(&scope(), &here).await.unwrap();
-    store.remember(&scope().all_workspaces(), &everywhere).await.unwrap();
-    let elsewhere = haft_runtime::Scope::local("elsewhere");
-    assert_eq!(store.grants(&elsewhere, "write_file").await.unwrap(), std::slice::from_ref(&everywhere));
-    assert_eq!(store.grants(&scope().all_workspaces(), "write_file").await.unwrap(), [everywhere]);
+    store.remember(&without, &nowhere).await.unwrap();
+    let elsewhere = Scope::local("elsewhere");
+    assert!(store.grants(&elsewhere, "write_file").await.unwrap().is_empty());
+    assert_eq!(store.grants(&without, "write_file").await.unwrap(), [nowhere], "no workspace is not every workspace");
     assert!(!store.spend(&elsewhere, &here.id).await.unwrap());
     assert!(store.spend(&scope(), &here.id).await.unwrap());
 }
@@ -256,7 +261,7 @@ async fn lists_are_filtered_and_paged() {
     }
     calls.reverse();
     let list = async |filter: CallFilter| -> Vec<_> {
-        store.calls(&scope(), &filter).await.unwrap().into_iter().map(|call| call.id).collect()
+        store.calls(&scope(), &here(), &filter).await.unwrap().into_iter().map(|call| call.id).collect()
     };
     let all = CallFilter::default();
     assert_eq!(list(all.clone()).await, calls);
@@ -270,11 +275,18 @@ async fn lists_are_filtered_and_paged() {
     assert_eq!(list(CallFilter { since, ..all.clone() }).await, []);
     assert_eq!(list(CallFilter { since: Some(Timestamp::UNIX_EPOCH), ..all }).await, calls);
 
-    let row = store.calls(&scope(), &CallFilter { limit: 1, ..CallFilter::default() }).await.unwrap().remove(0);
+    let row =
+        store.calls(&scope(), &here(), &CallFilter { limit: 1, ..CallFilter::default() }).await.unwrap().remove(0);
     assert_eq!((row.status.as_deref(), row.duration_ms, row.asked), (Some("success"), Some(7), false));
-    let used = store.tools_used(&scope(), Some(Timestamp::UNIX_EPOCH)).await.unwrap();
+    let used = store.tools_used(&scope(), &here(), Some(Timestamp::UNIX_EPOCH)).await.unwrap();
     assert_eq!(used.iter().map(|tool| (tool.calls, tool.success)).collect::<Vec<_>>(), [(3, 3), (4, 4)]);
-    assert!(store.calls(&haft_runtime::Scope::local("other"), &CallFilter::default()).await.unwrap().is_empty());
+    assert!(
+        store
+            .calls(&scope(), &Within::Only(WorkspaceId::new("other")), &CallFilter::default())
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -301,8 +313,10 @@ async fn children_and_turns_lead_to_other_calls() {
     assert_eq!(store.children(&scope(), &call).await.unwrap(), children);
     let last = store.last_turn_of(&scope(), &call).await.unwrap().unwrap();
     assert_eq!((last.call, last.turn.unwrap().direction), (children[1].clone(), Direction::Commit));
-    let row =
-        store.calls(&scope(), &CallFilter { status: Some("error".into()), ..CallFilter::default() }).await.unwrap();
+    let row = store
+        .calls(&scope(), &here(), &CallFilter { status: Some("error".into()), ..CallFilter::default() })
+        .await
+        .unwrap();
     assert_eq!(row[0].code.as_deref(), Some("CONFLICT"));
 }
 

@@ -2,14 +2,14 @@
 
 use haft_runtime::{
     About, Answer, AnswerReceipt, Answered, CallEvent, CallState, Change, ChangeKind, ChangeList, Evidence, Grant,
-    Isolation, Questions, Source, ToolOutput, Turn,
+    Isolation, Questions, Source, ToolOutput, Turn, Within, WorkspaceId,
 };
 
-use crate::samples::{answered, first, grant, new_store, now, open, opened, question, scope};
+use crate::samples::{Answering, anna, answered, first, grant, here, new_store, now, open, opened, question, scope};
 
 fn always(grant: &Grant) -> Answered {
     let answer = Answer::Always { grant: Box::new(grant.clone()) };
-    Answered { answer, by: "anna".into(), source: Source::Cli, at: now() }
+    Answered { answer, by: anna().who(), source: Source::Cli, at: now() }
 }
 
 #[tokio::test]
@@ -19,14 +19,14 @@ async fn an_answer_and_its_grant_are_one() {
     let call = entry.call.clone();
     store.ask(&scope(), &question(&call), entry).await.unwrap();
     let (given, late) = (grant(Some(2)), grant(None));
-    assert_eq!(store.answer(&scope(), &first(&call), &always(&given)).await.unwrap(), AnswerReceipt::Taken);
+    assert_eq!(store.reply(&scope(), &first(&call), &always(&given)).await.unwrap(), AnswerReceipt::Taken);
     let earlier = AnswerReceipt::TooLate(always(&given));
-    let AnswerReceipt::TooLate(told) = store.answer(&scope(), &first(&call), &always(&late)).await.unwrap() else {
+    let AnswerReceipt::TooLate(told) = store.reply(&scope(), &first(&call), &always(&late)).await.unwrap() else {
         panic!("not {earlier:?}");
     };
     assert_eq!(told.answer, always(&given).answer, "the answer tells what was remembered");
     let other = open(&folder).await;
-    assert_eq!(other.all_grants(&scope()).await.unwrap(), [given], "what came too late is not remembered");
+    assert_eq!(other.all_grants(&scope(), &here()).await.unwrap(), [given], "what came too late is not remembered");
 }
 
 #[tokio::test]
@@ -37,8 +37,8 @@ async fn when_the_grant_cannot_be_kept_there_is_no_answer() {
     store.ask(&scope(), &question(&call), entry).await.unwrap();
     let twice = grant(None);
     store.remember(&scope(), &twice).await.unwrap();
-    store.answer(&scope(), &first(&call), &always(&twice)).await.unwrap_err();
-    assert_eq!(store.answer(&scope(), &first(&call), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
+    store.reply(&scope(), &first(&call), &always(&twice)).await.unwrap_err();
+    assert_eq!(store.reply(&scope(), &first(&call), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
 }
 
 #[tokio::test]
@@ -56,12 +56,12 @@ async fn the_last_calls_come_with_their_evidence() {
     let other = opened(CallState::Ended);
     haft_runtime::Journal::record(&store, &scope(), other.clone()).await.unwrap();
 
-    let last = store.last_calls(&scope(), 10).await.unwrap();
+    let last = store.last_calls(&scope(), &here(), 10).await.unwrap();
     assert_eq!(last.iter().map(|past| past.record.call.clone()).collect::<Vec<_>>(), [other.call, call.clone()]);
     assert_eq!((last[0].asked, last[0].isolation, &last[0].staged), (false, None, &None));
     assert_eq!((last[1].asked, last[1].isolation, &last[1].staged), (true, isolation, &Some((changes, turn))));
     assert_eq!(store.past(&scope(), &call).await.unwrap().as_ref(), last.get(1));
-    assert_eq!(store.last_calls(&scope(), 1).await.unwrap().len(), 1);
-    assert!(store.last_calls(&haft_runtime::Scope::local("elsewhere"), 10).await.unwrap().is_empty());
-    assert_eq!(store.last_calls(&scope().all_workspaces(), 10).await.unwrap().len(), 2);
+    assert_eq!(store.last_calls(&scope(), &here(), 1).await.unwrap().len(), 1);
+    assert!(store.last_calls(&scope(), &Within::Only(WorkspaceId::new("elsewhere")), 10).await.unwrap().is_empty());
+    assert_eq!(store.last_calls(&scope(), &Within::Everything, 10).await.unwrap().len(), 2);
 }

@@ -12,7 +12,7 @@ use haft_store::{EventStream, JournalEvent, StreamItem};
 use crate::{
     database,
     processes::Contender,
-    samples::{ended, later, new_store, now, open, opened, scope, success},
+    samples::{ended, here, house, later, new_store, now, open, opened, scope, success},
 };
 
 const SOON: Duration = Duration::from_secs(120);
@@ -141,11 +141,11 @@ async fn what_another_process_carries_now_is_not_ended_by_the_one_before() {
     store.record(&scope(), first).await.unwrap();
     store.close().await.unwrap();
     let (next, late) = (open(&folder).await, open(&folder).await);
-    assert_eq!(next.abandoned(&scope()).await.unwrap().len(), 1);
+    assert_eq!(next.abandoned(&house()).await.unwrap().len(), 1);
     late.record(&scope(), ended(&call)).await.unwrap_err();
     late.record(&scope(), later(&call, CallState::Executing)).await.unwrap_err();
     next.record(&scope(), ended(&call)).await.unwrap();
     late.record(&scope(), ended(&call)).await.unwrap_err();
-    assert_eq!(next.tools_used(&scope(), None).await.unwrap()[0].calls, 1);
+    assert_eq!(next.tools_used(&scope(), &here(), None).await.unwrap()[0].calls, 1);
     assert_eq!(next.events(&scope(), &call).await.unwrap().len(), 2, "one beginning, one end");
 }

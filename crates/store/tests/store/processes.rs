@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::{
     database::is_elsewhere,
-    samples::{answered, first, grant, new_store, open, opened, question, scope},
+    samples::{Answering, answered, first, grant, house, new_store, open, opened, question, scope},
 };
 
 const PROCESSES: usize = 16;
@@ -113,7 +113,7 @@ async fn the_first_answer_of_many_processes_wins() {
     let (won, _folder) = raced.unwrap();
     assert_eq!(won, 1);
     let winner = heard.unwrap().unwrap();
-    let late = store.answer(&scope, &first(&call), &answered("late")).await.unwrap();
+    let late = store.reply(&scope, &first(&call), &answered("late")).await.unwrap();
     assert_eq!(late, AnswerReceipt::TooLate(winner));
 }
 
@@ -161,7 +161,7 @@ async fn calls_of_the_dead_are_taken_over_exactly_once_and_those_of_the_living_n
     store.record(&scope(), mine).await.unwrap();
     let mut holder = Contender::start(&folder, "hold", "");
     let held = holder.lines_until("held");
-    assert!(store.abandoned(&scope()).await.unwrap().is_empty());
+    assert!(store.abandoned(&house()).await.unwrap().is_empty());
     drop(holder);
     wait_for_the_end_of_owner(&store, &CallId::parse(&held[0]).unwrap()).await;
 
@@ -219,7 +219,7 @@ async fn nothing_acknowledged_is_missing_after_kill() {
     }
     let last = CallId::parse(acknowledged.iter().max().unwrap()).unwrap();
     wait_for_the_end_of_owner(&store, &last).await;
-    let taken = store.abandoned(&scope()).await.unwrap();
+    let taken = store.abandoned(&house()).await.unwrap();
     assert!(taken.len() >= acknowledged.len());
 }
 

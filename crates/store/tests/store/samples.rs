@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use haft_runtime::{
-    About, Answer, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Described, Effect, End, Entry,
-    Evidence, Grant, Isolation, Opening, Outcome, Pending, Question, QuestionId, Scope, Source, ToolOutput, Turn,
-    WrittenBounds,
+    About, Answer, AnswerReceipt, Answered, AutoApprove, Bounds, CallEvent, CallId, CallState, Caller, Described,
+    Effect, End, Entry, Evidence, Grant, HouseWide, Isolation, Opening, Outcome, Pending, PermittedAnswer, Question,
+    QuestionId, Questions, Scope, Source, ToolError, ToolOutput, Turn, Within, WorkspaceId, WrittenBounds,
 };
 use haft_store::Store;
 use jiff::{SignedDuration, Timestamp};
@@ -37,6 +37,20 @@ pub(crate) fn scope() -> Scope {
     Scope::local("w")
 }
 
+/// The workspace of [`scope`], for lists.
+pub(crate) fn here() -> Within {
+    Within::Only(WorkspaceId::new("w"))
+}
+
+/// The right to look at everything.
+pub(crate) fn house() -> HouseWide {
+    HouseWide::of_house(Within::Everything)
+}
+
+pub(crate) fn anna() -> Caller {
+    Caller::owner("anna", scope(), Source::Cli)
+}
+
 /// Now, as exactly as the database keeps it.
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_microsecond(Timestamp::now().as_microsecond()).unwrap()
@@ -48,8 +62,7 @@ pub(crate) fn opened(state: CallState) -> Entry {
         tool: "write_file".into(),
         input: input.clone(),
         parent: None,
-        caller: "anna".into(),
-        source: Source::Cli,
+        caller: anna().record(),
         auto_approve: AutoApprove::Reads,
         at: now(),
     };
@@ -127,8 +140,8 @@ pub(crate) fn question(call: &CallId) -> Question {
         reason: "it writes".into(),
         nearly: None,
         about: About::Approval(Evidence::Plain(Described::default())),
-        asked_by: "anna".into(),
-        workspace: Some("w".into()),
+        asked_by: anna().who(),
+        workspace: scope().workspace().cloned(),
         asked_at: now(),
         expires_at: now() + SignedDuration::from_hours(24),
     }
@@ -140,7 +153,33 @@ pub(crate) fn first(call: &CallId) -> QuestionId {
 }
 
 pub(crate) fn answered(by: &str) -> Answered {
-    Answered { answer: Answer::Approve { paths: None }, by: by.into(), source: Source::Cli, at: now() }
+    Answered {
+        answer: Answer::Approve { paths: None },
+        by: Caller::owner(by, scope(), Source::Cli).who(),
+        source: Source::Cli,
+        at: now(),
+    }
+}
+
+/// Answers without a guard.
+pub(crate) trait Answering {
+    async fn reply(
+        &self,
+        scope: &Scope,
+        question: &QuestionId,
+        answered: &Answered,
+    ) -> Result<AnswerReceipt, ToolError>;
+}
+
+impl Answering for Store {
+    async fn reply(
+        &self,
+        scope: &Scope,
+        question: &QuestionId,
+        answered: &Answered,
+    ) -> Result<AnswerReceipt, ToolError> {
+        Questions::answer(self, scope, question, &PermittedAnswer::unchecked(answered.clone())).await
+    }
 }
 
 pub(crate) fn grant(uses_left: Option<u32>) -> Grant {

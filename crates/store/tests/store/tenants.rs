@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use haft_runtime::{AnswerReceipt, CallState, Journal, Questions, Scope, TenantId, Turn};
+use haft_runtime::{AnswerReceipt, CallState, Journal, Questions, Scope, TenantId, Turn, Within};
 use haft_store::CallFilter;
 use jiff::SignedDuration;
 
-use crate::samples::{answered, ended, first, grant, new_store, now, open, opened, question, scope, success};
+use crate::samples::{
+    Answering, answered, ended, first, grant, here, house, new_store, now, open, opened, question, scope, success,
+};
 
 #[expect(clippy::too_many_lines, reason = "one line for every method of the store")]
 #[tokio::test]
@@ -35,29 +37,24 @@ async fn two_tenants_see_nothing_of_each_other() {
 
     // The owner is gone, so that claiming and taking over would succeed for the right tenant.
     let store = open(&folder).await;
-    for workspace in [None, Some("w".to_owned())] {
-        let theirs = Scope { tenant: TenantId("other".into()), workspace };
+    for within in [Within::Everything, here()] {
+        let theirs = Scope::of_house(TenantId::parse("other").unwrap(), within.only().cloned());
         assert_eq!(Journal::find(&store, &theirs, &done_id).await.unwrap(), None);
         assert_eq!(store.output(&theirs, &done_id).await.unwrap(), None);
         assert_eq!(store.ended(&theirs, &done_id, Duration::ZERO).await.unwrap(), None);
-        assert!(store.abandoned(&theirs).await.unwrap().is_empty());
         assert!(Questions::find(&store, &theirs, &waits_id).await.unwrap().is_none());
         assert!(store.wait(&theirs, &first(&waits_id), Duration::ZERO).await.unwrap().is_none());
-        assert_eq!(
-            store.answer(&theirs, &first(&waits_id), &answered("eve")).await.unwrap(),
-            AnswerReceipt::NoQuestion
-        );
-        assert!(Questions::open(&store, &theirs).await.unwrap().is_empty());
-        assert!(store.overdue(&theirs).await.unwrap().is_empty());
+        assert_eq!(store.reply(&theirs, &first(&waits_id), &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
+        assert!(Questions::open(&store, &theirs, &within).await.unwrap().is_empty());
         assert!(!store.claim(&theirs, &waits_id).await.unwrap());
         assert!(store.grants(&theirs, "write_file").await.unwrap().is_empty());
         assert!(!store.spend(&theirs, &yes.id).await.unwrap());
         assert!(!store.revoke(&theirs, &yes.id).await.unwrap());
-        assert!(store.all_grants(&theirs).await.unwrap().is_empty());
+        assert!(store.all_grants(&theirs, &within).await.unwrap().is_empty());
         assert_eq!(store.grant(&theirs, &yes.id).await.unwrap(), None);
-        assert!(store.last_calls(&theirs, 10).await.unwrap().is_empty());
+        assert!(store.last_calls(&theirs, &within, 10).await.unwrap().is_empty());
         assert_eq!(store.past(&theirs, &done_id).await.unwrap(), None);
-        assert!(store.calls(&theirs, &CallFilter::default()).await.unwrap().is_empty());
+        assert!(store.calls(&theirs, &within, &CallFilter::default()).await.unwrap().is_empty());
         assert!(store.events(&theirs, &done_id).await.unwrap().is_empty());
         assert!(store.children(&theirs, &parent_id).await.unwrap().is_empty());
         assert!(store.relatives(&theirs, &parent_id).await.unwrap().is_empty());
@@ -68,10 +65,10 @@ async fn two_tenants_see_nothing_of_each_other() {
         store.forget_calls(&theirs, &[done_id.clone(), parent_id.clone()]).await.unwrap();
         store.forget_outputs(&theirs, std::slice::from_ref(&done_id)).await.unwrap();
         store.forget_counters(&theirs, ages + SignedDuration::from_hours(48)).await.unwrap();
-        let mut follower = store.follow(&theirs, &CallFilter::default()).await.unwrap();
+        let mut follower = store.follow(&theirs, &within, &CallFilter::default()).await.unwrap();
         tokio::time::timeout(Duration::from_millis(60), follower.next()).await.err().unwrap();
         assert!(store.last_turn_of(&theirs, &parent_id).await.unwrap().is_none());
-        assert!(store.tools_used(&theirs, None).await.unwrap().is_empty());
+        assert!(store.tools_used(&theirs, &within, None).await.unwrap().is_empty());
         assert!(!store.want_stop(&theirs, &running_id).await.unwrap());
         assert!(!store.owner_is_alive(&theirs, &waits_id).await.unwrap());
         store.record(&theirs, ended(&running_id)).await.unwrap_err();
@@ -81,13 +78,13 @@ async fn two_tenants_see_nothing_of_each_other() {
 
     // And everything is still there for its own tenant.
     assert!(store.claim(&mine, &waits_id).await.unwrap());
-    assert_eq!(store.answer(&mine, &first(&waits_id), &answered("anna")).await.unwrap(), AnswerReceipt::Taken);
+    assert_eq!(store.reply(&mine, &first(&waits_id), &answered("anna")).await.unwrap(), AnswerReceipt::Taken);
     assert!(store.spend(&mine, &yes.id).await.unwrap());
-    assert_eq!(store.all_grants(&mine).await.unwrap().len(), 1);
-    assert_eq!(store.last_calls(&mine, 10).await.unwrap().len(), 4);
-    let taken: Vec<_> = store.abandoned(&mine).await.unwrap().into_iter().map(|call| call.call).collect();
+    assert_eq!(store.all_grants(&mine, &here()).await.unwrap().len(), 1);
+    assert_eq!(store.last_calls(&mine, &here(), 10).await.unwrap().len(), 4);
+    let taken: Vec<_> = store.abandoned(&house()).await.unwrap().into_iter().map(|call| call.call).collect();
     assert_eq!(taken, [running_id]);
-    assert_eq!(store.calls(&mine.all_workspaces(), &CallFilter::default()).await.unwrap().len(), 4);
+    assert_eq!(store.calls(&mine, &Within::Everything, &CallFilter::default()).await.unwrap().len(), 4);
     assert_eq!(store.kept_outputs(&mine, None, 10).await.unwrap().len(), 1);
-    assert_eq!(store.tools_used(&mine, None).await.unwrap()[0].calls, 2);
+    assert_eq!(store.tools_used(&mine, &here(), None).await.unwrap()[0].calls, 2);
 }

@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use haft_runtime::{CallId, CallState, End, Entry, ErrorCode, Journal, Questions, Scope, ToolError, ToolOutput, Turn};
+use haft_runtime::{
+    CallId, CallState, End, Entry, ErrorCode, Journal, Questions, Scope, ToolError, ToolOutput, Turn, Within,
+};
 use haft_store::{CallFilter, Store, Sync};
 use jiff::SignedDuration;
 use rusqlite::Connection;
 
 use crate::database::is_elsewhere;
-use crate::samples::{ended, later, new_store, now, open, opened, outcome, question, scope, success};
+use crate::samples::{ended, here, later, new_store, now, open, opened, outcome, question, scope, success};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -26,7 +28,7 @@ async fn next(follower: &mut haft_store::CallFollower) -> CallId {
 #[tokio::test(flavor = "multi_thread")]
 async fn following_misses_and_repeats_nothing_while_others_write() {
     let (folder, store) = new_store().await;
-    let mut follower = store.follow(&scope(), &CallFilter::default()).await.unwrap();
+    let mut follower = store.follow(&scope(), &here(), &CallFilter::default()).await.unwrap();
     let mut writers = Vec::new();
     for _ in 0..4 {
         let store = open(&folder).await;
@@ -61,7 +63,7 @@ async fn a_late_record_of_an_early_call_is_told() {
     let early = opened(CallState::Executing);
     let call = early.call.clone();
     store.record(&scope(), early).await.unwrap();
-    let mut follower = store.follow(&scope(), &CallFilter::default()).await.unwrap();
+    let mut follower = store.follow(&scope(), &here(), &CallFilter::default()).await.unwrap();
     let other = done("read_file");
     store.record(&scope(), other.clone()).await.unwrap();
     store.record(&scope(), ended(&call)).await.unwrap();
@@ -79,7 +81,7 @@ async fn following_is_filtered_and_begins_with_the_last() {
     }
     let elsewhere = Scope::local("elsewhere");
     let filter = CallFilter { tool: Some("read_file".into()), limit: 1, ..CallFilter::default() };
-    let mut follower = store.follow(&scope(), &filter).await.unwrap();
+    let mut follower = store.follow(&scope(), &here(), &filter).await.unwrap();
     store.record(&elsewhere, done("read_file")).await.unwrap();
     store.record(&scope(), done("grep")).await.unwrap();
     let last = done("read_file");
@@ -90,7 +92,7 @@ async fn following_is_filtered_and_begins_with_the_last() {
 #[tokio::test]
 async fn what_is_told_is_how_the_call_stood() {
     let (_folder, store) = new_store().await;
-    let mut follower = store.follow(&scope(), &CallFilter::default()).await.unwrap();
+    let mut follower = store.follow(&scope(), &here(), &CallFilter::default()).await.unwrap();
     let mut asks = opened(CallState::Waiting);
     let call = asks.call.clone();
     asks.events.push((
@@ -122,17 +124,17 @@ async fn numbers_are_counted_by_day_and_by_how_long_it_took() {
     let end = Some(outcome(&failed.call, End::Error { error }));
     store.record(&scope(), Entry { outcome: end, ..later(&failed.call, CallState::Ended) }).await.unwrap();
 
-    let all = store.tools_used(&scope(), None).await.unwrap();
+    let all = store.tools_used(&scope(), &here(), None).await.unwrap();
     let read = &all[0];
     assert_eq!((read.calls, read.cached, read.retried, read.total_ms), (3, 1, 1, 20_703));
     assert_eq!(read.took.percentile(1), Some(3));
     assert!(read.took.percentile(50).unwrap().abs_diff(700) < 90, "{read:?}");
     assert!(read.took.percentile(99).unwrap().abs_diff(20_000) < 2600, "{read:?}");
     assert_eq!((all[1].tool.as_str(), all[1].error), ("write_file", 1));
-    let today = store.tools_used(&scope(), Some(now())).await.unwrap();
+    let today = store.tools_used(&scope(), &here(), Some(now())).await.unwrap();
     assert_eq!(today[0].calls, 2);
     store.forget_counters(&scope(), now()).await.unwrap();
-    assert_eq!(store.tools_used(&scope().all_workspaces(), None).await.unwrap()[0].calls, 2);
+    assert_eq!(store.tools_used(&scope(), &Within::Everything, None).await.unwrap()[0].calls, 2);
 }
 
 #[tokio::test]

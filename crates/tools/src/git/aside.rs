@@ -106,6 +106,7 @@ impl Workspace {
                 return Err(error);
             }
             Ran::CutShort(cut) => Ran::CutShort(cut),
+            Ran::Waits(wait) => Ran::Waits(wait),
         })
     }
 

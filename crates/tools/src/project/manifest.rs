@@ -103,6 +103,7 @@ impl Manifest {
             example: None,
             effect: Effect::Execute,
             aliases: Vec::new(),
+            permission: Effect::Execute.workspace_permission().to_owned(),
             deprecated_aliases: Vec::new(),
             parameter_aliases: Vec::new(),
             timeout: self.timeout.unwrap_or(usual),

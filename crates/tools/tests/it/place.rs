@@ -135,7 +135,7 @@ pub(crate) fn ctx() -> ToolCtx {
 
 /// A call in another scope.
 pub(crate) fn ctx_in(scope: Scope) -> ToolCtx {
-    ToolCtx::detached(CallId::new(), Caller { name: "test".to_owned(), scope, source: Source::Cli })
+    ToolCtx::detached(CallId::new(), Caller::owner("test", scope, Source::Cli))
 }
 
 pub(crate) fn mode(path: &Path) -> u32 {

@@ -104,7 +104,7 @@ fn the_same_changes_are_found_without_a_choice_of_workspace() {
     let pair = Pair::new();
     let scope = Scope::local("left");
     let turn = pair.stage(scope.clone(), "write_file", &json!({"path": "new", "content": "new\n"})).unwrap();
-    let everywhere = scope.all_workspaces();
+    let everywhere = Scope::of_house(TenantId::local(), None);
     assert_eq!(pair.runtime.block_on(pair.workbench.show(&everywhere, &turn.of)).unwrap().0.len(), 1);
     pair.runtime.block_on(pair.workbench.discard(&everywhere, &turn.of)).unwrap();
     assert!(pair.runtime.block_on(pair.workbench.take(&scope, &turn)).is_err());
@@ -114,10 +114,10 @@ fn the_same_changes_are_found_without_a_choice_of_workspace() {
 #[test]
 fn a_scope_without_an_open_workspace_is_refused() {
     let pair = Pair::new();
-    let scopes = [Scope::local("left").all_workspaces(), Scope::local("elsewhere")];
+    let scopes = [Scope::of_house(TenantId::local(), None), Scope::local("elsewhere")];
     for scope in scopes {
         let expected =
-            if scope.workspace.is_some() { "`elsewhere` is not open here" } else { "belongs to no workspace" };
+            if scope.workspace().is_some() { "`elsewhere` is not open here" } else { "belongs to no workspace" };
         for tool in ["read_file", "list_directory", "grep", "glob", "git_status", "shell_list"] {
             let input = match tool {
                 "grep" | "glob" => json!({"pattern": "a"}),

@@ -19,7 +19,7 @@ use crate::{
 /// Tells each call as it asks and ends, until Ctrl-C, or until nobody reads any more.
 pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<Exit> {
     let house = open(everywhere).await?;
-    let mut calls = house.store.follow(&house.scope, filter).await?;
+    let mut calls = house.store.follow(&house.scope, &house.here, filter).await?;
     let mut interrupts = Interrupts::listen();
     out.hint("waiting for calls; Ctrl-C ends");
     loop {

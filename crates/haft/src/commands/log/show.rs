@@ -43,8 +43,9 @@ fn document(story: &Story) -> Value {
         events.iter().map(|(cursor, at, event)| json!({"cursor": cursor, "at": at, "data": event})).collect();
     json!({
         "callId": record.call, "tool": record.opening.tool, "input": record.opening.input,
-        "caller": record.opening.caller, "source": record.opening.source, "parent": record.opening.parent,
-        "workspace": record.workspace, "status": status(record), "startedAt": record.opening.at, "turn": record.turn,
+        "caller": record.opening.caller.who.name, "callerId": record.opening.caller.who.id,
+        "source": record.opening.caller.source, "via": record.opening.caller.via, "parent": record.opening.parent,
+        "workspace": record.scope.workspace(), "status": status(record), "startedAt": record.opening.at, "turn": record.turn,
         "isolation": record.outcome.as_ref().map(|outcome| outcome.isolation),
         "question": question, "answer": answer, "outcome": record.outcome, "children": relatives, "events": events})
 }

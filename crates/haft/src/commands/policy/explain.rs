@@ -28,15 +28,15 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Resul
     let Some(past) = house.store.past(&house.scope, &record.call).await? else {
         bail!("there is no call {call}; `haft log` lists the latest");
     };
-    let grants = house.store.all_grants(&house.scope).await?;
+    let grants = house.store.all_grants(&house.scope, &house.here).await?;
     let answer = answer(&house, &past).await?;
     house.leave().await?;
-    let tool = house.registry.get(&past.record.opening.tool);
+    let tool = house.tools().get(&past.record.opening.tool);
     let replay = match past.replay(tool.as_deref()) {
         Ok(replay) => replay,
         Err(why) => bail!("{call} cannot be explained: {why}; `haft log show {call}` tells what happened"),
     };
-    let (now, steps) = replay.decide(house.pipeline.policy(), &grants);
+    let (now, steps) = replay.decide(&*house.pipeline.policy(&house.scope).await?, &grants);
     if out.json {
         out.document(&document(&past, &replay, &now, &steps));
         return Ok(Exit::Success);

@@ -42,13 +42,13 @@ struct Replayed {
 
 pub(super) async fn run(everywhere: &Everywhere, out: &Out, last: u32, file: Option<&Path>) -> Result<Exit> {
     let house = open(everywhere).await?;
-    let mut policy = house.pipeline.policy().clone();
+    let mut policy = Policy::clone(&*house.pipeline.policy(&house.scope).await?);
     if let Some(file) = file {
         let (own, shipped) = rules::of_file(file)?;
-        policy.rules = rules::in_force(&own, shipped, &house.registry);
+        policy.rules = rules::in_force(&own, shipped, &house.tools());
     }
-    let grants = house.store.all_grants(&house.scope).await?;
-    let past = house.store.last_calls(&house.scope, last).await?;
+    let grants = house.store.all_grants(&house.scope, &house.here).await?;
+    let past = house.store.last_calls(&house.scope, &house.here, last).await?;
     house.leave().await?;
     let mut replayed = Replayed::default();
     for past in &past {
@@ -65,7 +65,7 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, last: u32, file: Opt
 impl Replayed {
     fn add(&mut self, house: &House, past: &Past, policy: &Policy, grants: &[Grant]) {
         let opening = &past.record.opening;
-        let tool = house.registry.get(&opening.tool);
+        let tool = house.tools().get(&opening.tool);
         match past.replay(tool.as_deref()) {
             Err(why) => *self.unjudged.entry(why.to_string()).or_default() += 1,
             Ok(replay) => {
