@@ -114,7 +114,7 @@ impl Pipeline {
 
     pub(crate) async fn end(&self, log: &mut CallLog, ending: Ending) -> Outcome {
         let outcome = record(&self.doors, log, ending).await;
-        deliver(&self.doors.deliveries, &log.scope, &outcome).await;
+        deliver(&self.doors.deliveries, &log.scope, &outcome.tool_call_id).await;
         outcome
     }
 
