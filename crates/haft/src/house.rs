@@ -6,7 +6,10 @@ use anyhow::Result;
 use haft_runtime::{Delivery, Only};
 use haft_store::Store;
 
-pub use crate::{rooms::House, solo::OwnerGuard};
+pub use crate::{
+    rooms::House,
+    solo::{OwnerCallers, OwnerGuard},
+};
 pub(crate) use crate::{rooms::workspace, solo::scope_of};
 use crate::{settings::Settings, solo};
 

@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Result;
 use futures_util::future::BoxFuture;
+use haft_mcp::{Callers, ClientPeer};
 use haft_runtime::{
     AutoApprove, Caller, CallerKind, CallerRecord, Delivery, Doors, ErrorCode, Guard, HouseWide, OnePolicy,
     Permissions, Pipeline, Question, Redactor, Scope, Source, ToolError, ToolSpec, Within, Workbench, WorkspaceId,
@@ -122,5 +123,33 @@ impl Guard for OwnerGuard {
         let is_owner = recorded.who.id.kind == CallerKind::Owner;
         let permissions = if is_owner { Permissions::everything() } else { Permissions::none() };
         Box::pin(std::future::ready(Ok(permissions)))
+    }
+}
+
+/// Every client that gets this far is the owner's: over standard input and output because the owner has started it, over HTTP
+/// because it has the owner's token.
+pub struct OwnerCallers {
+    owner: Caller,
+}
+
+impl OwnerCallers {
+    /// Of this owner.
+    pub fn new(owner: &Caller) -> Self {
+        Self { owner: Caller { source: Source::Mcp, ..owner.clone() } }
+    }
+
+    fn named(&self, client: &ClientPeer<'_>, name: String) -> Caller {
+        Caller { name, ..client.admitted.unwrap_or(&self.owner).clone() }
+    }
+}
+
+impl Callers for OwnerCallers {
+    fn caller<'a>(&'a self, client: ClientPeer<'a>) -> BoxFuture<'a, Result<Caller, ToolError>> {
+        Box::pin(std::future::ready(Ok(self.named(&client, client.name.clone()))))
+    }
+
+    fn answerer<'a>(&'a self, client: ClientPeer<'a>) -> BoxFuture<'a, Result<Caller, ToolError>> {
+        let name = format!("{} through {}", self.owner.name, client.name);
+        Box::pin(std::future::ready(Ok(self.named(&client, name))))
     }
 }

@@ -242,7 +242,10 @@ fn the_log_shows_the_persons_words() {
     fixture.run(&["reject", &call, "--message", "keep it as it was"]);
     let story = fixture.story(&call);
     assert_eq!(story["outcome"]["user_message"], "keep it as it was", "{story}");
-    assert_eq!((&story["answer"]["by"], &story["answer"]["answer"]["kind"]), (&json!("tester"), &json!("reject")));
+    assert_eq!(
+        (&story["answer"]["by"]["name"], &story["answer"]["answer"]["kind"]),
+        (&json!("tester"), &json!("reject"))
+    );
     assert_eq!(events(&story).last().map(String::as_str), Some("tool.rejected"), "{story}");
     let people = fixture.run(&["log", "show", &call]);
     assert!(people.stdout.contains("keep it as it was"), "{people:?}");

@@ -3,6 +3,7 @@
 mod answer;
 mod asking;
 mod brief;
+mod callers;
 mod calling;
 mod changes;
 mod conversation;
@@ -15,7 +16,7 @@ mod tasks;
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{AutoApprove, CallId, Caller, Catalog, Journal, Pipeline, Question, Questions};
+use haft_runtime::{AutoApprove, CallId, Catalog, Journal, Pipeline, Question, Questions, Scope};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{
@@ -30,6 +31,7 @@ use tokio::{pin, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use asking::{Asked, MayApprove};
+pub use callers::{Callers, ClientPeer};
 
 use crate::{
     frame::Frames,
@@ -49,6 +51,9 @@ const LONG_PATIENCE: Duration = Duration::from_secs(240);
 /// How long calls under way may take to end by themselves once their client has closed its end.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// Asks for a call to be stopped, wherever it runs.
+pub type Stop = Box<dyn Fn(&Scope, CallId) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// What a server stands on.
 pub struct Ground {
     /// The line.
@@ -61,8 +66,8 @@ pub struct Ground {
     pub journal: Arc<dyn Journal>,
     /// Hears of the questions that calls of this server put.
     pub asked: Arc<Asked>,
-    /// Who the calls are from; the client's own name is added.
-    pub caller: Caller,
+    /// Whose a request is.
+    pub callers: Arc<dyn Callers>,
     /// What may happen without asking.
     pub auto_approve: AutoApprove,
     /// What a yes that was given in the client counts for.
@@ -70,7 +75,7 @@ pub struct Ground {
     /// What a person is shown of a question.
     pub card: Box<dyn Fn(&Question) -> String + Send + Sync>,
     /// Asks for a call under way to be stopped, wherever it runs.
-    pub stop: Box<dyn Fn(CallId) -> BoxFuture<'static, ()> + Send + Sync>,
+    pub stop: Stop,
     /// What seals the state that clients carry for us; the same after a restart.
     pub key: [u8; 32],
 }
@@ -136,9 +141,10 @@ impl ServerHandler for Server {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let ground = self.ground.clone();
+        let client = ClientPeer { name: String::new(), admitted: callers::admitted(&context.extensions) };
+        let Ok(request) = self.request(client).await else { return };
         // It ends when the client is gone.
-        drop(tokio::spawn(async move { changes::tell_peer(&ground, &context.peer).await }));
+        drop(tokio::spawn(async move { changes::tell_peer(&request, &context.peer).await }));
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -146,15 +152,17 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        changes::tell(&self.ground, &context).await
+        let request = self.request(ClientPeer::of(context.request_context())).await?;
+        changes::tell(&request, &context).await
     }
 
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        listing::page(&self.ground, request.and_then(|request| request.cursor)).await
+        let client = self.request(ClientPeer::of(&context)).await?;
+        listing::page(&client, request.and_then(|request| request.cursor)).await
     }
 
     async fn call_tool(
@@ -164,15 +172,17 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         // Whoever waits for the end of this server waits for the record of this call.
         let _under_way = self.under_way.token();
-        calling::call(self, request, context).await
+        let client = self.request(ClientPeer::of(&context)).await?;
+        calling::call(&client, request, context).await
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        results::read(&self.ground, &request.uri).await
+        let client = self.request(ClientPeer::of(&context)).await?;
+        results::read(&client, &request.uri).await
     }
 
     async fn on_custom_request(
@@ -188,7 +198,8 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        tasks::look(self, &request.task_id, &context).await
+        let client = self.request(ClientPeer::of(&context)).await?;
+        tasks::look(&client, &request.task_id, &context).await
     }
 
     async fn update_task(
@@ -196,7 +207,8 @@ impl ServerHandler for Server {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::answer(self, &request.task_id, &request.input_responses, &context).await
+        let client = self.request(ClientPeer::of(&context)).await?;
+        tasks::answer(&client, &request.task_id, &request.input_responses).await
     }
 
     async fn cancel_task(
@@ -204,6 +216,7 @@ impl ServerHandler for Server {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::cancel(self, &request.task_id, &context).await
+        let client = self.request(ClientPeer::of(&context)).await?;
+        tasks::cancel(&client, &request.task_id).await
     }
 }

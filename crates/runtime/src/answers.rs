@@ -41,7 +41,7 @@ pub enum Reply {
 impl Pipeline {
     /// Gives an answer and sees it through: the owner carries the call on, or this process does if the owner is gone.
     pub async fn answer(&self, caller: &Caller, question: &QuestionId, answer: Answer) -> Result<Reply, ToolError> {
-        let Some(asked) = self.last_question(&caller.scope, question).await? else {
+        let Some(asked) = self.open_question(&caller.scope, question).await? else {
             return Ok(match self.earlier_answer(&caller.scope, question).await? {
                 Some(first) => Reply::TooLate(first),
                 None => Reply::NoQuestion,
@@ -61,7 +61,7 @@ impl Pipeline {
         question: &QuestionId,
         answer: Answer,
     ) -> Result<AnswerReceipt, ToolError> {
-        match self.last_question(&caller.scope, question).await? {
+        match self.open_question(&caller.scope, question).await? {
             Some(asked) => give(&self.doors, caller, &asked, answer).await,
             None => {
                 let earlier = self.earlier_answer(&caller.scope, question).await?;
@@ -73,7 +73,7 @@ impl Pipeline {
     /// Answers the questions that nobody answered in time with a no.
     pub async fn expire(&self) -> Result<(), ToolError> {
         for (scope, question) in self.doors.questions.overdue(&self.doors.house).await? {
-            let Some(asked) = self.last_question(&scope, &question).await? else { continue };
+            let Some(asked) = self.open_question(&scope, &question).await? else { continue };
             if let AnswerReceipt::Taken = give(&self.doors, &Caller::house(&scope), &asked, Answer::Expire).await? {
                 self.see_through(&scope, &asked).await?;
             }
@@ -91,10 +91,10 @@ impl Pipeline {
         }
     }
 
-    /// The question, if its call has put no other since.
-    async fn last_question(&self, scope: &Scope, question: &QuestionId) -> Result<Option<Question>, ToolError> {
+    /// The question, if it is still open.
+    async fn open_question(&self, scope: &Scope, question: &QuestionId) -> Result<Option<Question>, ToolError> {
         let last = self.doors.questions.find(scope, &question.call).await?;
-        Ok(last.map(|(last, _)| last).filter(|last| last.id() == *question))
+        Ok(last.filter(|(last, answer)| last.id() == *question && answer.is_none()).map(|(last, _)| last))
     }
 
     async fn earlier_answer(&self, scope: &Scope, question: &QuestionId) -> Result<Option<Answered>, ToolError> {

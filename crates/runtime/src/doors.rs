@@ -429,13 +429,14 @@ pub trait Journal: Send + Sync {
     fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()>;
 }
 
-/// Who hears of a call: a space, an inbox, a person's own program.
+/// Who is woken by a call: a page, a person's own program, a client that waits. It is told after the record, in this process
+/// alone, and may be lost with it: what must follow from an outcome is part of the entry's transaction, never of this.
 pub trait Delivery: Send + Sync {
-    /// Hears that a question has opened. The call waits for this, so it only sets things going.
+    /// A question has opened. The call waits for this, so it only sets things going.
     fn asked<'a>(&'a self, _scope: &'a Scope, _question: &'a Question) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Hands the outcome on.
-    fn deliver<'a>(&'a self, scope: &'a Scope, outcome: &'a Outcome) -> BoxFuture<'a, ()>;
+    /// A call has ended, or was handed back; the journal knows how.
+    fn ended<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()>;
 }

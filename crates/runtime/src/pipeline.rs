@@ -122,7 +122,7 @@ impl Pipeline {
             ms = outcome.execution_time_ms,
             "call ended"
         );
-        deliver(&self.doors.deliveries, &log.scope, &outcome).await;
+        deliver(&self.doors.deliveries, &log.scope, &outcome.tool_call_id).await;
         outcome
     }
 

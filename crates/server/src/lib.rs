@@ -31,7 +31,7 @@ pub async fn serve(listener: TcpListener, server: &Server, token: Token, stop: C
 }
 
 /// Nobody gets past without the token, not even to a page that does not exist.
-async fn admit(State(token): State<Arc<Token>>, headers: HeaderMap, request: Request, next: Next) -> Response {
+async fn admit(State(token): State<Arc<Token>>, headers: HeaderMap, mut request: Request, next: Next) -> Response {
     // Of two, only one would be looked at.
     let told_once = [header::HOST, header::ORIGIN, header::AUTHORIZATION];
     if told_once.iter().any(|name| headers.get_all(name).iter().count() > 1) {
@@ -41,7 +41,11 @@ async fn admit(State(token): State<Arc<Token>>, headers: HeaderMap, request: Req
     let given = headers.get(header::AUTHORIZATION).and_then(|given| given.to_str().ok());
     let given = given.and_then(|given| given.split_once(' ')).filter(|(way, _)| way.eq_ignore_ascii_case("bearer"));
     match given {
-        Some((_, given)) if token.is(given.trim()) => next.run(request).await,
+        Some((_, given)) if token.is(given.trim()) => {
+            // From here on it is known who asks, before anything of the body is read.
+            request.extensions_mut().insert(token.caller().clone());
+            next.run(request).await
+        }
         Some(_) => refused("the token is not the one of this server; `haft mcp --http` prints where it is kept"),
         None => refused("send `Authorization: Bearer TOKEN`; `haft mcp --http` prints where the token is kept"),
     }

@@ -1,18 +1,26 @@
-//! What a caller has to know.
+//! What a caller has to know, and who the caller is then.
 
+use haft_runtime::Caller;
 use subtle::ConstantTimeEq;
 
 /// A bearer token. Comparing takes the same time wherever the difference is.
-pub struct Token(String);
+pub struct Token {
+    text: String,
+    caller: Caller,
+}
 
 impl Token {
-    /// A token that somebody has chosen or that was made at random; an empty one admits nobody.
-    pub fn new(token: impl Into<String>) -> Self {
-        Self(token.into())
+    /// A token that somebody has chosen or that was made at random, and whose it is; an empty one admits nobody.
+    pub fn new(token: impl Into<String>, caller: Caller) -> Self {
+        Self { text: token.into(), caller }
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     pub(crate) fn is(&self, given: &str) -> bool {
-        !self.0.is_empty() && bool::from(self.0.as_bytes().ct_eq(given.as_bytes()))
+        !self.text.is_empty() && bool::from(self.text.as_bytes().ct_eq(given.as_bytes()))
     }
 }
 
@@ -22,8 +30,9 @@ mod tests {
 
     #[test]
     fn only_the_whole_token_is_the_token() {
-        let token = Token::new("abc");
+        let owner = Caller::owner("ann", haft_runtime::Scope::local("w"), haft_runtime::Source::Mcp);
+        let token = Token::new("abc", owner.clone());
         assert!(token.is("abc") && !token.is("ab") && !token.is("abcd") && !token.is(""));
-        assert!(!Token::new("").is(""));
+        assert!(!Token::new("", owner).is(""));
     }
 }

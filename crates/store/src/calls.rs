@@ -150,7 +150,11 @@ impl Store {
 
 /// The list as statements: one for calls that are open, one for those that have ended, each as far as it is wanted. No list
 /// walks over calls that it leaves out, but for those of other workspaces.
-pub(crate) fn list_statements(scope: &Scope, within: &Within, filter: &CallFilter) -> Result<Vec<Statement>, StoreError> {
+pub(crate) fn list_statements(
+    scope: &Scope,
+    within: &Within,
+    filter: &CallFilter,
+) -> Result<Vec<Statement>, StoreError> {
     // A call waits whether its caller was handed back `pending` or still waits with it.
     let waits = filter.status.as_deref() == Some("pending");
     let state = filter.state.or(waits.then_some(CallState::Waiting));

@@ -34,7 +34,12 @@ impl Store {
     }
 
     /// Follows the calls that the filter lets through, beginning with those that have asked or ended last.
-    pub async fn follow(&self, scope: &Scope, within: &Within, filter: &CallFilter) -> Result<CallFollower, StoreError> {
+    pub async fn follow(
+        &self,
+        scope: &Scope,
+        within: &Within,
+        filter: &CallFilter,
+    ) -> Result<CallFollower, StoreError> {
         // One moment: whatever is not in the list comes after its last event.
         let mut statements = list_statements(scope, within, filter)?;
         statements.push(crate::live::head_statement(tenant(scope)));

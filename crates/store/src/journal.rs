@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{CallId, CallRecord, CallState, Entry, HouseWide, Journal, Opening, Outcome, Scope, ToolError, ToolOutput};
+use haft_runtime::{
+    CallId, CallRecord, CallState, Entry, HouseWide, Journal, Opening, Outcome, Scope, ToolError, ToolOutput,
+};
 use tokio::time::timeout;
 
 use crate::{
@@ -41,7 +43,8 @@ macro_rules! ended_records {
 }
 const FIND_OPEN: &str = open_records!("tenant = $1 and id = $2");
 const FIND_ENDED: &str = ended_records!("tenant = $1 and id = $2");
-const LAST_TURN_OF: &str = ended_records!("tenant = $1 and turn_of = $2 and status = 'success' order by ended_seq desc limit 1");
+const LAST_TURN_OF: &str =
+    ended_records!("tenant = $1 and turn_of = $2 and status = 'success' order by ended_seq desc limit 1");
 const OUTCOME: &str = "select outcome from calls where tenant = $1 and id = $2";
 const CARRIERS: &str = "select distinct owner from open_calls where state <> 'waiting' and owner <> $1";
 const CARRIED_BY: &str = open_records!("state <> 'waiting' and owner = $1 order by tenant, id");

@@ -270,7 +270,8 @@ impl CallUpdate {
             state: word(&entry.state)?,
             ended: entry.state == CallState::Ended,
             released: entry.state == CallState::Waiting && entry.outcome.is_some(),
-            asked: entry.state == CallState::Waiting && !entry.events.iter().any(|(_, event)| waits_for_a_result(event)),
+            asked: entry.state == CallState::Waiting
+                && !entry.events.iter().any(|(_, event)| waits_for_a_result(event)),
             ..Self::default()
         };
         if let Some(turn) = &entry.turn {

@@ -9,7 +9,7 @@ use std::{path::Path, sync::Arc};
 
 use axum::Router;
 use beside::Beside;
-use haft::house::OwnerGuard;
+use haft::house::{OwnerCallers, OwnerGuard};
 use haft_mcp::{Asked, Ground, MayApprove, Server};
 use haft_runtime::{
     AutoApprove, CallId, Caller, Delivery, Doors, HouseWide, Isolation, Layers, Limits, OnePolicy, Pipeline, Policy,
@@ -62,19 +62,19 @@ fn server(store: &Store, folder: &Path) -> Server {
         })),
         limits: Limits::default(),
     });
-    let (store, at) = (store.clone(), scope.clone());
+    let store = store.clone();
     Server::new(Ground {
         pipeline,
         catalog,
         questions,
         journal,
         asked,
-        caller: Caller::owner("conformance", scope, Source::Mcp),
+        callers: Arc::new(OwnerCallers::new(&Caller::owner("conformance", scope, Source::Mcp))),
         auto_approve: AutoApprove::Reads,
         may_approve: MayApprove::default(),
         card: Box::new(|question| question.reason.clone()),
-        stop: Box::new(move |call: CallId| {
-            let (store, scope) = (store.clone(), at.clone());
+        stop: Box::new(move |scope: &Scope, call: CallId| {
+            let (store, scope) = (store.clone(), scope.clone());
             Box::pin(async move { drop(store.want_stop(&scope, &call).await) })
         }),
         key: [7; 32],

@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use haft_mcp::{Asked, Ground, Server, stdio};
 use haft_runtime::{
-    About, AutoApprove, CallId, Caller, Change, ChangeKind, Evidence, Question, Redactor, Source, ToolError,
+    About, AutoApprove, CallId, Caller, Change, ChangeKind, Evidence, Question, Redactor, Scope, Source, ToolError,
 };
 use haft_server::Token;
 use haft_store::Store;
@@ -31,7 +31,7 @@ use crate::{
     cli::Everywhere,
     commands::flags::parse_mode,
     exit::Exit,
-    house::{self, House, Served},
+    house::{self, House, OwnerCallers, Served},
     settings::Settings,
     show::{Out, card::card, changes::Depth, safe::safe, style::WARN},
     upstreams::PREFIX,
@@ -113,7 +113,7 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<Exit> {
     let server = Server::new(ground(&house, asked, args.auto_approve)?);
     let stop = until_signalled();
     match args.http {
-        Some(address) => listen(address, &server, &house.settings, &stop).await?,
+        Some(address) => listen(address, &server, &house, &stop).await?,
         None => server.speak(stdio::input()?, stdio::output()?, &stop).await,
     }
     house.leave().await?;
@@ -140,9 +140,9 @@ async fn next(signals: &mut Option<Signal>) -> Option<()> {
     signals.as_mut()?.recv().await
 }
 
-async fn listen(address: SocketAddr, server: &Server, settings: &Settings, stop: &CancellationToken) -> Result<()> {
+async fn listen(address: SocketAddr, server: &Server, house: &House, stop: &CancellationToken) -> Result<()> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
-    let (token, known) = token(settings)?;
+    let (token, known) = token(&house.settings)?;
     anstream::eprintln!("haft: serving MCP at http://{}/mcp", listener.local_addr()?);
     match known {
         Known::Given => anstream::eprintln!("haft: its token is that of {TOKEN}"),
@@ -152,7 +152,8 @@ async fn listen(address: SocketAddr, server: &Server, settings: &Settings, stop:
             anstream::eprintln!("haft: its token, shown this once and kept in {}: {token}", safe(&file));
         }
     }
-    let serving = haft_server::serve(listener, server, Token::new(token), stop.clone());
+    let owner = Caller { source: Source::Mcp, ..house.caller.clone() };
+    let serving = haft_server::serve(listener, server, Token::new(token, owner), stop.clone());
     tokio::pin!(serving);
     tokio::select! {
         served = &mut serving => served?,
@@ -196,18 +197,18 @@ fn read_token(path: &Path) -> io::Result<String> {
 }
 
 fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -> Result<Ground> {
-    let (store, scope) = (house.store.clone(), house.scope.clone());
+    let store = house.store.clone();
     Ok(Ground {
         pipeline: house.pipeline.clone(),
         catalog: house.catalog.clone(),
         questions: Arc::new(house.store.clone()),
         journal: Arc::new(house.store.clone()),
         asked,
-        caller: Caller { source: Source::Mcp, ..house.caller.clone() },
+        callers: Arc::new(OwnerCallers::new(&house.caller)),
         auto_approve: auto_approve.unwrap_or(house.settings.mode),
         may_approve: house.settings.client.may_approve,
         card: Box::new(plain_card),
-        stop: Box::new(move |call: CallId| {
+        stop: Box::new(move |scope: &Scope, call: CallId| {
             let (store, scope) = (store.clone(), scope.clone());
             // A call that cannot be stopped any more has ended.
             Box::pin(async move { drop(store.want_stop(&scope, &call).await) })

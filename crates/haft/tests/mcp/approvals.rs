@@ -33,7 +33,7 @@ fn open(fixture: &Fixture) -> Vec<String> {
 /// Who has answered a call's question, and through what.
 fn answered(fixture: &Fixture, call: &str) -> (String, String) {
     let answer = &fixture.story(call)["answer"];
-    (text(&answer["by"]), text(&answer["source"]))
+    (text(&answer["by"]["name"]), text(&answer["source"]))
 }
 
 fn asked_again(client: &Client) -> bool {

@@ -60,7 +60,7 @@ fn a_call_that_asks_becomes_a_task_that_the_client_answers() {
     assert_eq!(done["status"], json!("completed"), "{done:#}");
     succeeded(&done["result"]);
     assert_eq!((call_id(&done["result"]), fixture.text("made.txt").as_deref()), (task.clone(), Some("made\n")));
-    assert!(text(&fixture.story(&task)["answer"]["by"]).ends_with(&format!(" through {NAME}")));
+    assert!(text(&fixture.story(&task)["answer"]["by"]["name"]).ends_with(&format!(" through {NAME}")));
     // An answer that comes again changes nothing.
     update(&mut client, &task, false);
     succeeded(&look(&mut client, &task)["result"]);

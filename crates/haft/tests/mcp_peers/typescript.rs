@@ -29,7 +29,7 @@ fn works(package: &str, mode: &str, fixture: &Fixture, server: &[&str]) {
     let made = fixture.story(&text(&rows[2]["id"]));
     let name = format!("typescript-{package}");
     assert_eq!((&made["caller"], &made["source"]), (&json!(name), &json!("mcp")), "{made:#}");
-    assert!(text(&made["answer"]["by"]).ends_with(&format!(" through {name}")), "{made:#}");
+    assert!(text(&made["answer"]["by"]["name"]).ends_with(&format!(" through {name}")), "{made:#}");
     let open: Vec<Value> = fixture.json(&["approvals"]).as_array().unwrap().clone();
     assert_eq!(open.len(), 1, "a form that is closed leaves its question open: {open:#?}");
 }

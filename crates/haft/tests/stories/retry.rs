@@ -16,7 +16,8 @@ use futures_util::future::BoxFuture;
 use haft::house::House;
 use haft_runtime::{
     AutoApprove, CallEvent, CallId, CallRequest, ChangeList, Doors, Effect, ErrorCode, HouseWide, Isolation, Limits,
-    OnePolicy, Outcome, Output, Pipeline, Policy, Ran, Recovered, Scope, Tool, ToolCtx, ToolError, Turn, Workbench, typed,
+    OnePolicy, Outcome, Output, Pipeline, Policy, Ran, Recovered, Scope, Tool, ToolCtx, ToolError, Turn, Workbench,
+    typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -8,14 +8,14 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use super::{Ground, brief, results};
+use super::{brief, callers::ClientRequest, results};
 
 /// The result of a call that has ended, or where it stands.
-pub(super) async fn result(ground: &Ground, outcome: Outcome) -> CallToolResult {
+pub(super) async fn result(server: &ClientRequest, outcome: Outcome) -> CallToolResult {
     let facts = facts(&outcome);
     let call = outcome.tool_call_id;
     let mut result = match outcome.end {
-        End::Success { result } => success(&call, brief::shown(ground, (&call, &outcome.tool), result).await),
+        End::Success { result } => success(&call, brief::shown(server, (&call, &outcome.tool), result).await),
         End::Error { error } | End::Cancelled { error } => CallToolResult::error(vec![text(failure(&error))]),
         End::Rejected { .. } => CallToolResult::error(vec![text(outcome.end.rejection().unwrap_or_default())]),
         End::Pending { pending } => {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{About, Answer, CallId, Caller, Delivery, Effect, Form, Outcome, Question, Scope, Source};
+use haft_runtime::{About, Answer, CallId, Delivery, Effect, Form, Question, Scope};
 use rmcp::{
     RoleServer,
     model::{ClientCapabilities, ElicitRequest, ElicitRequestParams, InputRequest, InputRequests},
@@ -83,8 +83,8 @@ impl Delivery for Asked {
         Box::pin(std::future::ready(()))
     }
 
-    fn deliver<'a>(&'a self, _scope: &'a Scope, outcome: &'a Outcome) -> BoxFuture<'a, ()> {
-        self.waiting().remove(&outcome.tool_call_id);
+    fn ended<'a>(&'a self, _scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()> {
+        self.waiting().remove(call);
         Box::pin(std::future::ready(()))
     }
 }
@@ -169,12 +169,6 @@ fn values(form: &Form, content: &Value) -> Said {
         Ok(values) => Said::Answer(Answer::Fill { values }),
         Err(error) => Said::Wrong(error.message),
     }
-}
-
-/// Who answers through a client: the person behind it.
-pub(super) fn answerer(ground: &Ground, context: &RequestContext<RoleServer>) -> Caller {
-    let name = format!("{} through {}", ground.caller.name, client(context));
-    Caller { name, source: Source::Mcp, ..ground.caller.clone() }
 }
 
 /// Whether a client can show a form: it says so, or says nothing more than that it can be asked, as clients did before

@@ -3,7 +3,7 @@
 use haft_runtime::{CallId, HandedOn, ToolOutput};
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::callers::ClientRequest;
 
 /// The bytes that a value may take, beside a short text too; a text has as many letters.
 const ROOM: usize = 30_000;
@@ -16,19 +16,19 @@ const CUT: &str = "cut";
 
 /// The output of a call with a value that fits beside its text, still is what its schema says, and tells what it lacks.
 /// The whole is in the journal, as ever.
-pub(super) async fn shown(ground: &Ground, (call, tool): (&CallId, &str), output: ToolOutput) -> ToolOutput {
+pub(super) async fn shown(server: &ClientRequest, (call, tool): (&CallId, &str), output: ToolOutput) -> ToolOutput {
     match output.handed_on.clone() {
-        Some(of) => as_given(ground, &of, output).await,
-        None => fitted(ground, (call, tool), output).await,
+        Some(of) => as_given(server, &of, output).await,
+        None => fitted(server, (call, tool), output).await,
     }
 }
 
 /// What is handed on is shown as the call shows it that gave it.
-async fn as_given(ground: &Ground, of: &HandedOn, mut output: ToolOutput) -> ToolOutput {
+async fn as_given(server: &ClientRequest, of: &HandedOn, mut output: ToolOutput) -> ToolOutput {
     let mut value = output.structured.clone().into_value();
     let Some(place) = value.pointer_mut(&of.at) else { return output };
     let Ok(given) = serde_json::from_value(place.take()) else { return output };
-    let given = fitted(ground, (&of.call, &of.tool), given).await;
+    let given = fitted(server, (&of.call, &of.tool), given).await;
     output.metadata.extend(given.metadata.get_key_value(TRUNCATED).map(|(name, is)| (name.clone(), is.clone())));
     let speaks = given.structured.is_object();
     let Ok(mut given) = serde_json::to_value(given) else { return output };
@@ -41,23 +41,23 @@ async fn as_given(ground: &Ground, of: &HandedOn, mut output: ToolOutput) -> Too
     output
 }
 
-async fn fitted(ground: &Ground, (call, tool): (&CallId, &str), mut output: ToolOutput) -> ToolOutput {
-    let scope = &ground.caller.scope;
+async fn fitted(server: &ClientRequest, (call, tool): (&CallId, &str), mut output: ToolOutput) -> ToolOutput {
+    let scope = &server.caller.scope;
     // Of a value that was cut before, only the beginning is left.
     let whole = match output.metadata.contains_key(CUT) {
-        true => ground.journal.output(scope, call).await.ok().flatten().map(|whole| whole.structured),
+        true => server.ground.journal.output(scope, call).await.ok().flatten().map(|whole| whole.structured),
         false => None,
     };
     let value = whole.as_ref().unwrap_or(&output.structured);
     let Some((brief, parts)) = value.brief(room(&output)) else { return output };
     let brief = brief.into_value();
-    let tool = ground.catalog.find(&ground.caller, tool).await.ok();
+    let tool = server.ground.catalog.find(&server.caller, tool).await.ok();
     let fits = |value: &Value| tool.as_ref().is_none_or(|tool| tool.may_give(value));
     let tells = telling(brief.clone(), notice(call, &parts));
     let Some(fitting) = tells.into_iter().chain([brief]).find(fits) else { return output };
     if lacks_something(&parts) {
         // Whoever reads on reads the journal; one that cannot be written tells them so.
-        drop(ground.journal.caught_up().await);
+        drop(server.ground.journal.caught_up().await);
         output.metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
     }
     output.structured = fitting.into();

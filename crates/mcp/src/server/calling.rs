@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use haft_runtime::{
-    About, Answer, AnswerReceipt, CallId, CallRequest, Caller, End, ErrorCode, Follower, Listener, Outcome, Question,
-    Source, ToolError,
+    About, Answer, AnswerReceipt, CallId, CallRequest, End, ErrorCode, Follower, Listener, Outcome, Question, ToolError,
 };
 use rmcp::{
     ErrorData, RoleServer,
@@ -16,8 +15,9 @@ use serde_json::Value;
 use tokio::{pin, task::JoinHandle};
 
 use super::{
-    LONG_PATIENCE, PATIENCE, Server, answer,
+    LONG_PATIENCE, PATIENCE, answer,
     asking::{self, Said},
+    callers::ClientRequest,
     conversation::Conversation,
     progress::Progress,
     tasks,
@@ -69,7 +69,7 @@ impl Way {
 
 /// Takes a call down the line, or goes on with one that had put a question.
 pub(super) async fn call(
-    server: &Server,
+    server: &ClientRequest,
     mut params: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -77,7 +77,7 @@ pub(super) async fn call(
         return go_on(server, &params, state, &context).await;
     }
     let way = Way::of(&context);
-    let mut request = request(server, &params, &context);
+    let mut request = request(server, &params);
     request.wait = match way {
         Way::Task | Way::InputRequired => Duration::ZERO,
         Way::Elicitation | Way::Wait => patience(&context),
@@ -102,11 +102,10 @@ async fn told(progress: Progress, context: &RequestContext<RoleServer>, standing
     }
 }
 
-fn request(server: &Server, params: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> CallRequest {
+fn request(server: &ClientRequest, params: &CallToolRequestParams) -> CallRequest {
     let ground = &server.ground;
-    let caller = Caller { name: asking::client(context), source: Source::Mcp, ..ground.caller.clone() };
     let input = Value::Object(params.arguments.clone().unwrap_or_default());
-    let mut request = CallRequest::new(caller, params.name.clone(), input);
+    let mut request = CallRequest::new(server.caller.clone(), params.name.clone(), input);
     request.auto_approve = ground.auto_approve;
     // A call that has asked something outlives the request that it came with.
     request.cancel = server.stop.child_token();
@@ -119,7 +118,7 @@ pub(super) fn patience(context: &RequestContext<RoleServer>) -> Duration {
 }
 
 async fn respond(
-    server: &Server,
+    server: &ClientRequest,
     way: Way,
     params: &CallToolRequestParams,
     standing: Standing,
@@ -132,7 +131,7 @@ async fn respond(
         return Err(unknown);
     }
     let End::Pending { pending } = &outcome.end else {
-        return Ok(answer::result(&server.ground, outcome).await.into());
+        return Ok(answer::result(server, outcome).await.into());
     };
     let call = pending.pending_tool_call_id.clone();
     match way {
@@ -141,18 +140,18 @@ async fn respond(
             return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
         }
         Way::InputRequired => {
-            let found = server.ground.questions.find(&server.ground.caller.scope, &call).await.ok().flatten();
+            let found = server.ground.questions.find(&server.caller.scope, &call).await.ok().flatten();
             if let Some(required) = found.and_then(|(question, _)| required(server, params, &question, None)) {
                 return Ok(required.into());
             }
         }
         Way::Elicitation | Way::Wait => {}
     }
-    Ok(answer::result(&server.ground, outcome).await.into())
+    Ok(answer::result(server, outcome).await.into())
 }
 
 /// A client hears what a call asks in the words that it understands, or where else it can be answered.
-fn told_of(server: &Server, way: Way, params: &CallToolRequestParams, question: &Question) -> CallToolResponse {
+fn told_of(server: &ClientRequest, way: Way, params: &CallToolRequestParams, question: &Question) -> CallToolResponse {
     match way {
         Way::Task => {
             let task = tasks::waiting(&question.call, question.asked_at, question.asked_at);
@@ -167,7 +166,7 @@ fn told_of(server: &Server, way: Way, params: &CallToolRequestParams, question: 
 }
 
 fn required(
-    server: &Server,
+    server: &ClientRequest,
     params: &CallToolRequestParams,
     question: &Question,
     wrong: Option<&str>,
@@ -181,15 +180,15 @@ fn required(
 }
 
 /// A state counts only for whoever it was given to, and for the very call that it belongs to.
-fn bound_to(server: &Server, params: &CallToolRequestParams) -> Vec<u8> {
+fn bound_to(server: &ClientRequest, params: &CallToolRequestParams) -> Vec<u8> {
     let input = Value::Object(params.arguments.clone().unwrap_or_default());
-    format!("{}\n{}\n{input}", server.ground.caller.name, params.name).into_bytes()
+    format!("{}\n{}\n{input}", server.caller.id, params.name).into_bytes()
 }
 
 /// The client comes back with what it was asked for. What it has put away is not put to it again: it would do the same
 /// again.
 async fn go_on(
-    server: &Server,
+    server: &ClientRequest,
     params: &CallToolRequestParams,
     state: &str,
     context: &RequestContext<RoleServer>,
@@ -202,7 +201,7 @@ async fn go_on(
     let carried: Carried = server.codec.open_json_with(state, &bound).map_err(refused)?;
     let internal = |error: ToolError| ErrorData::internal_error(error.message, None);
     let progress = Progress::of(context, &carried.call);
-    let scope = &server.ground.caller.scope;
+    let scope = &server.caller.scope;
     let last = server.ground.questions.find(scope, &carried.call).await.map_err(internal)?;
     let Some((question, None)) = last.filter(|(question, _)| question.number == carried.question) else {
         let standing = server.awaited(&carried.call, context).await.map_err(internal)?;
@@ -222,7 +221,7 @@ async fn go_on(
         (Said::Nothing, About::Form(_)) => return Ok(answer::asks(&question).into()),
         (Said::Nothing, About::Approval(_) | About::Result(_)) => {
             return Ok(match server.stands(&carried.call, Duration::ZERO).await.map_err(internal)? {
-                Standing::Ended(outcome) => answer::result(&server.ground, *outcome).await.into(),
+                Standing::Ended(outcome) => answer::result(server, *outcome).await.into(),
                 Standing::Asks(question) => answer::asks(&question).into(),
             });
         }
@@ -241,7 +240,7 @@ pub(super) enum Counted {
     Heard,
 }
 
-impl Server {
+impl ClientRequest {
     /// Gives the person's answer and sees the call to its end or to its next question, also when the client goes away
     /// meanwhile.
     async fn settle(
@@ -253,7 +252,7 @@ impl Server {
     ) -> Result<Standing, ToolError> {
         let (ground, call) = (&self.ground, &question.call);
         let mut opened = ground.asked.of(call);
-        let Some(counted) = self.answer(question, answer, context, listener).await? else {
+        let Some(counted) = self.answer(question, answer, listener).await? else {
             return self.awaited(call, context).await;
         };
         let ended = async {
@@ -261,7 +260,7 @@ impl Server {
             match counted {
                 Counted::Carried(carried) => carried.await.map_err(|err| broken(err.to_string()))?,
                 Counted::Heard => {
-                    let ended = ground.journal.ended(&ground.caller.scope, call, STATE_LASTS).await?;
+                    let ended = ground.journal.ended(&self.caller.scope, call, STATE_LASTS).await?;
                     ended.ok_or_else(|| broken("it has not ended for a day".to_owned()))
                 }
             }
@@ -270,7 +269,7 @@ impl Server {
         tokio::select! {
             ended = &mut ended => return Ok(Standing::Ended(Box::new(ended?))),
             Some(question) = opened.recv() => return Ok(Standing::Asks(question)),
-            () = context.ct.cancelled() => (ground.stop)(call.clone()).await,
+            () = context.ct.cancelled() => (ground.stop)(&self.caller.scope, call.clone()).await,
             () = self.stop.cancelled() => {}
         }
         tokio::select! {
@@ -285,16 +284,14 @@ impl Server {
         &self,
         question: &Question,
         answer: Answer,
-        context: &RequestContext<RoleServer>,
         listener: Option<Listener>,
     ) -> Result<Option<Counted>, ToolError> {
-        let (ground, scope) = (self.ground.clone(), self.ground.caller.scope.clone());
+        let (ground, scope) = (self.ground.clone(), self.caller.scope.clone());
         let needs_leave = matches!(answer, Answer::Approve { .. } | Answer::Fill { .. });
         if needs_leave && !ground.may_approve.covers(question) {
             return Ok(None);
         }
-        let caller = asking::answerer(&ground, context);
-        match (ground.pipeline.give_answer(&caller, &question.id(), answer).await?, &question.about) {
+        match (ground.pipeline.give_answer(&self.answerer, &question.id(), answer).await?, &question.about) {
             (AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion, _) => Ok(None),
             (AnswerReceipt::Taken, About::Form(_)) => Ok(Some(Counted::Heard)),
             (AnswerReceipt::Taken, About::Approval(_) | About::Result(_)) => {
@@ -308,14 +305,14 @@ impl Server {
     }
 
     /// Withdraws the question of a call, or stops what it does.
-    pub(super) async fn cancel(&self, call: &CallId, context: &RequestContext<RoleServer>) -> Result<(), ToolError> {
+    pub(super) async fn cancel(&self, call: &CallId) -> Result<(), ToolError> {
         let ground = &self.ground;
-        (ground.stop)(call.clone()).await;
+        (ground.stop)(&self.caller.scope, call.clone()).await;
         // A form is put away by the call itself when it stops.
-        if let Some((question, None)) = ground.questions.find(&ground.caller.scope, call).await?
+        if let Some((question, None)) = ground.questions.find(&self.caller.scope, call).await?
             && question.form().is_none()
         {
-            self.answer(&question, Answer::Cancel, context, None).await?;
+            self.answer(&question, Answer::Cancel, None).await?;
         }
         Ok(())
     }
@@ -325,7 +322,7 @@ impl Server {
         let Standing::Ended(outcome) = &standing else { return standing };
         let End::Pending { pending } = &outcome.end else { return standing };
         let (ground, call) = (&self.ground, &pending.pending_tool_call_id);
-        let found = ground.questions.find(&ground.caller.scope, call).await.ok().flatten();
+        let found = ground.questions.find(&self.caller.scope, call).await.ok().flatten();
         if found.is_some_and(|(question, _)| asking::inputs(ground, &question, None).is_some()) {
             return standing;
         }
@@ -340,13 +337,13 @@ impl Server {
             () = context.ct.cancelled() => {}
             () = self.stop.cancelled() => {}
         }
-        self.cancel(call, context).await?;
+        self.cancel(call).await?;
         self.stands(call, Duration::ZERO).await
     }
 
     /// How a call has ended, or how it stands after so long.
     async fn stands(&self, call: &CallId, limit: Duration) -> Result<Standing, ToolError> {
-        let (journal, scope) = (&self.ground.journal, &self.ground.caller.scope);
+        let (journal, scope) = (&self.ground.journal, &self.caller.scope);
         if let Some(outcome) = journal.ended(scope, call, limit).await? {
             return Ok(Standing::Ended(Box::new(outcome)));
         }

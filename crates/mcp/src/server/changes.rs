@@ -9,14 +9,14 @@ use haft_runtime::to_mcp;
 use rmcp::{ErrorData, Peer, RoleServer, service::SubscriptionContext};
 use tokio::time::sleep;
 
-use super::Ground;
+use super::callers::ClientRequest;
 
 /// How often the tools are looked at: they change when a person edits a file or accepts a definition.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Tells a client of the later era, until it wants to hear no more.
-pub(super) async fn tell(ground: &Ground, listening: &SubscriptionContext) -> Result<(), ErrorData> {
-    let mut known = look(ground).await;
+pub(super) async fn tell(server: &ClientRequest, listening: &SubscriptionContext) -> Result<(), ErrorData> {
+    let mut known = look(server).await;
     // It may have listed them before it began to listen, so it is told once in any case.
     loop {
         if listening.sink().notify_tool_list_changed().await.is_err() {
@@ -24,16 +24,16 @@ pub(super) async fn tell(ground: &Ground, listening: &SubscriptionContext) -> Re
         }
         tokio::select! {
             () = listening.cancelled() => return Ok(()),
-            now = change(ground, known) => known = now,
+            now = change(server, known) => known = now,
         }
     }
 }
 
 /// Tells a client of the earlier era, as long as it is there.
-pub(super) async fn tell_peer(ground: &Ground, peer: &Peer<RoleServer>) {
-    let mut known = look(ground).await;
+pub(super) async fn tell_peer(server: &ClientRequest, peer: &Peer<RoleServer>) {
+    let mut known = look(server).await;
     while !peer.is_transport_closed() {
-        let Ok(now) = tokio::time::timeout(LOOK * 2, change(ground, known)).await else { continue };
+        let Ok(now) = tokio::time::timeout(LOOK * 2, change(server, known)).await else { continue };
         known = now;
         if peer.notify_tool_list_changed().await.is_err() {
             return;
@@ -42,10 +42,10 @@ pub(super) async fn tell_peer(ground: &Ground, peer: &Peer<RoleServer>) {
 }
 
 /// Returns when the tools are others than the known ones.
-async fn change(ground: &Ground, known: u64) -> u64 {
+async fn change(server: &ClientRequest, known: u64) -> u64 {
     loop {
         sleep(LOOK).await;
-        let now = look(ground).await;
+        let now = look(server).await;
         if now != known {
             return now;
         }
@@ -53,9 +53,9 @@ async fn change(ground: &Ground, known: u64) -> u64 {
 }
 
 /// The tools as one number.
-async fn look(ground: &Ground) -> u64 {
+async fn look(server: &ClientRequest) -> u64 {
     // What cannot be looked at now is not known to have changed; the next look tells.
-    let listing = ground.catalog.list(&ground.caller).await.unwrap_or_default();
+    let listing = server.ground.catalog.list(&server.caller).await.unwrap_or_default();
     let mut hasher = DefaultHasher::new();
     for tool in listing.offered() {
         to_mcp(std::slice::from_ref(tool.spec())).to_string().hash(&mut hasher);

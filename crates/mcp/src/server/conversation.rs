@@ -13,8 +13,8 @@ use tokio::{sync::mpsc, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Server,
     asking::{self, Said},
+    callers::ClientRequest,
     calling::{Standing, Way, patience},
 };
 
@@ -25,7 +25,7 @@ const EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What is known of a call while it goes on.
 pub(super) struct Conversation<'a> {
-    server: &'a Server,
+    server: &'a ClientRequest,
     context: &'a RequestContext<RoleServer>,
     way: Way,
     /// What the client has said before it was asked.
@@ -46,7 +46,7 @@ type Call = BoxFuture<'static, Outcome>;
 
 impl<'a> Conversation<'a> {
     pub(super) fn new(
-        server: &'a Server,
+        server: &'a ClientRequest,
         context: &'a RequestContext<RoleServer>,
         way: Way,
         request: &CallRequest,
@@ -127,7 +127,7 @@ impl<'a> Conversation<'a> {
                     }
                     continue;
                 }
-                _answered = ground.questions.wait(&ground.caller.scope, &id, EVER) => Next::GoOn,
+                _answered = ground.questions.wait(&self.server.caller.scope, &id, EVER) => Next::GoOn,
                 () = sleep(patience(self.context)), if is_form => Next::HandBack,
             };
             self.withdraw(asked).await;
@@ -148,7 +148,7 @@ impl<'a> Conversation<'a> {
         let (ground, id) = (&self.server.ground, question.id());
         tokio::select! {
             outcome = ended(call, self.context, &self.cancel) => Next::Ended(outcome),
-            _answered = ground.questions.wait(&ground.caller.scope, &id, EVER) => Next::GoOn,
+            _answered = ground.questions.wait(&self.server.caller.scope, &id, EVER) => Next::GoOn,
             () = sleep(patience(self.context)) => Next::HandBack,
         }
     }
@@ -156,8 +156,7 @@ impl<'a> Conversation<'a> {
     /// The call itself hears it; when somebody was earlier, it has heard that.
     async fn give(&self, question: &Question, answer: Answer) {
         let ground = &self.server.ground;
-        let caller = asking::answerer(ground, self.context);
-        let _heard = ground.pipeline.give_answer(&caller, &question.id(), answer).await;
+        let _heard = ground.pipeline.give_answer(&self.server.answerer, &question.id(), answer).await;
     }
 }
 

@@ -6,7 +6,7 @@ use rmcp::{
     model::{ListToolsResult, Tool},
 };
 
-use super::Ground;
+use super::callers::ClientRequest;
 
 /// How many tools are listed at once.
 const PAGE: usize = 250;
@@ -15,12 +15,12 @@ const PAGE: usize = 250;
 const LONGEST_NAME: usize = 256;
 
 /// The tools behind a cursor, which is the last name of the page before.
-pub(super) async fn page(ground: &Ground, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
+pub(super) async fn page(server: &ClientRequest, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
     if cursor.as_ref().is_some_and(|last| last.len() > LONGEST_NAME) {
         return Err(ErrorData::invalid_params("the cursor is none that was given here; list without one", None));
     }
     let unknown = |error: ToolError| ErrorData::internal_error(error.message, None);
-    let listing = ground.catalog.list(&ground.caller).await.map_err(unknown)?;
+    let listing = server.ground.catalog.list(&server.caller).await.map_err(unknown)?;
     let offered = listing.offered();
     let first = cursor.map_or(0, |last| offered.partition_point(|tool| tool.spec().name <= last));
     let specs: Vec<ToolSpec> = offered[first..].iter().take(PAGE).map(|tool| tool.spec().clone()).collect();

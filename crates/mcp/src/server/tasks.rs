@@ -10,8 +10,9 @@ use rmcp::{
 use serde_json::Value;
 
 use super::{
-    Server, answer,
+    answer,
     asking::{self, Said},
+    callers::ClientRequest,
 };
 
 /// How long an unanswered question stays open; after that a task is only a part of the history.
@@ -32,7 +33,7 @@ fn task(call: &CallId, since: Timestamp, changed: Timestamp) -> Task {
 
 /// How the call of a task stands.
 pub(super) async fn look(
-    server: &Server,
+    server: &ClientRequest,
     id: &str,
     context: &RequestContext<RoleServer>,
 ) -> Result<GetTaskResult, ErrorData> {
@@ -45,7 +46,7 @@ pub(super) async fn look(
         if matches!(outcome.end, End::Cancelled { .. }) {
             return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Cancelled)));
         }
-        let result = match serde_json::to_value(answer::result(ground, outcome).await) {
+        let result = match serde_json::to_value(answer::result(server, outcome).await) {
             Ok(Value::Object(result)) => result,
             Ok(_) | Err(_) => return Err(ErrorData::internal_error(format!("{id} cannot be told"), None)),
         };
@@ -66,17 +67,12 @@ pub(super) async fn look(
 }
 
 /// Takes what the person said; how the call goes on is in the journal, where the client looks for it.
-pub(super) async fn answer(
-    server: &Server,
-    id: &str,
-    inputs: &InputResponses,
-    context: &RequestContext<RoleServer>,
-) -> Result<(), ErrorData> {
+pub(super) async fn answer(server: &ClientRequest, id: &str, inputs: &InputResponses) -> Result<(), ErrorData> {
     let (call, _) = known(server, id).await?;
     let Some((question, None)) = last(server, &call).await? else { return Ok(()) };
     let Some(given) = inputs.get(asking::name(&question)) else { return Ok(()) };
     match asking::said(&question, given) {
-        Said::Answer(answer) => drop(server.answer(&question, answer, context, None).await.map_err(internal)?),
+        Said::Answer(answer) => drop(server.answer(&question, answer, None).await.map_err(internal)?),
         Said::Wrong(why) => return Err(ErrorData::invalid_params(why, None)),
         Said::Nothing => {}
     }
@@ -84,20 +80,20 @@ pub(super) async fn answer(
 }
 
 /// What the call asked last, open or answered.
-async fn last(server: &Server, call: &CallId) -> Result<Option<QuestionAndAnswer>, ErrorData> {
-    server.ground.questions.find(&server.ground.caller.scope, call).await.map_err(internal)
+async fn last(server: &ClientRequest, call: &CallId) -> Result<Option<QuestionAndAnswer>, ErrorData> {
+    server.ground.questions.find(&server.caller.scope, call).await.map_err(internal)
 }
 
 /// Withdraws the question of a task, or stops what it does.
-pub(super) async fn cancel(server: &Server, id: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+pub(super) async fn cancel(server: &ClientRequest, id: &str) -> Result<(), ErrorData> {
     let (call, _) = known(server, id).await?;
-    server.cancel(&call, context).await.map_err(internal)
+    server.cancel(&call).await.map_err(internal)
 }
 
 /// The call of a task, and what is known of it.
-async fn known(server: &Server, id: &str) -> Result<(CallId, CallRecord), ErrorData> {
+async fn known(server: &ClientRequest, id: &str) -> Result<(CallId, CallRecord), ErrorData> {
     let call = CallId::parse(id).ok_or_else(|| unknown(id))?;
-    let found = server.ground.journal.find(&server.ground.caller.scope, &call).await.map_err(internal)?;
+    let found = server.ground.journal.find(&server.caller.scope, &call).await.map_err(internal)?;
     Ok((call, found.ok_or_else(|| unknown(id))?))
 }
 

@@ -1,12 +1,12 @@
-//! Who else hears of a call: that it asks, and how it ended.
+//! Wakes whoever else wants to hear of a call: that it asks, and that it has ended.
 
 use std::sync::Arc;
 
-use crate::{Delivery, Outcome, Question, Scope};
+use crate::{CallId, Delivery, Question, Scope};
 
-pub(crate) async fn deliver(deliveries: &[Arc<dyn Delivery>], scope: &Scope, outcome: &Outcome) {
+pub(crate) async fn deliver(deliveries: &[Arc<dyn Delivery>], scope: &Scope, call: &CallId) {
     for delivery in deliveries {
-        delivery.deliver(scope, outcome).await;
+        delivery.ended(scope, call).await;
     }
 }
 

@@ -34,7 +34,10 @@ async fn everything_is_in_the_copy_and_counted_on_both_sides() {
     assert_eq!(to.events(&scope(), &waiting).await.unwrap(), from.events(&scope(), &waiting).await.unwrap());
     assert_eq!(to.output(&scope(), &long.call).await.unwrap(), long.whole_output);
     assert_eq!(to.all_grants(&scope(), &here()).await.unwrap(), from.all_grants(&scope(), &here()).await.unwrap());
-    assert_eq!(to.tools_used(&scope(), &here(), None).await.unwrap(), from.tools_used(&scope(), &here(), None).await.unwrap());
+    assert_eq!(
+        to.tools_used(&scope(), &here(), None).await.unwrap(),
+        from.tools_used(&scope(), &here(), None).await.unwrap()
+    );
     assert_eq!(Questions::open(&to, &scope(), &here()).await.unwrap().len(), 1);
 
     // The numbers go on where they were, and the call that waits is carried on there.

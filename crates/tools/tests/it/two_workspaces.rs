@@ -3,7 +3,8 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use haft_runtime::{
-    AnyTool, ChangeState, Direction, ErrorCode, Prepared, Ran, Scope, Shown, ToolError, ToolOutput, Turn, Workbench,
+    AnyTool, ChangeState, Direction, ErrorCode, Prepared, Ran, Scope, Shown, TenantId, ToolError, ToolOutput, Turn,
+    Workbench,
 };
 use haft_tools::{OpenWorkspaces, SandboxWorkbench, Workspace, Workspaces};
 use serde_json::{Value, json};
