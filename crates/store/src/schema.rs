@@ -94,6 +94,12 @@ pub(crate) mod tests {
         steps.collect::<Result<_, _>>().unwrap()
     }
 
+    /// Fails when a statement across all tenants reads more than this index of a few rows.
+    pub(crate) fn assert_reads_only(statement: &str, index: &str) {
+        let steps = plan(statement);
+        assert!(steps[0].contains(index), "{statement}\n{steps:?}");
+    }
+
     /// Fails when one of the statements reads a whole table, or sorts what an index could give in order.
     pub(crate) fn assert_quick(statements: &[&str]) {
         for statement in statements {
