@@ -18,7 +18,7 @@ use crate::{
     project::ProjectTools,
     rooms::{self, House},
     settings::Settings,
-    upstreams::Upstreams,
+    upstreams,
 };
 
 /// Where the calls of a folder belong.
@@ -38,7 +38,7 @@ pub(crate) async fn build(
     let workbench: Arc<dyn Workbench> = Arc::new(workspace.workbench());
     let registry = rooms::code(&store, &workspace, &workbench)?;
     let project = Arc::new(ProjectTools::beside(&registry, &workspace, &settings.data));
-    let upstreams = Upstreams::of(&settings, &workspace);
+    let upstreams = upstreams::of(&settings, &workspace);
     let others: Vec<Arc<dyn haft_runtime::LayerSource>> = vec![project.clone(), upstreams.clone()];
     let catalog = rooms::catalogue(&registry, others, &settings, served.only)?;
     let scope = scope_of(folder);

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use haft_mcp::{Asked, Ground, Server, stdio};
+use haft_mcp::{Asked, Ground, PREFIX, Server, stdio};
 use haft_runtime::{
     About, AutoApprove, CallId, Caller, Change, ChangeKind, Evidence, Question, Redactor, Scope, Source, ToolError,
 };
@@ -34,7 +34,6 @@ use crate::{
     house::{self, House, OwnerCallers, Served},
     settings::Settings,
     show::{Out, card::card, changes::Depth, safe::safe, style::WARN},
-    upstreams::PREFIX,
     workspace,
 };
 use wanted::Wanted;
