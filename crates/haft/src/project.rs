@@ -10,10 +10,7 @@ use futures_util::future::BoxFuture;
 use haft_runtime::{Caller, ErrorCode, Layer, LayerSource, RegisteredTool, Registry, ToolError};
 use haft_tools::{Manifest, Workspace, Workspaces, project_tool};
 
-use crate::{
-    trust::{self, Brought, ManifestFile, Stamp},
-    upstreams,
-};
+use crate::trust::{self, Brought, ManifestFile, Stamp};
 
 /// A manifest that no tool can be made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +93,7 @@ impl ProjectTools {
 
     /// Whether haft itself has a tool or an alias of this name, or keeps it for the tools of servers.
     pub(crate) fn is_built_in(&self, name: &str) -> bool {
-        self.registry.names().contains(name) || name.starts_with(upstreams::PREFIX)
+        self.registry.names().contains(name) || name.starts_with(haft_mcp::PREFIX)
     }
 
     /// What is wrong with the manifests that were trusted.

@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
+use haft_mcp::Upstreams;
 use haft_runtime::{
     CallId, Caller, Catalog, Journal, LayerSource, Layers, Limits, Only, Pipeline, Policy, Question, QuestionAndAnswer,
     Questions, Redactor, Registry, Scope, Shown, ToolError, Tools, Within, Workbench,
@@ -11,7 +12,7 @@ use haft_sandbox::fence::Limits as FenceLimits;
 use haft_store::{Store, Sync};
 use haft_tools::{FenceConfig, LanguageServers, WebAccess, Workspace, Workspaces};
 
-use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings, upstreams::Upstreams};
+use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings};
 
 /// A line with everything behind its doors, for one workspace.
 pub struct House {

@@ -18,7 +18,7 @@ use crate::{
     project::ProjectTools,
     rooms::{self, House},
     settings::Settings,
-    upstreams::Upstreams,
+    upstreams,
 };
 
 /// Where the calls of a folder belong.
@@ -40,7 +40,7 @@ pub(crate) async fn build(
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(workspaces.clone()));
     let registry = rooms::code(&store, (&workspaces, workspace.web_search_shown()), &workbench)?;
     let project = Arc::new(ProjectTools::beside(&registry, (&workspaces, &workspace), &settings.data));
-    let upstreams = Upstreams::of(&settings, &workspace);
+    let upstreams = upstreams::of(&settings, &workspace);
     let others: Vec<Arc<dyn haft_runtime::LayerSource>> = vec![project.clone(), upstreams.clone()];
     let catalog = rooms::catalogue(&registry, others, &settings, served.only)?;
     let here = Within::Only(WorkspaceId::new(folder.to_string_lossy()));

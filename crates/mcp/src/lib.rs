@@ -10,8 +10,9 @@ pub mod stdio;
 mod upstream;
 
 pub use http::{HttpService, misread, over_http};
-pub use server::{Asked, Callers, ClientPeer, Ground, MayApprove, Server, Stop};
+pub use server::{Asked, Callers, ClientPeer, MayApprove, Server, ServerDeps, Stop};
 pub use upstream::{
-    Contact, Definition, Difference, Dropped, Endpoint, Launch, Line, Listener, NEEDS_LOGIN, PATIENCE, Pins, Report,
-    Started, Upstream, UpstreamSpec, held_as_new, tool_name, tools_of,
+    Contact, Definition, Difference, Dropped, Endpoint, Launch, Line, Listener, NEEDS_LOGIN, PATIENCE, PREFIX,
+    PinStore, Pins, Report, Started, Upstream, UpstreamPlan, UpstreamServer, UpstreamSpec, Upstreams, held_as_new,
+    tool_name, tools_of,
 };

@@ -55,7 +55,7 @@ const GRACE: Duration = Duration::from_millis(500);
 pub type Stop = Box<dyn Fn(&Scope, CallId) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What a server stands on.
-pub struct Ground {
+pub struct ServerDeps {
     /// The line.
     pub pipeline: Pipeline,
     /// Which tools.
@@ -83,7 +83,7 @@ pub struct Ground {
 /// The server. Cheap to clone; every connection gets one.
 #[derive(Clone)]
 pub struct Server {
-    ground: Arc<Ground>,
+    ground: Arc<ServerDeps>,
     codec: RequestStateCodec,
     /// Calls and answers that are being seen through.
     under_way: TaskTracker,
@@ -93,7 +93,7 @@ pub struct Server {
 
 impl Server {
     /// A server on this ground.
-    pub fn new(ground: Ground) -> Self {
+    pub fn new(ground: ServerDeps) -> Self {
         // The key is as long as its type says.
         let codec = RequestStateCodec::new_unchecked(ground.key);
         Self { ground: Arc::new(ground), codec, under_way: TaskTracker::new(), stop: CancellationToken::new() }

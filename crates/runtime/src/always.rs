@@ -5,8 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::{
-    AutoApprove, Bounds, Caller, Case, Change, ChangeKind, ChangeList, Decision, Described, Evidence, Grant, Lasting,
-    Pipeline, Policy, Question, Seen, ToolSpec, WrittenBounds,
+    AutoApprove, Bounds, CallFacts, Caller, Case, Change, ChangeKind, ChangeList, Decision, Described, Evidence, Grant,
+    Lasting, Pipeline, Policy, Question, ToolSpec, WrittenBounds,
     bounds::{self, Part, carries, escaped, touched},
     decide,
     policy::needs_a_grant,
@@ -51,7 +51,7 @@ impl Pipeline {
     pub async fn offers(&self, caller: &Caller, question: &Question) -> Result<Vec<Offer>, Withheld> {
         let caller = &Caller { scope: question.scope(&caller.scope), ..caller.clone() };
         let tool = self.doors.catalog.find(caller, &question.tool).await.map_err(|error| Withheld(error.message))?;
-        let seen = Seen::new(&question.input, evidence_of(question)?);
+        let seen = CallFacts::new(&question.input, evidence_of(question)?);
         let policy = self.policy(&caller.scope).await.map_err(|error| Withheld(error.message))?;
         let part = needs_a_grant(&policy, tool.spec(), &seen);
         let (mut covering, mut withheld) = (Vec::new(), None);

@@ -9,7 +9,7 @@ use futures_util::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    CallRequest, Effect, ErrorCode, Meant, Outcome, Pipeline, ToolError,
+    CallRequest, Effect, ErrorCode, Forward, Outcome, Pipeline, ToolError,
     stage::resolve::{find, translate},
 };
 
@@ -72,7 +72,7 @@ impl Pipeline {
         if found.spec().effect == Effect::Read {
             return false;
         }
-        let Meant { tool, mut input } = meant.unwrap_or_else(|| Meant { tool: tool.clone(), input: input.clone() });
+        let Forward { tool, mut input } = meant.unwrap_or_else(|| Forward { tool: tool.clone(), input: input.clone() });
         translate(&mut input, found.spec(), &tool).is_ok() && found.tool().effect(&input) > Effect::Read
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use hosts::host_matches;
 use miss::Misses;
 pub(crate) use miss::Part;
-pub use miss::{Miss, Missed, Seen};
+pub use miss::{CallFacts, ClosestMiss, Miss};
 use moved::{carried, deeds, reaches_into};
 pub(crate) use moved::{carries, kinds, touched};
 use paths::Paths;
@@ -122,7 +122,7 @@ impl Bounds {
 
     /// Whether all that a call does lies within. What could not be staged is contained by its exact input only, or by
     /// the host that it reads from.
-    pub fn contain<'a>(&self, seen: &Seen<'a>) -> Result<(), Missed<'a>> {
+    pub fn contain<'a>(&self, seen: &CallFacts<'a>) -> Result<(), ClosestMiss<'a>> {
         let mut misses = Misses::default();
         misses.add(match &self.written.input {
             Some(only) => (only != seen.input).then_some(Miss::Input),

@@ -11,6 +11,7 @@ use crate::{
     ApprovedBy, CallEvent, CallId, CallRequest, CallerRef, Catalog, Delivery, Guard, HouseWide, Journal, Limits,
     Outcome, Pending, Policies, Policy, Questions, Scope, Source, ToolError, Workbench,
     cache::Cache,
+    finish_in_background::FinishInBackground,
     log::CallLog,
     stage::{
         approve::{Declined, approve},
@@ -22,7 +23,6 @@ use crate::{
         resolve::resolve,
         validate::validate,
     },
-    unfinished::Unfinished,
 };
 
 /// The doors, and what the line decides by.
@@ -66,7 +66,7 @@ impl Pipeline {
     /// Takes one call down the line. When the caller goes away the call is cancelled, and still recorded.
     pub fn call(&self, request: CallRequest) -> impl Future<Output = Outcome> + Send + use<> {
         let cancel = request.cancel.clone();
-        Unfinished::new(self.clone().line(request), cancel, self.orphans.clone())
+        FinishInBackground::new(self.clone().line(request), cancel, self.orphans.clone())
     }
 
     /// What is decided by here.

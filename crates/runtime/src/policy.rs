@@ -14,8 +14,8 @@ pub use trace::Step;
 use trace::{Looked, Trace};
 
 use crate::{
-    ApprovedBy, Asks, AutoApprove, CallerId, Change, ChangeList, Described, Effect, ErrorCode, Evidence, Grant,
-    GrantId, Isolation, Missed, Policies, Reach, Scope, Seen, Standing, ToolError, ToolSpec, bounds::Part,
+    ApprovedBy, Asks, AutoApprove, CallFacts, CallerId, Change, ChangeList, ClosestMiss, Described, Effect, ErrorCode,
+    Evidence, Grant, GrantId, Isolation, Policies, Reach, Scope, Standing, ToolError, ToolSpec, bounds::Part,
 };
 
 /// What a house decides by, beside the mode and the grants.
@@ -114,7 +114,7 @@ pub fn explain(policy: &Policy, case: &Case<'_>) -> (Decision, Vec<Step>) {
 /// What is known half-way through a decision.
 struct Judge<'a> {
     case: &'a Case<'a>,
-    seen: Seen<'a>,
+    seen: CallFacts<'a>,
     nearest: Option<Near<'a>>,
     trace: Trace,
 }
@@ -122,12 +122,12 @@ struct Judge<'a> {
 /// A grant or a rule that would have said yes, had its bounds been a little wider.
 struct Near<'a> {
     of: Looked<'a>,
-    missed: Missed<'a>,
+    missed: ClosestMiss<'a>,
 }
 
 impl<'a> Judge<'a> {
     fn new(case: &'a Case<'a>, trace: Trace) -> Self {
-        Self { case, seen: Seen::new(case.input, case.evidence), nearest: None, trace }
+        Self { case, seen: CallFacts::new(case.input, case.evidence), nearest: None, trace }
     }
 
     fn judge(&mut self, policy: &'a Policy) -> Decision {
@@ -215,7 +215,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The fewest failed bounds are the nearest; a grant, which a person gave on purpose, is nearer than a rule.
-    fn came_near(&mut self, of: Looked<'a>, missed: Missed<'a>) {
+    fn came_near(&mut self, of: Looked<'a>, missed: ClosestMiss<'a>) {
         let nearer = match &self.nearest {
             None => true,
             Some(near) if missed.failed == near.missed.failed => {
@@ -233,7 +233,7 @@ impl<'a> Judge<'a> {
 
 /// What of a call a grant must contain: all but what a rule lets in by itself, so that a build beside the work that was
 /// granted asks no more than each of them alone.
-pub(crate) fn needs_a_grant(policy: &Policy, tool: &ToolSpec, seen: &Seen<'_>) -> Part {
+pub(crate) fn needs_a_grant(policy: &Policy, tool: &ToolSpec, seen: &CallFacts<'_>) -> Part {
     let derived = seen.only(Part::Derived);
     let lets_in = |rule: &Rule| rule.verdict == Verdict::Allow && rule.bounds.contain(&derived).is_ok();
     let lets_in = policy.rules.iter().any(|rule| rule.is_for(tool) && lets_in(rule));

@@ -146,18 +146,18 @@ impl From<CutShort> for Failure {
 }
 
 /// What a piece of work gives. Some of it is worth hearing although the work was stopped.
-pub(crate) trait Given {
+pub(crate) trait MayBePartial {
     /// What was left when it was cut short.
     fn cut_short(&mut self) -> Option<&mut CutShort> {
         None
     }
 }
 
-impl Given for () {}
+impl MayBePartial for () {}
 
-impl Given for Option<Stamp> {}
+impl MayBePartial for Option<Stamp> {}
 
-impl<O> Given for Prepared<O> {
+impl<O> MayBePartial for Prepared<O> {
     fn cut_short(&mut self) -> Option<&mut CutShort> {
         match self {
             Self::CutShort(cut) => Some(cut),
@@ -166,7 +166,7 @@ impl<O> Given for Prepared<O> {
     }
 }
 
-impl<O> Given for Ran<O> {
+impl<O> MayBePartial for Ran<O> {
     fn cut_short(&mut self) -> Option<&mut CutShort> {
         match self {
             Self::CutShort(cut) => Some(cut),

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    Bounds, CallRecord, Case, ChangeList, Decision, Described, Effect, End, ErrorCode, Evidence, Grant, Isolation,
-    Policy, Reach, RegisteredTool, Seen, Step, ToolOutput, Turn, explain, stage::resolve::translate,
+    Bounds, CallFacts, CallRecord, Case, ChangeList, Decision, Described, Effect, End, ErrorCode, Evidence, Grant,
+    Isolation, Policy, Reach, RegisteredTool, Step, ToolOutput, Turn, explain, stage::resolve::translate,
 };
 
 /// A recorded call with what is left of the evidence that it was decided on.
@@ -141,6 +141,6 @@ impl Replay<'_> {
 
     /// Whether all that it did lies within.
     pub fn is_within(&self, bounds: &Bounds) -> bool {
-        bounds.contain(&Seen::new(&self.input, &self.evidence)).is_ok()
+        bounds.contain(&CallFacts::new(&self.input, &self.evidence)).is_ok()
     }
 }

@@ -15,20 +15,20 @@ const SPREAD: f64 = 0.2;
 
 /// Whether the work may be done twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Twice {
+pub(crate) enum Repeat {
     /// It only reads, or says itself that twice is the same as once.
-    Harmless,
+    Safe,
     /// Only if it provably was not done once.
-    Harmful,
+    Unsafe,
 }
 
 /// How long to wait before the work is tried again; `None` hands the error back.
-pub(crate) fn delay(call: &CallId, error: &ToolError, attempt: u32, twice: Twice) -> Option<Duration> {
+pub(crate) fn delay(call: &CallId, error: &ToolError, attempt: u32, repeat: Repeat) -> Option<Duration> {
     // A time limit is the caller's or the tool's own: it has been used up, and is no passing trouble.
     let passes = error.recoverable && error.category != Category::Timeout;
-    let may = match twice {
-        Twice::Harmless => true,
-        Twice::Harmful => error.nothing_done(),
+    let may = match repeat {
+        Repeat::Safe => true,
+        Repeat::Unsafe => error.nothing_done(),
     };
     let asked_for = error.retry_after().unwrap_or_default();
     (passes && may && attempt <= MOST_RETRIES).then(|| backoff(attempt, chance(call, attempt)).max(asked_for))
@@ -51,7 +51,7 @@ fn chance(call: &CallId, attempt: u32) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use super::{Twice, backoff, chance, delay};
+    use super::{Repeat, backoff, chance, delay};
     use crate::{CallId, ErrorCode, ToolError};
 
     fn ms(ms: u64) -> Duration {
@@ -76,13 +76,13 @@ mod tests {
         let call = CallId::new();
         let busy = || ToolError::new(ErrorCode::Unavailable, "later");
         for attempt in 1..=3 {
-            assert!(delay(&call, &busy(), attempt, Twice::Harmless).is_some());
+            assert!(delay(&call, &busy(), attempt, Repeat::Safe).is_some());
         }
-        assert_eq!(delay(&call, &busy(), 4, Twice::Harmless), None);
-        assert_eq!(delay(&call, &busy(), 1, Twice::Harmful), None);
-        assert!(delay(&call, &busy().having_done_nothing(), 1, Twice::Harmful).is_some());
+        assert_eq!(delay(&call, &busy(), 4, Repeat::Safe), None);
+        assert_eq!(delay(&call, &busy(), 1, Repeat::Unsafe), None);
+        assert!(delay(&call, &busy().having_done_nothing(), 1, Repeat::Unsafe).is_some());
         for code in [ErrorCode::Timeout, ErrorCode::InvalidArgs, ErrorCode::Cancelled, ErrorCode::OutcomeUnknown] {
-            assert_eq!(delay(&call, &ToolError::new(code, "no"), 1, Twice::Harmless), None, "{code}");
+            assert_eq!(delay(&call, &ToolError::new(code, "no"), 1, Repeat::Safe), None, "{code}");
         }
     }
 
@@ -90,7 +90,7 @@ mod tests {
     fn whoever_says_when_to_come_back_is_heard() {
         let call = CallId::new();
         let later = |after| ToolError::new(ErrorCode::Unavailable, "later").to_be_tried_after(after);
-        assert_eq!(delay(&call, &later(ms(9000)), 1, Twice::Harmless), Some(ms(9000)));
-        assert!(delay(&call, &later(ms(1)), 1, Twice::Harmless).unwrap() >= ms(160), "and never rushed");
+        assert_eq!(delay(&call, &later(ms(9000)), 1, Repeat::Safe), Some(ms(9000)));
+        assert!(delay(&call, &later(ms(1)), 1, Repeat::Safe).unwrap() >= ms(160), "and never rushed");
     }
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Audio, CallId, Caller, ChangeList, CutShort, DeprecatedAlias, Described, Effect, Embedded, ErrorCode, Form,
     FormAnswer, HandedOn, Image, Isolation, Ran, Scope, Stream, Structured, ToolError, ToolOutput, Turn,
-    interview::Asking, schema,
+    form_session::FormRequest, schema,
 };
 
 /// What a tool is, as data: everything a list, a form or a model needs.
@@ -108,7 +108,7 @@ pub enum Shown {
 
 /// The call that another one only hands on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Meant {
+pub struct Forward {
     /// The tool's name or one of its aliases.
     pub tool: String,
     /// What it is given.
@@ -179,7 +179,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// The call that this input means, where the tool hands calls on to others. Such a call is theirs in every respect.
-    fn meant(&self, _input: &Value) -> Option<Meant> {
+    fn forward(&self, _input: &Value) -> Option<Forward> {
         None
     }
 
@@ -260,7 +260,7 @@ pub trait AnyTool: Send + Sync {
     }
 
     /// The call that this input means, where the tool hands calls on to others.
-    fn meant(&self, _input: &Value) -> Option<Meant> {
+    fn forward(&self, _input: &Value) -> Option<Forward> {
         None
     }
 
@@ -353,8 +353,8 @@ impl<T: Tool> AnyTool for Typed<T> {
         self.tool.shown()
     }
 
-    fn meant(&self, input: &Value) -> Option<Meant> {
-        self.tool.meant(input)
+    fn forward(&self, input: &Value) -> Option<Forward> {
+        self.tool.forward(input)
     }
 
     fn effect(&self, input: &Value) -> Effect {
@@ -413,15 +413,15 @@ pub struct ToolCtx {
     /// When the work is given up; what can end with a part of its result ends before that. The time that answers to
     /// forms take is not counted.
     pub deadline: Instant,
-    pub(crate) words: mpsc::Sender<Words>,
+    pub(crate) words: mpsc::Sender<ToolMessage>,
 }
 
 /// What a working tool says.
 #[derive(Debug)]
-pub(crate) enum Words {
+pub(crate) enum ToolMessage {
     Output { stream: Stream, chunk: String },
     Progress { progress: Option<u8>, message: String },
-    Ask(Box<Asking>),
+    Ask(Box<FormRequest>),
 }
 
 impl ToolCtx {
@@ -440,7 +440,7 @@ impl ToolCtx {
     /// Hands on a piece of output as it comes. Waits when the reader is slow.
     pub async fn output(&self, stream: Stream, chunk: impl Into<String>) {
         // The reader goes away only when the call is over; then nobody is left to tell.
-        let _ = self.words.send(Words::Output { stream, chunk: chunk.into() }).await;
+        let _ = self.words.send(ToolMessage::Output { stream, chunk: chunk.into() }).await;
     }
 
     /// Puts a form to whoever is behind the call, and waits for the answer. Forms are put one after the other. An error
@@ -448,13 +448,13 @@ impl ToolCtx {
     pub async fn ask(&self, form: Form) -> Result<FormAnswer, ToolError> {
         let nobody = || ToolError::new(ErrorCode::Unavailable, "nobody can be asked here: the call is over");
         let (reply, answer) = oneshot::channel();
-        let asking = Words::Ask(Box::new(Asking { form, reply }));
+        let asking = ToolMessage::Ask(Box::new(FormRequest { form, reply }));
         self.words.send(asking).await.map_err(|_| nobody())?;
         answer.await.map_err(|_| nobody())?
     }
 
     /// Says how far the work is. Skipped when the reader is slow.
     pub fn progress(&self, progress: Option<u8>, message: impl Into<String>) {
-        let _ = self.words.try_send(Words::Progress { progress, message: message.into() });
+        let _ = self.words.try_send(ToolMessage::Progress { progress, message: message.into() });
     }
 }

@@ -19,15 +19,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     CallEvent, CallRequest, CallState, Doors, Effect, ErrorCode, Stream, ToolCtx, ToolError,
-    interview::{Asking, Interview},
+    form_session::{FormRequest, FormSession},
     log::CallLog,
-    ran::Given,
-    tool::Words,
+    ran::MayBePartial,
+    tool::ToolMessage,
 };
 
 /// Work that lasts longer than this is put into the journal while it goes on, so that it can be seen and stopped.
 const SHOWN_AFTER: Duration = Duration::from_millis(100);
-/// Words that may wait for the line to take them: pieces of output are large when there are many.
+/// Messages that may wait for the line to take them: pieces of output are large when there are many.
 const WORDS_IN_FLIGHT: usize = 8;
 /// Output of one call that the journal keeps as events.
 const JOURNALED_OUTPUT: u64 = 256 << 10;
@@ -102,14 +102,14 @@ pub(crate) struct Work<'a> {
     /// What the journal is told if the work lasts.
     pub(crate) state: CallState,
     /// When the caller hears what it says.
-    pub(crate) heard: Heard,
+    pub(crate) heard: OutputRelease,
     /// How far it reaches.
     pub(crate) effect: Effect,
 }
 
 /// When the caller hears what a tool says. The journal hears it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum OutputRelease {
     AtOnce,
     AfterTheYes,
 }
@@ -119,7 +119,7 @@ impl Work<'_> {
     /// is heard.
     pub(crate) async fn run<'w, T, F>(&self, log: &mut CallLog, work: impl FnOnce(ToolCtx) -> F) -> Result<T, ToolError>
     where
-        T: Given,
+        T: MayBePartial,
         F: Future<Output = Result<T, ToolError>> + 'w,
     {
         let (started, waited) = (Instant::now(), log.waited);
@@ -135,26 +135,27 @@ impl Work<'_> {
         };
         let working = AssertUnwindSafe(work(ctx)).catch_unwind();
         tokio::pin!(working);
-        let mut ear = Ear { heard, when: self.heard, said: [0; 3], tail: String::new(), asked: VecDeque::new() };
-        let mut interview = Interview::new(self.doors);
+        let mut collector =
+            OutputCollector { heard, when: self.heard, said: [0; 3], tail: String::new(), asked: VecDeque::new() };
+        let mut session = FormSession::new(self.doors);
         let watched = match self.at_once(working.as_mut(), &cancel, log).await {
             Some(ended) => Ok(ended),
-            None => self.watch(working.as_mut(), &cancel, (&mut ear, &mut interview), log).await,
+            None => self.watch(working.as_mut(), &cancel, (&mut collector, &mut session), log).await,
         };
-        interview.withdraw(self, log).await;
+        session.withdraw(self, log).await;
         drop(stop);
         let mut result = match watched {
             Ok(ended) => ended,
-            Err(stop) => tidied(working, stop, &mut ear, log).await,
+            Err(stop) => tidied(working, stop, &mut collector, log).await,
         };
-        ear.rest(log);
+        collector.rest(log);
         log.worked += started.elapsed().saturating_sub(log.waited - waited);
         let error = match &mut result {
             Ok(given) => given.cut_short().map(|cut| &mut cut.error),
             Err(error) => Some(error),
         };
-        if let Some(error) = error.filter(|_| self.heard == Heard::AtOnce && !ear.tail.is_empty()) {
-            error.details.insert("partialOutput".to_owned(), ear.tail.into());
+        if let Some(error) = error.filter(|_| self.heard == OutputRelease::AtOnce && !collector.tail.is_empty()) {
+            error.details.insert("partialOutput".to_owned(), collector.tail.into());
         }
         result
     }
@@ -180,7 +181,7 @@ impl Work<'_> {
         &self,
         mut working: Pin<&mut impl Future<Output = Caught<T>>>,
         cancel: &CancellationToken,
-        (ear, interview): (&mut Ear, &mut Interview<'_>),
+        (collector, session): (&mut OutputCollector, &mut FormSession<'_>),
         log: &mut CallLog,
     ) -> Result<Result<T, ToolError>, ToolError> {
         let deadline = tokio::time::sleep_until(self.limit.until(log));
@@ -191,23 +192,23 @@ impl Work<'_> {
         let stop_wanted = self.doors.journal.stop_wanted(&scope, &call);
         tokio::pin!(deadline, idle, shown, stop_wanted);
         loop {
-            if !interview.is_open()
-                && let Some(asking) = ear.asked.pop_front()
+            if !session.is_open()
+                && let Some(asking) = collector.asked.pop_front()
             {
-                interview.put(*asking, self, log).await;
+                session.put(*asking, self, log).await;
             }
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled")),
-                () = &mut deadline, if !interview.is_open() => return Err(too_long(self.limit.whole)),
-                Some(words) = ear.heard.recv() => {
-                    ear.take(words, log);
+                () = &mut deadline, if !session.is_open() => return Err(too_long(self.limit.whole)),
+                Some(words) = collector.heard.recv() => {
+                    collector.take(words, log);
                     postpone(idle.as_mut(), self.idle);
                 }
                 caught = &mut working => return Ok(given(caught)),
-                () = &mut idle, if !interview.is_open() => return Err(too_quiet(self.idle)),
-                news = interview.news(), if interview.is_open() => {
-                    interview.close(news, self, log).await;
+                () = &mut idle, if !session.is_open() => return Err(too_quiet(self.idle)),
+                news = session.news(), if session.is_open() => {
+                    session.close(news, self, log).await;
                     deadline.as_mut().reset(self.limit.until(log));
                     postpone(idle.as_mut(), self.idle);
                 }
@@ -224,10 +225,10 @@ impl Work<'_> {
 }
 
 /// Gives stopped work a moment to put away what it has set aside, and hears what it leaves.
-async fn tidied<T: Given>(
+async fn tidied<T: MayBePartial>(
     mut working: Pin<&mut impl Future<Output = Caught<T>>>,
     stop: ToolError,
-    ear: &mut Ear,
+    collector: &mut OutputCollector,
     log: &mut CallLog,
 ) -> Result<T, ToolError> {
     let over = tokio::time::sleep(TIDYING);
@@ -236,10 +237,10 @@ async fn tidied<T: Given>(
         tokio::select! {
             biased;
             () = &mut over => return Err(stop),
-            Some(words) = ear.heard.recv() => {
-                ear.take(words, log);
+            Some(words) = collector.heard.recv() => {
+                collector.take(words, log);
                 // Nobody is asked any more.
-                ear.asked.clear();
+                collector.asked.clear();
             }
             ended = &mut working => break ended,
         }
@@ -281,19 +282,19 @@ fn fault(panic: &(dyn Any + Send)) -> ToolError {
 }
 
 /// Hears what a tool says, and hands it to the listener and the journal.
-struct Ear {
-    heard: mpsc::Receiver<Words>,
-    when: Heard,
+struct OutputCollector {
+    heard: mpsc::Receiver<ToolMessage>,
+    when: OutputRelease,
     /// Bytes of each stream so far.
     said: [u64; 3],
     tail: String,
     /// The forms that it wants to put.
-    asked: VecDeque<Box<Asking>>,
+    asked: VecDeque<Box<FormRequest>>,
 }
 
-impl Ear {
+impl OutputCollector {
     /// Takes what has been said so far; whoever talks without end is not listened to without end.
-    fn take(&mut self, first: Words, log: &mut CallLog) {
+    fn take(&mut self, first: ToolMessage, log: &mut CallLog) {
         let mut words = first;
         for _ in 0..WORDS_IN_FLIGHT {
             let Ok(next) = self.heard.try_recv() else { break };
@@ -315,16 +316,16 @@ impl Ear {
         }
     }
 
-    fn hand_on(&mut self, words: Words, log: &mut CallLog) {
+    fn hand_on(&mut self, words: ToolMessage, log: &mut CallLog) {
         match words {
-            Words::Ask(asking) => self.asked.push_back(asking),
+            ToolMessage::Ask(asking) => self.asked.push_back(asking),
             // Progress is for whoever may look on now.
-            Words::Progress { progress, message } => {
-                if self.when == Heard::AtOnce {
+            ToolMessage::Progress { progress, message } => {
+                if self.when == OutputRelease::AtOnce {
                     log.tell(&CallEvent::Progress { progress, message });
                 }
             }
-            Words::Output { stream, chunk } => self.hand_on_output(stream, chunk, log),
+            ToolMessage::Output { stream, chunk } => self.hand_on_output(stream, chunk, log),
         }
     }
 
@@ -336,10 +337,10 @@ impl Ear {
         let total: u64 = self.said.iter().sum();
         let event = CallEvent::OutputAppended { stream, chunk, offset };
         match (self.when, total <= JOURNALED_OUTPUT) {
-            (Heard::AtOnce, true) => log.note(event),
-            (Heard::AtOnce, false) => log.tell(&event),
-            (Heard::AfterTheYes, true) => log.note_until_the_yes(event),
-            (Heard::AfterTheYes, false) => {}
+            (OutputRelease::AtOnce, true) => log.note(event),
+            (OutputRelease::AtOnce, false) => log.tell(&event),
+            (OutputRelease::AfterTheYes, true) => log.note_until_the_yes(event),
+            (OutputRelease::AfterTheYes, false) => {}
         }
     }
 }
@@ -362,13 +363,13 @@ fn keep_tail(tail: &mut String, piece: &str) {
 }
 
 /// Two pieces of the same stream become one, as long as it stays small.
-fn joined(before: Words, next: Words) -> Result<Words, (Words, Words)> {
+fn joined(before: ToolMessage, next: ToolMessage) -> Result<ToolMessage, (ToolMessage, ToolMessage)> {
     match (before, next) {
-        (Words::Output { stream, chunk: mut first }, Words::Output { stream: same, chunk })
+        (ToolMessage::Output { stream, chunk: mut first }, ToolMessage::Output { stream: same, chunk })
             if stream == same && first.len() + chunk.len() <= LARGEST_CHUNK =>
         {
             first.push_str(&chunk);
-            Ok(Words::Output { stream, chunk: first })
+            Ok(ToolMessage::Output { stream, chunk: first })
         }
         (before, next) => Err((before, next)),
     }

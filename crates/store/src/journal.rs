@@ -220,18 +220,7 @@ mod tests {
 
     #[test]
     fn no_statement_reads_all_calls() {
-        let statements = [
-            FIND_OPEN,
-            FIND_ENDED,
-            LAST_TURN_OF,
-            OUTCOME,
-            
-            
-            TAKE_OVER,
-            STOP_WANTED,
-            WANT_STOP,
-            OWNER,
-        ];
+        let statements = [FIND_OPEN, FIND_ENDED, LAST_TURN_OF, OUTCOME, TAKE_OVER, STOP_WANTED, WANT_STOP, OWNER];
         crate::schema::tests::assert_quick(&statements);
         for statement in [CARRIERS, CARRIED_BY] {
             crate::schema::tests::assert_reads_only(statement, "open_calls_under_way");

@@ -10,7 +10,7 @@ use std::{path::Path, sync::Arc};
 use axum::Router;
 use beside::Beside;
 use haft::house::{OwnerCallers, OwnerGuard};
-use haft_mcp::{Asked, Ground, MayApprove, Server};
+use haft_mcp::{Asked, MayApprove, Server, ServerDeps};
 use haft_runtime::{
     AutoApprove, CallId, Caller, Delivery, Doors, HouseWide, Isolation, Layers, Limits, OnePolicy, Pipeline, Policy,
     Registry, Scope, Source, Within,
@@ -63,7 +63,7 @@ fn server(store: &Store, folder: &Path) -> Server {
         limits: Limits::default(),
     });
     let store = store.clone();
-    Server::new(Ground {
+    Server::new(ServerDeps {
         pipeline,
         catalog,
         questions,

@@ -1,5 +1,6 @@
 //! A new server in the user's own list.
 
+use haft_mcp::PinStore;
 use std::path::Path;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -13,7 +14,7 @@ use crate::{
         mcp::{self, USER_LIST, is_url, name_fault},
     },
     show::style::{STRONG, WARN},
-    upstreams::Kept,
+    upstreams::PinsFile,
 };
 
 /// What is written down.
@@ -72,7 +73,7 @@ pub(crate) async fn add(new: &NewServer) -> Result<()> {
 
 /// Whether it was tried in vain and never met. One that stands in `haft.toml` is the user's own to change.
 fn has_never_worked(server: &McpServer, settings: &Settings) -> bool {
-    let known = Kept::of(server, Path::new("/"), &settings.data).read();
+    let known = PinsFile::of(server, Path::new("/"), &settings.data).read();
     known.accepted.is_none() && known.last_error.is_some() && settings.mcp.is_in_user_list(&server.name)
 }
 

@@ -17,6 +17,7 @@ use crate::{
     exit::Exit,
     house::House,
     show::{Out, as_tool_error, outcome, stream::Stream},
+    upstreams,
 };
 
 #[derive(clap::Args)]
@@ -47,7 +48,7 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<E
     }
     let house = open(&everywhere).await?;
     // The call itself says why a server cannot be had.
-    let _ = house.upstreams.meet_for(tool).await;
+    let _ = upstreams::meet_for(&house.upstreams, tool).await;
     let spec = house.tools().get(tool).map(|found| found.spec().clone());
     let (flags, matches) = match parse(tool, spec.as_ref(), args) {
         Ok(parsed) => parsed,

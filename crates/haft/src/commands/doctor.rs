@@ -1,5 +1,6 @@
 //! `haft doctor`: what works here, what does not, and what to do about it.
 
+use haft_mcp::UpstreamServer;
 use std::{os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::Result;
@@ -23,7 +24,6 @@ use crate::{
         trust::{SHORT, diff},
     },
     trust::{self, Standing},
-    upstreams::Server,
     workspace,
 };
 
@@ -171,8 +171,8 @@ async fn tools_found(settings: Settings, folder: &Path) -> Vec<Finding> {
 }
 
 /// What is known of an upstream server; it is not started for that.
-fn server_found(server: &Server) -> Finding {
-    let (name, pins) = (&server.wanted.name, server.kept.read());
+fn server_found(server: &UpstreamServer) -> Finding {
+    let (name, pins) = (server.name(), server.pins.read());
     if let Some(why) = &pins.last_error {
         return Finding::bad("server", safe(why), format!("correct it, then `haft mcp-servers restart {name}`"));
     }

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use haft_mcp::{Asked, Ground, Server, stdio};
+use haft_mcp::{Asked, PREFIX, Server, ServerDeps, stdio};
 use haft_runtime::{
     About, AutoApprove, CallId, Caller, Change, ChangeKind, Evidence, Question, Redactor, Scope, Source, ToolError,
 };
@@ -34,7 +34,6 @@ use crate::{
     house::{self, House, OwnerCallers, Served},
     settings::Settings,
     show::{Out, card::card, changes::Depth, safe::safe, style::WARN},
-    upstreams::PREFIX,
     workspace,
 };
 use wanted::Wanted;
@@ -196,9 +195,9 @@ fn read_token(path: &Path) -> io::Result<String> {
     }
 }
 
-fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -> Result<Ground> {
+fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -> Result<ServerDeps> {
     let store = house.store.clone();
-    Ok(Ground {
+    Ok(ServerDeps {
         pipeline: house.pipeline.clone(),
         catalog: house.catalog.clone(),
         questions: Arc::new(house.store.clone()),

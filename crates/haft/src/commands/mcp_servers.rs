@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use haft_mcp::{Definition, Difference, NEEDS_LOGIN, PATIENCE, Pins, tool_name};
+use haft_mcp::{Definition, Difference, NEEDS_LOGIN, PATIENCE, Pins, UpstreamServer, tool_name};
 use haft_runtime::nearest;
 use haft_sandbox::changes;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::{
         style::{DIM, STRONG, WARN},
         table::{table, width, wrapped},
     },
-    upstreams::{Server, told},
+    upstreams::told,
 };
 
 #[derive(clap::Args)]
@@ -68,12 +68,12 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
         Err(err) => Err(err),
         Ok(servers) if also_starts => match &args.action {
             Some(Action::Add(new)) => {
-                servers[0].kept.change(Pins::begin_anew);
-                start(out, servers[0]).await.map_err(|err| add_server::with_its_entry(&err, &new.name))
+                servers[0].pins.update(Pins::begin_anew);
+                start(out, &house, servers[0]).await.map_err(|err| add_server::with_its_entry(&err, &new.name))
             }
             Some(Action::Restart { .. } | Action::Diff { .. } | Action::Accept { .. }) | None => {
-                servers[0].kept.change(Pins::restart);
-                start(out, servers[0]).await
+                servers[0].pins.update(Pins::restart);
+                start(out, &house, servers[0]).await
             }
         },
         Ok(servers) => match args.action {
@@ -87,7 +87,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
 }
 
 /// The server of a name, or all that are used.
-fn chosen<'a>(house: &'a House, name: Option<&str>) -> Result<Vec<&'a Server>> {
+fn chosen<'a>(house: &'a House, name: Option<&str>) -> Result<Vec<&'a UpstreamServer>> {
     let Some(name) = name else { return Ok(house.upstreams.servers().collect()) };
     if let Some(server) = house.upstreams.server(name) {
         return Ok(vec![server]);
@@ -104,19 +104,23 @@ fn chosen<'a>(house: &'a House, name: Option<&str>) -> Result<Vec<&'a Server>> {
 }
 
 /// Starts a server anew; every haft that uses it does the same with its own before the next call.
-async fn start(out: &Out, server: &Server) -> Result<Exit> {
+async fn start(out: &Out, house: &House, server: &UpstreamServer) -> Result<Exit> {
     server.upstream.end_soon();
-    let met = told(&server.wanted.name, server.upstream.meet(PATIENCE)).await;
-    let state = State::of(&server.wanted, Some(server));
+    let met = told(server.name(), server.upstream.meet(PATIENCE)).await;
+    let all = house.settings.mcp.servers();
+    let Some(wanted) = all.iter().find(|wanted| wanted.name == server.name()) else {
+        bail!("there is no server `{}` any more", server.name());
+    };
+    let state = State::of(wanted, Some(server));
     if out.json {
         out.document(&state.document());
     } else if met.is_ok() {
-        out.line(&format!("`{}` runs: {}", server.wanted.name, state.tools()));
+        out.line(&format!("`{}` runs: {}", server.name(), state.tools()));
         if !state.held.is_empty() {
             out.line(&format!(
                 "{WARN}held:{WARN:#} {}; see `haft mcp-servers diff {}`",
                 state.held.join(", "),
-                server.wanted.name
+                server.name()
             ));
         }
         state.dropped.iter().for_each(|one| out.line(&format!("{WARN}left out:{WARN:#} {}", safe(one))));
@@ -155,20 +159,20 @@ fn list(out: &Out, house: &House) -> Exit {
     Exit::Success
 }
 
-fn diff(out: &Out, servers: &[&Server]) -> Exit {
+fn diff(out: &Out, servers: &[&UpstreamServer]) -> Exit {
     let mut documents = Vec::new();
     let mut text = String::new();
     let mut unmet = Vec::new();
     for server in servers {
-        server.kept.change(Pins::note_shown);
-        let pins = server.kept.read();
+        server.pins.update(Pins::note_shown);
+        let pins = server.pins.read();
         if !pins.was_met() {
-            unmet.push(format!("`{}`", server.wanted.name));
+            unmet.push(format!("`{}`", server.name()));
         }
         for one in pins.differences() {
-            documents.push(json!({"server": server.wanted.name, "tool": one.tool, "kind": kind(&one),
+            documents.push(json!({"server": server.name(), "tool": one.tool, "kind": kind(&one),
                 "accepted": one.accepted, "now": one.seen}));
-            text.push_str(&shown(&server.wanted.name, &one));
+            text.push_str(&shown(server.name(), &one));
         }
     }
     if out.json {
@@ -205,11 +209,11 @@ fn shown(server: &str, difference: &Difference<'_>) -> String {
     format!("{STRONG}{path}{STRONG:#}  {DIM}{}{DIM:#}\n{diff}\n", kind(difference))
 }
 
-fn accept(out: &Out, servers: &[&Server]) -> Result<Exit> {
+fn accept(out: &Out, servers: &[&UpstreamServer]) -> Result<Exit> {
     let (mut accepted, mut changed) = (Vec::new(), Vec::new());
     for server in servers {
-        let name = server.wanted.name.as_str();
-        server.kept.change(|pins| {
+        let name = server.name();
+        server.pins.update(|pins| {
             let held: Vec<_> = pins.differences().iter().map(|one| json!({"server": name, "tool": one.tool})).collect();
             if pins.accept() { accepted.extend(held) } else { changed.push(name) }
         });
@@ -247,8 +251,8 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn of(wanted: &'a McpServer, server: Option<&Server>) -> Self {
-        let pins = server.map(|server| server.kept.read()).unwrap_or_default();
+    fn of(wanted: &'a McpServer, server: Option<&UpstreamServer>) -> Self {
+        let pins = server.map(|server| server.pins.read()).unwrap_or_default();
         let used = |tool: &str| server.is_some_and(|server| server.upstream.spec().uses(tool));
         let names = pins.tools().filter(|tool| used(&tool.name)).map(|tool| tool_name(&wanted.name, &tool.name));
         Self {

@@ -19,6 +19,7 @@ use crate::{
         style::{DIM, STRONG, WARN},
         table::{table, width, wrapped},
     },
+    upstreams,
 };
 use tokens::Costs;
 
@@ -46,7 +47,7 @@ enum Form {
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
     let house = open(everywhere).await?;
-    for error in house.upstreams.meet_new().await {
+    for error in upstreams::meet_new(&house.upstreams).await {
         anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(&error.message));
     }
     let costs = Costs { listing: house.tools().listing(), pins: house.settings.client.pins.clone() };

@@ -1,7 +1,7 @@
 //! Rules as people write them, rightly and wrongly.
 
 use haft_runtime::{
-    CallId, Change, ChangeKind, ChangeList, Evidence, Flag, Isolation, Seen, ToolOutput, Tools, Turn, Verdict,
+    CallFacts, CallId, Change, ChangeKind, ChangeList, Evidence, Flag, Isolation, ToolOutput, Tools, Turn, Verdict,
 };
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ fn what_is_derived_comes_in_however_it_changes() {
         let (output, turn) = (ToolOutput::default(), Turn::commit(CallId::new()));
         let changes = ChangeList(vec![change]);
         let evidence = Evidence::Staged { output, changes, turn, isolation: Some(Isolation::Namespaces) };
-        bounds.contain(&Seen::new(&Value::Null, &evidence)).is_ok()
+        bounds.contain(&CallFacts::new(&Value::Null, &evidence)).is_ok()
     };
     let built = |kind| Change { derived: true, executable: true, ..Change::staged("target/app", kind) };
     for kind in [ChangeKind::Created, ChangeKind::Changed, ChangeKind::Deleted, ChangeKind::Mode, ChangeKind::Renamed] {

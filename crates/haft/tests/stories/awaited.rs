@@ -171,6 +171,7 @@ fn haft(stage: &Stage, args: &[&str]) -> Exited {
     let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
     command.args(args).current_dir(stage.path("")).env_clear();
     command.env("HAFT_DATA_DIR", &stage.settings.data).env("HOME", stage.folder()).env("USER", "tester");
+    command.envs(stage.settings.store_url.iter().map(|url| ("HAFT_STORE_URL", url)));
     command.stdin(Stdio::null()).output().unwrap()
 }
 

@@ -15,7 +15,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::Ground;
+use super::ServerDeps;
 
 /// What the question for a yes is called among the inputs that a client is asked for.
 const APPROVAL: &str = "approval";
@@ -99,7 +99,7 @@ pub(super) fn name(question: &Question) -> &str {
 }
 
 /// The form that a client shows, with what was wrong about the last answer.
-pub(super) fn form(ground: &Ground, question: &Question, wrong: Option<&str>) -> Option<ElicitRequestParams> {
+pub(super) fn form(ground: &ServerDeps, question: &Question, wrong: Option<&str>) -> Option<ElicitRequestParams> {
     let (message, schema) = match &question.about {
         About::Approval(_) => ((ground.card)(question), yes_or_no()),
         About::Form(form) => (form.message.clone(), form.schema().clone()),
@@ -123,7 +123,7 @@ fn yes_or_no() -> Value {
 }
 
 /// The same for a client that is asked in the answer to its call, if it may answer at all.
-pub(super) fn inputs(ground: &Ground, question: &Question, wrong: Option<&str>) -> Option<InputRequests> {
+pub(super) fn inputs(ground: &ServerDeps, question: &Question, wrong: Option<&str>) -> Option<InputRequests> {
     if !ground.may_approve.covers(question) {
         return None;
     }

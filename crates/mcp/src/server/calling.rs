@@ -28,7 +28,7 @@ const STATE_LASTS: Duration = Duration::from_secs(24 * 3600);
 
 /// How a client can be asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum AskMethod {
     /// It gets a handle and looks again.
     Task,
     /// It is asked in the answer to its call, and calls again.
@@ -40,7 +40,7 @@ pub(super) enum Way {
 }
 
 /// Where a call stands when its client is answered.
-pub(super) enum Standing {
+pub(super) enum CallStatus {
     /// It has ended, or was handed back.
     Ended(Box<Outcome>),
     /// It goes on behind the answer, and waits for this.
@@ -49,12 +49,12 @@ pub(super) enum Standing {
 
 /// What a client carries for us between its call and the next try.
 #[derive(Serialize, Deserialize)]
-struct Carried {
+struct SealedState {
     call: CallId,
     question: u32,
 }
 
-impl Way {
+impl AskMethod {
     fn of(context: &RequestContext<RoleServer>) -> Self {
         let Some(able) = context.client_capabilities() else { return Self::Wait };
         let asks_anew = context.protocol_version().is_some_and(|version| !version.has_initialize());
@@ -76,29 +76,29 @@ pub(super) async fn call(
     if let Some(state) = &params.request_state {
         return go_on(server, &params, state, &context).await;
     }
-    let way = Way::of(&context);
+    let way = AskMethod::of(&context);
     let mut request = request(server, &params);
     request.wait = match way {
-        Way::Task | Way::InputRequired => Duration::ZERO,
-        Way::Elicitation | Way::Wait => patience(&context),
+        AskMethod::Task | AskMethod::InputRequired => Duration::ZERO,
+        AskMethod::Elicitation | AskMethod::Wait => patience(&context),
     };
     let progress = Progress::of(&context, &request.id);
     request.listener = progress.listener();
     let given = params.input_responses.take().unwrap_or_default();
     let standing = Conversation::new(server, &context, way, &request).knowing(given).follow(request).await;
     let standing = match way {
-        Way::InputRequired => server.unless_others_answer(&context, standing).await,
-        Way::Task | Way::Elicitation | Way::Wait => standing,
+        AskMethod::InputRequired => server.unless_others_answer(&context, standing).await,
+        AskMethod::Task | AskMethod::Elicitation | AskMethod::Wait => standing,
     };
     told(progress, &context, &standing).await;
     respond(server, way, &params, standing).await
 }
 
 /// The client has heard of everything before it is answered.
-async fn told(progress: Progress, context: &RequestContext<RoleServer>, standing: &Standing) {
+async fn told(progress: Progress, context: &RequestContext<RoleServer>, standing: &CallStatus) {
     match standing {
-        Standing::Ended(_) => progress.finish(&context.ct).await,
-        Standing::Asks(_) => progress.stop(),
+        CallStatus::Ended(_) => progress.finish(&context.ct).await,
+        CallStatus::Asks(_) => progress.stop(),
     }
 }
 
@@ -119,13 +119,13 @@ pub(super) fn patience(context: &RequestContext<RoleServer>) -> Duration {
 
 async fn respond(
     server: &ClientRequest,
-    way: Way,
+    way: AskMethod,
     params: &CallToolRequestParams,
-    standing: Standing,
+    standing: CallStatus,
 ) -> Result<CallToolResponse, ErrorData> {
     let outcome = match standing {
-        Standing::Asks(question) => return Ok(told_of(server, way, params, &question)),
-        Standing::Ended(outcome) => *outcome,
+        CallStatus::Asks(question) => return Ok(told_of(server, way, params, &question)),
+        CallStatus::Ended(outcome) => *outcome,
     };
     if let Some(unknown) = answer::unknown_tool(&outcome) {
         return Err(unknown);
@@ -135,33 +135,38 @@ async fn respond(
     };
     let call = pending.pending_tool_call_id.clone();
     match way {
-        Way::Task => {
+        AskMethod::Task => {
             let task = tasks::waiting(&call, outcome.started_at, outcome.started_at);
             return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
         }
-        Way::InputRequired => {
+        AskMethod::InputRequired => {
             let found = server.ground.questions.find(&server.caller.scope, &call).await.ok().flatten();
             if let Some(required) = found.and_then(|(question, _)| required(server, params, &question, None)) {
                 return Ok(required.into());
             }
         }
-        Way::Elicitation | Way::Wait => {}
+        AskMethod::Elicitation | AskMethod::Wait => {}
     }
     Ok(answer::result(server, outcome).await.into())
 }
 
 /// A client hears what a call asks in the words that it understands, or where else it can be answered.
-fn told_of(server: &ClientRequest, way: Way, params: &CallToolRequestParams, question: &Question) -> CallToolResponse {
+fn told_of(
+    server: &ClientRequest,
+    way: AskMethod,
+    params: &CallToolRequestParams,
+    question: &Question,
+) -> CallToolResponse {
     match way {
-        Way::Task => {
+        AskMethod::Task => {
             let task = tasks::waiting(&question.call, question.asked_at, question.asked_at);
             CallToolResponse::Task(CreateTaskResult::new(task))
         }
-        Way::InputRequired => match required(server, params, question, None) {
+        AskMethod::InputRequired => match required(server, params, question, None) {
             Some(required) => required.into(),
             None => answer::asks(question).into(),
         },
-        Way::Elicitation | Way::Wait => answer::asks(question).into(),
+        AskMethod::Elicitation | AskMethod::Wait => answer::asks(question).into(),
     }
 }
 
@@ -174,7 +179,7 @@ fn required(
     let inputs = asking::inputs(&server.ground, question, wrong)?;
     let bound = bound_to(server, params);
     let options = SealOptions::new().associated_data(&bound).ttl(STATE_LASTS);
-    let carried = Carried { call: question.call.clone(), question: question.number };
+    let carried = SealedState { call: question.call.clone(), question: question.number };
     let state = server.codec.seal_json_with(&carried, &options).ok()?;
     Some(InputRequiredResult::new(Some(inputs), Some(state)))
 }
@@ -198,7 +203,7 @@ async fn go_on(
         let message = "this `requestState` was not given for this very call, or is too old; leave it out to call anew";
         ErrorData::invalid_params(message, None)
     };
-    let carried: Carried = server.codec.open_json_with(state, &bound).map_err(refused)?;
+    let carried: SealedState = server.codec.open_json_with(state, &bound).map_err(refused)?;
     let internal = |error: ToolError| ErrorData::internal_error(error.message, None);
     let progress = Progress::of(context, &carried.call);
     let scope = &server.caller.scope;
@@ -206,7 +211,7 @@ async fn go_on(
     let Some((question, None)) = last.filter(|(question, _)| question.number == carried.question) else {
         let standing = server.awaited(&carried.call, context).await.map_err(internal)?;
         told(progress, context, &standing).await;
-        return respond(server, Way::InputRequired, params, standing).await;
+        return respond(server, AskMethod::InputRequired, params, standing).await;
     };
     let given = params.input_responses.as_ref().and_then(|inputs| inputs.get(asking::name(&question)));
     let wrong = match (asking::said(&question, given.unwrap_or(&Value::Null)), &question.about) {
@@ -214,15 +219,15 @@ async fn go_on(
             let settled = server.settle(&question, answer, context, progress.listener()).await.map_err(internal)?;
             let standing = server.unless_others_answer(context, settled).await;
             told(progress, context, &standing).await;
-            return respond(server, Way::InputRequired, params, standing).await;
+            return respond(server, AskMethod::InputRequired, params, standing).await;
         }
         (Said::Wrong(why), _) => Some(why),
         (Said::Nothing, About::Form(_)) if given.is_none() => None,
         (Said::Nothing, About::Form(_)) => return Ok(answer::asks(&question).into()),
         (Said::Nothing, About::Approval(_) | About::Result(_)) => {
             return Ok(match server.stands(&carried.call, Duration::ZERO).await.map_err(internal)? {
-                Standing::Ended(outcome) => answer::result(server, *outcome).await.into(),
-                Standing::Asks(question) => answer::asks(&question).into(),
+                CallStatus::Ended(outcome) => answer::result(server, *outcome).await.into(),
+                CallStatus::Asks(question) => answer::asks(&question).into(),
             });
         }
     };
@@ -233,9 +238,9 @@ async fn go_on(
 }
 
 /// An answer that counted, and who goes on with the call.
-pub(super) enum Counted {
+pub(super) enum AnswerResult {
     /// This process, because the call had been handed back.
-    Carried(JoinHandle<Result<Outcome, ToolError>>),
+    SealedState(JoinHandle<Result<Outcome, ToolError>>),
     /// Whoever does the work.
     Heard,
 }
@@ -249,7 +254,7 @@ impl ClientRequest {
         answer: Answer,
         context: &RequestContext<RoleServer>,
         listener: Option<Listener>,
-    ) -> Result<Standing, ToolError> {
+    ) -> Result<CallStatus, ToolError> {
         let (ground, call) = (&self.ground, &question.call);
         let mut opened = ground.asked.of(call);
         let Some(counted) = self.answer(question, answer, listener).await? else {
@@ -258,8 +263,8 @@ impl ClientRequest {
         let ended = async {
             let broken = |why| ToolError::new(ErrorCode::Internal, format!("{call} could not be carried on: {why}"));
             match counted {
-                Counted::Carried(carried) => carried.await.map_err(|err| broken(err.to_string()))?,
-                Counted::Heard => {
+                AnswerResult::SealedState(carried) => carried.await.map_err(|err| broken(err.to_string()))?,
+                AnswerResult::Heard => {
                     let ended = ground.journal.ended(&self.caller.scope, call, STATE_LASTS).await?;
                     ended.ok_or_else(|| broken("it has not ended for a day".to_owned()))
                 }
@@ -267,13 +272,13 @@ impl ClientRequest {
         };
         pin!(ended);
         tokio::select! {
-            ended = &mut ended => return Ok(Standing::Ended(Box::new(ended?))),
-            Some(question) = opened.recv() => return Ok(Standing::Asks(question)),
+            ended = &mut ended => return Ok(CallStatus::Ended(Box::new(ended?))),
+            Some(question) = opened.recv() => return Ok(CallStatus::Asks(question)),
             () = context.ct.cancelled() => (ground.stop)(&self.caller.scope, call.clone()).await,
             () = self.stop.cancelled() => {}
         }
         tokio::select! {
-            ended = ended => Ok(Standing::Ended(Box::new(ended?))),
+            ended = ended => Ok(CallStatus::Ended(Box::new(ended?))),
             () = self.stop.cancelled() => self.stands(call, Duration::ZERO).await,
         }
     }
@@ -285,7 +290,7 @@ impl ClientRequest {
         question: &Question,
         answer: Answer,
         listener: Option<Listener>,
-    ) -> Result<Option<Counted>, ToolError> {
+    ) -> Result<Option<AnswerResult>, ToolError> {
         let (ground, scope) = (self.ground.clone(), self.caller.scope.clone());
         let needs_leave = matches!(answer, Answer::Approve { .. } | Answer::Fill { .. });
         if needs_leave && !ground.may_approve.covers(question) {
@@ -293,13 +298,13 @@ impl ClientRequest {
         }
         match (ground.pipeline.give_answer(&self.answerer, &question.id(), answer).await?, &question.about) {
             (AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion, _) => Ok(None),
-            (AnswerReceipt::Taken, About::Form(_)) => Ok(Some(Counted::Heard)),
+            (AnswerReceipt::Taken, About::Form(_)) => Ok(Some(AnswerResult::Heard)),
             (AnswerReceipt::Taken, About::Approval(_) | About::Result(_)) => {
                 let call = question.call.clone();
                 // Nobody could answer what it asks, or hear how it ends, once this server has ended.
                 let follower = Follower { cancel: self.stop.child_token(), listener };
                 let carried = async move { ground.pipeline.carry(&scope, &call, follower).await };
-                Ok(Some(Counted::Carried(self.under_way.spawn(carried))))
+                Ok(Some(AnswerResult::SealedState(self.under_way.spawn(carried))))
             }
         }
     }
@@ -318,8 +323,8 @@ impl ClientRequest {
     }
 
     /// A client that may not answer what its call asks waits: somebody else may.
-    async fn unless_others_answer(&self, context: &RequestContext<RoleServer>, standing: Standing) -> Standing {
-        let Standing::Ended(outcome) = &standing else { return standing };
+    async fn unless_others_answer(&self, context: &RequestContext<RoleServer>, standing: CallStatus) -> CallStatus {
+        let CallStatus::Ended(outcome) = &standing else { return standing };
         let End::Pending { pending } = &outcome.end else { return standing };
         let (ground, call) = (&self.ground, &pending.pending_tool_call_id);
         let found = ground.questions.find(&self.caller.scope, call).await.ok().flatten();
@@ -331,7 +336,7 @@ impl ClientRequest {
 
     /// How a call stands whose client waits for it. As long as it does it may cancel the call, and the end of this server
     /// does too.
-    async fn awaited(&self, call: &CallId, context: &RequestContext<RoleServer>) -> Result<Standing, ToolError> {
+    async fn awaited(&self, call: &CallId, context: &RequestContext<RoleServer>) -> Result<CallStatus, ToolError> {
         tokio::select! {
             stands = self.stands(call, patience(context)) => return stands,
             () = context.ct.cancelled() => {}
@@ -342,18 +347,18 @@ impl ClientRequest {
     }
 
     /// How a call has ended, or how it stands after so long.
-    async fn stands(&self, call: &CallId, limit: Duration) -> Result<Standing, ToolError> {
+    async fn stands(&self, call: &CallId, limit: Duration) -> Result<CallStatus, ToolError> {
         let (journal, scope) = (&self.ground.journal, &self.caller.scope);
         if let Some(outcome) = journal.ended(scope, call, limit).await? {
-            return Ok(Standing::Ended(Box::new(outcome)));
+            return Ok(CallStatus::Ended(Box::new(outcome)));
         }
         if let Some((question, None)) = self.ground.questions.find(scope, call).await?
             && question.form().is_some()
         {
-            return Ok(Standing::Asks(Box::new(question)));
+            return Ok(CallStatus::Asks(Box::new(question)));
         }
         let stands = journal.find(scope, call).await?.and_then(|record| record.outcome);
-        stands.map(|outcome| Standing::Ended(Box::new(outcome))).ok_or_else(|| {
+        stands.map(|outcome| CallStatus::Ended(Box::new(outcome))).ok_or_else(|| {
             ToolError::new(ErrorCode::Busy, format!("{call} is still under way; follow it with `wait_call`"))
         })
     }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     asking::{self, Said},
     callers::ClientRequest,
-    calling::{Standing, Way, patience},
+    calling::{AskMethod, CallStatus, patience},
 };
 
 /// How often a client may give values that do not fit before it is left alone.
@@ -27,7 +27,7 @@ const EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(super) struct Conversation<'a> {
     server: &'a ClientRequest,
     context: &'a RequestContext<RoleServer>,
-    way: Way,
+    way: AskMethod,
     /// What the client has said before it was asked.
     given: InputResponses,
     questions: mpsc::Receiver<Box<Question>>,
@@ -48,7 +48,7 @@ impl<'a> Conversation<'a> {
     pub(super) fn new(
         server: &'a ClientRequest,
         context: &'a RequestContext<RoleServer>,
-        way: Way,
+        way: AskMethod,
         request: &CallRequest,
     ) -> Self {
         let questions = server.ground.asked.of(&request.id);
@@ -63,21 +63,21 @@ impl<'a> Conversation<'a> {
     }
 
     /// Takes the call down the line until it ends, or asks what its client is told only by the answer to its call.
-    pub(super) async fn follow(mut self, request: CallRequest) -> Standing {
+    pub(super) async fn follow(mut self, request: CallRequest) -> CallStatus {
         let mut call: Call = Box::pin(self.server.ground.pipeline.call(request));
         loop {
             let question = tokio::select! {
                 biased;
-                outcome = ended(&mut call, self.context, &self.cancel) => return Standing::Ended(outcome),
+                outcome = ended(&mut call, self.context, &self.cancel) => return CallStatus::Ended(outcome),
                 Some(question) = self.questions.recv() => question,
             };
             match self.put(&question, &mut call).await {
                 Next::GoOn => {}
-                Next::Ended(outcome) => return Standing::Ended(outcome),
+                Next::Ended(outcome) => return CallStatus::Ended(outcome),
                 Next::HandBack => {
                     // It is recorded by itself, and ends with the server at the latest.
                     drop(self.server.under_way.spawn(call));
-                    return Standing::Asks(question);
+                    return CallStatus::Asks(question);
                 }
             }
         }
@@ -93,13 +93,13 @@ impl<'a> Conversation<'a> {
             return Next::GoOn;
         }
         let may_be_asked = self.server.ground.may_approve.covers(question) && !question.wants_a_result();
-        let way = if may_be_asked { self.way } else { Way::Wait };
+        let way = if may_be_asked { self.way } else { AskMethod::Wait };
         match way {
-            Way::Elicitation => self.elicit(question, call).await,
-            Way::Task | Way::InputRequired if is_form => Next::HandBack,
-            Way::Wait if is_form => self.wait_for_others(question, call).await,
+            AskMethod::Elicitation => self.elicit(question, call).await,
+            AskMethod::Task | AskMethod::InputRequired if is_form => Next::HandBack,
+            AskMethod::Wait if is_form => self.wait_for_others(question, call).await,
             // A call that waits for a yes or a result hands itself back.
-            Way::Task | Way::InputRequired | Way::Wait => Next::GoOn,
+            AskMethod::Task | AskMethod::InputRequired | AskMethod::Wait => Next::GoOn,
         }
     }
 

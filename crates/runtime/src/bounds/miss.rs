@@ -9,7 +9,7 @@ use crate::{Change, ChangeKind, ChangeList, Evidence, Reach};
 
 /// What bounds are held against, gathered once for a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct CallFacts<'a> {
     pub(super) input: &'a Value,
     /// `None` when the call could not be staged.
     changes: Option<&'a ChangeList>,
@@ -44,7 +44,7 @@ impl Part {
     }
 }
 
-impl<'a> Seen<'a> {
+impl<'a> CallFacts<'a> {
     /// What is known of a call.
     pub fn new(input: &'a Value, evidence: &'a Evidence) -> Self {
         match evidence {
@@ -179,14 +179,14 @@ impl fmt::Display for Miss<'_> {
 
 /// All that bounds did not contain: the first bound that failed, and how many did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missed<'a> {
+pub struct ClosestMiss<'a> {
     /// The first that failed.
     pub first: Miss<'a>,
     /// How many failed.
     pub failed: usize,
 }
 
-impl Missed<'_> {
+impl ClosestMiss<'_> {
     /// Whether it is the same sort of call, so that a person may wonder why it was not covered.
     pub(crate) fn is_near(&self) -> bool {
         !matches!(self.first, Miss::Input | Miss::Source { beside_derived: false, .. })
@@ -213,12 +213,12 @@ impl<'a> Misses<'a> {
         }
     }
 
-    pub(super) fn told(self) -> Result<(), Missed<'a>> {
-        self.first.map_or(Ok(()), |first| Err(Missed { first, failed: self.failed }))
+    pub(super) fn told(self) -> Result<(), ClosestMiss<'a>> {
+        self.first.map_or(Ok(()), |first| Err(ClosestMiss { first, failed: self.failed }))
     }
 }
 
-impl fmt::Display for Missed<'_> {
+impl fmt::Display for ClosestMiss<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.failed {
             1 => self.first.fmt(f),

@@ -4,7 +4,7 @@ use globset::GlobBuilder;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::json;
 
-use super::{Bounds, Seen, WrittenBounds, paths::escaped};
+use super::{Bounds, CallFacts, WrittenBounds, paths::escaped};
 use crate::{CallId, Change, ChangeKind, ChangeList, Evidence, Flag, ToolOutput, Turn};
 
 const PATHS: &[&str] = &["a", "src/a", "src/b.rs", "src/deep/c.rs", "doc/a", ".envrc", "we[ir]d*/{x}"];
@@ -148,7 +148,7 @@ proptest! {
         narrow in any_bounds(), changes in vec(any_change(), 0..5), number in 0..2_u8
     ) {
         let (input, evidence) = (json!({"n": number}), evidence(changes));
-        let seen = Seen::new(&input, &evidence);
+        let seen = CallFacts::new(&input, &evidence);
         let contains = |written: WrittenBounds| Bounds::try_from(written).unwrap().contain(&seen).is_ok();
         if contains(narrow.clone()) {
             for wide in widened(&narrow) {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Case;
-use crate::{Bounds, Change, Evidence, Missed, Seen, ToolSpec};
+use crate::{Bounds, CallFacts, Change, ClosestMiss, Evidence, ToolSpec};
 
 /// A rule on what a call does.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,10 +46,10 @@ impl Verdict {
 }
 
 /// Why a rule does not match.
-pub(super) enum Unmet<'a, 'r> {
+pub(super) enum RuleMismatch<'a, 'r> {
     OtherTool(&'r str),
     /// It allows, but not all of this.
-    Missed(Missed<'a>),
+    ClosestMiss(ClosestMiss<'a>),
     /// It asks or denies, but nothing of this.
     Untouched,
     /// It asks or denies by changes, and there are none to see.
@@ -58,20 +58,20 @@ pub(super) enum Unmet<'a, 'r> {
     OtherHost(&'a str),
 }
 
-impl<'a> Unmet<'a, '_> {
-    pub(super) fn missed(&self) -> Option<Missed<'a>> {
+impl<'a> RuleMismatch<'a, '_> {
+    pub(super) fn missed(&self) -> Option<ClosestMiss<'a>> {
         match self {
-            Self::Missed(missed) => Some(*missed),
+            Self::ClosestMiss(missed) => Some(*missed),
             Self::OtherTool(_) | Self::Untouched | Self::Unseen | Self::OtherHost(_) => None,
         }
     }
 }
 
-impl fmt::Display for Unmet<'_, '_> {
+impl fmt::Display for RuleMismatch<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherTool(tool) => write!(f, "it is for `{tool}`"),
-            Self::Missed(missed) => missed.fmt(f),
+            Self::ClosestMiss(missed) => missed.fmt(f),
             Self::Untouched => f.write_str("nothing that it changes lies within"),
             Self::Unseen => f.write_str("it is about changes, and what this does cannot be seen before"),
             Self::OtherHost(host) => write!(f, "it is about other hosts than `{host}`"),
@@ -92,23 +92,23 @@ impl Rule {
     }
 
     /// A permission needs all of what a call does within its bounds, a refusal needs one change.
-    pub(super) fn meets<'a, 'r>(&'r self, case: &Case<'a>, seen: &Seen<'a>) -> Result<(), Unmet<'a, 'r>> {
+    pub(super) fn meets<'a, 'r>(&'r self, case: &Case<'a>, seen: &CallFacts<'a>) -> Result<(), RuleMismatch<'a, 'r>> {
         if let Some(tool) = self.tool.as_ref().filter(|_| !self.is_for(case.spec)) {
-            return Err(Unmet::OtherTool(tool));
+            return Err(RuleMismatch::OtherTool(tool));
         }
         match (self.verdict, case.evidence) {
             // A rule has no input to compare, so that what could not be staged is within one that allows only when it
             // reads from a host that the rule names.
-            (Verdict::Allow, _) => self.bounds.contain(seen).map_err(Unmet::Missed),
+            (Verdict::Allow, _) => self.bounds.contain(seen).map_err(RuleMismatch::ClosestMiss),
             (Verdict::Ask | Verdict::Deny, _) if self.bounds.are_unlimited() => Ok(()),
             (Verdict::Ask | Verdict::Deny, Evidence::Plain(described)) => match &described.reach {
                 Some(reach) if self.bounds.reach(&reach.host) => Ok(()),
-                Some(reach) if self.bounds.written().hosts.is_some() => Err(Unmet::OtherHost(&reach.host)),
-                Some(_) | None => Err(Unmet::Unseen),
+                Some(reach) if self.bounds.written().hosts.is_some() => Err(RuleMismatch::OtherHost(&reach.host)),
+                Some(_) | None => Err(RuleMismatch::Unseen),
             },
             (Verdict::Ask | Verdict::Deny, Evidence::Staged { changes, .. }) => {
                 let touched = changes.0.iter().any(|change| self.bounds.touch(change));
-                if touched { Ok(()) } else { Err(Unmet::Untouched) }
+                if touched { Ok(()) } else { Err(RuleMismatch::Untouched) }
             }
         }
     }

@@ -12,14 +12,14 @@ use crate::{
     log::CallLog,
     policy::covered_by_the_run,
     ran::Failure,
-    retry::{self, Twice},
+    retry::{self, Repeat},
     stage::{
         approve::{Approval, ApprovedCall, Declined},
         prepare::work_limit,
         record::foreseen,
         resolve::ResolvedCall,
     },
-    work::{Heard, Work},
+    work::{OutputRelease, Work},
 };
 
 /// The work is done. Only this file makes one.
@@ -136,7 +136,7 @@ async fn run(
         doors,
         // What only reads is, to everybody else, still being looked at: it can be stopped and leaves nothing.
         state: if acts { CallState::Executing } else { CallState::Preparing },
-        heard: Heard::AtOnce,
+        heard: OutputRelease::AtOnce,
         effect,
     };
     let ran = if acts {
@@ -145,7 +145,7 @@ async fn run(
         read_or_remember(cache, &work, call, log).await?
     } else {
         started(log);
-        attempts(&work, call, Twice::Harmless, log).await?
+        attempts(&work, call, Repeat::Safe, log).await?
     };
     match ran {
         Ran::Done { output, isolation, staged } => {
@@ -197,7 +197,7 @@ async fn read_or_remember(
 ) -> Result<Ran<ToolOutput>, ToolError> {
     let Some(before) = stamp(work, call, log).await? else {
         started(log);
-        return attempts(work, call, Twice::Harmless, log).await;
+        return attempts(work, call, Repeat::Safe, log).await;
     };
     let key = Key::of(&call.request, call.tool.spec());
     if let Some(output) = cache.find(&key, &before) {
@@ -206,7 +206,7 @@ async fn read_or_remember(
     }
     started(log);
     let questions = log.questions;
-    let ran = attempts(work, call, Twice::Harmless, log).await?;
+    let ran = attempts(work, call, Repeat::Safe, log).await?;
     // What somebody was asked for is theirs to say anew.
     if let Ran::Done { output, staged: None, .. } = &ran
         && log.questions == questions
@@ -227,7 +227,7 @@ async fn act(
     started(log);
     let entry = log.entry(CallState::Executing);
     doors.journal.record(&log.scope, entry).await?;
-    let twice = if call.tool.spec().idempotent { Twice::Harmless } else { Twice::Harmful };
+    let twice = if call.tool.spec().idempotent { Repeat::Safe } else { Repeat::Unsafe };
     attempts(work, call, twice, log).await.map_err(|error| told_of_an_act(error, twice, log.attempts))
 }
 
@@ -236,7 +236,7 @@ async fn act(
 async fn attempts(
     work: &Work<'_>,
     call: &ResolvedCall,
-    twice: Twice,
+    twice: Repeat,
     log: &mut CallLog,
 ) -> Result<Ran<ToolOutput>, ToolError> {
     loop {
@@ -294,9 +294,9 @@ async fn attempt(work: &Work<'_>, call: &ResolvedCall, log: &mut CallLog) -> Res
 }
 
 /// What acted on the outside world and was cut short, or failed by passing trouble on the way, may have happened.
-fn told_of_an_act(error: ToolError, twice: Twice, attempts: u32) -> ToolError {
+fn told_of_an_act(error: ToolError, twice: Repeat, attempts: u32) -> ToolError {
     let cut_short = matches!(error.code, ErrorCode::Timeout | ErrorCode::Cancelled);
-    let may_have_happened = cut_short || (error.recoverable && twice == Twice::Harmful);
+    let may_have_happened = cut_short || (error.recoverable && twice == Repeat::Unsafe);
     if !may_have_happened || error.nothing_done() {
         return error;
     }

@@ -5,7 +5,7 @@ use crate::{
     log::CallLog,
     ran::Failure,
     stage::{resolve::ResolvedCall, validate::ValidCall},
-    work::{Heard, Limit, Work},
+    work::{Limit, OutputRelease, Work},
 };
 
 /// What the call does is known as far as it can be. Only this file makes one.
@@ -66,11 +66,11 @@ pub(crate) async fn prepare(doors: &Doors, call: ValidCall, log: &mut CallLog) -
 }
 
 /// Where even a read is asked for, what it says stays here until the yes.
-fn heard(call: &ResolvedCall) -> Heard {
+fn heard(call: &ResolvedCall) -> OutputRelease {
     match (call.request.auto_approve, call.tool.spec().asks) {
-        (_, Asks::Always) | (AutoApprove::Nothing, Asks::ByEffect) => Heard::AfterTheYes,
+        (_, Asks::Always) | (AutoApprove::Nothing, Asks::ByEffect) => OutputRelease::AfterTheYes,
         (AutoApprove::Nothing, Asks::NeverForReads) | (AutoApprove::Reads | AutoApprove::Everything, _) => {
-            Heard::AtOnce
+            OutputRelease::AtOnce
         }
     }
 }

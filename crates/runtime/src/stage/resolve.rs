@@ -6,7 +6,7 @@ use jiff::{civil::Date, tz::TimeZone};
 use serde_json::Value;
 
 use crate::{
-    CallEvent, CallRequest, CalledAs, Caller, Catalog, ErrorCode, Meant, RegisteredTool, Shown, ToolError, ToolSpec,
+    CallEvent, CallRequest, CalledAs, Caller, Catalog, ErrorCode, Forward, RegisteredTool, Shown, ToolError, ToolSpec,
     log::CallLog,
 };
 
@@ -25,7 +25,7 @@ pub(crate) async fn resolve(
     let mut found = find(catalog, &request.caller, &request.tool, &request.input).await;
     let mut handed_on_by = None;
     if let Ok((_, meant)) = &mut found
-        && let Some(Meant { tool, input }) = meant.take()
+        && let Some(Forward { tool, input }) = meant.take()
     {
         handed_on_by = Some(std::mem::replace(&mut request.tool, tool));
         request.input = input;
@@ -52,9 +52,9 @@ pub(crate) async fn find(
     caller: &Caller,
     name: &str,
     input: &Value,
-) -> Result<(Arc<RegisteredTool>, Option<Meant>), ToolError> {
+) -> Result<(Arc<RegisteredTool>, Option<Forward>), ToolError> {
     let named = catalog.find(caller, name).await?;
-    let Some(meant) = named.tool().meant(input) else { return Ok((named, None)) };
+    let Some(meant) = named.tool().forward(input) else { return Ok((named, None)) };
     let tool = catalog.find(caller, &meant.tool).await?;
     if tool.shown() == Shown::ForOthers {
         let message = format!("`{}` is not called through `{name}`; call it directly", tool.spec().name);

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Effect, Meant, Output, Shown, Tool};
+use crate::{Effect, Forward, Output, Shown, Tool};
 
 /// Never runs: resolving a call of it gives a call of the tool that it names.
 pub(super) struct CallTool;
@@ -41,11 +41,11 @@ impl Tool for CallTool {
     }
 
     /// `None` for every input that the schema refuses too.
-    fn meant(&self, input: &Value) -> Option<Meant> {
+    fn forward(&self, input: &Value) -> Option<Forward> {
         let fields = input.as_object()?;
         let is_known = |(name, value): (&String, &Value)| matches!(name.as_str(), "tool" | "input") || value.is_null();
         let tool = fields.get("tool")?.as_str()?.to_owned();
         let input = fields.get("input").filter(|input| input.is_object())?.clone();
-        fields.iter().all(is_known).then_some(Meant { tool, input })
+        fields.iter().all(is_known).then_some(Forward { tool, input })
     }
 }

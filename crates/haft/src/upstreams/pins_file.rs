@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_mcp::Pins;
+use haft_mcp::{PinStore, Pins};
 use rustix::fs::FlockOperation;
 use uuid::Uuid;
 
@@ -26,18 +26,14 @@ const FOLDER: &str = "servers";
 const DIGITS: usize = 16;
 
 /// What is known of one server.
-pub(crate) enum Kept {
+pub(crate) enum PinsFile {
     /// What is in its file. The user's own server is one for all workspaces; that of a workspace is its own.
     File(PathBuf),
     /// Only why its entry cannot be understood.
     Refused(String),
 }
 
-/// What tells one state of the file from the next; each is a new file.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(Option<(u64, i64, i64)>);
-
-impl Kept {
+impl PinsFile {
     pub(crate) fn of(server: &McpServer, workspace: &Path, data: &Path) -> Self {
         if let Reached::Unknown { why } = &server.reached {
             return Self::Refused(why.clone());
@@ -51,18 +47,20 @@ impl Kept {
         };
         Self::File(data.join(FOLDER).join(format!("{name}.json")))
     }
+}
 
-    /// A quick look at whether the file is still the same.
-    pub(crate) fn stamp(&self) -> Stamp {
+impl PinStore for PinsFile {
+    /// Each state is a new file.
+    fn version(&self) -> String {
         let meta = match self {
             Self::File(file) => file.symlink_metadata().ok(),
             Self::Refused(_) => None,
         };
-        Stamp(meta.map(|meta| (meta.ino(), meta.ctime(), meta.ctime_nsec())))
+        meta.map(|meta| format!("{} {} {}", meta.ino(), meta.ctime(), meta.ctime_nsec())).unwrap_or_default()
     }
 
     /// What is known. Of a server whose file is there and cannot be read, nothing is accepted.
-    pub(crate) fn read(&self) -> Pins {
+    fn read(&self) -> Pins {
         match self {
             Self::File(file) => read(file),
             Self::Refused(why) => Pins { last_error: Some(why.clone()), ..Pins::default() },
@@ -70,7 +68,7 @@ impl Kept {
     }
 
     /// Changes what is known. Only one process does so at a time; what cannot be written is known here no longer than now.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Pins)) {
+    fn change(&self, change: &mut dyn FnMut(&mut Pins)) {
         let Self::File(file) = self else { return };
         let Some(folder) = file.parent() else { return };
         let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);

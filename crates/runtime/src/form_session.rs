@@ -12,13 +12,13 @@ use crate::{
 
 /// A form on its way from a tool, and the way back.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct FormRequest {
     pub(crate) form: Form,
     pub(crate) reply: oneshot::Sender<Result<FormAnswer, ToolError>>,
 }
 
 /// What the work asks, and whether it waits for an answer now.
-pub(crate) struct Interview<'a> {
+pub(crate) struct FormSession<'a> {
     doors: &'a Doors,
     open: Option<Open<'a>>,
 }
@@ -32,7 +32,7 @@ struct Open<'a> {
 }
 
 /// What has come of an open form.
-pub(crate) enum News {
+pub(crate) enum FormEvent {
     Answered(Answered),
     /// Nobody said anything, so the house does.
     Unanswered(Answer),
@@ -40,7 +40,7 @@ pub(crate) enum News {
     Lost(ToolError),
 }
 
-impl<'a> Interview<'a> {
+impl<'a> FormSession<'a> {
     pub(crate) fn new(doors: &'a Doors) -> Self {
         Self { doors, open: None }
     }
@@ -51,8 +51,8 @@ impl<'a> Interview<'a> {
     }
 
     /// Puts a form. The question, the call's row and its events are one transaction.
-    pub(crate) async fn put(&mut self, asking: Asking, work: &Work<'_>, log: &mut CallLog) {
-        let Asking { form, reply } = asking;
+    pub(crate) async fn put(&mut self, asking: FormRequest, work: &Work<'_>, log: &mut CallLog) {
+        let FormRequest { form, reply } = asking;
         let doors = self.doors;
         let within = work.request.form_wait.unwrap_or(doors.limits.answer_within);
         let question = question(form, within, work, log);
@@ -72,28 +72,28 @@ impl<'a> Interview<'a> {
     }
 
     /// Waits until the open form is answered, its time is over, or the work no longer wants to know.
-    pub(crate) async fn news(&mut self) -> News {
+    pub(crate) async fn news(&mut self) -> FormEvent {
         let Some(open) = &mut self.open else { return std::future::pending().await };
         tokio::select! {
             answered = &mut open.answer => match answered {
-                Ok(Some(answered)) => News::Answered(answered),
-                Ok(None) => News::Unanswered(Answer::Expire),
-                Err(error) => News::Lost(error),
+                Ok(Some(answered)) => FormEvent::Answered(answered),
+                Ok(None) => FormEvent::Unanswered(Answer::Expire),
+                Err(error) => FormEvent::Lost(error),
             },
-            () = open.reply.closed() => News::Unanswered(Answer::Cancel),
+            () = open.reply.closed() => FormEvent::Unanswered(Answer::Cancel),
         }
     }
 
     /// Takes the form away and tells the work what came of it. The house speaks where nobody else has.
-    pub(crate) async fn close(&mut self, news: News, work: &Work<'_>, log: &mut CallLog) {
+    pub(crate) async fn close(&mut self, news: FormEvent, work: &Work<'_>, log: &mut CallLog) {
         let Some(Open { question, reply, since, .. }) = self.open.take() else { return };
         log.waited += since.elapsed();
         let answered = match news {
-            News::Answered(answered) => Ok(answered),
-            News::Unanswered(answer) => {
+            FormEvent::Answered(answered) => Ok(answered),
+            FormEvent::Unanswered(answer) => {
                 withdraw(self.doors, &log.scope, &question, (answer, Caller::house(&log.scope).who())).await
             }
-            News::Lost(error) => Err(error),
+            FormEvent::Lost(error) => Err(error),
         };
         let told = match answered {
             Ok(Answered { answer, by, source, .. }) => {
@@ -112,7 +112,7 @@ impl<'a> Interview<'a> {
     /// The work has ended: nobody should go on answering what it asked.
     pub(crate) async fn withdraw(&mut self, work: &Work<'_>, log: &mut CallLog) {
         if self.is_open() {
-            self.close(News::Unanswered(Answer::Cancel), work, log).await;
+            self.close(FormEvent::Unanswered(Answer::Cancel), work, log).await;
         }
     }
 }

@@ -11,19 +11,19 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::Outcome;
 
-pub(crate) struct Unfinished {
+pub(crate) struct FinishInBackground {
     call: Option<BoxFuture<'static, Outcome>>,
     cancel: CancellationToken,
     orphans: TaskTracker,
 }
 
-impl Unfinished {
+impl FinishInBackground {
     pub(crate) fn new(call: BoxFuture<'static, Outcome>, cancel: CancellationToken, orphans: TaskTracker) -> Self {
         Self { call: Some(call), cancel, orphans }
     }
 }
 
-impl Future for Unfinished {
+impl Future for FinishInBackground {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
@@ -36,7 +36,7 @@ impl Future for Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for FinishInBackground {
     fn drop(&mut self) {
         if let Some(call) = self.call.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
