@@ -25,7 +25,7 @@ const MOMENT: Duration = Duration::from_millis(200);
 pub(crate) struct ApproveArgs {
     /// The call that waits
     call: String,
-    /// Use this input instead, and see what it would do; for a form, its values
+    /// Use this input instead, and see what it would do; for a form, its values; for a call that waits for a result, the result
     #[arg(long, value_name = "JSON", conflicts_with = "always")]
     input: Option<String>,
     /// Say yes to all open questions of its workspace with the same effect: the same tool, folders and kinds of change

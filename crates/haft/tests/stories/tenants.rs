@@ -1,7 +1,13 @@
 //! No tenant and no workspace sees another's.
 
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use haft::house::OwnerGuard;
 use haft_runtime::{
-    Answer, Caller, CallerId, CallerKind, ErrorCode, Journal, Questions, Reply, Scope, Source, TenantId, Within,
+    Answer, AutoApprove, Caller, CallerId, CallerKind, CallerRecord, Doors, ErrorCode, Guard, HouseWide, Isolation,
+    Journal, Limits, OnePolicy, Permissions, Pipeline, Policy, Question, Questions, Reply, Scope, Source, TenantId,
+    ToolError, ToolSpec, Within,
 };
 use serde_json::json;
 
@@ -51,4 +57,67 @@ async fn only_the_owner_answers_and_a_stranger_leaves_the_question_open() {
     assert!(matches!(reply, Reply::NoQuestion), "another tenant's question does not exist: {reply:?}");
     assert_eq!(house.question(&pending.tool_call_id).await.unwrap(), Some((question, None)));
     assert_eq!(yes(&house, &pending.tool_call_id).await.end.status(), "success");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_uses_only_what_the_permissions_name() {
+    let stage = Stage::new();
+    stage.put("a", "a\n");
+    let house = stage.house().await;
+    let reads = Permissions::only(["workspace.read".to_owned()]);
+    let mut wish = request(&house, "read_file", json!({"path": "a"}));
+    wish.caller.permissions = reads.clone();
+    assert_eq!(house.pipeline.call(wish).await.end.status(), "success");
+    let mut wish = request(&house, "write_file", json!({"path": "b", "content": "b\n"}));
+    wish.caller.permissions = reads;
+    assert_eq!(code(&house.pipeline.call(wish).await), "FORBIDDEN");
+}
+
+/// Lets the owner do everything, but change nothing unasked.
+struct Cautious(OwnerGuard);
+
+impl Guard for Cautious {
+    fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.0.permit(caller, tool)
+    }
+
+    fn may_answer<'a>(&'a self, caller: &'a Caller, question: &'a Question) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.0.may_answer(caller, question)
+    }
+
+    fn most_unasked(&self, _caller: &Caller) -> AutoApprove {
+        AutoApprove::Reads
+    }
+
+    fn permissions_of<'a>(
+        &'a self,
+        scope: &'a Scope,
+        recorded: &'a CallerRecord,
+    ) -> BoxFuture<'a, Result<Permissions, ToolError>> {
+        self.0.permissions_of(scope, recorded)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_lets_more_happen_unasked_than_the_guard_does() {
+    let stage = Stage::new();
+    let house = stage.house().await;
+    let rules = Policy { rules: Vec::new(), tightening: Vec::new(), minimum_unasked: Isolation::None };
+    let pipeline = Pipeline::new(Doors {
+        catalog: house.catalog.clone(),
+        guard: Arc::new(Cautious(OwnerGuard::new(house.scope.clone()))),
+        workbench: house.workbench.clone(),
+        questions: Arc::new(house.store.clone()),
+        journal: Arc::new(house.store.clone()),
+        deliveries: Vec::new(),
+        house: HouseWide::of_house(house.here.clone()),
+        policies: Arc::new(OnePolicy::new(rules)),
+        limits: Limits::default(),
+    });
+    let mut wish = request(&house, "write_file", json!({"path": "a", "content": "a\n"}));
+    wish.auto_approve = AutoApprove::Everything;
+    let outcome = pipeline.call(wish).await;
+    assert_eq!((outcome.end.status(), stage.text("a")), ("pending", None));
+    let record = Journal::find(&house.store, &house.scope, &outcome.tool_call_id).await.unwrap().unwrap();
+    assert_eq!(record.opening.auto_approve, AutoApprove::Reads, "the journal knows what held");
 }
