@@ -16,8 +16,7 @@ run: setup ## Builds the release program and shows where you are.
 
 test: setup-tests check ## Everything: formatting, lints, tidy, units, cases, stories, crash and race tests, MCP conformance.
 	cargo build --locked --workspace --all-targets
-	cargo test --locked --workspace --no-fail-fast
-	cargo xtask conformance
+	scripts/run-tests
 
 # Beside programs that take long to install, or are not everywhere; one line each.
 test-peers: setup-peers ## What `make test` leaves out: peers that are slower to get.
