@@ -1,11 +1,16 @@
 //! The rules of the house that a compiler cannot check.
 
+mod source;
+
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
+
+use source::Source;
 
 /// A crate, which of ours it may use, and which outside crates it alone may know.
 struct Room {
@@ -47,6 +52,11 @@ const ROOMS: &[Room] = &[
 const ANYHOW: &[&str] = &["haft", "xtask", "benches"];
 const FORBIDDEN_NAMES: &[&str] = &["core", "common", "util", "utils", "helper", "helpers", "base", "misc"];
 
+/// Names that many files may have for their own: each is clear where it is used.
+const LOCAL_TYPES: &[&str] = &["Input", "Output", "Args", "Error"];
+/// What opens, closes or describes the whole store. Every other public method says first whose data it is about.
+const OF_THE_STORE: &[&str] = &["open", "close", "leave", "owner", "health"];
+
 /// The only files that know which house it is.
 const HOUSES: &[&str] = &["src/house.rs", "src/solo.rs", "src/gateway.rs", "src/rooms.rs"];
 /// Who may make a scope, or the right to work beyond one: identity, the house, and whatever reads records. An answer that
@@ -70,9 +80,11 @@ pub(crate) fn faults(root: &Path) -> Result<Vec<String>> {
             None => faults.push(format!("crates/{name} is no room of the house; ARCHITECTURE.md names them")),
         }
     }
+    let mut types = BTreeMap::new();
     for file in rust_files(root)? {
-        file_faults(root, &file, &mut faults)?;
+        file_faults(root, &file, (&mut types, &mut faults))?;
     }
+    faults.extend(types.into_iter().filter(|(_, files)| files.len() > 1).map(twice));
     error_page_faults(root, &mut faults)?;
     Ok(faults)
 }
@@ -102,7 +114,14 @@ fn manifest_faults(room: &Room, folder: &Path, faults: &mut Vec<String>) -> Resu
     Ok(())
 }
 
-fn file_faults(root: &Path, file: &Path, faults: &mut Vec<String>) -> Result<()> {
+/// Where each type is defined.
+type Types = BTreeMap<String, Vec<String>>;
+
+fn twice((name, files): (String, Vec<String>)) -> String {
+    format!("`{name}` is the name of several types: {}", files.join(", "))
+}
+
+fn file_faults(root: &Path, file: &Path, (types, faults): (&mut Types, &mut Vec<String>)) -> Result<()> {
     let shown = file.strip_prefix(root).unwrap_or(file).display().to_string();
     let text = fs::read_to_string(file).with_context(|| shown.clone())?;
     if !text.starts_with("//!") {
@@ -113,15 +132,16 @@ fn file_faults(root: &Path, file: &Path, faults: &mut Vec<String>) -> Result<()>
         faults.push(format!("{shown}: a file is named after the one thing in it, not `{stem}`"));
     }
     scope_faults(&shown, &text, faults);
-    let in_runtime_source = shown.starts_with("crates/") && shown.contains("/src/") && !shown.contains("tests");
-    if in_runtime_source && !HOUSES.iter().any(|house| shown.ends_with(house)) && text.contains("if gateway") {
-        faults.push(format!("{shown}: only house.rs knows which house it is"));
-    }
     if text.contains("ApprovedCall {") && !shown.ends_with("stage/approve.rs") && !shown.starts_with("xtask") {
         faults.push(format!("{shown}: only approve.rs makes an ApprovedCall"));
     }
-    if in_runtime_source && !shown.starts_with("crates/store") && mentions_sql(&text) {
-        faults.push(format!("{shown}: every SQL statement is in the store"));
+    let source = Source::of(&text);
+    skip_faults(&shown, &text, faults);
+    if shown.contains("/src/") && !shown.ends_with("tests.rs") && !shown.contains("/tests/") {
+        for name in source.types().into_iter().filter(|name| !LOCAL_TYPES.contains(name)) {
+            types.entry(name.to_owned()).or_default().push(shown.clone());
+        }
+        source_faults(&shown, &source, faults);
     }
     Ok(())
 }
@@ -138,8 +158,61 @@ fn scope_faults(shown: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-fn mentions_sql(text: &str) -> bool {
-    ["insert into ", "select * from ", "delete from ", "create table "].iter().any(|words| text.contains(words))
+/// What holds for the code of a crate, but not for its tests.
+fn source_faults(shown: &str, source: &Source, faults: &mut Vec<String>) {
+    if !shown.starts_with("crates/") {
+        return;
+    }
+    let knows_the_house = HOUSES.iter().any(|house| shown.ends_with(house)) || shown == "crates/haft/src/lib.rs";
+    let names_a_house = |word: &str| word.to_lowercase().contains("solo") || word.to_lowercase().contains("gateway");
+    if let Some(word) = source.words().find(|word| !knows_the_house && names_a_house(word)) {
+        faults.push(format!("{shown}: only house.rs and its neighbours know which house it is, not `{word}`"));
+    }
+    if shown.starts_with("crates/store/") {
+        store_faults(shown, &source.code, faults);
+    } else if let Some(text) = source.texts.iter().find(|text| is_sql(text)) {
+        faults.push(format!("{shown}: every SQL statement is in the store, also `{text}`"));
+    }
+}
+
+/// Whether a text is a statement, by its first word and the one that must follow.
+fn is_sql(text: &str) -> bool {
+    let text = text.trim_start().to_lowercase();
+    let verbs = [
+        ("select ", " from "),
+        ("insert into ", ""),
+        ("update ", " set "),
+        ("delete from ", ""),
+        ("create table ", ""),
+        ("alter table ", ""),
+    ];
+    verbs.iter().any(|(verb, next)| text.starts_with(verb) && text.contains(next))
+}
+
+/// A public method of the store says first whose data it is about.
+fn store_faults(shown: &str, code: &str, faults: &mut Vec<String>) {
+    for methods in code.split("\nimpl Store {").skip(1) {
+        let methods = methods.split("\n}").next().unwrap_or_default();
+        for method in methods.split("\n    pub ").skip(1) {
+            let method = method.strip_prefix("async ").unwrap_or(method);
+            let Some((name, rest)) = method.strip_prefix("fn ").and_then(|method| method.split_once('(')) else {
+                continue;
+            };
+            let first = rest.trim_start().trim_start_matches("&self").trim_start_matches([',', ' ', '\n']);
+            let says_whose = ["scope: &Scope", "caller: &Caller", "house: &HouseWide", "_house: &HouseWide"];
+            if !OF_THE_STORE.contains(&name) && !says_whose.iter().any(|whose| first.starts_with(whose)) {
+                faults.push(format!("{shown}: `Store::{name}` must take `&Scope`, `&Caller` or `&HouseWide` first"));
+            }
+        }
+    }
+}
+
+/// A test that skips itself says why in a line that `make test` counts.
+fn skip_faults(shown: &str, text: &str, faults: &mut Vec<String>) {
+    let says_otherwise = |line: &&str| line.contains("println!(\"skipped") && !line.contains("println!(\"skipped: ");
+    if let Some(line) = text.lines().find(says_otherwise).filter(|_| !shown.starts_with("xtask")) {
+        faults.push(format!("{shown}: a test that skips itself prints `skipped: why`, not {}", line.trim()));
+    }
 }
 
 /// Every error code has a page, and every page a code.
@@ -222,6 +295,29 @@ mod tests {
             &mut faults,
         );
         assert_eq!(faults.len(), 3, "{faults:#?}");
+    }
+
+    #[test]
+    fn only_the_house_names_houses_and_only_the_store_has_statements() {
+        let faults = |shown: &str, text: &str| {
+            let mut faults = Vec::new();
+            super::source_faults(shown, &super::Source::of(text), &mut faults);
+            faults.len()
+        };
+        assert_eq!(faults("crates/runtime/src/call.rs", "if is_gateway { }"), 1);
+        assert_eq!(faults("crates/runtime/src/call.rs", "let kind = \"gateway\"; // solo"), 0);
+        assert_eq!(faults("crates/haft/src/solo.rs", "fn solo() {}"), 0);
+        assert_eq!(faults("crates/haft/src/show.rs", "let sql = \"select a from b\";"), 1);
+        assert_eq!(faults("crates/haft/src/show.rs", "let hint = \"select a file\";"), 0);
+    }
+
+    #[test]
+    fn a_method_of_the_store_says_whose_data_it_is_about() {
+        let mut faults = Vec::new();
+        let code = "\nimpl Store {\n    pub async fn calls(&self, scope: &Scope) {}\n    pub fn all(\n        &self,\n        \
+                    limit: u32,\n    ) {}\n    pub async fn close(&self) {}\n    pub(crate) fn inner(&self) {}\n}";
+        super::store_faults("store.rs", code, &mut faults);
+        assert_eq!(faults, ["store.rs: `Store::all` must take `&Scope`, `&Caller` or `&HouseWide` first"]);
     }
 
     #[test]

@@ -10,7 +10,10 @@ pub use crate::{
     rooms::House,
     solo::{OwnerCallers, OwnerGuard},
 };
-pub(crate) use crate::{rooms::workspace, solo::scope_of};
+pub(crate) use crate::{
+    rooms::workspace,
+    solo::{scope_of, wide},
+};
 use crate::{settings::Settings, solo};
 
 /// The house of a folder; it lives for one command.

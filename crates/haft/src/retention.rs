@@ -11,7 +11,7 @@ use haft_tools::{GivenUp, KeptChanges};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::house::House;
+use crate::house::{self, House};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long the step at the end of a command may take, once a day.
@@ -306,10 +306,10 @@ impl<'a> Broom<'a> {
     }
 
     async fn owners(&mut self) -> Result<()> {
-        let store = &self.house.store;
+        let (store, wide) = (&self.house.store, house::wide(self.house.workspace.path()));
         self.swept.owners = match self.mode {
-            Sweep::Look => store.dead_owners().await?,
-            Sweep::Remove => store.forget_dead_owners().await?,
+            Sweep::Look => store.dead_owners(&wide).await?,
+            Sweep::Remove => store.forget_dead_owners(&wide).await?,
         };
         Ok(())
     }

@@ -26,6 +26,11 @@ pub(crate) fn scope_of(folder: &Path) -> Scope {
     Scope::local(folder.to_string_lossy())
 }
 
+/// The right to work across everything that the store holds, for somebody in a folder.
+pub(crate) fn wide(folder: &Path) -> HouseWide {
+    HouseWide::of_house(Within::Only(WorkspaceId::new(folder.to_string_lossy())))
+}
+
 /// The house of a folder.
 pub(crate) async fn build(
     settings: Settings,
@@ -53,7 +58,7 @@ pub(crate) async fn build(
         questions: Arc::new(store.clone()),
         journal: Arc::new(store.clone()),
         deliveries: std::iter::once(notifier.clone() as Arc<dyn Delivery>).chain(served.others).collect(),
-        house: HouseWide::of_house(here.clone()),
+        house: wide(folder),
         policies: Arc::new(OnePolicy::new(rooms::policy(&settings, &catalog.tools(&caller)))),
         limits: rooms::limits(&settings),
     });

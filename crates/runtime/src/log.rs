@@ -145,6 +145,11 @@ impl CallLog {
         self.opening.is_none()
     }
 
+    /// Whether something has happened that the journal does not know yet.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// The call's next question.
     pub(crate) fn question(
         &mut self,

@@ -27,6 +27,8 @@ use crate::{
 
 /// Work that lasts longer than this is put into the journal while it goes on, so that it can be seen and stopped.
 const SHOWN_AFTER: Duration = Duration::from_millis(100);
+/// From then on, others see what it says at most so much later.
+const SHOWN_EVERY: Duration = Duration::from_millis(250);
 /// Messages that may wait for the line to take them: pieces of output are large when there are many.
 const WORDS_IN_FLIGHT: usize = 8;
 /// Output of one call that the journal keeps as events.
@@ -212,9 +214,13 @@ impl Work<'_> {
                     deadline.as_mut().reset(self.limit.until(log));
                     postpone(idle.as_mut(), self.idle);
                 }
-                () = &mut shown, if !log.is_recorded() => {
-                    let entry = log.entry(self.state);
-                    self.doors.journal.record_later(&scope, entry).await?;
+                // While somebody is asked, the journal knows the call as one that waits.
+                () = &mut shown, if !session.is_open() => {
+                    if !log.is_recorded() || log.has_news() {
+                        let entry = log.entry(self.state);
+                        self.doors.journal.record_later(&scope, entry).await?;
+                    }
+                    shown.as_mut().reset(Instant::now() + SHOWN_EVERY);
                 }
                 () = &mut stop_wanted, if log.is_recorded() => {
                     return Err(ToolError::new(ErrorCode::Cancelled, "the call was stopped on request"));

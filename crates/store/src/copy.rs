@@ -1,5 +1,7 @@
 //! Copying everything into another database, and counting it on both sides.
 
+use haft_runtime::HouseWide;
+
 use crate::{
     Store, StoreError,
     batch::{Change, Write},
@@ -141,6 +143,7 @@ impl Store {
     /// either meanwhile. `told` hears of every page.
     pub async fn copy_to(
         &self,
+        _house: &HouseWide,
         other: &Store,
         told: impl Fn(&'static str, i64),
     ) -> Result<Vec<CopiedTable>, StoreError> {
@@ -166,7 +169,7 @@ impl Store {
     }
 
     /// Removes everything, so that a copy can take its place.
-    pub async fn clear(&self) -> Result<(), StoreError> {
+    pub async fn clear(&self, _house: &HouseWide) -> Result<(), StoreError> {
         if let Some(busy) = self.first_alive().await? {
             return Err(StoreError::InUse(busy));
         }

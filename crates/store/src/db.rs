@@ -13,6 +13,9 @@ use crate::{
     sqlite::Sqlite,
 };
 
+/// How often a server that went away is tried again, and after what time.
+const RECONNECTS: usize = 3;
+const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 /// How often a transaction is run again that lost against another one.
 const RERUNS: usize = 50;
 
@@ -68,7 +71,7 @@ impl Db {
     /// Writes all or nothing in one transaction, and says of each write whether it touched a row. A transaction that lost
     /// against another one is run again.
     pub(crate) async fn write(&self, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
-        let mut reruns = 0;
+        let (mut reruns, mut reconnects) = (0, 0);
         loop {
             let written = match self {
                 Self::Sqlite(sqlite) => sqlite.transaction(sqlite.busy_limit(), |conn| now(conn, writes)),
@@ -76,6 +79,11 @@ impl Db {
             };
             match written {
                 Err(StoreError::Conflict(_)) if reruns < RERUNS => reruns += 1,
+                // Nothing was committed: that would be told otherwise.
+                Err(StoreError::Unreachable { .. }) if reconnects < RECONNECTS => {
+                    reconnects += 1;
+                    tokio::time::sleep(RECONNECT_PAUSE).await;
+                }
                 written => return written,
             }
         }

@@ -88,7 +88,7 @@ pub enum StoreError {
     #[error("{0} is under way: end the haft that carries it and copy again")]
     InUse(String),
     /// A copy would be mixed with what is there.
-    #[error("the database to copy to is not empty, it has rows in `{0}`: name an empty one")]
+    #[error("the database to copy to is not empty, it has rows in `{0}`: name an empty one, or add --replace")]
     NotEmpty(&'static str),
     /// Another process carries the call now.
     #[error("another process carries {0} now: this one had not answered for too long")]
@@ -212,6 +212,10 @@ impl From<tokio_postgres::Error> for StoreError {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(err: rusqlite::Error) -> Self {
+        // A statement that the tables do not fit is quoted whole; what is missing is enough.
+        if let rusqlite::Error::SqlInputError { error, msg, .. } = err {
+            return Self::of_code(Some(error.extended_code), Arc::from(Box::from(msg)));
+        }
         Self::of_code(err.sqlite_error().map(|err| err.extended_code), Arc::new(err))
     }
 }
@@ -246,7 +250,9 @@ impl From<StoreError> for ToolError {
             StoreError::Foreign { .. } => {
                 "its file is not haft's or is damaged: restore a copy, or move it away".into()
             }
-            StoreError::Unreachable { .. } => "its server cannot be reached: check that it runs".into(),
+            StoreError::Unreachable { .. } => {
+                "its server cannot be reached: check that it runs and that `store.url` is right".into()
+            }
             StoreError::NotLetIn { .. } => "its server does not let haft in: check `store.url`".into(),
             StoreError::CommitUnknown { .. } => {
                 "its server went away during a commit: whether it was written is unknown".into()

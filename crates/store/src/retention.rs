@@ -1,6 +1,6 @@
 //! What is old enough to be forgotten, and forgetting it. What happened meanwhile is always looked at again.
 
-use haft_runtime::{CallId, Scope};
+use haft_runtime::{CallId, HouseWide, Scope};
 use jiff::Timestamp;
 
 use crate::{
@@ -129,12 +129,12 @@ impl Store {
     }
 
     /// Removes what processes that are gone have left of themselves, and says of how many.
-    pub async fn forget_dead_owners(&self) -> Result<u64, StoreError> {
+    pub async fn forget_dead_owners(&self, _house: &HouseWide) -> Result<u64, StoreError> {
         self.node().forget_the_dead().await
     }
 
     /// How many processes are gone and have left something of themselves.
-    pub async fn dead_owners(&self) -> Result<u64, StoreError> {
+    pub async fn dead_owners(&self, _house: &HouseWide) -> Result<u64, StoreError> {
         self.node().count_dead().await
     }
 }

@@ -42,8 +42,12 @@ impl Versions {
         Self { schema: number("schema"), oldest_reader: number("oldest_reader") }
     }
 
-    /// Refuses a database that needs a newer program. A newer one that only added something may be used.
+    /// Refuses a database that needs a newer program, or that does not say which one it needs. A newer one that only added
+    /// something may be used.
     pub(crate) fn check(self, place: &str) -> Result<Self, StoreError> {
+        if self.schema == 0 {
+            return Err(StoreError::Foreign { place: place.to_owned() });
+        }
         if self.oldest_reader > KNOWN {
             let place = place.to_owned();
             return Err(StoreError::Newer { place, needs: self.oldest_reader, known: KNOWN });

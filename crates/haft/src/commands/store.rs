@@ -7,7 +7,7 @@ use haft_runtime::ToolError;
 use haft_store::{CopiedTable, Options, Store};
 use serde_json::json;
 
-use crate::{cli::Everywhere, exit::Exit, settings::Settings, show::Out, workspace};
+use crate::{cli::Everywhere, exit::Exit, house, settings::Settings, show::Out, workspace};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -44,6 +44,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 async fn copy(everywhere: &Everywhere, out: &Out, args: &CopyArgs) -> Result<Exit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::read(&folder)?;
+    let house = house::wide(&folder);
     if settings.store_url.as_ref() == Some(&args.to) {
         bail!("that is the database in use: name another one");
     }
@@ -51,7 +52,7 @@ async fn copy(everywhere: &Everywhere, out: &Out, args: &CopyArgs) -> Result<Exi
     let options = Options { url: Some(args.to.clone()), ..settings.store() };
     let to = Store::open(&settings.data, options).await.context("cannot use the database to copy to")?;
     if args.replace {
-        to.clear().await?;
+        to.clear(&house).await?;
     }
     let named = Cell::new("");
     let progress = |table: &'static str, rows: i64| {
@@ -60,7 +61,7 @@ async fn copy(everywhere: &Everywhere, out: &Out, args: &CopyArgs) -> Result<Exi
             out.hint(&format!("copying {table}: {rows}"));
         }
     };
-    let copied = from.copy_to(&to, progress).await?;
+    let copied = from.copy_to(&house, &to, progress).await?;
     let place = to.health().await?.place;
     to.close().await?;
     from.close().await?;

@@ -1,4 +1,4 @@
-//! The database that the stories play on: SQLite, or one of its own for each on the server that `HAFT_TEST_POSTGRES` names.
+//! The database that the stories play on: SQLite, or one of its own for each on the server that `TEST_POSTGRES` names.
 
 use std::{path::Path, thread};
 
@@ -29,7 +29,7 @@ pub(crate) fn create(folder: &Path) -> Option<String> {
 
 #[expect(clippy::disallowed_methods, reason = "which database the tests run on is said by the environment")]
 fn server() -> Option<String> {
-    std::env::var("HAFT_TEST_POSTGRES").ok()
+    std::env::var("TEST_POSTGRES").ok()
 }
 
 /// A database is named after its folder.

@@ -65,6 +65,14 @@ impl Tool for Odd {
                 ctx.output(Stream::Text, "last words").await;
                 pending().await
             }
+            "count for ever" => {
+                let mut tick = tokio::time::interval(Duration::from_millis(20));
+                for number in 0.. {
+                    tick.tick().await;
+                    ctx.output(Stream::Stdout, format!("{number} ")).await;
+                }
+                pending().await
+            }
             "panic" => panic!("odd"),
             "talk" => {
                 for word in 0..1000 {
@@ -185,6 +193,32 @@ async fn a_long_result_is_cut_and_can_be_read_on() {
         offset = part["nextOffset"].as_u64();
     }
     assert_eq!(read, "0123456789".repeat(10_000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_process_sees_what_a_call_says_while_it_runs() {
+    let mut stage = Stage::new();
+    stage.settings.longest_work = Duration::from_secs(60);
+    let (house, other) = (odd_house(&stage).await, stage.house().await);
+    let mut request = request(&house, "odd", json!({"what": "count for ever"}));
+    request.timeout = Some(Duration::from_secs(60));
+    let id = request.id.clone();
+    let running = tokio::spawn(house.pipeline.call(request));
+    let mut heard = other.store.listen(&other.scope, Some(&id), Some(0)).await.unwrap();
+    let (mut said, begun) = (String::new(), std::time::Instant::now());
+    // What is said a second after the beginning comes long after the call was first seen.
+    while !said.contains(" 50 ") {
+        let next = tokio::time::timeout(Duration::from_secs(20), heard.next()).await.unwrap().unwrap();
+        if let haft_store::StreamItem::Event(event) = next
+            && let CallEvent::OutputAppended { chunk, offset, .. } = &event.event
+        {
+            assert_eq!(*offset, said.len() as u64);
+            said.push_str(chunk);
+        }
+    }
+    assert!(!running.is_finished() && begun.elapsed() < Duration::from_secs(15));
+    assert!(other.store.want_stop(&other.scope, &id).await.unwrap());
+    assert_eq!(code(&running.await.unwrap()), "CANCELLED");
 }
 
 #[tokio::test(flavor = "multi_thread")]

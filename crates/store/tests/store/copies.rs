@@ -3,7 +3,7 @@
 use haft_runtime::{CallState, Journal, Questions, ToolOutput};
 use haft_store::{CallFilter, StoreError};
 
-use crate::samples::{ended, grant, here, new_store, opened, question, scope, success};
+use crate::samples::{ended, grant, here, house, new_store, opened, question, scope, success};
 
 #[tokio::test]
 async fn everything_is_in_the_copy_and_counted_on_both_sides() {
@@ -24,7 +24,7 @@ async fn everything_is_in_the_copy_and_counted_on_both_sides() {
     from.record(&scope(), long.clone()).await.unwrap();
     from.remember(&scope(), &grant(Some(3))).await.unwrap();
 
-    let copied = from.copy_to(&to, |_, _| {}).await.unwrap();
+    let copied = from.copy_to(&house(), &to, |_, _| {}).await.unwrap();
     assert!(copied.iter().all(|table| table.from == table.to), "{copied:?}");
     let counted: Vec<_> = copied.iter().map(|table| (table.table, table.to)).collect();
     assert!(counted.contains(&("calls", 451)) && counted.contains(&("outputs", 1)), "{counted:?}");
@@ -54,13 +54,13 @@ async fn a_copy_is_not_mixed_with_what_is_there_nor_made_while_somebody_works() 
     let (_other, to) = new_store().await;
     let done = opened(CallState::Ended);
     to.record(&scope(), done).await.unwrap();
-    let refused = from.copy_to(&to, |_, _| {}).await.unwrap_err();
+    let refused = from.copy_to(&house(), &to, |_, _| {}).await.unwrap_err();
     assert!(matches!(refused, StoreError::NotEmpty(_)), "{refused:?}");
-    to.clear().await.unwrap();
-    from.copy_to(&to, |_, _| {}).await.unwrap();
+    to.clear(&house()).await.unwrap();
+    from.copy_to(&house(), &to, |_, _| {}).await.unwrap();
 
     let running = opened(CallState::Executing);
     from.record(&scope(), running.clone()).await.unwrap();
-    let refused = from.copy_to(&to, |_, _| {}).await.unwrap_err();
+    let refused = from.copy_to(&house(), &to, |_, _| {}).await.unwrap_err();
     assert!(matches!(&refused, StoreError::InUse(call) if *call == running.call.to_string()), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! The database that a test runs on: SQLite in a folder, or one of its own on the server that `HAFT_TEST_POSTGRES` names.
+//! The database that a test runs on: SQLite in a folder, or one of its own on the server that `TEST_POSTGRES` names.
 #![expect(clippy::disallowed_methods, reason = "which database the tests run on is said by the environment")]
 #![allow(clippy::print_stdout, reason = "a test that has nothing to do says so")]
 
@@ -8,12 +8,12 @@ use haft_store::{Faults, Options, Sync};
 
 /// The server to use; without it the tests run on SQLite.
 pub(crate) fn server() -> Option<String> {
-    std::env::var("HAFT_TEST_POSTGRES").ok()
+    std::env::var("TEST_POSTGRES").ok()
 }
 
-/// How to open the store in a folder. With `HAFT_TEST_FAULTS` transactions are lost and commits break off on purpose.
+/// How to open the store in a folder. With `TEST_FAULTS` transactions are lost and commits break off on purpose.
 pub(crate) fn options(folder: &Path) -> Options {
-    let faults = std::env::var("HAFT_TEST_FAULTS").is_ok().then(Faults::default);
+    let faults = std::env::var("TEST_FAULTS").is_ok().then(Faults::default);
     Options { url: url(folder), lease: Duration::from_secs(2), faults, ..Sync::Normal.into() }
 }
 

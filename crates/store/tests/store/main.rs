@@ -10,5 +10,6 @@ mod order;
 mod processes;
 mod refusals;
 mod samples;
+mod servers;
 mod tenants;
 mod views;
