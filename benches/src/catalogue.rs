@@ -23,9 +23,9 @@ const NOUNS: [&str; 10] =
     ["issue", "branch", "ticket", "invoice", "page", "channel", "deployment", "alert", "customer", "calendar"];
 
 /// A tool of an upstream server that does nothing.
-struct Upstream(ToolSpec);
+struct NoopTool(ToolSpec);
 
-impl AnyTool for Upstream {
+impl AnyTool for NoopTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
@@ -57,7 +57,7 @@ fn upstream(at: usize) -> Arc<dyn AnyTool> {
     let text = |about: &str| json!({"type": "string", "description": format!("The {about} of the {noun} to {verb}.")});
     let properties =
         json!({"owner": text("owner"), "name": text("name"), "label": text("label"), "since": text("age")});
-    Arc::new(Upstream(ToolSpec {
+    Arc::new(NoopTool(ToolSpec {
         name: format!("mcp__server{}__{verb}_{noun}", at / 100),
         title: format!("{verb} {noun}"),
         description: format!(

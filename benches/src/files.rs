@@ -23,7 +23,7 @@ const FILES: usize = 1000;
 const LAPS: usize = 15;
 
 /// One tool and its peer, which both find the folder `many` and may leave `other`.
-struct Race {
+struct FileComparison {
     what: &'static str,
     tool: &'static str,
     input: Value,
@@ -33,19 +33,19 @@ struct Race {
 /// Each tool beside its peer, in turns so that a busy moment hits both.
 pub(crate) async fn measure() -> Result<Vec<Measured>> {
     let races = [
-        Race {
+        FileComparison {
             what: "delete_file of 1000 files",
             tool: "delete_file",
             input: json!({"path": "many", "recursive": true}),
             peer: &["rm", "-rf", "many"],
         },
-        Race {
+        FileComparison {
             what: "copy_file of 1000 files",
             tool: "copy_file",
             input: json!({"source": "many", "dest": "other", "recursive": true}),
             peer: &["cp", "-a", "many", "other"],
         },
-        Race {
+        FileComparison {
             what: "move_file of 1000 files",
             tool: "move_file",
             input: json!({"from": "many", "to": "other"}),
@@ -65,7 +65,7 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     Ok(table)
 }
 
-async fn run(race: Race) -> Result<(Duration, Duration)> {
+async fn run(race: FileComparison) -> Result<(Duration, Duration)> {
     let folder = tempfile::tempdir()?;
     let house = house_in(folder.path()).await?;
     let work = folder.path().join("work");
@@ -83,7 +83,7 @@ async fn run(race: Race) -> Result<(Duration, Duration)> {
     Ok((median(ours), median(peers)))
 }
 
-async fn call(house: &House, race: &Race) -> Result<Duration> {
+async fn call(house: &House, race: &FileComparison) -> Result<Duration> {
     let mut request = CallRequest::new(house.caller.clone(), race.tool, race.input.clone());
     request.auto_approve = AutoApprove::Everything;
     let begin = Instant::now();

@@ -22,7 +22,7 @@ const LAPS: usize = 41;
 const SLOWER: f64 = 1.2;
 
 /// One look, ours and git's own.
-struct Race {
+struct GitComparison {
     what: &'static str,
     tool: &'static str,
     input: Value,
@@ -36,20 +36,25 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     let repository = folder.path().canonicalize()?.join("work");
     lay_out(&repository)?;
     let races = [
-        Race {
+        GitComparison {
             what: "git_status, 5,000 files, 50 changed",
             tool: "git_status",
             input: json!({}),
             peer: &["status", "--porcelain=v2", "--branch"],
         },
-        Race { what: "git_diff, 5,000 files, 50 changed", tool: "git_diff", input: json!({}), peer: &["diff"] },
-        Race {
+        GitComparison {
+            what: "git_diff, 5,000 files, 50 changed",
+            tool: "git_diff",
+            input: json!({}),
+            peer: &["diff"],
+        },
+        GitComparison {
             what: "git_log, 1,000 commits",
             tool: "git_log",
             input: json!({ "limit": COMMITS }),
             peer: &["log", "-n", "1000", "--format=medium"],
         },
-        Race { what: "git_branch", tool: "git_branch", input: json!({}), peer: &["branch", "-vv"] },
+        GitComparison { what: "git_branch", tool: "git_branch", input: json!({}), peer: &["branch", "-vv"] },
     ];
     // Calls come from tasks of the runtime, as they do in a server.
     let raced = tokio::spawn(async move {
@@ -63,7 +68,7 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     raced.await?
 }
 
-impl Race {
+impl GitComparison {
     /// Laps of both in turn, so that whatever else the machine does meets both.
     async fn run(&self, house: &House, repository: &Path) -> Result<Measured> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());

@@ -13,7 +13,7 @@ use haft_runtime::{
     AutoApprove, CallEvent, CallId, CallState, Caller, End, Entry, ErrorCode, Journal, Opening, Outcome, Scope, Source,
     ToolError, ToolOutput,
 };
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -96,7 +96,7 @@ async fn fill(folder: &Path) -> Result<CallId> {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(&work)?;
     let scope = Scope::local(work.canonicalize()?.to_string_lossy());
-    let store = Store::open(&folder.join("data"), Sync::Normal).await?;
+    let store = Store::open(&folder.join("data"), Durability::Normal).await?;
     let first = Timestamp::now().as_millisecond() - DAYS * 86_400_000;
     let mut middle = None;
     for number in 0..CALLS {
@@ -117,7 +117,7 @@ async fn fill(folder: &Path) -> Result<CallId> {
 /// The version of a new store, so that an old one is made again.
 async fn newest_version() -> Result<i64> {
     let folder = tempfile::tempdir()?;
-    let store = Store::open(&PathBuf::from(folder.path()), Sync::Normal).await?;
+    let store = Store::open(&PathBuf::from(folder.path()), Durability::Normal).await?;
     let version = store.health().await?.schema_version;
     store.close().await?;
     Ok(version)

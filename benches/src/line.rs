@@ -13,7 +13,7 @@ use haft::{
     settings::Settings,
 };
 use haft_runtime::{AutoApprove, CallRequest, Effect, End, Output, Ran, Tool, ToolCtx, ToolError, typed};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,9 +32,9 @@ struct Nothing;
 struct Empty {}
 
 #[derive(Serialize, JsonSchema)]
-struct Done {}
+struct EmptyOutput {}
 
-impl Output for Done {
+impl Output for EmptyOutput {
     fn text(&self) -> String {
         String::new()
     }
@@ -42,13 +42,13 @@ impl Output for Done {
 
 impl Tool for Nothing {
     type Input = Empty;
-    type Output = Done;
+    type Output = EmptyOutput;
     const NAME: &'static str = "nothing";
     const CATEGORY: &'static str = "bench";
     const WORST: Effect = Effect::Read;
 
-    async fn run(&self, _ctx: &ToolCtx, _input: Empty) -> Result<Ran<Done>, ToolError> {
-        Ok(Ran::plain(Done {}))
+    async fn run(&self, _ctx: &ToolCtx, _input: Empty) -> Result<Ran<EmptyOutput>, ToolError> {
+        Ok(Ran::plain(EmptyOutput {}))
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) async fn house_in(folder: &Path) -> Result<House> {
     fs::create_dir(&work)?;
     fs::write(work.join("a.txt"), "line 0\nsome text\nmore text\n")?;
     let settings = Settings::defaults(folder.join("data"));
-    let store = Store::open(&settings.data, Sync::Normal).await?;
+    let store = Store::open(&settings.data, Durability::Normal).await?;
     house::open(settings, store, &work.canonicalize()?).await
 }
 

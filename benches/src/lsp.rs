@@ -15,7 +15,7 @@ use haft::{
 };
 use haft_runtime::CallRequest;
 use haft_sandbox::fence::{Fence, Job, Limits, Rung, View};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use haft_tools::LanguageServer;
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ async fn open(folder: &Path, data: &Path) -> Result<House> {
         init_options: Value::Null,
         settings: Value::Null,
     });
-    let store = Store::open(data, Sync::Normal).await?;
+    let store = Store::open(data, Durability::Normal).await?;
     house::living(settings, store, folder).await
 }
 

@@ -47,7 +47,7 @@ struct Peer {
 }
 
 /// How a server did.
-struct Taken {
+struct McpTimes {
     /// A call of the tool that has least to do: reading a file with nothing in it.
     empty: Duration,
     read: Duration,
@@ -70,7 +70,7 @@ pub(crate) fn measure() -> Result<Vec<Measured>> {
     let haft = own.measure(&work)?;
     table.push(haft.row(own.name));
     let mut quickest_edit = None;
-    for (peer, compare) in [(rust, beside_rust as fn(&Taken, &Taken) -> Measured), (node, beside_node)] {
+    for (peer, compare) in [(rust, beside_rust as fn(&McpTimes, &McpTimes) -> Measured), (node, beside_node)] {
         if !Path::new(&peer.command[0]).exists() {
             table.push(Measured::new(peer.name, "absent", "", true));
             continue;
@@ -105,7 +105,7 @@ fn beside_quickest(ours: Duration, theirs: Duration) -> Measured {
     Measured::new("an edit beside the quickest peer", found, "<= 1 x", share <= 1.0)
 }
 
-fn beside_rust(haft: &Taken, peer: &Taken) -> Measured {
+fn beside_rust(haft: &McpTimes, peer: &McpTimes) -> Measured {
     let times = [haft.read, haft.edit, haft.list, haft.search].map(|took| took.as_secs_f64());
     let theirs = [peer.read, peer.edit, peer.list, peer.search].map(|took| took.as_secs_f64());
     let [read, edit, list, search] = std::array::from_fn(|of| theirs[of] / times[of]);
@@ -114,7 +114,7 @@ fn beside_rust(haft: &Taken, peer: &Taken) -> Measured {
     Measured::new("haft beside rust-mcp-filesystem", found, "> 1 x but edits", held)
 }
 
-fn beside_node(haft: &Taken, peer: &Taken) -> Measured {
+fn beside_node(haft: &McpTimes, peer: &McpTimes) -> Measured {
     let faster = |theirs: Duration, ours: Duration| theirs.as_secs_f64() / ours.as_secs_f64();
     let (read, edit) = (faster(peer.read, haft.read), faster(peer.edit, haft.edit));
     let (search, start) = (faster(peer.search, haft.search), faster(peer.start, haft.start));
@@ -185,7 +185,7 @@ fn edit_of_the_reference(path: &str, lap: usize) -> Value {
 impl Peer {
     /// The best of several sessions in everything: on which processors a session's two ends came to lie decides as much as
     /// what they do, and stays as it is as long as the session lasts.
-    fn measure(&self, work: &Path) -> Result<Taken> {
+    fn measure(&self, work: &Path) -> Result<McpTimes> {
         let start = median((0..5).map(|_| Ok(Session::start(&self.command)?.1)).collect::<Result<_>>()?);
         let first = self.sessions(work, start)?;
         (1..SESSIONS).try_fold(first, |best, _| Ok(best.or(&self.sessions(work, start)?)))
@@ -207,7 +207,7 @@ impl Peer {
     }
 
     /// Each kind of call in a session of its own, so that none depends on what was called before it.
-    fn sessions(&self, work: &Path, start: Duration) -> Result<Taken> {
+    fn sessions(&self, work: &Path, start: Duration) -> Result<McpTimes> {
         let (path, folder) = (work.join("a.txt").display().to_string(), work.display().to_string());
         let nothing = json!({ "path": work.join("empty.txt").display().to_string() });
         let (read, list) = (json!({ "path": path }), json!({ "path": folder }));
@@ -221,7 +221,7 @@ impl Peer {
             Ok::<_, anyhow::Error>((laps(count, |lap| session.call(tool, &input(lap)))?, session))
         };
         let (reads, mut session) = alone(LAPS, self.read, &|_| read.clone())?;
-        Ok(Taken {
+        Ok(McpTimes {
             empty: alone(LAPS, self.read, &|_| nothing.clone())?.0,
             read: reads,
             memory: session.memory()?,
@@ -234,7 +234,7 @@ impl Peer {
     }
 }
 
-impl Taken {
+impl McpTimes {
     /// The better of both in everything.
     fn or(&self, other: &Self) -> Self {
         Self {

@@ -7,7 +7,7 @@ use haft_runtime::{
     Asks, AutoApprove, Bounds, CallId, CallerId, Case, Change, ChangeKind, ChangeList, Decision, Effect, Evidence,
     Grant, Isolation, Policy, Questions, Rule, Scope, ToolOutput, ToolSpec, Turn, Verdict, WrittenBounds, decide,
 };
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -118,7 +118,7 @@ fn spec() -> ToolSpec {
 /// From a task of the runtime, as a call would look for them.
 async fn lookups(others: usize) -> Result<Duration> {
     let folder = tempfile::tempdir()?;
-    let store = Store::open(folder.path(), Sync::Normal).await?;
+    let store = Store::open(folder.path(), Durability::Normal).await?;
     let scope = Scope::local("bench");
     let own = grants(OWN)?;
     let other = grants(others)?.into_iter().enumerate();

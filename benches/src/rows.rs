@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use haft_runtime::{
     AutoApprove, CallEvent, CallId, CallState, Caller, End, Entry, Journal, Opening, Outcome, Scope, Source, ToolOutput,
 };
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -23,7 +23,7 @@ const OWNER: &str = "ow_00000000000000000000000000000000";
 /// Both kinds of sync, through the store and straight.
 pub(crate) async fn measure() -> Result<Vec<Measured>> {
     let mut table = Vec::new();
-    for (sync, what) in [(Sync::Normal, "64 writers, NORMAL"), (Sync::Full, "64 writers, FULL")] {
+    for (sync, what) in [(Durability::Normal, "64 writers, NORMAL"), (Durability::Full, "64 writers, FULL")] {
         let (mut store, mut raw) = (0.0_f64, 0.0_f64);
         // The best of three each, taken in turns so that a busy moment hits both.
         for _ in 0..3 {
@@ -73,7 +73,7 @@ fn entry() -> Entry {
     }
 }
 
-async fn through_the_store(sync: Sync) -> Result<f64> {
+async fn through_the_store(sync: Durability) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     let store = Store::open(folder.path(), sync).await?;
     let begin = Instant::now();
@@ -97,13 +97,13 @@ async fn through_the_store(sync: Sync) -> Result<f64> {
 }
 
 /// The same rows by one connection, 64 entries in each transaction, with nobody to answer.
-async fn straight(sync: Sync) -> Result<f64> {
+async fn straight(sync: Durability) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     Store::open(folder.path(), sync).await?.close().await?;
     let mut conn = Connection::open(folder.path().join("haft.db"))?;
     let synchronous = match sync {
-        Sync::Normal => "normal",
-        Sync::Full => "full",
+        Durability::Normal => "normal",
+        Durability::Full => "full",
     };
     conn.pragma_update(None, "synchronous", synchronous)?;
     let begin = Instant::now();
@@ -143,7 +143,7 @@ fn batch(conn: &mut Connection, entries: &[Entry], seq: &mut i64) -> Result<()> 
 
 async fn one_by_one() -> Result<Duration> {
     let folder = tempfile::tempdir()?;
-    let store = Store::open(folder.path(), Sync::Normal).await?;
+    let store = Store::open(folder.path(), Durability::Normal).await?;
     let scope = Scope::local("bench");
     let mut laps = Vec::new();
     for _ in 0..2000 {

@@ -28,7 +28,7 @@ const SLOWER: f64 = 1.15;
 const MEMORY: u64 = 64 << 10;
 
 /// One search, ours and theirs.
-struct Race {
+struct SearchComparison {
     what: &'static str,
     folder: PathBuf,
     tool: &'static str,
@@ -40,14 +40,14 @@ struct Race {
 pub(crate) async fn measure() -> Result<Vec<Measured>> {
     let tree = tree()?;
     let mut races = vec![
-        Race {
+        SearchComparison {
             what: "grep, 200,000 files, beside rg",
             folder: tree.clone(),
             tool: "grep",
             input: json!({ "pattern": "needle" }),
             peer: &["rg", "--no-require-git", "-j2", "--sort", "none", "-n", "needle", "."],
         },
-        Race {
+        SearchComparison {
             what: "glob, 200,000 files, beside fd",
             folder: tree,
             tool: "glob",
@@ -57,14 +57,14 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     ];
     let sources = std::env::home_dir().map(|home| home.join(".cargo/registry/src")).filter(|sources| sources.is_dir());
     if let Some(sources) = sources {
-        races.push(Race {
+        races.push(SearchComparison {
             what: "grep, sources of the crates here, beside rg",
             folder: sources.clone(),
             tool: "grep",
             input: json!({ "pattern": "fn \\w+_with_timeout" }),
             peer: &["rg", "--no-require-git", "-j2", "--sort", "none", "-n", "fn \\w+_with_timeout", "."],
         });
-        races.push(Race {
+        races.push(SearchComparison {
             what: "glob, sources of the crates here, beside fd",
             folder: sources,
             tool: "glob",
@@ -84,7 +84,7 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
     Ok(table)
 }
 
-impl Race {
+impl SearchComparison {
     /// Laps of both in turn, so that whatever else the machine does meets both; the best of each counts.
     fn run(&self, data: &Path) -> Result<Measured> {
         let goal = "< 1.15 x, < 64 MiB";

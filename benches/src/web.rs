@@ -12,7 +12,7 @@ use haft::{
     settings::Settings,
 };
 use haft_runtime::{CallRequest, End};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use serde_json::json;
 
 use crate::{Measured, quiet_median};
@@ -51,7 +51,7 @@ async fn reaching(folder: &std::path::Path, address: SocketAddr) -> Result<House
     let mut settings = Settings::defaults(folder.join("data"));
     settings.web.allow = vec![address.to_string().parse()?];
     settings.web.allowlist = vec![address.to_string().parse()?];
-    let store = Store::open(&settings.data, Sync::Normal).await?;
+    let store = Store::open(&settings.data, Durability::Normal).await?;
     house::open(settings, store, &work.canonicalize()?).await
 }
 

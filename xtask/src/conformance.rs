@@ -31,7 +31,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     for revision in REVISIONS {
         let known = root.join(SUITE).join(format!("{revision}.yaml"));
         explained(&known, &root.join(PAGE))?;
-        let mut served = Served::start(root)?;
+        let mut served = ConformanceServer::start(root)?;
         println!("== {revision} at {}", served.url);
         let path = env::join_paths([programs.clone()].into_iter().chain(env::split_paths(&path_variable())))?;
         let ended = Command::new(&suite)
@@ -56,12 +56,12 @@ fn explained(known: &Path, page: &Path) -> Result<()> {
 }
 
 /// The server with the suite's tools. It ends with its input.
-struct Served {
+struct ConformanceServer {
     child: Child,
     url: String,
 }
 
-impl Served {
+impl ConformanceServer {
     fn start(root: &Path) -> Result<Self> {
         let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let mut child = Command::new(target.join("debug/examples/conformance"))
@@ -86,7 +86,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ConformanceServer {
     fn drop(&mut self) {
         let _ended = self.child.kill();
         let _ended = self.child.wait();

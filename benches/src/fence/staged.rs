@@ -14,7 +14,7 @@ use haft::{
     settings::Settings,
 };
 use haft_runtime::{CallId, CallRequest, End, Turn};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use serde_json::json;
 
 use super::{ratio, timed};
@@ -118,6 +118,6 @@ async fn house_among(folder: &Path, files: usize) -> Result<House> {
         fs::write(within.join(format!("file{number}")), format!("some text of file {number}\n"))?;
     }
     let settings = Settings { program: program()?, ..Settings::defaults(folder.join("data")) };
-    let store = Store::open(&settings.data, Sync::Normal).await?;
+    let store = Store::open(&settings.data, Durability::Normal).await?;
     house::open(settings, store, &work.canonicalize()?).await
 }

@@ -15,7 +15,7 @@ use super::{LONG_LAPS, Session, laps, ours, tools};
 use crate::{Measured, median};
 
 /// How a server did.
-struct Taken {
+struct GitTimes {
     status: Duration,
     diff: Duration,
     log: Duration,
@@ -61,10 +61,10 @@ fn alone(repository: &Path) -> Result<[Duration; 3]> {
 }
 
 /// Asks one server; `put` says how it wants its arguments.
-fn taken(command: &[String], [status, diff, log]: [&str; 3], put: impl Fn(Value) -> Value) -> Result<Taken> {
+fn taken(command: &[String], [status, diff, log]: [&str; 3], put: impl Fn(Value) -> Value) -> Result<GitTimes> {
     let start = median((0..5).map(|_| Ok(Session::start(command)?.1)).collect::<Result<_>>()?);
     let mut session = Session::start(command)?.0;
-    Ok(Taken {
+    Ok(GitTimes {
         status: laps(LONG_LAPS, |_| session.call(status, &put(json!({}))))?,
         diff: laps(LONG_LAPS, |_| session.call(diff, &put(json!({}))))?,
         // A history that was given once is given again at once, so each lap asks for one of another length.
@@ -74,8 +74,8 @@ fn taken(command: &[String], [status, diff, log]: [&str; 3], put: impl Fn(Value)
     })
 }
 
-fn beside(haft: &Taken, peer: &Taken, git: &[Duration; 3]) -> Measured {
-    let faster = |of: fn(&Taken) -> Duration| of(peer).as_secs_f64() / of(haft).as_secs_f64();
+fn beside(haft: &GitTimes, peer: &GitTimes, git: &[Duration; 3]) -> Measured {
+    let faster = |of: fn(&GitTimes) -> Duration| of(peer).as_secs_f64() / of(haft).as_secs_f64();
     let [status, diff, log] = [faster(|it| it.status), faster(|it| it.diff), faster(|it| it.log)];
     let (start, smaller) = (faster(|it| it.start), peer.memory / haft.memory);
     let theirs = [peer.status, peer.diff, peer.log];
@@ -87,7 +87,7 @@ fn beside(haft: &Taken, peer: &Taken, git: &[Duration; 3]) -> Measured {
     Measured::new("haft beside mcp-server-git", found, "", true)
 }
 
-impl Taken {
+impl GitTimes {
     fn row(&self, name: &'static str) -> Measured {
         let Self { status, diff, log, start, memory } = self;
         let found = format!("status {status:.1?}, diff {diff:.1?}, log {log:.1?}, start {start:.0?}, {memory:.0} MiB");

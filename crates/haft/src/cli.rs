@@ -4,7 +4,7 @@ use std::{env::ArgsOs, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 
-use crate::{commands, exit::Exit, show::Out};
+use crate::{commands, exit::CliExit, show::Out};
 
 const TOPICS: &str = "Topics: calls, approvals, changes, commands, mcp, policy, servers, trust, settings; `haft help TOPIC` explains one";
 
@@ -18,7 +18,7 @@ pub struct Cli {
     #[command(flatten)]
     pub(crate) everywhere: Everywhere,
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
 }
 
 /// What every command takes.
@@ -33,7 +33,7 @@ pub(crate) struct Everywhere {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Use one tool
     #[command(disable_help_flag = true)]
     Call(commands::call::Args),
@@ -99,51 +99,51 @@ pub(crate) enum Command {
 }
 
 /// Reads what was typed; where that is not a command, the reason or the help is on the screen.
-pub fn read(typed: ArgsOs) -> Result<Cli, Exit> {
+pub fn read(typed: ArgsOs) -> Result<Cli, CliExit> {
     Cli::try_parse_from(typed).map_err(|err| {
         let _ = err.print();
-        if err.use_stderr() { Exit::Usage } else { Exit::Success }
+        if err.use_stderr() { CliExit::Usage } else { CliExit::Success }
     })
 }
 
 impl Cli {
     /// Whether it goes on serving others, instead of ending with its answer.
     pub fn serves(&self) -> bool {
-        matches!(&self.command, Some(Command::Mcp(args)) if args.serves())
+        matches!(&self.command, Some(CliCommand::Mcp(args)) if args.serves())
     }
 }
 
 /// Runs a command. Everything that goes wrong ends in one sentence and an exit code.
-pub async fn run(cli: Cli) -> Exit {
+pub async fn run(cli: Cli) -> CliExit {
     let out = Out::new(cli.everywhere.json);
     let ended = match cli.command {
         None => commands::status::run(&cli.everywhere, &out).await,
-        Some(Command::Call(args)) => commands::call::run(cli.everywhere, args).await,
-        Some(Command::Batch(args)) => commands::batch::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Tools(args)) => commands::tools::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Log(args)) => commands::log::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Approvals(args)) => commands::approvals::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Approve(args)) => commands::answer::approve(&cli.everywhere, &out, args).await,
-        Some(Command::Reject(args)) => commands::answer::reject(&cli.everywhere, &out, args).await,
-        Some(Command::Changes(args)) => commands::changes::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Commit(args)) => commands::commit::run(&cli.everywhere, &out, args).await,
-        Some(Command::Discard(args)) => commands::discard::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Undo(args)) => commands::undo::undo(&cli.everywhere, &out, &args).await,
-        Some(Command::Redo(args)) => commands::undo::redo(&cli.everywhere, &out, &args).await,
-        Some(Command::Cancel(args)) => commands::cancel::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Wait(args)) => commands::wait::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Grants(args)) => commands::grants::run(&cli.everywhere, &out, args).await,
-        Some(Command::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Mcp(args)) => commands::mcp::run(&cli.everywhere, &out, &args).await,
-        Some(Command::McpServers(args)) => commands::mcp_servers::run(&cli.everywhere, &out, args).await,
-        Some(Command::Stats(args)) => commands::stats::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
-        Some(Command::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Gc(args)) => commands::gc::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Store(args)) => commands::store::run(&cli.everywhere, &out, &args).await,
-        Some(Command::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
-        Some(Command::Completions(args)) => commands::completions::run(&out, &args),
-        Some(Command::Help(args)) => commands::help::run(&out, &args),
+        Some(CliCommand::Call(args)) => commands::call::run(cli.everywhere, args).await,
+        Some(CliCommand::Batch(args)) => commands::batch::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Tools(args)) => commands::tools::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Log(args)) => commands::log::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Approvals(args)) => commands::approvals::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Approve(args)) => commands::answer::approve(&cli.everywhere, &out, args).await,
+        Some(CliCommand::Reject(args)) => commands::answer::reject(&cli.everywhere, &out, args).await,
+        Some(CliCommand::Changes(args)) => commands::changes::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Commit(args)) => commands::commit::run(&cli.everywhere, &out, args).await,
+        Some(CliCommand::Discard(args)) => commands::discard::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Undo(args)) => commands::undo::undo(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Redo(args)) => commands::undo::redo(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Cancel(args)) => commands::cancel::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Wait(args)) => commands::wait::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Grants(args)) => commands::grants::run(&cli.everywhere, &out, args).await,
+        Some(CliCommand::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Mcp(args)) => commands::mcp::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::McpServers(args)) => commands::mcp_servers::run(&cli.everywhere, &out, args).await,
+        Some(CliCommand::Stats(args)) => commands::stats::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Trust(args)) => commands::trust::run(&cli.everywhere, &out, args).await,
+        Some(CliCommand::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Gc(args)) => commands::gc::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Store(args)) => commands::store::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
+        Some(CliCommand::Completions(args)) => commands::completions::run(&out, &args),
+        Some(CliCommand::Help(args)) => commands::help::run(&out, &args),
     };
     ended.unwrap_or_else(|err| out.failed(&err))
 }

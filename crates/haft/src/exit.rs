@@ -6,7 +6,7 @@ use haft_runtime::{End, Outcome};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum CliExit {
     /// 0: it worked.
     Success,
     /// 1: the tool failed, the arguments were bad, something needs a hand.
@@ -21,7 +21,7 @@ pub enum Exit {
     Cancelled,
 }
 
-impl Exit {
+impl CliExit {
     /// The worse of two: stopped, failed, said no to, waiting, done.
     #[must_use]
     pub fn or_worse(self, other: Self) -> Self {
@@ -40,7 +40,7 @@ impl Exit {
     }
 }
 
-impl From<&Outcome> for Exit {
+impl From<&Outcome> for CliExit {
     fn from(outcome: &Outcome) -> Self {
         match outcome.end {
             End::Success { .. } => Self::Success,
@@ -52,15 +52,15 @@ impl From<&Outcome> for Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CliExit> for ExitCode {
+    fn from(exit: CliExit) -> Self {
         Self::from(match exit {
-            Exit::Success => 0,
-            Exit::Failure => 1,
-            Exit::Usage => 2,
-            Exit::Rejected => 3,
-            Exit::Pending => 4,
-            Exit::Cancelled => 130,
+            CliExit::Success => 0,
+            CliExit::Failure => 1,
+            CliExit::Usage => 2,
+            CliExit::Rejected => 3,
+            CliExit::Pending => 4,
+            CliExit::Cancelled => 130,
         })
     }
 }

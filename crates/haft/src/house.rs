@@ -19,17 +19,17 @@ use crate::{settings::Settings, solo};
 /// The house of a folder; it lives for one command.
 pub async fn open(settings: Settings, store: Store, folder: &Path) -> Result<House> {
     let workspace = workspace(&settings, folder)?;
-    solo::build(settings, store, workspace, folder, Served::default()).await
+    solo::build(settings, store, workspace, folder, ServingOptions::default()).await
 }
 
 /// The same house in a process that goes on living between calls.
 pub async fn living(settings: Settings, store: Store, folder: &Path) -> Result<House> {
-    serving(settings, store, folder, Served::default()).await
+    serving(settings, store, folder, ServingOptions::default()).await
 }
 
 /// What somebody who is served wants of a house.
 #[derive(Default)]
-pub(crate) struct Served {
+pub(crate) struct ServingOptions {
     /// Who else hears of its calls.
     pub(crate) others: Vec<Arc<dyn Delivery>>,
     /// The only tools that there are.
@@ -37,7 +37,7 @@ pub(crate) struct Served {
 }
 
 /// A living house that serves somebody.
-pub(crate) async fn serving(settings: Settings, store: Store, folder: &Path, served: Served) -> Result<House> {
+pub(crate) async fn serving(settings: Settings, store: Store, folder: &Path, served: ServingOptions) -> Result<House> {
     let workspace = workspace(&settings, folder)?.outliving_calls();
     let house = solo::build(settings, store, workspace, folder, served).await?;
     house.upstreams.meet_in_background();

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use haft::{cli, complete, exit::Exit, logging};
+use haft::{cli, complete, exit::CliExit, logging};
 use tokio::runtime::Builder;
 
 fn main() -> ExitCode {
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     }
     if let Err(err) = logging::start() {
         anstream::eprintln!("haft: {err:#}");
-        return Exit::Usage.into();
+        return CliExit::Usage.into();
     }
     let cli = match cli::read(std::env::args_os()) {
         Ok(cli) => cli,

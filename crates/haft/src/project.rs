@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use haft_runtime::{Caller, ErrorCode, Layer, LayerSource, RegisteredTool, Registry, ToolError};
 use haft_tools::{Manifest, Workspace, Workspaces, project_tool};
 
-use crate::trust::{self, Brought, ManifestFile, Stamp};
+use crate::trust::{self, Brought, ManifestFile, RecordStamp};
 
 /// A manifest that no tool can be made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,13 +35,13 @@ pub(crate) struct ProjectTools {
     data: PathBuf,
     /// Where the trust record lies.
     record: PathBuf,
-    taken: Mutex<Taken>,
+    taken: Mutex<TrustedLayer>,
 }
 
 /// What the last trust record gave.
 #[derive(Default)]
-struct Taken {
-    stamp: Option<Stamp>,
+struct TrustedLayer {
+    stamp: Option<RecordStamp>,
     layer: Arc<Layer>,
     faults: Vec<Fault>,
 }
@@ -123,7 +123,7 @@ impl ProjectTools {
         }
         // Each has a name of its own by now.
         let layer = Arc::new(Layer::of(usable).0);
-        *taken = Taken { stamp: Some(stamp), layer, faults };
+        *taken = TrustedLayer { stamp: Some(stamp), layer, faults };
     }
 
     /// Why there is no tool of this name although the workspace seems to bring one.

@@ -57,29 +57,29 @@ pub struct Swept {
     /// Ended calls.
     pub calls: u64,
     /// Whole outputs.
-    pub outputs: Part,
+    pub outputs: SpaceUse,
     /// Changes of calls, with what lay in the files before.
-    pub changes: Part,
+    pub changes: SpaceUse,
     /// Changes of calls that the journal does not know: a process was killed while it prepared them.
-    pub orphans: Part,
+    pub orphans: SpaceUse,
     /// What commands had for themselves in workspaces that are gone.
-    pub private: Part,
+    pub private: SpaceUse,
     /// Files of processes that are gone.
     pub owners: u64,
     /// Changes and outputs that stay.
-    pub kept: Part,
+    pub kept: SpaceUse,
 }
 
 /// Things of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Part {
+pub struct SpaceUse {
     /// How many.
     pub count: u64,
     /// How much space they take.
     pub bytes: u64,
 }
 
-impl Part {
+impl SpaceUse {
     fn add(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes += bytes;
@@ -97,14 +97,14 @@ enum Thing {
 
 /// Lets go of everything that is past its time or above the quota, or says what that would be.
 pub async fn sweep(house: &House, mode: Sweep) -> Result<Swept> {
-    let mut broom = Broom::new(house, mode, None);
-    broom.changes().await?;
-    broom.outputs().await?;
-    broom.quota().await?;
-    broom.calls().await?;
-    broom.private()?;
-    broom.owners().await?;
-    Ok(broom.swept)
+    let mut collector = Collector::new(house, mode, None);
+    collector.changes().await?;
+    collector.outputs().await?;
+    collector.quota().await?;
+    collector.calls().await?;
+    collector.private()?;
+    collector.owners().await?;
+    Ok(collector.swept)
 }
 
 /// The small step at the end of a command: at most once a day, what is past its time, for a moment. It fails silently,
@@ -113,11 +113,11 @@ pub(crate) async fn quietly(house: &House) {
     if !is_due(&house.settings.data.join("swept")) {
         return;
     }
-    let mut broom = Broom::new(house, Sweep::Remove, Some(std::time::Instant::now() + QUIET));
-    let _ = broom.changes().await;
-    let _ = broom.outputs().await;
-    let _ = broom.calls().await;
-    let _ = broom.owners().await;
+    let mut collector = Collector::new(house, Sweep::Remove, Some(std::time::Instant::now() + QUIET));
+    let _ = collector.changes().await;
+    let _ = collector.outputs().await;
+    let _ = collector.calls().await;
+    let _ = collector.owners().await;
 }
 
 /// Whether a day has gone since the last time; if so, from now on it has not.
@@ -129,7 +129,7 @@ fn is_due(mark: &Path) -> bool {
     std::fs::write(mark, "").is_ok() && age.is_some()
 }
 
-struct Broom<'a> {
+struct Collector<'a> {
     house: &'a House,
     scope: haft_runtime::Scope,
     kept: KeptChanges,
@@ -142,7 +142,7 @@ struct Broom<'a> {
     swept: Swept,
 }
 
-impl<'a> Broom<'a> {
+impl<'a> Collector<'a> {
     fn new(house: &'a House, mode: Sweep, until: Option<std::time::Instant>) -> Self {
         Self {
             house,

@@ -9,7 +9,7 @@ use haft_runtime::{
     Questions, Redactor, Registry, Scope, Shown, ToolError, Tools, Within, Workbench,
 };
 use haft_sandbox::fence::Limits as FenceLimits;
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use haft_tools::{FenceConfig, LanguageServers, WebAccess, Workspace, Workspaces};
 
 use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings};
@@ -140,8 +140,8 @@ pub(crate) fn workspace(settings: &Settings, folder: &Path) -> Result<Workspace>
     let web = WebAccess { settings_file, ..settings.web.access(&settings.data, &settings.variables) };
     let workspace = workspace.running_commands(fence(settings)).asking(servers).reaching(web);
     Ok(match settings.sync {
-        Sync::Normal => workspace,
-        Sync::Full => workspace.down_to_the_disk(),
+        Durability::Normal => workspace,
+        Durability::Full => workspace.down_to_the_disk(),
     })
 }
 

@@ -34,13 +34,13 @@ impl Profile {
 
 /// Which shipped rules hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shipped {
+pub(crate) struct BuiltinRules {
     pub(crate) profile: Profile,
     /// Whether build output and caches come in unasked.
     pub(crate) derived: bool,
 }
 
-impl Shipped {
+impl BuiltinRules {
     fn rules(self) -> impl Iterator<Item = Rule> {
         let dynamic = match self.profile {
             Profile::Strict => None,
@@ -69,7 +69,7 @@ fn allowing(name: &str, bounds: WrittenBounds, reason: &str) -> Option<Rule> {
 }
 
 /// Somebody's rules before the shipped ones.
-pub(crate) fn in_force(own: &[Rule], shipped: Shipped, tools: &Tools) -> Vec<Rule> {
+pub(crate) fn in_force(own: &[Rule], shipped: BuiltinRules, tools: &Tools) -> Vec<Rule> {
     named(own.iter().cloned().chain(shipped.rules()).collect(), tools)
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn named(mut rules: Vec<Rule>, tools: &Tools) -> Vec<Rule> {
 }
 
 /// The rules of a file that is not in force and which shipped ones it wants; whatever else it sets is not looked at.
-pub(crate) fn of_file(file: &Path) -> Result<(Vec<Rule>, Shipped)> {
+pub(crate) fn of_file(file: &Path) -> Result<(Vec<Rule>, BuiltinRules)> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
     let table: Table = text.parse().with_context(|| format!("{shown} is not TOML"))?;
@@ -92,7 +92,7 @@ pub(crate) fn of_file(file: &Path) -> Result<(Vec<Rule>, Shipped)> {
     let approvals = |key: &str| table.get("approvals").and_then(|section| section.get(key));
     let profile = approvals("profile").and_then(Value::as_str).map(Profile::parse).transpose()?.unwrap_or_default();
     let derived = approvals("derived").and_then(Value::as_bool).unwrap_or(true);
-    Ok((rules, Shipped { profile, derived }))
+    Ok((rules, BuiltinRules { profile, derived }))
 }
 
 /// The `[[rule]]` entries of some settings. `origin` says whose, in words: `your settings`.

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use haft_runtime::{AutoApprove, Rule, nearest};
-use haft_store::Sync;
+use haft_store::Durability;
 use haft_tools::LanguageServers;
 
 mod client;
@@ -26,23 +26,23 @@ mod workspace;
 
 pub use client::ClientSettings;
 use key::key;
-pub use key::{Key, SetBy};
+pub use key::{SetBy, SettingKey};
 pub use mcp::{McpServer, McpSettings};
 pub(crate) use page::{commented, listed};
 pub use sandbox::SandboxSettings;
 pub use values::{duration, mode};
 pub use web::WebSettings;
-pub(crate) use workspace::{Line, Obeyed};
+pub(crate) use workspace::{Obeyed, WorkspaceSetting};
 
 use crate::{
     retention::Retention,
-    rules::{self, Profile, Shipped},
+    rules::{self, BuiltinRules, Profile},
     trust, upstreams,
 };
 use values::{argv, database, flattened, size, switch, sync, written};
 
 /// Every setting there is. A new one is a line here, a field of `Settings` and an arm of `take`.
-pub const KEYS: &[Key] = &[
+pub const KEYS: &[SettingKey] = &[
     key(
         "approvals.mode",
         "\"safe\"",
@@ -221,7 +221,7 @@ pub const KEYS: &[Key] = &[
         "store.sync",
         "\"normal\"",
         "`normal` survives `kill -9`, `full` survives a power cut too",
-        SetBy::Workspace(|new, old| new.sync == old.sync || new.sync == Sync::Full),
+        SetBy::Workspace(|new, old| new.sync == old.sync || new.sync == Durability::Full),
     ),
     key(
         "store.url",
@@ -357,7 +357,7 @@ pub struct Settings {
     /// How long a command may run when its call does not say.
     pub shell_timeout: Duration,
     /// How durable the store is.
-    pub sync: Sync,
+    pub sync: Durability,
     /// The address of the database; `None` is the one in the data folder.
     pub store_url: Option<String>,
     /// What of the web may be reached.
@@ -378,7 +378,7 @@ impl Settings {
         settings.not_trusted = looked.note();
         if let Some(bytes) = looked.in_force(trust::SETTINGS) {
             let lines = settings.take_workspace(bytes).context("the haft.toml that you trusted; run `haft trust`")?;
-            settings.not_obeyed = lines.iter().filter_map(Line::refusal).collect();
+            settings.not_obeyed = lines.iter().filter_map(WorkspaceSetting::refusal).collect();
         }
         if let Some(bytes) = looked.in_force(mcp::WORKSPACE_LIST) {
             settings.mcp.take_workspace_list(bytes);
@@ -448,7 +448,7 @@ impl Settings {
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
             shell_timeout: Duration::from_secs(120),
-            sync: Sync::Normal,
+            sync: Durability::Normal,
             store_url: None,
             web: WebSettings::default(),
             origins: Vec::new(),
@@ -473,8 +473,8 @@ impl Settings {
     }
 
     /// Which shipped rules hold.
-    pub(crate) fn shipped(&self) -> Shipped {
-        Shipped { profile: self.profile, derived: self.derived }
+    pub(crate) fn shipped(&self) -> BuiltinRules {
+        BuiltinRules { profile: self.profile, derived: self.derived }
     }
 
     fn take_file(&mut self, file: &Path) -> Result<()> {
@@ -544,11 +544,11 @@ impl Settings {
     }
 }
 
-fn key_of_variable(name: &str) -> Result<&'static Key> {
+fn key_of_variable(name: &str) -> Result<&'static SettingKey> {
     if let Some(key) = KEYS.iter().find(|key| key.variable().as_deref() == Some(name)) {
         return Ok(key);
     }
-    let variables: Vec<String> = KEYS.iter().filter_map(Key::variable).collect();
+    let variables: Vec<String> = KEYS.iter().filter_map(SettingKey::variable).collect();
     bail!("there is no setting `{name}`{}", hint(name, variables.iter().map(String::as_str)))
 }
 

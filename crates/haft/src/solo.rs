@@ -13,7 +13,7 @@ use haft_store::Store;
 use haft_tools::{OpenWorkspaces, SandboxWorkbench, Workspace, Workspaces};
 
 use crate::{
-    house::Served,
+    house::ServingOptions,
     notify::Notifier,
     project::ProjectTools,
     rooms::{self, House},
@@ -37,7 +37,7 @@ pub(crate) async fn build(
     store: Store,
     workspace: Workspace,
     folder: &Path,
-    served: Served,
+    served: ServingOptions,
 ) -> Result<House> {
     let (scope, workspace) = (scope_of(folder), Arc::new(workspace));
     let open = OpenWorkspaces::new(&settings.data).with(scope.clone(), workspace.clone());

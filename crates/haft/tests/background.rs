@@ -14,7 +14,7 @@ use haft_runtime::{
     ToolError,
 };
 use haft_sandbox::fence::Limits;
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use haft_tools::{FenceConfig, OpenWorkspaces, Workspace, Workspaces};
 use serde_json::{Value, json};
 use support::{ALL, Fixture, HAFT, LIMIT, text, until};
@@ -251,7 +251,7 @@ async fn it_is_fenced_and_cannot_steer_what_runs_later() {
 
 async fn living(fixture: &Fixture) -> House {
     let settings = Settings { program: HAFT.into(), ..Settings::defaults(fixture.data.clone()) };
-    let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
+    let store = Store::open(&settings.data, Durability::Normal).await.unwrap();
     house::living(settings, store, &fixture.workspace).await.unwrap()
 }
 

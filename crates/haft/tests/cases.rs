@@ -12,7 +12,7 @@ use haft::{
     settings::Settings,
 };
 use haft_runtime::{AutoApprove, CallRequest};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use haft_tools::LanguageServer;
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ impl Bench {
             settings: Value::Null,
         });
         settings.sandbox.read.push(fake);
-        let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
+        let store = Store::open(&settings.data, Durability::Normal).await.unwrap();
         let folder = workspace.path().canonicalize().unwrap();
         let house = house::living(settings, store, &folder).await.unwrap();
         Self { house, workspace, _data: data, calls: Vec::new() }

@@ -12,7 +12,7 @@ use std::{
 use haft_runtime::{
     Answer, AnswerReceipt, Answered, CallId, Caller, PermittedAnswer, QuestionId, Questions, Scope, Source,
 };
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{Fixture, Picture, Ran, Running, events, id, text};
@@ -121,7 +121,7 @@ async fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
         let path = format!("answered{turn}.txt");
         let call = fixture.pending("write_file", &json!({"path": path, "content": "once\n"}));
         let scope = Scope::local(fixture.workspace.to_string_lossy());
-        let store = Store::open(&fixture.data, Sync::Normal).await.unwrap();
+        let store = Store::open(&fixture.data, Durability::Normal).await.unwrap();
         let answered = Answered {
             answer,
             by: Caller::owner("tester", scope.clone(), Source::Cli).who(),

@@ -3,14 +3,14 @@
 
 use haft::{house, settings::Settings};
 use haft_runtime::{Effect, ErrorCode, ToolSpec, Tools, faults_of_input, to_anthropic, to_mcp, to_openai};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use serde_json::Value;
 use std::sync::Arc;
 
 async fn registry() -> (Arc<Tools>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::defaults(folder.path().join("data"));
-    let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
+    let store = Store::open(&settings.data, Durability::Normal).await.unwrap();
     let house = house::open(settings, store, &folder.path().canonicalize().unwrap()).await.unwrap();
     (house.tools(), folder)
 }

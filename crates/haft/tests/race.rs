@@ -4,7 +4,7 @@
 mod support;
 
 use haft_runtime::{Bounds, Grant, Questions, Scope, WrittenBounds};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use serde_json::json;
 use support::{ALL, Fixture, Gate, events, text};
 
@@ -98,7 +98,7 @@ async fn the_last_uses_of_a_grant_are_spent_once_each() {
 
 /// Remembers a yes for the folder `granted`, as often as that.
 async fn remember(fixture: &Fixture, uses: u32) -> String {
-    let store = Store::open(&fixture.data, Sync::Normal).await.unwrap();
+    let store = Store::open(&fixture.data, Durability::Normal).await.unwrap();
     let bounds = WrittenBounds { paths: Some(vec!["granted/**".to_owned()]), ..WrittenBounds::default() };
     let grant = Grant { uses_left: Some(uses), ..Grant::new("write_file", Bounds::try_from(bounds).unwrap()) };
     let scope = Scope::local(fixture.workspace.to_string_lossy());

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     called::call,
-    stdio::{Reader, Writer},
+    stdio::{MessageReader, MessageWriter},
 };
 
 /// The longest message that is read.
@@ -48,7 +48,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Lines in, lines out.
 pub(crate) struct Frames {
-    reader: Reader,
+    reader: MessageReader,
     /// What has been read.
     read: Vec<u8>,
     /// How much of it has been handed out.
@@ -66,21 +66,21 @@ pub(crate) struct Frames {
     saying: Option<BoxFuture<'static, io::Result<()>>>,
     /// The requests that have no answer yet.
     open: HashSet<RequestId>,
-    lines: Arc<Lines>,
+    lines: Arc<LineWriter>,
 }
 
 /// The way out, shared by everything that is answered at once.
-struct Lines {
+struct LineWriter {
     /// Whole lines that nobody has begun to write.
     waiting: StdMutex<Vec<u8>>,
-    way: Mutex<Way>,
+    way: Mutex<LineSink>,
     /// Nobody reads any more.
     broken: AtomicBool,
 }
 
 /// Where lines go, and what is being written there. It changes places with what waits, so that neither is made anew.
-struct Way {
-    writer: Writer,
+struct LineSink {
+    writer: MessageWriter,
     lines: Vec<u8>,
 }
 
@@ -93,10 +93,10 @@ struct Refused {
 }
 
 impl Frames {
-    pub(crate) fn new(reader: Reader, writer: Writer, gone: CancellationToken) -> Self {
-        let lines = Arc::new(Lines {
+    pub(crate) fn new(reader: MessageReader, writer: MessageWriter, gone: CancellationToken) -> Self {
+        let lines = Arc::new(LineWriter {
             waiting: StdMutex::default(),
-            way: Mutex::new(Way { writer, lines: Vec::new() }),
+            way: Mutex::new(LineSink { writer, lines: Vec::new() }),
             broken: AtomicBool::new(false),
         });
         Self {
@@ -236,7 +236,7 @@ impl Transport<RoleServer> for Frames {
     }
 }
 
-impl Lines {
+impl LineWriter {
     /// Puts a message behind those that wait already.
     fn add(&self, message: &impl Serialize) -> io::Result<()> {
         let mut waiting = self.waiting();
@@ -255,7 +255,7 @@ impl Lines {
     /// Writes everything that waits, in one piece. Whoever finds nothing left has had it written by another.
     async fn write(&self) -> io::Result<()> {
         let mut way = self.way.lock().await;
-        let Way { writer, lines } = &mut *way;
+        let LineSink { writer, lines } = &mut *way;
         lines.clear();
         std::mem::swap(lines, &mut *self.waiting());
         if lines.is_empty() {
@@ -285,7 +285,7 @@ pub(crate) fn refusal(bytes: &[u8]) -> Option<JsonRpcError> {
 
 /// The parameters of a request that may have none.
 #[derive(Deserialize)]
-struct Listing {
+struct ListRequest {
     #[serde(rename = "params")]
     _params: Option<PaginatedRequestParams>,
 }
@@ -295,7 +295,7 @@ fn read(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Refused> {
     let message = serde_json::from_slice(line).map_err(|err| refused(line, &err))?;
     if let JsonRpcMessage::Request(JsonRpcRequest { id, request: ClientRequest::ListToolsRequest(list), .. }) = &message
         && list.params.is_none()
-        && let Err(err) = serde_json::from_slice::<Listing>(line)
+        && let Err(err) = serde_json::from_slice::<ListRequest>(line)
     {
         let message = format!("the parameters of `tools/list` cannot be read: {err}");
         return Err(Refused { id: Some(id.clone()), code: ErrorCode::INVALID_PARAMS, message });

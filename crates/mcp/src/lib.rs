@@ -10,9 +10,9 @@ pub mod stdio;
 mod upstream;
 
 pub use http::{HttpService, misread, over_http};
-pub use server::{Asked, Callers, ClientPeer, MayApprove, Server, ServerDeps, Stop};
+pub use server::{Callers, ClientPeer, MayApprove, QuestionListeners, Server, ServerDeps, StopCall};
 pub use upstream::{
-    Contact, Definition, Difference, Dropped, Endpoint, Launch, Line, Listener, NEEDS_LOGIN, PATIENCE, PREFIX,
-    PinStore, Pins, Report, Started, Upstream, UpstreamPlan, UpstreamServer, UpstreamSpec, Upstreams, held_as_new,
-    tool_name, tools_of,
+    Dropped, Endpoint, Launch, LaunchedServer, NEEDS_LOGIN, PATIENCE, PREFIX, PinDifference, PinStore,
+    ServerDescription, ServerEvent, ServerListener, ServerPins, ToolDefinition, Transport, Upstream, UpstreamPlan,
+    UpstreamServer, UpstreamSpec, Upstreams, held_as_new, tool_name, tools_of,
 };

@@ -30,12 +30,12 @@ use rmcp::{
 use tokio::{pin, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use asking::{Asked, MayApprove};
+pub use asking::{MayApprove, QuestionListeners};
 pub use callers::{Callers, ClientPeer};
 
 use crate::{
     frame::Frames,
-    stdio::{Reader, Writer},
+    stdio::{MessageReader, MessageWriter},
 };
 
 /// What a model is told of the server before it sees a tool.
@@ -52,7 +52,7 @@ const LONG_PATIENCE: Duration = Duration::from_secs(240);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Asks for a call to be stopped, wherever it runs.
-pub type Stop = Box<dyn Fn(&Scope, CallId) -> BoxFuture<'static, ()> + Send + Sync>;
+pub type StopCall = Box<dyn Fn(&Scope, CallId) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What a server stands on.
 pub struct ServerDeps {
@@ -65,7 +65,7 @@ pub struct ServerDeps {
     /// What is recorded.
     pub journal: Arc<dyn Journal>,
     /// Hears of the questions that calls of this server put.
-    pub asked: Arc<Asked>,
+    pub asked: Arc<QuestionListeners>,
     /// Whose a request is.
     pub callers: Arc<dyn Callers>,
     /// What may happen without asking.
@@ -75,7 +75,7 @@ pub struct ServerDeps {
     /// What a person is shown of a question.
     pub card: Box<dyn Fn(&Question) -> String + Send + Sync>,
     /// Asks for a call under way to be stopped, wherever it runs.
-    pub stop: Stop,
+    pub stop: StopCall,
     /// What seals the state that clients carry for us; the same after a restart.
     pub key: [u8; 32],
 }
@@ -100,7 +100,7 @@ impl Server {
     }
 
     /// Speaks with one client until it is gone or this shall stop. What is under way then is ended and recorded.
-    pub async fn speak(&self, reader: Reader, writer: Writer, stop: &CancellationToken) {
+    pub async fn speak(&self, reader: MessageReader, writer: MessageWriter, stop: &CancellationToken) {
         let (end, gone) = (stop.child_token(), CancellationToken::new());
         let frames = Frames::new(reader, writer, gone.clone());
         // A client that says nothing, or goes away, has nothing to be told.

@@ -22,11 +22,11 @@ use tokio::sync::Notify;
 /// How many messages are kept, of all sessions together.
 const KEPT: usize = 512;
 
-type Inner = LocalSessionManager;
-type Failed = <Inner as SessionManager>::Error;
+type InnerSessions = LocalSessionManager;
+type SessionManagerError = <InnerSessions as SessionManager>::Error;
 
 /// The sessions.
-pub struct Sessions(Inner);
+pub struct Sessions(InnerSessions);
 
 impl Sessions {
     pub(crate) fn new(config: SessionConfig) -> Self {
@@ -38,10 +38,10 @@ impl Sessions {
 
 // Invariant: the messages are kept for sessions alone, so that the manager says nothing of its store.
 impl SessionManager for Sessions {
-    type Error = Failed;
-    type Transport = <Inner as SessionManager>::Transport;
+    type Error = SessionManagerError;
+    type Transport = <InnerSessions as SessionManager>::Transport;
 
-    fn create_session(&self) -> impl Future<Output = Result<(SessionId, Self::Transport), Failed>> + Send {
+    fn create_session(&self) -> impl Future<Output = Result<(SessionId, Self::Transport), SessionManagerError>> + Send {
         self.0.create_session()
     }
 
@@ -49,15 +49,15 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<ServerJsonRpcMessage, Failed>> + Send {
+    ) -> impl Future<Output = Result<ServerJsonRpcMessage, SessionManagerError>> + Send {
         self.0.initialize_session(id, message)
     }
 
-    fn has_session(&self, id: &SessionId) -> impl Future<Output = Result<bool, Failed>> + Send {
+    fn has_session(&self, id: &SessionId) -> impl Future<Output = Result<bool, SessionManagerError>> + Send {
         self.0.has_session(id)
     }
 
-    fn close_session(&self, id: &SessionId) -> impl Future<Output = Result<(), Failed>> + Send {
+    fn close_session(&self, id: &SessionId) -> impl Future<Output = Result<(), SessionManagerError>> + Send {
         self.0.close_session(id)
     }
 
@@ -65,7 +65,8 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Failed>> + Send {
+    ) -> impl Future<Output = Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionManagerError>> + Send
+    {
         self.0.create_stream(id, message)
     }
 
@@ -73,14 +74,15 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), Failed>> + Send {
+    ) -> impl Future<Output = Result<(), SessionManagerError>> + Send {
         self.0.accept_message(id, message)
     }
 
     fn create_standalone_stream(
         &self,
         id: &SessionId,
-    ) -> impl Future<Output = Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Failed>> + Send {
+    ) -> impl Future<Output = Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionManagerError>> + Send
+    {
         self.0.create_standalone_stream(id)
     }
 
@@ -88,17 +90,18 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         last_event_id: String,
-    ) -> impl Future<Output = Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Failed>> + Send {
+    ) -> impl Future<Output = Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionManagerError>> + Send
+    {
         self.0.resume(id, last_event_id)
     }
 }
 
 /// The messages that were sent last.
 #[derive(Default)]
-struct Sent(Arc<Kept>);
+struct Sent(Arc<EventBuffer>);
 
 #[derive(Default)]
-struct Kept {
+struct EventBuffer {
     events: Mutex<Events>,
     news: Notify,
 }
@@ -116,7 +119,7 @@ struct Event {
     message: ServerSseMessage,
 }
 
-impl Kept {
+impl EventBuffer {
     /// Keeps a message. Its id has that of its stream in it, which nobody knows who has not heard it.
     fn keep(&self, stream: &str, message: &ServerSseMessage) -> EventId {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +191,7 @@ impl EventStore for Sent {
         let heard = self.0.find(|event| event.message.event_id.as_deref() == Some(last));
         let replayed = heard.ok_or_else(|| EventStoreError::from("it is kept no longer")).map(|heard| {
             let kept = Arc::clone(&self.0);
-            let next = |(kept, before): (Arc<Kept>, Event)| async move {
+            let next = |(kept, before): (Arc<EventBuffer>, Event)| async move {
                 let event = kept.after(&before).await?;
                 Some((event.message.clone(), (kept, event)))
             };

@@ -15,12 +15,12 @@ use tokio::{
 };
 
 /// What messages are read from.
-pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub type MessageReader = Box<dyn AsyncRead + Send + Unpin>;
 /// What answers are written to.
-pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+pub type MessageWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Where the messages of a client come from. For a file or a terminal, which cannot be waited for, tokio keeps a thread.
-pub fn input() -> io::Result<Reader> {
+pub fn input() -> io::Result<MessageReader> {
     let end = io::stdin();
     let kind = kind(end.as_fd())?;
     if kind.is_fifo() {
@@ -33,7 +33,7 @@ pub fn input() -> io::Result<Reader> {
 }
 
 /// Where the answers go.
-pub fn output() -> io::Result<Writer> {
+pub fn output() -> io::Result<MessageWriter> {
     let end = io::stdout();
     let kind = kind(end.as_fd())?;
     if kind.is_fifo() {

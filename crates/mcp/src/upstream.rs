@@ -6,18 +6,20 @@ mod cause;
 mod child;
 mod connection;
 mod definition;
-mod ear;
 mod http;
+mod notifications;
 mod pins;
+mod secret_filter;
 mod server;
 mod servers;
 mod tool;
-mod voice;
 mod wire;
 
-pub use definition::{Definition, Dropped, tool_name};
+pub use definition::{Dropped, ToolDefinition, tool_name};
 pub use http::{Endpoint, NEEDS_LOGIN};
-pub use pins::{Difference, Pins};
-pub use server::{Contact, Launch, Line, Listener, PATIENCE, Report, Started, Upstream, UpstreamSpec};
+pub use pins::{PinDifference, ServerPins};
+pub use server::{
+    Launch, LaunchedServer, PATIENCE, ServerDescription, ServerEvent, ServerListener, Transport, Upstream, UpstreamSpec,
+};
 pub use servers::{PREFIX, PinStore, UpstreamPlan, UpstreamServer, Upstreams};
 pub use tool::{held_as_new, tools_of};

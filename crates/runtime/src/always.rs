@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use crate::{
     AutoApprove, Bounds, CallFacts, Caller, Case, Change, ChangeKind, ChangeList, Decision, Described, Evidence, Grant,
-    Lasting, Pipeline, Policy, Question, ToolSpec, WrittenBounds,
-    bounds::{self, Part, carries, escaped, touched},
+    Pipeline, Policy, Question, Rememberable, ToolSpec, WrittenBounds,
+    bounds::{self, ChangeSubset, carries, escaped, touched},
     decide,
     policy::needs_a_grant,
 };
@@ -92,7 +92,7 @@ fn evidence_of(question: &Question) -> Result<&Evidence, Withheld> {
     question.evidence().ok_or_else(|| Withheld("it is not a question for a yes".to_owned()))
 }
 
-fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {
+fn offers(question: &Question, part: ChangeSubset) -> Result<Vec<Offer>, Withheld> {
     let bounded = |breadth, written: WrittenBounds| {
         Bounds::try_from(written).map(|bounds| Offer { breadth, bounds }).map_err(|err| Withheld(err.to_string()))
     };
@@ -101,7 +101,7 @@ fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {
         Evidence::Staged { changes, .. } => {
             ChangeList(changes.0.iter().filter(|change| part.has(change)).cloned().collect())
         }
-        Evidence::Plain(Described { lasting: Lasting::ThisInput, reach, .. }) => {
+        Evidence::Plain(Described { lasting: Rememberable::ThisInput, reach, .. }) => {
             let call = WrittenBounds { input, ..WrittenBounds::default() };
             let host = reach.iter().filter(|reach| !reach.sends).map(|reach| {
                 let hosts = Some(vec![reach.host.clone()]);
@@ -110,7 +110,7 @@ fn offers(question: &Question, part: Part) -> Result<Vec<Offer>, Withheld> {
             let offers = std::iter::once((Breadth::Call, call)).chain(host);
             return offers.map(|(breadth, written)| bounded(breadth, written)).collect();
         }
-        Evidence::Plain(Described { lasting: Lasting::No { why }, .. }) => return Err(Withheld(why.clone())),
+        Evidence::Plain(Described { lasting: Rememberable::No { why }, .. }) => return Err(Withheld(why.clone())),
     };
     // What one line says whole, as a commit's objects, needs no look at each of its files.
     let told: Vec<usize> = changes.0.iter().filter(|one| one.summary.is_some()).map(|one| one.unit).collect();

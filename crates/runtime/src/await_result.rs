@@ -12,12 +12,12 @@ use crate::{
     answers::withdraw,
     issues,
     log::CallLog,
-    ran::Failure,
+    ran::CallFailure,
     registry,
     stage::{
         approve::{Approval, Declined, Stopped},
         deliver::tell_of_question,
-        execute::{Done, Executed},
+        execute::{CompletedWork, Executed},
         resolve::ResolvedCall,
     },
 };
@@ -169,7 +169,9 @@ pub(crate) fn ended_elsewhere(
 fn ended(answered: Answered, approval: Approval) -> Executed {
     let by = &answered.by;
     let result = match answered.answer {
-        Answer::Result { value } => Ok(Done { output: output(value), changes: None, isolation: Isolation::None }),
+        Answer::Result { value } => {
+            Ok(CompletedWork { output: output(value), changes: None, isolation: Isolation::None })
+        }
         Answer::Failed { message } => Err(ToolError::new(ErrorCode::ExecutionError, message)),
         Answer::Expire => {
             let message = "nobody gave the result in time; call it again if it is still wanted";
@@ -185,7 +187,7 @@ fn ended(answered: Answered, approval: Approval) -> Executed {
             Err(ToolError::new(ErrorCode::Cancelled, message))
         }
     };
-    Executed { approval, result: result.map_err(Failure::from) }
+    Executed { approval, result: result.map_err(CallFailure::from) }
 }
 
 fn output(value: Value) -> ToolOutput {

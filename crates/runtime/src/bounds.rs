@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use hosts::host_matches;
+pub(crate) use miss::ChangeSubset;
 use miss::Misses;
-pub(crate) use miss::Part;
 pub use miss::{CallFacts, ClosestMiss, Miss};
 use moved::{carried, deeds, reaches_into};
 pub(crate) use moved::{carries, kinds, touched};

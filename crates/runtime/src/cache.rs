@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// Which call an answer belongs to: the same caller, the same tool, an input that means the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct CacheKey {
     scope: Scope,
     caller: (CallerId, Source),
     on_behalf_of: Vec<CallerRef>,
@@ -26,7 +26,7 @@ pub(crate) struct Key {
     input: String,
 }
 
-impl Key {
+impl CacheKey {
     pub(crate) fn of(request: &CallRequest, spec: &ToolSpec) -> Self {
         let caller = &request.caller;
         Self {
@@ -67,18 +67,18 @@ fn canonical(value: Value) -> Value {
 
 /// The answers of one process; the least recently used go first.
 #[derive(Default)]
-pub(crate) struct Cache(Mutex<Kept>);
+pub(crate) struct Cache(Mutex<CacheEntries>);
 
 #[derive(Default)]
-struct Kept {
-    answers: HashMap<Key, Answer>,
+struct CacheEntries {
+    answers: HashMap<CacheKey, CacheEntry>,
     /// Which answer was used when, so that the oldest is found.
-    uses: BTreeMap<u64, Key>,
+    uses: BTreeMap<u64, CacheKey>,
     clock: u64,
     bytes: usize,
 }
 
-struct Answer {
+struct CacheEntry {
     stamp: Stamp,
     output: ToolOutput,
     since: Instant,
@@ -88,7 +88,7 @@ struct Answer {
 
 impl Cache {
     /// The answer, if it still holds.
-    pub(crate) fn find(&self, key: &Key, stamp: &Stamp) -> Option<ToolOutput> {
+    pub(crate) fn find(&self, key: &CacheKey, stamp: &Stamp) -> Option<ToolOutput> {
         let mut kept = self.lock();
         let answer = kept.answers.get(key)?;
         if answer.stamp != *stamp || answer.since.elapsed() >= LONGEST {
@@ -101,7 +101,7 @@ impl Cache {
     }
 
     /// Keeps an answer, and makes room for it.
-    pub(crate) fn keep(&self, key: &Key, stamp: Stamp, output: &ToolOutput) {
+    pub(crate) fn keep(&self, key: &CacheKey, stamp: Stamp, output: &ToolOutput) {
         // The key lies in both maps.
         let bytes = size(output) + 2 * key.input.len();
         if bytes > MOST_BYTES / 8 {
@@ -110,7 +110,7 @@ impl Cache {
         let mut kept = self.lock();
         kept.forget(key);
         kept.bytes += bytes;
-        let answer = Answer { stamp, output: output.clone(), since: Instant::now(), used: 0, bytes };
+        let answer = CacheEntry { stamp, output: output.clone(), since: Instant::now(), used: 0, bytes };
         kept.answers.insert(key.clone(), answer);
         kept.use_now(key);
         while kept.bytes > MOST_BYTES || kept.answers.len() > MOST_ENTRIES {
@@ -119,13 +119,13 @@ impl Cache {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CacheEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn use_now(&mut self, key: &Key) {
+impl CacheEntries {
+    fn use_now(&mut self, key: &CacheKey) {
         self.clock += 1;
         let Some(answer) = self.answers.get_mut(key) else { return };
         self.uses.remove(&answer.used);
@@ -133,7 +133,7 @@ impl Kept {
         self.uses.insert(self.clock, key.clone());
     }
 
-    fn forget(&mut self, key: &Key) {
+    fn forget(&mut self, key: &CacheKey) {
         if let Some(answer) = self.answers.remove(key) {
             self.uses.remove(&answer.used);
             self.bytes -= answer.bytes;

@@ -61,7 +61,7 @@ pub enum AutoApprove {
 }
 
 /// Hears what happens to a call while it happens.
-pub type Listener = Arc<dyn Fn(&CallEvent) + Send + Sync>;
+pub type CallListener = Arc<dyn Fn(&CallEvent) + Send + Sync>;
 
 /// One wish to use a tool, as a door makes it.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ pub struct CallRequest {
     /// Stops the call.
     pub cancel: CancellationToken,
     /// Told of every event.
-    pub listener: Option<Listener>,
+    pub listener: Option<CallListener>,
 }
 
 impl CallRequest {

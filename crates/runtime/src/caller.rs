@@ -122,10 +122,10 @@ impl Via {
 /// What a caller may do: names such as `workspace.read`. They are looked up each time a call is authorized and are never
 /// part of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Permissions(Allowed);
+pub struct Permissions(PermissionSet);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Allowed {
+enum PermissionSet {
     Everything,
     Only(Arc<BTreeSet<String>>),
 }
@@ -133,7 +133,7 @@ enum Allowed {
 impl Permissions {
     /// Whatever there is.
     pub fn everything() -> Self {
-        Self(Allowed::Everything)
+        Self(PermissionSet::Everything)
     }
 
     /// Nothing at all.
@@ -143,14 +143,14 @@ impl Permissions {
 
     /// These and no others.
     pub fn only(names: impl IntoIterator<Item = String>) -> Self {
-        Self(Allowed::Only(Arc::new(names.into_iter().collect())))
+        Self(PermissionSet::Only(Arc::new(names.into_iter().collect())))
     }
 
     /// Whether this one is among them.
     pub fn allow(&self, permission: &str) -> bool {
         match &self.0 {
-            Allowed::Everything => true,
-            Allowed::Only(names) => names.contains(permission),
+            PermissionSet::Everything => true,
+            PermissionSet::Only(names) => names.contains(permission),
         }
     }
 }

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::{
     AutoApprove, AwaitedResult, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, ChangeList, Described,
-    Direction, Effect, Filled, Form, Grant, GrantId, HouseWide, Isolation, Listing, Outcome, Permissions,
-    PermittedAnswer, Policy, RegisteredTool, Scope, Source, ToolError, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
+    Direction, Effect, Form, FormValues, Grant, GrantId, HouseWide, Isolation, Outcome, Permissions, PermittedAnswer,
+    Policy, RegisteredTool, Scope, Source, ToolError, ToolListing, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
 };
 
 /// Which tools exist, and for whom.
@@ -19,7 +19,7 @@ pub trait Catalog: Send + Sync {
     fn find<'a>(&'a self, caller: &'a Caller, name: &'a str) -> BoxFuture<'a, Result<Arc<RegisteredTool>, ToolError>>;
 
     /// Every tool, what a model is shown of them, and how it finds the rest.
-    fn list<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Listing>, ToolError>>;
+    fn list<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<ToolListing>, ToolError>>;
 }
 
 /// May this caller use this tool, answer this question, and let how much happen unasked. A guard that errors, refuses.
@@ -220,7 +220,7 @@ pub enum Answer {
     /// A form is filled in.
     Fill {
         /// What fits it.
-        values: Filled,
+        values: FormValues,
     },
     /// The result that a call waits for.
     Result {

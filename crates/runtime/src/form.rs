@@ -7,7 +7,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-pub use field::{Choice, Field, Kind};
+pub use field::{Choice, Field, FieldKind};
 
 use crate::{ErrorCode, ToolError, issues, registry};
 
@@ -64,7 +64,7 @@ impl Form {
     }
 
     /// The values with the defaults of what was left out, or why they do not fit.
-    pub fn filled(&self, mut values: Map<String, Value>) -> Result<Filled, ToolError> {
+    pub fn filled(&self, mut values: Map<String, Value>) -> Result<FormValues, ToolError> {
         for field in self.fields() {
             if let Some(default) = field.default {
                 values.entry(field.name).or_insert(default);
@@ -77,7 +77,7 @@ impl Form {
         let broken = |why| ToolError::new(ErrorCode::Internal, why);
         let validator = registry::compile_form(&schema).map_err(broken)?;
         match (validator.is_valid(&values), values) {
-            (true, Value::Object(values)) => Ok(Filled(values)),
+            (true, Value::Object(values)) => Ok(FormValues(values)),
             (_, values) => Err(issues::told(&validator, &schema, &self.name, &values)),
         }
     }
@@ -86,9 +86,9 @@ impl Form {
 /// Values that fit the form they were given for. Only [`Form::filled`] makes new ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Filled(Map<String, Value>);
+pub struct FormValues(Map<String, Value>);
 
-impl Filled {
+impl FormValues {
     /// The values by the names of their fields.
     pub fn values(&self) -> &Map<String, Value> {
         &self.0
@@ -99,7 +99,7 @@ impl Filled {
 #[derive(Clone, Debug, PartialEq)]
 pub enum FormAnswer {
     /// It was filled in.
-    Accepted(Filled),
+    Accepted(FormValues),
     /// The person does not want to say.
     Declined {
         /// In the person's own words.

@@ -78,7 +78,7 @@ pub struct Grant {
 /// Whether a grant still counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum GrantStatus {
     /// It does.
     Usable,
     /// It was taken back.
@@ -89,7 +89,7 @@ pub enum Standing {
     Spent,
 }
 
-impl Standing {
+impl GrantStatus {
     /// The word that people read.
     pub fn word(self) -> &'static str {
         match self {
@@ -119,15 +119,15 @@ impl Grant {
     }
 
     /// Whether it counts at a moment.
-    pub fn standing(&self, now: Timestamp) -> Standing {
+    pub fn standing(&self, now: Timestamp) -> GrantStatus {
         if self.revoked {
-            Standing::Revoked
+            GrantStatus::Revoked
         } else if self.uses_left == Some(0) {
-            Standing::Spent
+            GrantStatus::Spent
         } else if self.until.is_some_and(|until| until <= now) {
-            Standing::Expired
+            GrantStatus::Expired
         } else {
-            Standing::Usable
+            GrantStatus::Usable
         }
     }
 }

@@ -9,8 +9,8 @@ use std::{
 use futures_util::future::BoxFuture;
 
 use crate::{
-    Caller, Catalog, ErrorCode, Listing, Pins, RegisteredTool, RegistryError, Scope, Shown, ToolError, ToolSpec,
-    issues::cut, nearest::nearest,
+    Caller, Catalog, ErrorCode, PinnedTools, RegisteredTool, RegistryError, Scope, Shown, ToolError, ToolListing,
+    ToolSpec, issues::cut, nearest::nearest,
 };
 
 /// Says by its name whether there shall be a tool.
@@ -86,17 +86,17 @@ pub trait LayerSource: Send + Sync {
 #[derive(Default)]
 pub struct Tools {
     all: Layer,
-    pins: Arc<Pins>,
+    pins: Arc<PinnedTools>,
     /// The names that would mean a tool if it were wanted, and the tool's own.
     left_out: BTreeMap<String, String>,
     faults: Vec<RegistryError>,
     /// Made when somebody asks first.
-    listing: OnceLock<Arc<Listing>>,
+    listing: OnceLock<Arc<ToolListing>>,
 }
 
 impl Tools {
     /// A later layer never takes the place of what an earlier one has.
-    fn merge(layers: &[Arc<Layer>], pins: &Arc<Pins>, only: Option<&Only>) -> Self {
+    fn merge(layers: &[Arc<Layer>], pins: &Arc<PinnedTools>, only: Option<&Only>) -> Self {
         let mut tools = Self { pins: Arc::clone(pins), ..Self::default() };
         for tool in layers.iter().flat_map(|layer| layer.tools.values()) {
             // Those that lead to others always may be there: they lead only to what is there.
@@ -117,8 +117,8 @@ impl Tools {
     }
 
     /// Every tool that is listed, what a model is shown of them, and how it finds the rest.
-    pub fn listing(&self) -> Arc<Listing> {
-        self.listing.get_or_init(|| Arc::new(Listing::of(self.all.tools.values(), &self.pins))).clone()
+    pub fn listing(&self) -> Arc<ToolListing> {
+        self.listing.get_or_init(|| Arc::new(ToolListing::of(self.all.tools.values(), &self.pins))).clone()
     }
 
     /// The description of every tool that is listed, sorted by name.
@@ -161,7 +161,7 @@ impl Tools {
 pub struct Layers {
     /// The first has its names before all others.
     sources: Vec<Arc<dyn LayerSource>>,
-    pins: Arc<Pins>,
+    pins: Arc<PinnedTools>,
     only: Option<Only>,
     merged: Mutex<HashMap<Scope, Merged>>,
 }
@@ -180,7 +180,7 @@ impl Layers {
 
     /// The same, where these are always shown to models.
     #[must_use]
-    pub fn pinning(self, pins: Pins) -> Self {
+    pub fn pinning(self, pins: PinnedTools) -> Self {
         Self { pins: Arc::new(pins), ..self }
     }
 
@@ -223,7 +223,7 @@ impl Catalog for Layers {
         })
     }
 
-    fn list<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Listing>, ToolError>> {
+    fn list<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<ToolListing>, ToolError>> {
         Box::pin(async move {
             for source in &self.sources {
                 source.look(caller, None).await?;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{Found, RegisteredTool, Shown, search::Index};
+use crate::{RegisteredTool, Shown, ToolMatch, search::Index};
 
 /// The most that the definitions of tools which may be deferred may cost together before they are, in tokens. What is
 /// always shown does not count: it costs the same either way.
@@ -10,16 +10,16 @@ pub const MOST_TOKENS: usize = 10_000;
 
 /// The tools that somebody may use, sorted by name. It never changes: a change of the catalogue makes a new one.
 #[derive(Default)]
-pub struct Listing {
+pub struct ToolListing {
     offered: Vec<Arc<RegisteredTool>>,
     deferred: Vec<Arc<RegisteredTool>>,
     /// Made when somebody searches first.
     index: OnceLock<Index>,
 }
 
-impl Listing {
+impl ToolListing {
     /// Of tools that are sorted by name.
-    pub fn of<'a>(tools: impl IntoIterator<Item = &'a Arc<RegisteredTool>>, pins: &Pins) -> Self {
+    pub fn of<'a>(tools: impl IntoIterator<Item = &'a Arc<RegisteredTool>>, pins: &PinnedTools) -> Self {
         let there: Vec<&Arc<RegisteredTool>> = tools.into_iter().filter(|tool| tool.shown() != Shown::Never).collect();
         let needs_room = |tool: &&&Arc<RegisteredTool>| tool.shown() == Shown::WhileThereIsRoom;
         let is_too_much = there.iter().filter(needs_room).map(|tool| tool.tokens()).sum::<usize>() > MOST_TOKENS;
@@ -49,7 +49,7 @@ impl Listing {
     }
 
     /// The tools that fit best, best first: the one of that very name, then by words.
-    pub fn find(&self, query: &str, limit: usize) -> Vec<Found> {
+    pub fn find(&self, query: &str, limit: usize) -> Vec<ToolMatch> {
         let index = self.index.get_or_init(|| {
             let found = self.tools().into_iter().filter(|tool| tool.shown() != Shown::ForOthers);
             Index::of(found.cloned().collect())
@@ -60,9 +60,9 @@ impl Listing {
 
 /// Names of tools that are always shown; a `*` stands for any letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pins(pub Vec<String>);
+pub struct PinnedTools(pub Vec<String>);
 
-impl Pins {
+impl PinnedTools {
     /// Whether one of them names this tool.
     pub fn name(&self, tool: &str) -> bool {
         self.0.iter().any(|pin| fits(pin, tool))
@@ -84,11 +84,11 @@ fn fits(pin: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Pins;
+    use super::PinnedTools;
 
     #[test]
     fn a_star_stands_for_any_letters() {
-        let pins = |pin: &str| Pins(vec![pin.to_owned()]);
+        let pins = |pin: &str| PinnedTools(vec![pin.to_owned()]);
         for (pin, name, fits) in [
             ("mcp__a__b", "mcp__a__b", true),
             ("mcp__a__b", "mcp__a__bc", false),

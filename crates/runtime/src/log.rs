@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    About, ApprovedBy, AutoApprove, CallEvent, CallId, CallRequest, CallState, CalledAs, ChangeList, Effect, Entry,
-    Listener, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn,
+    About, ApprovedBy, AutoApprove, CallEvent, CallId, CallListener, CallRequest, CallState, CalledAs, ChangeList,
+    Effect, Entry, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
@@ -35,7 +35,7 @@ pub(crate) struct CallLog {
     /// It was handed back while it waits for a result from outside.
     pub(crate) waits_for_a_result: bool,
     opening: Option<Opening>,
-    listener: Option<Listener>,
+    listener: Option<CallListener>,
     events: Vec<(Timestamp, CallEvent)>,
     /// What the listener hears only after the yes.
     held: Vec<CallEvent>,

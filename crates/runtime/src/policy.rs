@@ -11,11 +11,12 @@ use serde_json::Value;
 
 pub use rule::{Rule, Verdict};
 pub use trace::Step;
-use trace::{Looked, Trace};
+use trace::{Trace, TraceSubject};
 
 use crate::{
     ApprovedBy, Asks, AutoApprove, CallFacts, CallerId, Change, ChangeList, ClosestMiss, Described, Effect, ErrorCode,
-    Evidence, Grant, GrantId, Isolation, Policies, Reach, Scope, Standing, ToolError, ToolSpec, bounds::Part,
+    Evidence, Grant, GrantId, GrantStatus, Isolation, Policies, Reach, Scope, ToolError, ToolSpec,
+    bounds::ChangeSubset,
 };
 
 /// What a house decides by, beside the mode and the grants.
@@ -121,7 +122,7 @@ struct Judge<'a> {
 
 /// A grant or a rule that would have said yes, had its bounds been a little wider.
 struct Near<'a> {
-    of: Looked<'a>,
+    of: TraceSubject<'a>,
     missed: ClosestMiss<'a>,
 }
 
@@ -139,26 +140,27 @@ impl<'a> Judge<'a> {
             return Decision::No(ToolError::new(ErrorCode::Forbidden, rule.sentence("refuses this")));
         }
         let forced = asked_in_every_mode(policy, case, rule);
-        self.trace.note(Looked::EveryMode, || forced.clone().unwrap_or_else(|| "nothing says so".to_owned()));
+        self.trace.note(TraceSubject::EveryMode, || forced.clone().unwrap_or_else(|| "nothing says so".to_owned()));
         if let Some(reason) = forced {
             return Decision::ask(reason);
         }
         let only_reads = case.effect == Effect::Read && unlisted(case).is_none();
         match case.mode {
             AutoApprove::Everything => {
-                self.trace.note(Looked::Mode(case.mode), || "everything runs".to_owned());
+                self.trace.note(TraceSubject::Mode(case.mode), || "everything runs".to_owned());
                 return Decision::yes(ApprovedBy::Config, "mode all");
             }
             AutoApprove::Nothing if !(only_reads && case.spec.asks == Asks::NeverForReads) => {
-                self.trace.note(Looked::Mode(case.mode), || "everything is asked for".to_owned());
+                self.trace.note(TraceSubject::Mode(case.mode), || "everything is asked for".to_owned());
                 return Decision::ask("mode `none` asks for everything");
             }
             AutoApprove::Nothing => {
-                self.trace.note(Looked::Mode(case.mode), || "haft's own records are shown without asking".to_owned());
+                self.trace
+                    .note(TraceSubject::Mode(case.mode), || "haft's own records are shown without asking".to_owned());
             }
-            AutoApprove::Reads => self.trace.note(Looked::Mode(case.mode), || "what it does decides".to_owned()),
+            AutoApprove::Reads => self.trace.note(TraceSubject::Mode(case.mode), || "what it does decides".to_owned()),
         }
-        self.trace.note(Looked::Effect, || match only_reads {
+        self.trace.note(TraceSubject::Effect, || match only_reads {
             true => "yes".to_owned(),
             false => format!("no, {}", reason_to_ask(case)),
         });
@@ -166,7 +168,7 @@ impl<'a> Judge<'a> {
             return Decision::Yes { approved_by: ApprovedBy::Auto, by: None, grant: None };
         }
         if let Some(rule) = rule {
-            self.trace.note(Looked::Rule(rule), || "its bounds contain all of it".to_owned());
+            self.trace.note(TraceSubject::Rule(rule), || "its bounds contain all of it".to_owned());
             return Decision::yes(ApprovedBy::Config, rule.name_and_reason());
         }
         self.by_grant(policy)
@@ -176,13 +178,13 @@ impl<'a> Judge<'a> {
         for rule in rules {
             match rule.meets(self.case, &self.seen) {
                 Ok(()) => {
-                    self.trace.note(Looked::Rule(rule), || "it matches; no later rule counts".to_owned());
+                    self.trace.note(TraceSubject::Rule(rule), || "it matches; no later rule counts".to_owned());
                     return Some(rule);
                 }
                 Err(unmet) => {
-                    self.trace.note(Looked::Rule(rule), || unmet.to_string());
+                    self.trace.note(TraceSubject::Rule(rule), || unmet.to_string());
                     if let Some(missed) = unmet.missed() {
-                        self.came_near(Looked::Rule(rule), missed);
+                        self.came_near(TraceSubject::Rule(rule), missed);
                     }
                 }
             }
@@ -196,35 +198,35 @@ impl<'a> Judge<'a> {
         for grant in case.grants.iter().filter(|grant| grant.tool == case.spec.name) {
             let standing = grant.standing(case.now);
             let of_another = grant.caller.as_ref().filter(|&caller| caller != case.caller);
-            if standing != Standing::Usable {
-                self.trace.note(Looked::Grant(grant), || format!("it is {}", standing.word()));
+            if standing != GrantStatus::Usable {
+                self.trace.note(TraceSubject::Grant(grant), || format!("it is {}", standing.word()));
             } else if let Some(caller) = of_another {
-                self.trace.note(Looked::Grant(grant), || format!("it is for {caller}"));
+                self.trace.note(TraceSubject::Grant(grant), || format!("it is for {caller}"));
             } else if let Err(missed) = grant.bounds.contain(&seen) {
-                self.trace.note(Looked::Grant(grant), || missed.to_string());
-                self.came_near(Looked::Grant(grant), missed);
+                self.trace.note(TraceSubject::Grant(grant), || missed.to_string());
+                self.came_near(TraceSubject::Grant(grant), missed);
             } else {
-                self.trace.note(Looked::Grant(grant), || "its bounds contain all of it".to_owned());
+                self.trace.note(TraceSubject::Grant(grant), || "its bounds contain all of it".to_owned());
                 let by = Some(format!("grant {}", grant.id));
                 return Decision::Yes { approved_by: ApprovedBy::Config, by, grant: Some(grant.id.clone()) };
             }
         }
-        self.trace.note(Looked::Otherwise, || reason_to_ask(case));
+        self.trace.note(TraceSubject::Otherwise, || reason_to_ask(case));
         let nearly = self.nearest.as_ref().map(|near| format!("{} nearly covered it: {}", near.of.name(), near.missed));
         Decision::Ask { reason: reason_to_ask(case), nearly }
     }
 
     /// The fewest failed bounds are the nearest; a grant, which a person gave on purpose, is nearer than a rule.
-    fn came_near(&mut self, of: Looked<'a>, missed: ClosestMiss<'a>) {
+    fn came_near(&mut self, of: TraceSubject<'a>, missed: ClosestMiss<'a>) {
         let nearer = match &self.nearest {
             None => true,
             Some(near) if missed.failed == near.missed.failed => {
-                matches!((&of, &near.of), (Looked::Grant(_), Looked::Rule(_)))
+                matches!((&of, &near.of), (TraceSubject::Grant(_), TraceSubject::Rule(_)))
             }
             Some(near) => missed.failed < near.missed.failed,
         };
         // No rule covers what cannot be seen, so none is near it.
-        let never = matches!(of, Looked::Rule(_)) && missed.is_unseen();
+        let never = matches!(of, TraceSubject::Rule(_)) && missed.is_unseen();
         if missed.is_near() && nearer && !never {
             self.nearest = Some(Near { of, missed });
         }
@@ -233,11 +235,11 @@ impl<'a> Judge<'a> {
 
 /// What of a call a grant must contain: all but what a rule lets in by itself, so that a build beside the work that was
 /// granted asks no more than each of them alone.
-pub(crate) fn needs_a_grant(policy: &Policy, tool: &ToolSpec, seen: &CallFacts<'_>) -> Part {
-    let derived = seen.only(Part::Derived);
+pub(crate) fn needs_a_grant(policy: &Policy, tool: &ToolSpec, seen: &CallFacts<'_>) -> ChangeSubset {
+    let derived = seen.only(ChangeSubset::Derived);
     let lets_in = |rule: &Rule| rule.verdict == Verdict::Allow && rule.bounds.contain(&derived).is_ok();
     let lets_in = policy.rules.iter().any(|rule| rule.is_for(tool) && lets_in(rule));
-    if lets_in { Part::Source } else { Part::All }
+    if lets_in { ChangeSubset::Source } else { ChangeSubset::All }
 }
 
 fn stricter<'a>(own: Option<&'a Rule>, tightening: Option<&'a Rule>) -> Option<&'a Rule> {

@@ -18,7 +18,7 @@ pub enum Ran<O> {
         staged: Option<(ChangeList, Turn)>,
     },
     /// It did not, and says what it leaves behind.
-    CutShort(CutShort),
+    CutShort(PartialWork),
     /// Somebody outside gives the result. The work is over; the call waits.
     Waits(WaitFor),
 }
@@ -52,8 +52,8 @@ pub struct Described {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub runs_aside: bool,
     /// Whether a yes may be remembered.
-    #[serde(default, skip_serializing_if = "Lasting::is_yes")]
-    pub lasting: Lasting,
+    #[serde(default, skip_serializing_if = "Rememberable::is_yes")]
+    pub lasting: Rememberable,
     /// Why it is asked for in every mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub must_ask: Option<String>,
@@ -83,7 +83,7 @@ pub struct Reach {
 /// Whether the yes to a call that could only be described may be remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lasting {
+pub enum Rememberable {
     /// For exactly the same input.
     #[default]
     ThisInput,
@@ -94,7 +94,7 @@ pub enum Lasting {
     },
 }
 
-impl Lasting {
+impl Rememberable {
     fn is_yes(&self) -> bool {
         *self == Self::ThisInput
     }
@@ -102,7 +102,7 @@ impl Lasting {
 
 /// Work that was stopped, or ran into a limit, and leaves what it had changed staged. Everything it started is dead.
 #[derive(Clone, Debug)]
-pub struct CutShort {
+pub struct PartialWork {
     /// Why. Where the line stopped the work, its reason takes the place of this one, unless this one is
     /// `OUTCOME_UNKNOWN`.
     pub error: ToolError,
@@ -114,7 +114,7 @@ pub struct CutShort {
     pub isolation: Option<Isolation>,
 }
 
-impl CutShort {
+impl PartialWork {
     /// The line stopped the work, and this is what was left of it.
     pub(crate) fn stopped_by(&mut self, stop: ToolError) {
         let said = std::mem::replace(&mut self.error, stop);
@@ -128,19 +128,19 @@ impl CutShort {
 
 /// Why a call did not succeed, and what it leaves staged.
 #[derive(Clone, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CallFailure {
     Error(ToolError),
-    CutShort(CutShort),
+    CutShort(PartialWork),
 }
 
-impl From<ToolError> for Failure {
+impl From<ToolError> for CallFailure {
     fn from(error: ToolError) -> Self {
         Self::Error(error)
     }
 }
 
-impl From<CutShort> for Failure {
-    fn from(cut: CutShort) -> Self {
+impl From<PartialWork> for CallFailure {
+    fn from(cut: PartialWork) -> Self {
         Self::CutShort(cut)
     }
 }
@@ -148,7 +148,7 @@ impl From<CutShort> for Failure {
 /// What a piece of work gives. Some of it is worth hearing although the work was stopped.
 pub(crate) trait MayBePartial {
     /// What was left when it was cut short.
-    fn cut_short(&mut self) -> Option<&mut CutShort> {
+    fn cut_short(&mut self) -> Option<&mut PartialWork> {
         None
     }
 }
@@ -158,7 +158,7 @@ impl MayBePartial for () {}
 impl MayBePartial for Option<Stamp> {}
 
 impl<O> MayBePartial for Prepared<O> {
-    fn cut_short(&mut self) -> Option<&mut CutShort> {
+    fn cut_short(&mut self) -> Option<&mut PartialWork> {
         match self {
             Self::CutShort(cut) => Some(cut),
             Self::Staged { .. } | Self::Plain(_) => None,
@@ -167,7 +167,7 @@ impl<O> MayBePartial for Prepared<O> {
 }
 
 impl<O> MayBePartial for Ran<O> {
-    fn cut_short(&mut self) -> Option<&mut CutShort> {
+    fn cut_short(&mut self) -> Option<&mut PartialWork> {
         match self {
             Self::CutShort(cut) => Some(cut),
             Self::Done { .. } | Self::Waits(_) => None,

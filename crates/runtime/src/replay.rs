@@ -29,7 +29,7 @@ pub struct Past {
 
 /// What was decided then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Was {
+pub enum PastDecision {
     /// It went on by itself.
     Yes,
     /// A person was asked.
@@ -63,7 +63,7 @@ impl fmt::Display for Unjudged {
 pub struct Replay<'a> {
     past: &'a Past,
     tool: &'a RegisteredTool,
-    was: Was,
+    was: PastDecision,
     input: Value,
     evidence: Evidence,
     effect: Effect,
@@ -71,16 +71,16 @@ pub struct Replay<'a> {
 
 impl Past {
     /// What was decided then; `None` when the call did not get that far.
-    fn was(&self) -> Option<Was> {
+    fn was(&self) -> Option<PastDecision> {
         if self.asked {
-            return Some(Was::Ask);
+            return Some(PastDecision::Ask);
         }
         let outcome = self.record.outcome.as_ref()?;
         if outcome.approved_by.is_some() {
-            return Some(Was::Yes);
+            return Some(PastDecision::Yes);
         }
         let refused = matches!(&outcome.end, End::Error { error } if error.code == ErrorCode::Forbidden);
-        refused.then_some(Was::No)
+        refused.then_some(PastDecision::No)
     }
 
     /// A call that ran unasked has its rung in its outcome, where `none` also means that it started nothing.
@@ -114,7 +114,7 @@ impl Past {
 
 impl Replay<'_> {
     /// What was decided then.
-    pub fn was(&self) -> Was {
+    pub fn was(&self) -> PastDecision {
         self.was
     }
 

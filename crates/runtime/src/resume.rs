@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    About, Answer, Answered, CallId, CallRecord, CallRequest, CallState, Caller, ChangeList, ChangeState, ErrorCode,
-    Listener, Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    About, Answer, Answered, CallId, CallListener, CallRecord, CallRequest, CallState, Caller, ChangeList, ChangeState,
+    ErrorCode, Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
     answers::withdraw,
     await_result::ended_elsewhere,
     log::CallLog,
@@ -30,7 +30,7 @@ pub struct Follower {
     /// Stops the call where it is carried on here, and the wait for it where it is not.
     pub cancel: CancellationToken,
     /// Told of every event of a call that is carried on here.
-    pub listener: Option<Listener>,
+    pub listener: Option<CallListener>,
 }
 
 impl Pipeline {
@@ -127,7 +127,7 @@ impl Pipeline {
         let request = request_of(record);
         let mut log = CallLog::resumed(&request, at);
         log.turn.clone_from(&turn);
-        let Found { sentence, turned, left } = self.heal(&log.scope, (state, turn.as_ref()), &own).await;
+        let DeadCall { sentence, turned, left } = self.heal(&log.scope, (state, turn.as_ref()), &own).await;
         if let (Some(turn), Some(turned)) = (&turn, &turned) {
             log.note(turn.event(turned));
         }
@@ -153,19 +153,19 @@ impl Pipeline {
 
     /// A call that was only preparing has touched nothing; one that was acting is brought to its beginning or its end,
     /// and what it had staged by then stays so.
-    async fn heal(&self, scope: &Scope, stood: (CallState, Option<&Turn>), own: &CallId) -> Found {
+    async fn heal(&self, scope: &Scope, stood: (CallState, Option<&Turn>), own: &CallId) -> DeadCall {
         match stood {
             (CallState::Executing, Some(turn)) => {
                 // What cannot be healed now (the folder is gone) heals itself when its changes are next looked at.
                 match self.doors.workbench.recover(scope, turn).await {
                     Ok(Recovered { sentence, done }) if done.0.is_empty() => {
                         let left = if turn.of == *own { self.still_staged(scope, own).await } else { None };
-                        Found::nothing_turned(sentence, left)
+                        DeadCall::nothing_turned(sentence, left)
                     }
-                    Ok(Recovered { sentence, done }) => Found { sentence, turned: Some(done), left: None },
+                    Ok(Recovered { sentence, done }) => DeadCall { sentence, turned: Some(done), left: None },
                     Err(error) => {
                         let sentence = format!("what it had changed could not be looked at: {}", error.message);
-                        Found::nothing_turned(sentence, None)
+                        DeadCall::nothing_turned(sentence, None)
                     }
                 }
             }
@@ -175,12 +175,12 @@ impl Pipeline {
                 if left.is_none() {
                     let _ = self.doors.workbench.discard(scope, own).await;
                 }
-                Found::nothing_turned(sentence, left)
+                DeadCall::nothing_turned(sentence, left)
             }
             (CallState::Preparing | CallState::Waiting | CallState::Ended, _) => {
                 // There may be nothing to drop, or only half a plan: neither was ever in the workspace.
                 let _ = self.doors.workbench.discard(scope, own).await;
-                Found::nothing_turned("it had not acted yet; nothing was changed".to_owned(), None)
+                DeadCall::nothing_turned("it had not acted yet; nothing was changed".to_owned(), None)
             }
         }
     }
@@ -194,7 +194,7 @@ impl Pipeline {
 }
 
 /// What a dead process left of a call.
-struct Found {
+struct DeadCall {
     sentence: String,
     /// What is in the workspace because of its turn.
     turned: Option<ChangeList>,
@@ -202,7 +202,7 @@ struct Found {
     left: Option<ChangeList>,
 }
 
-impl Found {
+impl DeadCall {
     fn nothing_turned(sentence: String, left: Option<ChangeList>) -> Self {
         Self { sentence, turned: None, left }
     }

@@ -29,7 +29,7 @@ const BEST_BY_WORDS: f32 = 0.999;
 
 /// A tool that fits, and how well: 1 for its very name, less for words.
 #[derive(Clone)]
-pub struct Found {
+pub struct ToolMatch {
     /// The tool.
     pub tool: Arc<RegisteredTool>,
     /// How well it fits.
@@ -54,7 +54,7 @@ struct Posting {
 
 impl Index {
     pub(crate) fn of(tools: Vec<Arc<RegisteredTool>>) -> Self {
-        let counted: Vec<Counts> = tools.iter().map(|tool| Counts::of(tool.spec())).collect();
+        let counted: Vec<WordWeights> = tools.iter().map(|tool| WordWeights::of(tool.spec())).collect();
         let average = counted.iter().map(|counts| counts.length).sum::<f32>() / counted.len().max(1) as f32;
         let mut words: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
         for (tool, counts) in (0..).zip(counted) {
@@ -77,7 +77,7 @@ impl Index {
     }
 
     /// What fits best, best first: the tool of that very name, then by words.
-    pub(crate) fn find(&self, query: &str, limit: usize) -> Vec<Found> {
+    pub(crate) fn find(&self, query: &str, limit: usize) -> Vec<ToolMatch> {
         let mut scores = vec![0.0_f32; self.tools.len()];
         let mut possible = 0.0;
         for word in query_words(query) {
@@ -101,7 +101,7 @@ impl Index {
             fitting.truncate(limit);
         }
         fitting.sort_by(order);
-        fitting.into_iter().map(|(at, score)| Found { tool: Arc::clone(&self.tools[at]), score }).collect()
+        fitting.into_iter().map(|(at, score)| ToolMatch { tool: Arc::clone(&self.tools[at]), score }).collect()
     }
 
     /// Adds what one word says, and gives how rare it is.
@@ -134,13 +134,13 @@ fn rarity(tools: usize, having: usize) -> f32 {
 
 /// The words of one tool, each with how much it counts.
 #[derive(Default)]
-struct Counts {
+struct WordWeights {
     words: HashMap<String, f32>,
     length: f32,
     taken: usize,
 }
 
-impl Counts {
+impl WordWeights {
     fn of(spec: &ToolSpec) -> Self {
         let mut counts = Self::default();
         counts.add(&spec.name, IN_NAME);

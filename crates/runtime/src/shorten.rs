@@ -130,7 +130,7 @@ fn pruned(value: &Structured, most: usize) -> Option<(Structured, Value)> {
     if whole.get().len() <= most {
         return None;
     }
-    Pruner::new(Keep::Beginnings, most).whole(whole, most)
+    Pruner::new(ShortenMode::Beginnings, most).whole(whole, most)
 }
 
 impl Structured {
@@ -142,14 +142,14 @@ impl Structured {
         if whole.get().len() <= most.min(SMALL) {
             return None;
         }
-        let brief = Pruner::new(Keep::Ends, most).whole(whole, most);
+        let brief = Pruner::new(ShortenMode::Ends, most).whole(whole, most);
         brief.filter(|(_, cuts)| cuts.as_array().is_some_and(|cuts| !cuts.is_empty()))
     }
 }
 
 /// What is kept of what is too long.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
+enum ShortenMode {
     /// The beginnings of texts and lists.
     Beginnings,
     /// Both ends of texts, the beginnings of lists, and each long text once.
@@ -158,13 +158,13 @@ enum Keep {
 
 /// Puts a value together anew. It works on the text: of what is left out, nothing is ever made.
 struct Pruner {
-    keep: Keep,
+    keep: ShortenMode,
     kept: String,
     cuts: Vec<Value>,
 }
 
 impl Pruner {
-    fn new(keep: Keep, most: usize) -> Self {
+    fn new(keep: ShortenMode, most: usize) -> Self {
         Self { keep, kept: String::with_capacity(most), cuts: Vec::new() }
     }
 
@@ -177,7 +177,7 @@ impl Pruner {
 
     fn prune(&mut self, value: &RawValue, room: usize, pointer: &str) {
         let text = value.get();
-        let may_repeat = self.keep == Keep::Ends && text.starts_with('{') && text.len() > SHORT;
+        let may_repeat = self.keep == ShortenMode::Ends && text.starts_with('{') && text.len() > SHORT;
         if text.len() <= room && !may_repeat {
             return self.kept.push_str(text);
         }
@@ -198,8 +198,8 @@ impl Pruner {
 
     fn text(&mut self, text: &str, room: usize, pointer: &str) {
         let tail = match self.keep {
-            Keep::Beginnings => 0,
-            Keep::Ends => room.saturating_sub(OMITTED) * 2 / 5,
+            ShortenMode::Beginnings => 0,
+            ShortenMode::Ends => room.saturating_sub(OMITTED) * 2 / 5,
         };
         let head = if tail == 0 { room } else { room - OMITTED - tail };
         let (mut head_end, mut tail_start) = (0, text.len());
@@ -222,7 +222,7 @@ impl Pruner {
         let at = |name: &str| format!("{pointer}/{}", escaped(name));
         let empty = to_raw_value("").unwrap_or_else(|_| RawValue::NULL.to_owned());
         let mut fields: Vec<(String, &RawValue)> = fields;
-        if self.keep == Keep::Ends {
+        if self.keep == ShortenMode::Ends {
             for (later, first) in copies(&fields) {
                 self.tell(json!({"pointer": at(&fields[later].0), "same": at(&fields[first].0)}));
                 fields[later].1 = &empty;
@@ -417,7 +417,7 @@ mod tests {
         let written = RawValue::from_string(r#""a\ud83d\uDE00\n\u00e9é\\\"z🦀""#.to_owned()).unwrap();
         let whole: String = serde_json::from_str(written.get()).unwrap();
         for room in 0..written.get().len() {
-            let (kept, cuts) = Pruner::new(Keep::Beginnings, room).whole(&written, room).unwrap();
+            let (kept, cuts) = Pruner::new(ShortenMode::Beginnings, room).whole(&written, room).unwrap();
             let read: String = serde_json::from_str(kept.text()).unwrap();
             assert!(whole.starts_with(&read) && kept.text().len() <= room + 2, "{room}: {kept}");
             assert_eq!(cuts, json!([{"pointer": "", "kept": read.chars().count(), "total": 9}]));

@@ -9,13 +9,13 @@ use crate::{Change, ChangeKind, Evidence, Flag, Isolation, Question, WorkspaceId
 pub struct Signature {
     tool: String,
     workspace: Option<WorkspaceId>,
-    deeds: BTreeSet<Deed>,
+    groups: BTreeSet<ChangeGroup>,
     isolation: Option<Isolation>,
 }
 
 /// One sort of change in one place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Deed {
+struct ChangeGroup {
     /// The top folder; the whole path of what lies in none, or must be looked at twice.
     place: String,
     kind: ChangeKind,
@@ -27,19 +27,19 @@ impl Question {
     /// `None` where the effect cannot be seen before: such a call is like no other.
     pub fn signature(&self) -> Option<Signature> {
         let Some(Evidence::Staged { changes, isolation, .. }) = self.evidence() else { return None };
-        let deeds = changes.0.iter().flat_map(deeds).collect();
-        Some(Signature { tool: self.tool.clone(), workspace: self.workspace.clone(), deeds, isolation: *isolation })
+        let groups = changes.0.iter().flat_map(groups).collect();
+        Some(Signature { tool: self.tool.clone(), workspace: self.workspace.clone(), groups, isolation: *isolation })
     }
 }
 
-fn deeds(change: &Change) -> impl Iterator<Item = Deed> {
+fn groups(change: &Change) -> impl Iterator<Item = ChangeGroup> {
     touched(change).map(|path| {
         let place = match path.split_once('/') {
             Some((top, _)) if change.flags.is_empty() => top,
             Some(_) | None => path,
         };
         let (kind, derived) = (change.kind, change.derived);
-        Deed { place: place.to_owned(), kind, flags: change.flags.clone(), derived }
+        ChangeGroup { place: place.to_owned(), kind, flags: change.flags.clone(), derived }
     })
 }
 

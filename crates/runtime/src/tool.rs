@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Audio, CallId, Caller, ChangeList, CutShort, DeprecatedAlias, Described, Effect, Embedded, ErrorCode, Form,
-    FormAnswer, HandedOn, Image, Isolation, Ran, Scope, Stream, Structured, ToolError, ToolOutput, Turn,
+    Audio, CallId, Caller, ChangeList, DeprecatedAlias, Described, Effect, Embedded, ErrorCode, Form, FormAnswer,
+    HandedOn, Image, Isolation, PartialWork, Ran, Scope, Stream, Structured, ToolError, ToolOutput, Turn,
     form_session::FormRequest, schema,
 };
 
@@ -132,7 +132,7 @@ pub enum Prepared<O> {
     /// It can only be described.
     Plain(Described),
     /// It was stopped or ran into a limit; what it had changed stays staged, and nothing is asked or committed.
-    CutShort(CutShort),
+    CutShort(PartialWork),
 }
 
 /// What an answer was made from, in a few words: as long as it is the same, so is the answer.

@@ -17,7 +17,7 @@ use haft_mcp::Server;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use patience::Impatient;
+use patience::HeadTimeout;
 pub use token::Token;
 
 /// Serves until it is told to stop; what is under way then is ended.
@@ -27,7 +27,7 @@ pub async fn serve(listener: TcpListener, server: &Server, token: Token, stop: C
         .route_service("/mcp", server.over_http(address, stop.clone()))
         .layer(from_fn(misread::answer))
         .layer(from_fn_with_state(Arc::new(token), admit));
-    axum::serve(Impatient(listener), app).with_graceful_shutdown(stop.cancelled_owned()).await
+    axum::serve(HeadTimeout(listener), app).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
 /// Nobody gets past without the token, not even to a page that does not exist.

@@ -21,15 +21,15 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const END: &[u8] = b"\r\n\r\n";
 
 /// Hands out connections with little patience.
-pub(crate) struct Impatient(pub(crate) TcpListener);
+pub(crate) struct HeadTimeout(pub(crate) TcpListener);
 
-impl Listener for Impatient {
-    type Io = Connection;
+impl Listener for HeadTimeout {
+    type Io = HttpConnection;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+    async fn accept(&mut self) -> (HttpConnection, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        (Connection { stream, head: Some(Head { deadline: Box::pin(sleep(PATIENCE)), matched: 0 }) }, address)
+        (HttpConnection { stream, head: Some(Head { deadline: Box::pin(sleep(PATIENCE)), matched: 0 }) }, address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -38,7 +38,7 @@ impl Listener for Impatient {
 }
 
 /// A connection, and how far the head of its first request is.
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     stream: TcpStream,
     /// Gone once it is whole.
     head: Option<Head>,
@@ -67,7 +67,7 @@ impl Head {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for HttpConnection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         if let Some(head) = &mut self.head
@@ -81,7 +81,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for HttpConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -115,11 +115,11 @@ mod tests {
 
     use super::*;
 
-    async fn pair() -> (TcpStream, Connection) {
+    async fn pair() -> (TcpStream, HttpConnection) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let client = TcpStream::connect(address).await.unwrap();
-        (client, Impatient(listener).accept().await.0)
+        (client, HeadTimeout(listener).accept().await.0)
     }
 
     #[tokio::test]

@@ -13,17 +13,17 @@ use crate::{
 };
 
 /// One write, whole in itself.
-pub(crate) enum Write {
+pub(crate) enum StoreWrite {
     /// An entry of the journal.
     Entry(Box<JournalWrite>),
     /// Statements about a call, a question or a grant.
-    Change(Change),
+    Change(ConditionalWrite),
     /// Nothing. Whoever waits for it waits for everything that came before.
     Mark,
 }
 
 /// A statement that decides by touching a row or not, and what is written only if it did.
-pub(crate) struct Change {
+pub(crate) struct ConditionalWrite {
     /// Whose it is; `None` where it takes no numbers and concerns no tenant alone.
     tenant: Option<String>,
     first: Statement,
@@ -31,7 +31,7 @@ pub(crate) struct Change {
     topics: Vec<Topic>,
 }
 
-impl Change {
+impl ConditionalWrite {
     /// One statement of a tenant. It must say by `returning` what it touched, if anybody is to know.
     pub(crate) fn new(tenant: &str, first: Statement) -> Self {
         Self { tenant: Some(tenant.to_owned()), first, then: Vec::new(), topics: Vec::new() }
@@ -55,7 +55,7 @@ impl Change {
     }
 }
 
-impl Write {
+impl StoreWrite {
     /// Whose it is; `None` where nothing is written.
     pub(crate) fn tenant(&self) -> Option<&str> {
         match self {
@@ -96,7 +96,7 @@ const TAKE_NUMBERS: &str = "insert into heads (tenant, seq, version, forgotten) 
 const ENDED_BY: &str = "select owner from calls where tenant = $1 and id = $2";
 
 /// Writes all of it within a transaction, and says of each whether it touched a row.
-pub(crate) async fn apply(tx: &impl Transaction, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
+pub(crate) async fn apply(tx: &impl Transaction, writes: &[&StoreWrite]) -> Result<Vec<bool>, StoreError> {
     let numbers = take_numbers(tx, writes).await?;
     let mut touched = vec![true; writes.len()];
     let mut counted = Counted::default();
@@ -108,19 +108,19 @@ pub(crate) async fn apply(tx: &impl Transaction, writes: &[&Write]) -> Result<Ve
         for (place, claim) in round.iter().zip(&claims) {
             let found = claim.as_ref().map(|_| answers.next().unwrap_or_default());
             match writes[*place] {
-                Write::Entry(entry) => {
+                StoreWrite::Entry(entry) => {
                     if is_late(tx, entry, found.as_deref()).await? {
                         continue;
                     }
                     follow(entry, numbers[*place], found.as_deref(), &mut following, &mut counted)?;
                 }
-                Write::Change(change) => {
+                StoreWrite::Change(change) => {
                     touched[*place] = found.is_some_and(|rows| !rows.is_empty());
                     if touched[*place] {
                         following.extend(change.then.iter().cloned());
                     }
                 }
-                Write::Mark => {}
+                StoreWrite::Mark => {}
             }
         }
         tx.run(&following).await?;
@@ -131,7 +131,7 @@ pub(crate) async fn apply(tx: &impl Transaction, writes: &[&Write]) -> Result<Ve
 
 /// The number of the last event of each write. Tenants are gone through in one order, so that two processes never wait
 /// for each other.
-async fn take_numbers(tx: &impl Transaction, writes: &[&Write]) -> Result<Vec<i64>, StoreError> {
+async fn take_numbers(tx: &impl Transaction, writes: &[&StoreWrite]) -> Result<Vec<i64>, StoreError> {
     let mut wanted: BTreeMap<&str, i64> = BTreeMap::new();
     for write in writes {
         if let Some(tenant) = write.tenant() {
@@ -145,7 +145,7 @@ async fn take_numbers(tx: &impl Transaction, writes: &[&Write]) -> Result<Vec<i6
         let last = rows.first().map(|row| Columns { of: "heads", row }.number("seq")).transpose()?.unwrap_or_default();
         next.insert(tenant, last - count);
     }
-    let number = |write: &&Write| {
+    let number = |write: &&StoreWrite| {
         let Some(last) = write.tenant().and_then(|tenant| next.get_mut(tenant)) else { return 0 };
         *last += write.event_count();
         *last
@@ -154,7 +154,7 @@ async fn take_numbers(tx: &impl Transaction, writes: &[&Write]) -> Result<Vec<i6
 }
 
 /// Writes that do not depend on one another can be sent together: no two entries of the same call are in one round.
-fn rounds(writes: &[&Write]) -> Vec<Vec<usize>> {
+fn rounds(writes: &[&StoreWrite]) -> Vec<Vec<usize>> {
     let mut rounds: Vec<Vec<usize>> = Vec::new();
     let mut waiting: Vec<usize> = (0..writes.len()).collect();
     while !waiting.is_empty() {
@@ -167,11 +167,11 @@ fn rounds(writes: &[&Write]) -> Vec<Vec<usize>> {
     rounds
 }
 
-fn claim(write: &Write) -> Option<Statement> {
+fn claim(write: &StoreWrite) -> Option<Statement> {
     match write {
-        Write::Entry(entry) => entry.claim(),
-        Write::Change(change) => Some(change.first.clone()),
-        Write::Mark => None,
+        StoreWrite::Entry(entry) => entry.claim(),
+        StoreWrite::Change(change) => Some(change.first.clone()),
+        StoreWrite::Mark => None,
     }
 }
 

@@ -4,7 +4,7 @@ use haft_runtime::HouseWide;
 
 use crate::{
     Store, StoreError,
-    batch::{Change, Write},
+    batch::{ConditionalWrite, StoreWrite},
     columns::Columns,
     sql::{Row, Statement, Value},
 };
@@ -13,17 +13,17 @@ use crate::{
 const PAGE: i64 = 200;
 
 /// A table: its name, its columns, and how many of them, from the first on, are its key.
-struct Table {
+struct TableSpec {
     name: &'static str,
     columns: &'static [&'static str],
     key: usize,
 }
 
 /// Every table but those that say how the database itself is (`meta`) and who is alive (`nodes`).
-const TABLES: &[Table] = &[
-    Table { name: "heads", columns: &["tenant", "seq", "version", "forgotten"], key: 1 },
-    Table { name: "entries", columns: &["tenant", "seq", "at", "call", "kinds", "events"], key: 2 },
-    Table {
+const TABLES: &[TableSpec] = &[
+    TableSpec { name: "heads", columns: &["tenant", "seq", "version", "forgotten"], key: 1 },
+    TableSpec { name: "entries", columns: &["tenant", "seq", "at", "call", "kinds", "events"], key: 2 },
+    TableSpec {
         name: "open_calls",
         columns: &[
             "tenant",
@@ -53,7 +53,7 @@ const TABLES: &[Table] = &[
         ],
         key: 2,
     },
-    Table {
+    TableSpec {
         name: "calls",
         columns: &[
             "tenant",
@@ -81,12 +81,12 @@ const TABLES: &[Table] = &[
         ],
         key: 2,
     },
-    Table {
+    TableSpec {
         name: "questions",
         columns: &["tenant", "call", "number", "workspace", "asked_at", "expires_at", "open", "answer", "body"],
         key: 3,
     },
-    Table {
+    TableSpec {
         name: "grants",
         columns: &[
             "tenant",
@@ -104,8 +104,8 @@ const TABLES: &[Table] = &[
         ],
         key: 2,
     },
-    Table { name: "outputs", columns: &["tenant", "call", "body"], key: 2 },
-    Table {
+    TableSpec { name: "outputs", columns: &["tenant", "call", "body"], key: 2 },
+    TableSpec {
         name: "counters",
         columns: &[
             "tenant",
@@ -175,7 +175,7 @@ impl Store {
         }
         for table in TABLES {
             let delete = Statement::new(format!("delete from {} returning 1 as gone", table.name));
-            self.write(Write::Change(Change::of_database(delete))).await?;
+            self.write(StoreWrite::Change(ConditionalWrite::of_database(delete))).await?;
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Store {
     async fn copy_table(
         &self,
         other: &Store,
-        table: &Table,
+        table: &TableSpec,
         told: &impl Fn(&'static str, i64),
     ) -> Result<(), StoreError> {
         let (mut last, mut done) = (None, 0);
@@ -195,14 +195,17 @@ impl Store {
             let mut inserts = rows.iter().map(|row| table.insert(row));
             if let Some(first) = inserts.next() {
                 // Without a tenant of its own: it takes no numbers.
-                let change = inserts.fold(Change::of_database(first.push(" returning 1 as copied")), Change::and_then);
-                other.write(Write::Change(change)).await?;
+                let change = inserts.fold(
+                    ConditionalWrite::of_database(first.push(" returning 1 as copied")),
+                    ConditionalWrite::and_then,
+                );
+                other.write(StoreWrite::Change(change)).await?;
             }
             told(table.name, done);
         }
     }
 
-    async fn count(&self, table: &Table) -> Result<i64, StoreError> {
+    async fn count(&self, table: &TableSpec) -> Result<i64, StoreError> {
         let count = Statement::new(format!("select count(*) as rows from {}", table.name));
         self.read_one(count).await?.map_or(Ok(0), |row| Columns { of: table.name, row: &row }.number("rows"))
     }
@@ -220,7 +223,7 @@ impl Store {
     }
 }
 
-impl Table {
+impl TableSpec {
     /// The next rows after one, in the order of the key.
     fn page(&self, after: Option<&Row>) -> Statement {
         let (columns, key) = (self.columns.join(", "), self.columns[..self.key].join(", "));

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::{
     DurationHistogram, Store, StoreError,
-    batch::Change,
+    batch::ConditionalWrite,
     columns::{Columns, only, tenant},
     duration_histogram::bucket,
     journal_write::CallEnd,
@@ -150,7 +150,7 @@ impl Store {
     /// Drops the counters of the days before a time.
     pub async fn forget_counters(&self, scope: &Scope, before: Timestamp) -> Result<(), StoreError> {
         let forget = Statement::new(FORGET).bind(tenant(scope)).bind(before.as_microsecond() / DAY_MICROS);
-        self.change(Change::new(tenant(scope), forget)).await.map(drop)
+        self.change(ConditionalWrite::new(tenant(scope), forget)).await.map(drop)
     }
 }
 

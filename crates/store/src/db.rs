@@ -5,8 +5,8 @@ use std::{path::Path, time::Duration};
 use futures_util::FutureExt;
 
 use crate::{
-    StoreError, Sync,
-    batch::{self, Write},
+    Durability, StoreError,
+    batch::{self, StoreWrite},
     faults::Faults,
     postgres::Postgres,
     sql::{Row, Statement},
@@ -45,7 +45,7 @@ impl Transaction for tokio_postgres::Client {
 
 impl Db {
     /// Opens `haft.db`, which must be there.
-    pub(crate) fn sqlite(path: &Path, sync: Sync, faults: Option<Faults>) -> Result<Self, StoreError> {
+    pub(crate) fn sqlite(path: &Path, sync: Durability, faults: Option<Faults>) -> Result<Self, StoreError> {
         Ok(Self::Sqlite(Box::new(Sqlite::open(path, sync, faults)?)))
     }
 
@@ -70,7 +70,7 @@ impl Db {
 
     /// Writes all or nothing in one transaction, and says of each write whether it touched a row. A transaction that lost
     /// against another one is run again.
-    pub(crate) async fn write(&self, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
+    pub(crate) async fn write(&self, writes: &[&StoreWrite]) -> Result<Vec<bool>, StoreError> {
         let (mut reruns, mut reconnects) = (0, 0);
         loop {
             let written = match self {
@@ -91,7 +91,7 @@ impl Db {
 
     /// Writes on this very thread without waiting for anybody. `None` where that cannot be: the database is in use, commits
     /// wait for the disk, or it is another machine's.
-    pub(crate) fn write_at_once(&self, writes: &[&Write]) -> Option<Result<Vec<bool>, StoreError>> {
+    pub(crate) fn write_at_once(&self, writes: &[&StoreWrite]) -> Option<Result<Vec<bool>, StoreError>> {
         let Self::Sqlite(sqlite) = self else { return None };
         match sqlite.transaction(Duration::ZERO, |conn| now(conn, writes)) {
             Err(StoreError::Busy(_) | StoreError::Conflict(_)) => None,
@@ -102,7 +102,7 @@ impl Db {
     /// Whether a commit takes less time than waking another thread.
     pub(crate) fn commits_quickly(&self) -> bool {
         match self {
-            Self::Sqlite(sqlite) => sqlite.sync() == Sync::Normal,
+            Self::Sqlite(sqlite) => sqlite.sync() == Durability::Normal,
             Self::Postgres(_) => false,
         }
     }
@@ -145,7 +145,7 @@ impl Db {
 }
 
 /// SQLite answers at once, so that the writes are done when they are first looked at.
-fn now(conn: &rusqlite::Connection, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
+fn now(conn: &rusqlite::Connection, writes: &[&StoreWrite]) -> Result<Vec<bool>, StoreError> {
     batch::apply(conn, writes).now_or_never().unwrap_or(Err(StoreError::Closed))
 }
 

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, sync::Arc};
 use haft_runtime::{ErrorCode, ToolError};
 
 /// What the database said.
-type Cause = Arc<dyn std::error::Error + Send + Sync>;
+type SharedError = Arc<dyn std::error::Error + Send + Sync>;
 
 /// Everything that can go wrong with the store. Cheap to clone: one failed commit answers many writers.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -62,7 +62,7 @@ pub enum StoreError {
         place: String,
         /// Why.
         #[source]
-        source: Cause,
+        source: SharedError,
     },
     /// The server does not let us in.
     #[error(
@@ -73,7 +73,7 @@ pub enum StoreError {
         place: String,
         /// What it said.
         #[source]
-        source: Cause,
+        source: SharedError,
     },
     /// The connection broke during a commit, and nobody could be asked what became of it.
     #[error("the database at {place} went away during a commit: whether it was written is unknown")]
@@ -83,7 +83,7 @@ pub enum StoreError {
     },
     /// The transaction lost against another one; it has to be run again.
     #[error("the database is busy with other writers: call again")]
-    Conflict(#[source] Cause),
+    Conflict(#[source] SharedError),
     /// The database cannot be copied while somebody works with it.
     #[error("{0} is under way: end the haft that carries it and copy again")]
     InUse(String),
@@ -95,22 +95,22 @@ pub enum StoreError {
     NotOwner(String),
     /// The database is not one, or is broken.
     #[error("the database is damaged: restore a copy of it, or move it away to begin with an empty one")]
-    Damaged(#[source] Cause),
+    Damaged(#[source] SharedError),
     /// The database cannot be written.
     #[error("the database cannot be written: give haft the right to write its data folder")]
-    ReadOnly(#[source] Cause),
+    ReadOnly(#[source] SharedError),
     /// The disk is full.
     #[error("the database cannot grow, the disk is full: free some space and call again")]
-    Full(#[source] Cause),
+    Full(#[source] SharedError),
     /// Another process held the database for too long.
     #[error("another process has held the database for too long: call again, or end that process")]
-    Busy(#[source] Cause),
+    Busy(#[source] SharedError),
     /// The database does not accept what was to be written, usually because it is there already.
     #[error("the journal already holds this: record it under another id")]
-    Refused(#[source] Cause),
+    Refused(#[source] SharedError),
     /// Any other failure of the database.
     #[error("the database failed: run `haft doctor`")]
-    Database(#[source] Cause),
+    Database(#[source] SharedError),
     /// An entry of a call that was never opened.
     #[error("the journal knows no call {0}: its first entry must say who asked for what")]
     UnknownCall(String),
@@ -123,7 +123,7 @@ pub enum StoreError {
         column: &'static str,
         /// Why.
         #[source]
-        source: Cause,
+        source: SharedError,
     },
     /// A value that cannot be written as text.
     #[error("a value cannot be written to the journal")]
@@ -192,7 +192,7 @@ impl StoreError {
 impl From<tokio_postgres::Error> for StoreError {
     fn from(err: tokio_postgres::Error) -> Self {
         let code = err.code().map(|code| code.code().to_owned());
-        let source: Cause = Arc::new(err);
+        let source: SharedError = Arc::new(err);
         let place = String::new;
         // Classes and conditions of PostgreSQL's appendix of error codes.
         match code.as_deref() {
@@ -221,7 +221,7 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 impl StoreError {
-    fn of_code(code: Option<i32>, err: Cause) -> Self {
+    fn of_code(code: Option<i32>, err: SharedError) -> Self {
         // SQLite's primary result codes, which are the low byte of the extended ones.
         match code.map(|code| code & 0xff) {
             Some(5 | 6) => Self::Busy(err),

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::{
     Store, StoreError,
-    batch::Change,
+    batch::ConditionalWrite,
     columns::{Columns, only, tenant, workspace},
     sql::{Row, Statement},
 };
@@ -64,7 +64,7 @@ impl Store {
 
     /// Takes a remembered yes back. `false` means that there is none to take back.
     pub async fn revoke(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
-        self.change(Change::new(tenant(scope), of_grant(REVOKE, scope, grant))).await
+        self.change(ConditionalWrite::new(tenant(scope), of_grant(REVOKE, scope, grant))).await
     }
 
     pub(crate) async fn usable_grants(&self, scope: &Scope, tool: &str) -> Result<Vec<Grant>, StoreError> {
@@ -76,11 +76,11 @@ impl Store {
     /// One conditional update, so that n uses are spent exactly n times, by however many processes.
     pub(crate) async fn spend_grant(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
         let spend = of_grant(SPEND, scope, grant).bind(Timestamp::now().as_microsecond()).bind(workspace(scope));
-        self.change(Change::new(tenant(scope), spend)).await
+        self.change(ConditionalWrite::new(tenant(scope), spend)).await
     }
 
     pub(crate) async fn remember_grant(&self, scope: &Scope, grant: &Grant) -> Result<(), StoreError> {
-        self.change(Change::new(tenant(scope), remembering(scope, grant)?)).await.map(drop)
+        self.change(ConditionalWrite::new(tenant(scope), remembering(scope, grant)?)).await.map(drop)
     }
 }
 

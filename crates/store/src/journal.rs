@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::{
     Store, StoreError,
-    batch::{Change, Write},
+    batch::{ConditionalWrite, StoreWrite},
     columns::{Columns, tenant},
     journal_write::JournalWrite,
     live::Topic,
@@ -60,14 +60,14 @@ impl Journal for Store {
             let write = self.journal_write(scope, &entry).await?;
             // A long result is in the text that is written now; it need not be held twice meanwhile.
             drop(entry);
-            Ok(self.write(Write::Entry(Box::new(write))).await?)
+            Ok(self.write(StoreWrite::Entry(Box::new(write))).await?)
         })
     }
 
     fn record_later<'a>(&'a self, scope: &'a Scope, entry: Entry) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
             let write = self.journal_write(scope, &entry).await?;
-            Ok(self.queue().write_later(Write::Entry(Box::new(write))).await?)
+            Ok(self.queue().write_later(StoreWrite::Entry(Box::new(write))).await?)
         })
     }
 
@@ -126,7 +126,7 @@ impl Journal for Store {
 impl Store {
     /// Asks for a running call of any process to be stopped. `false` means that there is none to stop.
     pub async fn want_stop(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
-        let want = Change::new(tenant(scope), of_call(WANT_STOP, scope, call));
+        let want = ConditionalWrite::new(tenant(scope), of_call(WANT_STOP, scope, call));
         self.change(want.telling(Topic::StopWanted(call.to_string()))).await
     }
 
@@ -179,7 +179,7 @@ impl Store {
             for row in self.read(Statement::new(CARRIED_BY).bind(owner.as_str())).await? {
                 let found = record(&row)?;
                 let take = of_call(TAKE_OVER, &found.scope, &found.call).bind(owner.as_str()).bind(self.owner());
-                if self.change(Change::new(tenant(&found.scope), take)).await? {
+                if self.change(ConditionalWrite::new(tenant(&found.scope), take)).await? {
                     taken.push(found);
                 }
             }

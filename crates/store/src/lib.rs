@@ -35,4 +35,4 @@ pub use faults::Faults;
 pub use follow::CallFollower;
 pub use live::{EventStream, JournalEvent, StreamItem, Waiter};
 pub use retention::{Holding, KeptOutput, OldCall};
-pub use store::{Health, Options, Store, Sync};
+pub use store::{Durability, Health, Options, Store};

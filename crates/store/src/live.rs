@@ -50,12 +50,12 @@ pub(crate) enum Topic {
 
 /// Everybody who waits or listens. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Live(Arc<Shared>);
+pub(crate) struct Live(Arc<LiveInner>);
 
-struct Shared {
+struct LiveInner {
     db: Arc<Db>,
     waiters: Mutex<HashMap<String, Waiters>>,
-    feeds: Mutex<HashMap<String, Arc<Feed>>>,
+    feeds: Mutex<HashMap<String, Arc<TenantFeed>>>,
     /// Rings when somebody begins to wait, or when this process has written something that listeners shall hear.
     look: Notify,
     poller: Mutex<Option<JoinHandle<()>>>,
@@ -67,7 +67,7 @@ type Waiters = HashMap<Topic, Vec<Arc<Notify>>>;
 impl Live {
     pub(crate) fn new(db: Arc<Db>) -> Self {
         let (waiters, feeds) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { db, waiters, feeds, look: Notify::new(), poller: Mutex::default() }))
+        Self(Arc::new(LiveInner { db, waiters, feeds, look: Notify::new(), poller: Mutex::default() }))
     }
 
     /// Registers for news. Register first, look at the row, then wait: so no change is missed.
@@ -141,18 +141,18 @@ impl Live {
         }
     }
 
-    async fn feed(&self, tenant: &str) -> Result<Arc<Feed>, StoreError> {
+    async fn feed(&self, tenant: &str) -> Result<Arc<TenantFeed>, StoreError> {
         if let Some(feed) = lock(&self.0.feeds).get(tenant) {
             return Ok(Arc::clone(feed));
         }
         let (seq, _) = head(&self.0.db, tenant).await?;
         let recent = Mutex::new(Recent { after: seq, entries: VecDeque::new() });
-        let feed = Arc::new(Feed { tenant: tenant.to_owned(), recent, head: watch::Sender::new(seq) });
+        let feed = Arc::new(TenantFeed { tenant: tenant.to_owned(), recent, head: watch::Sender::new(seq) });
         Ok(Arc::clone(lock(&self.0.feeds).entry(tenant.to_owned()).or_insert(feed)))
     }
 }
 
-impl Shared {
+impl LiveInner {
     /// Sees to it that somebody looks for commits of others, and does so at once.
     fn look_soon(self: &Arc<Self>) {
         let mut poller = lock(&self.poller);
@@ -179,7 +179,7 @@ impl Shared {
 }
 
 /// Looks for commits of others for as long as anybody waits, and ends when nobody does.
-async fn poll(shared: Arc<Shared>) {
+async fn poll(shared: Arc<LiveInner>) {
     let mut seen: HashMap<String, i64> = HashMap::new();
     loop {
         let tenants = shared.tenants_in_use();
@@ -201,7 +201,7 @@ async fn poll(shared: Arc<Shared>) {
     }
 }
 
-async fn look(shared: &Shared, tenants: &[String], seen: &mut HashMap<String, i64>) -> Result<(), StoreError> {
+async fn look(shared: &LiveInner, tenants: &[String], seen: &mut HashMap<String, i64>) -> Result<(), StoreError> {
     let heads = Statement::new(HEADS).push_list(tenants.iter().map(String::as_str));
     for row in shared.db.read(&heads).await? {
         let columns = Columns { of: "heads", row: &row };
@@ -219,7 +219,7 @@ async fn look(shared: &Shared, tenants: &[String], seen: &mut HashMap<String, i6
     Ok(())
 }
 
-fn wake_all(shared: &Shared, tenant: &str) {
+fn wake_all(shared: &LiveInner, tenant: &str) {
     let waiters = lock(&shared.waiters);
     waiters.get(tenant).into_iter().flat_map(HashMap::values).flatten().for_each(|bell| bell.notify_one());
 }
@@ -284,7 +284,7 @@ pub enum StreamItem {
 }
 
 /// The newest entries of one tenant, read once for all who listen.
-struct Feed {
+struct TenantFeed {
     tenant: String,
     recent: Mutex<Recent>,
     /// The number of the last event that was read.
@@ -297,7 +297,7 @@ struct Recent {
     entries: VecDeque<Arc<JournalEvent>>,
 }
 
-impl Feed {
+impl TenantFeed {
     async fn read_up_to(&self, db: &Db, seq: i64) -> Result<(), StoreError> {
         loop {
             let from = *self.head.borrow();
@@ -332,7 +332,7 @@ impl Feed {
 /// Hears every event after its place, each once.
 pub struct EventStream {
     live: Live,
-    feed: Arc<Feed>,
+    feed: Arc<TenantFeed>,
     /// Only the events of this call.
     call: Option<CallId>,
     /// The number of the last event that was looked at.

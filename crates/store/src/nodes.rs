@@ -11,7 +11,7 @@ use std::{
 
 use tokio::{task::JoinHandle, time::sleep};
 
-use crate::{StoreError, columns::Columns, db::Db, postgres::Lease, sql::Row};
+use crate::{StoreError, columns::Columns, db::Db, postgres::NodeLease, sql::Row};
 
 /// Before the id in the name of a file that is not locked yet.
 const UNNAMED: &str = "new-";
@@ -19,10 +19,10 @@ const UNNAMED: &str = "new-";
 const MAKING: Duration = Duration::from_secs(3600);
 
 /// This open store as one that carries calls. Others see it alive from the moment that the first row is about to name it.
-pub(crate) struct Node {
+pub(crate) struct StoreNode {
     id: String,
     proof: Proof,
-    state: Mutex<State>,
+    state: Mutex<NodeState>,
     taking: tokio::sync::Mutex<()>,
 }
 
@@ -34,7 +34,7 @@ enum Proof {
     Lease(Arc<Db>, Duration),
 }
 
-enum State {
+enum NodeState {
     /// No row names this store yet.
     NotYet,
     /// The others see it alive.
@@ -58,13 +58,13 @@ pub(crate) fn new_id() -> String {
     format!("ow_{}", uuid::Uuid::now_v7().simple())
 }
 
-impl Node {
+impl StoreNode {
     pub(crate) fn new(id: String, data: &Path, db: &Arc<Db>, lease: Duration) -> Self {
         let proof = match &**db {
             Db::Sqlite(_) => Proof::Lock(data.join("owners")),
             Db::Postgres(_) => Proof::Lease(Arc::clone(db), lease),
         };
-        Self { id, proof, state: Mutex::new(State::NotYet), taking: tokio::sync::Mutex::default() }
+        Self { id, proof, state: Mutex::new(NodeState::NotYet), taking: tokio::sync::Mutex::default() }
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -82,11 +82,11 @@ impl Node {
         }
         let held = match &self.proof {
             Proof::Lock(folder) => {
-                State::Locked(self.make_file(folder).map_err(|err| StoreError::folder(folder, err))?)
+                NodeState::Locked(self.make_file(folder).map_err(|err| StoreError::folder(folder, err))?)
             }
             Proof::Lease(db, lease) => {
                 renew(db, &self.id, *lease).await?;
-                State::Leased(tokio::spawn(keep_renewing(Arc::clone(db), self.id.clone(), *lease)))
+                NodeState::Leased(tokio::spawn(keep_renewing(Arc::clone(db), self.id.clone(), *lease)))
             }
         };
         *self.state() = held;
@@ -95,29 +95,29 @@ impl Node {
 
     fn is_held(&self) -> Result<bool, StoreError> {
         match *self.state() {
-            State::Locked(_) | State::Leased(_) => Ok(true),
-            State::NotYet => Ok(false),
-            State::Released => Err(StoreError::Closed),
+            NodeState::Locked(_) | NodeState::Leased(_) => Ok(true),
+            NodeState::NotYet => Ok(false),
+            NodeState::Released => Err(StoreError::Closed),
         }
     }
 
     /// Lets go; calls that still name this store may be taken over.
     pub(crate) async fn release(&self) {
-        let held = std::mem::replace(&mut *self.state(), State::Released);
+        let held = std::mem::replace(&mut *self.state(), NodeState::Released);
         match (held, &self.proof) {
-            (State::Locked(file), Proof::Lock(folder)) => {
+            (NodeState::Locked(file), Proof::Lock(folder)) => {
                 // A file that stays behind unlocked means the same as none.
                 fs::remove_file(folder.join(&self.id)).ok();
                 drop(file);
             }
             (held, Proof::Lease(db, _)) => {
-                if let State::Leased(renewing) = held {
+                if let NodeState::Leased(renewing) = held {
                     renewing.abort();
                 }
                 // A lease that cannot be given back runs out by itself.
-                db.read(&Lease::end(&self.id)).await.ok();
+                db.read(&NodeLease::end(&self.id)).await.ok();
             }
-            (State::NotYet | State::Released | State::Leased(_), Proof::Lock(_)) => {}
+            (NodeState::NotYet | NodeState::Released | NodeState::Leased(_), Proof::Lock(_)) => {}
         }
     }
 
@@ -131,7 +131,7 @@ impl Node {
         }
         match &self.proof {
             Proof::Lock(folder) => look_at_file(&folder.join(id)),
-            Proof::Lease(db, _) => match db.read(&Lease::alive(id)).await {
+            Proof::Lease(db, _) => match db.read(&NodeLease::alive(id)).await {
                 Ok(rows) if rows.is_empty() => Life::Dead(None),
                 Ok(_) | Err(_) => Life::Alive,
             },
@@ -150,7 +150,7 @@ impl Node {
     pub(crate) async fn count_dead(&self) -> Result<u64, StoreError> {
         match &self.proof {
             Proof::Lock(folder) => Ok(dead_files(folder).len() as u64),
-            Proof::Lease(db, _) => count(&db.read(&Lease::count_dead()).await?),
+            Proof::Lease(db, _) => count(&db.read(&NodeLease::count_dead()).await?),
         }
     }
 
@@ -161,7 +161,7 @@ impl Node {
                 let dead = dead_files(folder);
                 Ok(dead.iter().filter(|(path, _)| fs::remove_file(path).is_ok()).count() as u64)
             }
-            Proof::Lease(db, _) => Ok(db.read(&Lease::forget_dead()).await?.len() as u64),
+            Proof::Lease(db, _) => Ok(db.read(&NodeLease::forget_dead()).await?.len() as u64),
         }
     }
 
@@ -175,21 +175,21 @@ impl Node {
         Ok(file)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, NodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Node {
+impl Drop for StoreNode {
     fn drop(&mut self) {
-        if let State::Leased(renewing) = &*self.state() {
+        if let NodeState::Leased(renewing) = &*self.state() {
             renewing.abort();
         }
     }
 }
 
 async fn renew(db: &Db, id: &str, lease: Duration) -> Result<(), StoreError> {
-    db.read(&Lease::renew(id, lease)).await.map(drop)
+    db.read(&NodeLease::renew(id, lease)).await.map(drop)
 }
 
 /// A lease that cannot be renewed now may be renewed later; until then others may take over what this store carries, and

@@ -29,7 +29,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
     StoreError,
-    batch::{self, Write},
+    batch::{self, StoreWrite},
     columns::Columns,
     db::{Transaction, Words, in_words_of},
     faults::{CutCommit, Faults},
@@ -63,17 +63,17 @@ pub(crate) struct Postgres {
     node: String,
     batch: AtomicI64,
     faults: Option<Faults>,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<PostgresConnection>>,
     free: Arc<Semaphore>,
 }
 
 /// One connection and the task that speaks with the server.
-struct Connection {
+struct PostgresConnection {
     client: Client,
     task: JoinHandle<()>,
 }
 
-impl Drop for Connection {
+impl Drop for PostgresConnection {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -81,7 +81,7 @@ impl Drop for Connection {
 
 /// A connection in use; it goes back when it is given back, and is closed otherwise.
 struct Lent {
-    connection: Connection,
+    connection: PostgresConnection,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -139,7 +139,7 @@ impl Postgres {
     }
 
     /// Writes all or nothing. A commit whose answer was lost is looked up by its number.
-    pub(crate) async fn transaction(&self, writes: &[&Write]) -> Result<Vec<bool>, StoreError> {
+    pub(crate) async fn transaction(&self, writes: &[&StoreWrite]) -> Result<Vec<bool>, StoreError> {
         let number = self.batch.fetch_add(1, Ordering::Relaxed) + 1;
         let lent = self.lend().await?;
         let client = &lent.connection.client;
@@ -226,16 +226,16 @@ impl Postgres {
         }
     }
 
-    async fn connect(&self) -> Result<Connection, StoreError> {
+    async fn connect(&self) -> Result<PostgresConnection, StoreError> {
         let connecting = async {
             if self.config.get_ssl_mode() == SslMode::Disable {
                 let (client, connection) = self.said(self.config.connect(NoTls).await)?;
                 // Whoever uses the client hears when the connection breaks.
-                return Ok(Connection { client, task: tokio::spawn(async { drop(connection.await) }) });
+                return Ok(PostgresConnection { client, task: tokio::spawn(async { drop(connection.await) }) });
             }
             let (tls, _) = MakeRustlsConnect::with_native_certs().map_err(|_| StoreError::Certificates)?;
             let (client, connection) = self.said(self.config.connect(tls).await)?;
-            Ok(Connection { client, task: tokio::spawn(async { drop(connection.await) }) })
+            Ok(PostgresConnection { client, task: tokio::spawn(async { drop(connection.await) }) })
         };
         // A server that takes the connection and then says nothing is as good as none.
         timeout(2 * CONNECT, connecting).await.unwrap_or_else(|_| Err(self.silent()))
@@ -401,9 +401,9 @@ fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The lease by which others see that a node lives. Its time is the server's, so that no two clocks are compared; SQLite has
 /// locked files instead, so that these statements need not be in the common dialect.
-pub(crate) struct Lease;
+pub(crate) struct NodeLease;
 
-impl Lease {
+impl NodeLease {
     /// Makes or prolongs it.
     pub(crate) fn renew(id: &str, lease: Duration) -> Statement {
         Self::statement(

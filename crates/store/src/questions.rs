@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::{
     Store, StoreError,
-    batch::{Change, Write},
+    batch::{ConditionalWrite, StoreWrite},
     columns::{Columns, only, tenant, workspace},
     grants,
     journal::of_call,
@@ -85,7 +85,7 @@ impl Questions for Store {
         Box::pin(async move {
             let write = JournalWrite::new(scope, self.owner(), &entry)?.asking(scope, question)?;
             self.node().hold().await?;
-            Ok(self.write(Write::Entry(Box::new(write))).await?)
+            Ok(self.write(StoreWrite::Entry(Box::new(write))).await?)
         })
     }
 
@@ -156,7 +156,7 @@ impl Store {
     ) -> Result<AnswerReceipt, StoreError> {
         let call = &question.call;
         let give = of_call(ANSWER, scope, call).bind(question.number).bind(serde_json::to_string(answered)?);
-        let mut change = Change::new(tenant(scope), give)
+        let mut change = ConditionalWrite::new(tenant(scope), give)
             .and_then(of_call(NOTE_ANSWER, scope, call))
             .telling(Topic::Answered(call.to_string()))
             .telling(Topic::Questions);
@@ -230,7 +230,7 @@ impl Store {
         };
         self.node().hold().await?;
         let claim = of_call(CLAIM, scope, call).bind(owner).bind(self.owner());
-        self.change(Change::new(tenant(scope), claim)).await
+        self.change(ConditionalWrite::new(tenant(scope), claim)).await
     }
 }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::{
     Store, StoreError,
-    batch::Change,
+    batch::ConditionalWrite,
     columns::{Columns, tenant},
     journal::of_call,
     sql::{Row, Statement},
@@ -88,8 +88,8 @@ impl Store {
             return Ok(());
         }
         let note = Statement::new(NOTE_FORGOTTEN).bind(tenant(scope)).bind(last);
-        let forget = |change: Change, sql: &'static str| change.and_then(of_calls(sql, scope, &ended));
-        self.change(FORGET.into_iter().fold(Change::new(tenant(scope), note), forget)).await.map(drop)
+        let forget = |change: ConditionalWrite, sql: &'static str| change.and_then(of_calls(sql, scope, &ended));
+        self.change(FORGET.into_iter().fold(ConditionalWrite::new(tenant(scope), note), forget)).await.map(drop)
     }
 
     /// The next whole outputs that are kept, oldest first, from a call on.
@@ -110,7 +110,7 @@ impl Store {
     /// Forgets whole outputs; their envelopes stay.
     pub async fn forget_outputs(&self, scope: &Scope, calls: &[CallId]) -> Result<(), StoreError> {
         let [outputs, ..] = FORGET;
-        self.change(Change::new(tenant(scope), of_calls(outputs, scope, calls))).await.map(drop)
+        self.change(ConditionalWrite::new(tenant(scope), of_calls(outputs, scope, calls))).await.map(drop)
     }
 
     /// What the journal says about the changes of a call; `None` when it does not know the call.

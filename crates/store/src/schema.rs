@@ -91,7 +91,7 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("haft.db");
         std::fs::File::create(&path).unwrap();
-        drop(crate::sqlite::Sqlite::open(&path, crate::Sync::Normal, None).unwrap());
+        drop(crate::sqlite::Sqlite::open(&path, crate::Durability::Normal, None).unwrap());
         let conn = rusqlite::Connection::open(&path).unwrap();
         let mut plan = conn.prepare(&format!("explain query plan {statement}")).unwrap();
         let steps = plan.raw_query().mapped(|step| step.get("detail"));

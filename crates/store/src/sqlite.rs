@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, types::ValueRef};
 use tokio::sync::Semaphore;
 
 use crate::{
-    StoreError, Sync,
+    Durability, StoreError,
     db::{Words, in_words_of},
     faults::Faults,
     schema::{KNOWN, Versions},
@@ -31,7 +31,7 @@ const STATEMENTS: usize = 64;
 /// A database in a file.
 pub(crate) struct Sqlite {
     path: PathBuf,
-    sync: Sync,
+    sync: Durability,
     faults: Option<Faults>,
     /// `None` once it is closed.
     writer: Mutex<Option<Connection>>,
@@ -41,11 +41,11 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     /// Opens the database, brings it to the newest version, and finds out whether it can be written.
-    pub(crate) fn open(path: &Path, sync: Sync, faults: Option<Faults>) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, sync: Durability, faults: Option<Faults>) -> Result<Self, StoreError> {
         let mut conn = connect(path)?;
         let synchronous = match sync {
-            Sync::Normal => "normal",
-            Sync::Full => "full",
+            Durability::Normal => "normal",
+            Durability::Full => "full",
         };
         conn.pragma_update(None, "synchronous", synchronous)?;
         bring_up(&mut conn, path)?;
@@ -64,7 +64,7 @@ impl Sqlite {
         &self.path
     }
 
-    pub(crate) fn sync(&self) -> Sync {
+    pub(crate) fn sync(&self) -> Durability {
         self.sync
     }
 

@@ -13,11 +13,11 @@ use tokio::time::timeout;
 
 use crate::{
     Faults, StoreError,
-    batch::{Change, Write},
+    batch::{ConditionalWrite, StoreWrite},
     columns::Columns,
     db::Db,
     live::Live,
-    nodes::{self, Node},
+    nodes::{self, StoreNode},
     schema::Versions,
     sql::{Row, Statement},
     write_queue::WriteQueue,
@@ -31,20 +31,20 @@ const CLOSING: Duration = Duration::from_secs(30);
 /// The database with everything that haft keeps. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
-struct Inner {
-    sync: Sync,
+struct StoreInner {
+    sync: Durability,
     db: Arc<Db>,
-    node: Node,
+    node: StoreNode,
     live: Live,
     queue: WriteQueue,
 }
 
 /// What an acknowledged entry survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
+pub enum Durability {
     /// The end of the process, `kill -9` included.
     Normal,
     /// Also the loss of power.
@@ -57,15 +57,15 @@ pub struct Options {
     /// The address of a PostgreSQL database; `None` is `haft.db` in the data folder.
     pub url: Option<String>,
     /// What an acknowledged entry survives. PostgreSQL decides that by itself.
-    pub sync: Sync,
+    pub sync: Durability,
     /// How long others wait before they take over what a silent process carries, where no file can be locked.
     pub lease: Duration,
     /// What goes wrong on purpose, in tests.
     pub faults: Option<Faults>,
 }
 
-impl From<Sync> for Options {
-    fn from(sync: Sync) -> Self {
+impl From<Durability> for Options {
+    fn from(sync: Durability) -> Self {
         Self { url: None, sync, lease: LEASE, faults: None }
     }
 }
@@ -80,7 +80,7 @@ pub struct Health {
     /// The version of its tables.
     pub schema_version: i64,
     /// What an acknowledged entry survives.
-    pub sync: Sync,
+    pub sync: Durability,
     /// Which database of which version.
     pub database: String,
     /// How many calls it holds.
@@ -107,10 +107,10 @@ impl Store {
             }
         };
         let db = Arc::new(db);
-        let node = Node::new(id, &data, &db, lease);
+        let node = StoreNode::new(id, &data, &db, lease);
         let live = Live::new(Arc::clone(&db));
         let queue = WriteQueue::start(Arc::clone(&db), live.clone())?;
-        Ok(Self { inner: Arc::new(Inner { sync, db, node, live, queue }) })
+        Ok(Self { inner: Arc::new(StoreInner { sync, db, node, live, queue }) })
     }
 
     /// Writes everything queued, closes the database and lets go of what shows that this store lives.
@@ -172,12 +172,12 @@ impl Store {
     }
 
     /// Runs statements in one transaction and says whether the first touched a row.
-    pub(crate) async fn change(&self, change: Change) -> Result<bool, StoreError> {
+    pub(crate) async fn change(&self, change: ConditionalWrite) -> Result<bool, StoreError> {
         self.inner.queue.change(change).await
     }
 
     /// Writes, and returns once it is durable.
-    pub(crate) async fn write(&self, write: Write) -> Result<(), StoreError> {
+    pub(crate) async fn write(&self, write: StoreWrite) -> Result<(), StoreError> {
         self.inner.queue.write(write).await.map(drop)
     }
 
@@ -189,7 +189,7 @@ impl Store {
         &self.inner.live
     }
 
-    pub(crate) fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &StoreNode {
         &self.inner.node
     }
 }

@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     StoreError,
-    batch::{Change, Write},
+    batch::{ConditionalWrite, StoreWrite},
     db::Db,
     live::Live,
 };
@@ -28,14 +28,14 @@ const BATCH: usize = 512;
 
 /// The way to the database for everything that is written.
 pub(crate) struct WriteQueue {
-    shared: Arc<Shared>,
+    shared: Arc<WriteQueueInner>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
-struct Shared {
+struct WriteQueueInner {
     db: Arc<Db>,
     live: Live,
-    queue: Mutex<Queue>,
+    queue: Mutex<PendingWrites>,
     /// Whoever holds it takes jobs from the queue and commits them.
     // Invariant: jobs leave the queue only with this held, so that they are written in their order.
     turn: AsyncMutex<()>,
@@ -45,13 +45,13 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct PendingWrites {
+    jobs: VecDeque<QueuedWrite>,
     closing: bool,
 }
 
-struct Job {
-    write: Write,
+struct QueuedWrite {
+    write: StoreWrite,
     /// Whoever waits for it.
     ack: Option<oneshot::Sender<Result<bool, StoreError>>>,
 }
@@ -68,7 +68,7 @@ impl WriteQueue {
     pub(crate) fn start(db: Arc<Db>, live: Live) -> Result<Self, StoreError> {
         let blocks = matches!(*db, Db::Sqlite(_));
         let (queue, turn, lost) = (Mutex::default(), AsyncMutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { db, live, queue, turn, work: Notify::new(), lost });
+        let shared = Arc::new(WriteQueueInner { db, live, queue, turn, work: Notify::new(), lost });
         let (tell, ended) = oneshot::channel();
         let writer = write_all(Arc::clone(&shared), tell);
         if blocks {
@@ -84,9 +84,9 @@ impl WriteQueue {
     }
 
     /// Writes, and returns once it is durable. Says whether it touched a row.
-    pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
+    pub(crate) async fn write(&self, write: StoreWrite) -> Result<bool, StoreError> {
         let (ack, written) = oneshot::channel();
-        let alone = self.shared.put(Job { write, ack: Some(ack) })?;
+        let alone = self.shared.put(QueuedWrite { write, ack: Some(ack) })?;
         // Where others wait already, the writer takes them all at once.
         if !alone || !self.shared.commit_here() {
             self.shared.work.notify_one();
@@ -95,23 +95,23 @@ impl WriteQueue {
     }
 
     /// Queues what nobody waits for; waits only when the queue is full.
-    pub(crate) async fn write_later(&self, write: Write) -> Result<(), StoreError> {
+    pub(crate) async fn write_later(&self, write: StoreWrite) -> Result<(), StoreError> {
         if lock(&self.shared.queue).jobs.len() >= MOST_QUEUED {
             return self.write(write).await.map(drop);
         }
-        self.shared.put(Job { write, ack: None })?;
+        self.shared.put(QueuedWrite { write, ack: None })?;
         self.shared.work.notify_one();
         Ok(())
     }
 
     /// Runs statements and says whether the first touched a row.
-    pub(crate) async fn change(&self, change: Change) -> Result<bool, StoreError> {
-        self.write(Write::Change(change)).await
+    pub(crate) async fn change(&self, change: ConditionalWrite) -> Result<bool, StoreError> {
+        self.write(StoreWrite::Change(change)).await
     }
 
     /// Returns once everything that was queued before has been written.
     pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
-        self.write(Write::Mark).await.map(drop)
+        self.write(StoreWrite::Mark).await.map(drop)
     }
 
     /// Writes everything queued and ends. Says what could not be written behind the backs of the callers.
@@ -143,7 +143,7 @@ impl Drop for WriteQueue {
 }
 
 /// Commits what is queued until the queue is closed and empty.
-async fn write_all(shared: Arc<Shared>, ended: oneshot::Sender<()>) {
+async fn write_all(shared: Arc<WriteQueueInner>, ended: oneshot::Sender<()>) {
     loop {
         let turn = shared.turn.lock().await;
         let jobs = shared.take();
@@ -162,9 +162,9 @@ async fn write_all(shared: Arc<Shared>, ended: oneshot::Sender<()>) {
     ended.send(()).ok();
 }
 
-impl Shared {
+impl WriteQueueInner {
     /// Queues a job, and says whether nobody waits for another one.
-    fn put(&self, job: Job) -> Result<bool, StoreError> {
+    fn put(&self, job: QueuedWrite) -> Result<bool, StoreError> {
         let mut queue = lock(&self.queue);
         if queue.closing {
             return Err(StoreError::Closed);
@@ -174,7 +174,7 @@ impl Shared {
         Ok(alone)
     }
 
-    fn take(&self) -> Vec<Job> {
+    fn take(&self) -> Vec<QueuedWrite> {
         let mut queue = lock(&self.queue);
         let some = queue.jobs.len().min(BATCH);
         queue.jobs.drain(..some).collect()
@@ -206,7 +206,7 @@ impl Shared {
     }
 
     /// Commits all of them together. When one of them is at fault, each by itself, so that only that one fails.
-    async fn commit(&self, jobs: &[Job]) -> Vec<Result<bool, StoreError>> {
+    async fn commit(&self, jobs: &[QueuedWrite]) -> Vec<Result<bool, StoreError>> {
         let all = writes(jobs);
         if nothing_to_write(&all) {
             return vec![Ok(true); all.len()];
@@ -224,7 +224,7 @@ impl Shared {
         }
     }
 
-    fn tell(&self, jobs: Vec<Job>, results: Vec<Result<bool, StoreError>>) {
+    fn tell(&self, jobs: Vec<QueuedWrite>, results: Vec<Result<bool, StoreError>>) {
         self.live.committed(jobs.iter().filter_map(|job| Some((job.write.tenant()?, job.write.topics()))));
         for (job, result) in jobs.into_iter().zip(results) {
             match (job.ack, result) {
@@ -241,12 +241,12 @@ impl Shared {
     }
 }
 
-fn writes(jobs: &[Job]) -> Vec<&Write> {
+fn writes(jobs: &[QueuedWrite]) -> Vec<&StoreWrite> {
     jobs.iter().map(|job| &job.write).collect()
 }
 
-fn nothing_to_write(writes: &[&Write]) -> bool {
-    writes.iter().all(|write| matches!(write, Write::Mark))
+fn nothing_to_write(writes: &[&StoreWrite]) -> bool {
+    writes.iter().all(|write| matches!(write, StoreWrite::Mark))
 }
 
 fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -10,12 +10,12 @@ use std::{path::Path, sync::Arc};
 use axum::Router;
 use beside::Beside;
 use haft::house::{OwnerCallers, OwnerGuard};
-use haft_mcp::{Asked, MayApprove, Server, ServerDeps};
+use haft_mcp::{MayApprove, QuestionListeners, Server, ServerDeps};
 use haft_runtime::{
     AutoApprove, CallId, Caller, Delivery, Doors, HouseWide, Isolation, Layers, Limits, OnePolicy, Pipeline, Policy,
     Registry, Scope, Source, Within,
 };
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use haft_tools::{OpenWorkspaces, SandboxWorkbench};
 use tokio::{io::AsyncReadExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 #[tokio::main]
 async fn main() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::open(&folder.path().join("data"), Sync::Normal).await.expect("a store");
+    let store = Store::open(&folder.path().join("data"), Durability::Normal).await.expect("a store");
     let server = server(&store, folder.path());
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -45,7 +45,7 @@ fn server(store: &Store, folder: &Path) -> Server {
     let registry = Arc::new(Registry::with(tools::all()).expect("tools"));
     tools::let_change(&registry);
     let catalog = Arc::new(Layers::new(vec![registry]));
-    let (asked, scope) = (Arc::new(Asked::default()), Scope::local("conformance"));
+    let (asked, scope) = (Arc::new(QuestionListeners::default()), Scope::local("conformance"));
     let (questions, journal) = (Arc::new(store.clone()), Arc::new(store.clone()));
     let pipeline = Pipeline::new(Doors {
         catalog: catalog.clone(),

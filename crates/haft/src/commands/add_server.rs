@@ -7,7 +7,7 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    commands::prompt::{Lines, Person},
+    commands::prompt::{Person, TerminalLines},
     edits,
     settings::{
         McpServer, Settings,
@@ -90,7 +90,7 @@ async fn ask_for_the_network(command: &[String]) -> bool {
         "Servers have no network unless you say so. Programs like npx and uvx need one to fetch what they run."
     );
     let prompt = format!("{STRONG}Let `{}` reach the network?{STRONG:#} [y]es [n]o ", command[0]);
-    let answer = Lines::new().next(&prompt).await.unwrap_or_default();
+    let answer = TerminalLines::new().next(&prompt).await.unwrap_or_default();
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 

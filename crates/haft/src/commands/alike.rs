@@ -3,7 +3,7 @@
 use anyhow::Result;
 use haft_runtime::{Answer, Outcome, Question, Within};
 
-use crate::{commands::answer::give, exit::Exit, house::House, show::Out, show::outcome};
+use crate::{commands::answer::give, exit::CliExit, house::House, show::Out, show::outcome};
 
 /// The open questions in groups that one answer fits; a group stands where its oldest question does.
 pub(crate) fn grouped(open: &[Question]) -> Vec<Vec<&Question>> {
@@ -31,19 +31,19 @@ pub(crate) async fn alike(house: &House, question: &Question) -> Result<Vec<Ques
 
 /// Says yes to a question and to all that are like it. Each is a call with its own answer, and somebody else may have
 /// been earlier with one of them.
-pub(crate) async fn approve(house: &House, out: &Out, question: &Question) -> Result<Exit> {
+pub(crate) async fn approve(house: &House, out: &Out, question: &Question) -> Result<CliExit> {
     let others = alike(house, question).await?;
-    let mut exit = Exit::Success;
+    let mut exit = CliExit::Success;
     let mut outcomes: Vec<Outcome> = Vec::new();
     for each in std::iter::once(question).chain(&others) {
         match give(house, &each.call, Answer::Approve { paths: None }).await {
             Ok(outcome) => {
-                exit = exit.or_worse(if out.json { Exit::from(&outcome) } else { outcome::print(*out, &outcome) });
+                exit = exit.or_worse(if out.json { CliExit::from(&outcome) } else { outcome::print(*out, &outcome) });
                 outcomes.push(outcome);
             }
             Err(err) => {
                 anstream::eprintln!("{err:#}");
-                exit = exit.or_worse(Exit::Failure);
+                exit = exit.or_worse(CliExit::Failure);
             }
         }
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    commands::prompt::Lines,
+    commands::prompt::TerminalLines,
     house::House,
     settings::duration,
     show::{
@@ -45,12 +45,12 @@ impl Always {
 
 /// How long and how often a grant counts; what is absent limits nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lease {
+pub(crate) struct GrantLimits {
     pub(crate) lasting: Option<Duration>,
     pub(crate) uses: Option<u32>,
 }
 
-impl Lease {
+impl GrantLimits {
     /// The grant with its end and its number of uses.
     pub(crate) fn of(self, grant: Grant) -> Grant {
         let until = self.lasting.map(|lasting| Timestamp::now().checked_add(lasting).unwrap_or(Timestamp::MAX));
@@ -65,7 +65,7 @@ pub(crate) fn parse_lasting(text: &str) -> Result<Duration, String> {
 }
 
 /// The yes that a flag asks for.
-pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease: Lease) -> Result<Answer> {
+pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease: GrantLimits) -> Result<Answer> {
     let Some((question, None)) = house.question(call).await? else {
         // There is nothing to turn into a grant, and the answer is told why it does not count.
         return Ok(Answer::Approve { paths: None });
@@ -81,7 +81,7 @@ pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease:
 }
 
 /// A grant is for whoever asked.
-fn answer(question: &Question, offer: Offer, lease: Lease) -> Answer {
+fn answer(question: &Question, offer: Offer, lease: GrantLimits) -> Answer {
     let grant = Grant { caller: Some(question.asked_by.id.clone()), ..Grant::new(&question.tool, offer.bounds) };
     Answer::Always { grant: Box::new(lease.of(grant)) }
 }
@@ -97,7 +97,7 @@ pub(crate) async fn remembered(house: &House, answer: &Answer) -> Option<String>
 }
 
 /// Shows the offers with what each would have covered, and lets the person choose. `None` goes back to the card.
-pub(crate) async fn choose(house: &House, question: &Question, lines: &mut Lines) -> Option<Answer> {
+pub(crate) async fn choose(house: &House, question: &Question, lines: &mut TerminalLines) -> Option<Answer> {
     let scope = question.scope(&house.scope);
     let within = question.workspace.clone().map_or(Within::Everything, Within::Only);
     let offers = match house.pipeline.offers(&house.caller, question).await {
@@ -139,13 +139,13 @@ fn offer_text(house: &House, question: &Question, offer: &Offer, number: u8, pas
 }
 
 /// `2 8h 5x`: which, how long, how often.
-fn chosen(typed: &str, offers: &[Offer]) -> Result<(Offer, Lease)> {
+fn chosen(typed: &str, offers: &[Offer]) -> Result<(Offer, GrantLimits)> {
     let mut words = typed.split_whitespace();
     let which = words.next().and_then(|word| word.parse::<usize>().ok());
     let Some(offer) = which.and_then(|which| offers.get(which.checked_sub(1)?)) else {
         bail!("begin with a number from 1 to {}", offers.len());
     };
-    let mut lease = Lease::default();
+    let mut lease = GrantLimits::default();
     for word in words {
         match word.strip_suffix('x').map(str::parse::<u32>) {
             Some(Ok(uses @ 1..)) => lease.uses = Some(uses),

@@ -9,11 +9,11 @@ use crate::{
     cli::Everywhere,
     commands::{
         alike,
-        always::{Always, Lease, by_flag, parse_lasting, remembered},
+        always::{Always, GrantLimits, by_flag, parse_lasting, remembered},
         arguments, fill, open_for,
-        prompt::{Lines, Person, ask},
+        prompt::{Person, TerminalLines, ask},
     },
-    exit::Exit,
+    exit::CliExit,
     house::House,
     show::{Out, outcome},
 };
@@ -51,7 +51,7 @@ pub(crate) struct RejectArgs {
     message: Option<String>,
 }
 
-pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArgs) -> Result<Exit> {
+pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArgs) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     if let Some((question, None)) = house.question(&record.call).await?
         && let About::Form(form) = &question.about
@@ -71,7 +71,7 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
         house.leave().await?;
         return Ok(exit);
     }
-    let lease = Lease { lasting: args.lasting, uses: args.uses };
+    let lease = GrantLimits { lasting: args.lasting, uses: args.uses };
     let wants_a_result = house.question(&record.call).await?.is_some_and(|(question, _)| question.wants_a_result());
     let answer = match (&args.input, args.always) {
         (Some(text), _) if wants_a_result => Answer::Result { value: arguments::read(text)? },
@@ -85,7 +85,7 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
     Ok(outcome::print(*out, &outcome))
 }
 
-pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs) -> Result<Exit> {
+pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     let question = house.question(&record.call).await?;
     let answer = match &question {
@@ -104,7 +104,7 @@ pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs)
     let outcome = give(&house, &record.call, answer).await?;
     house.leave().await?;
     outcome::print(*out, &outcome);
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 /// Gives an answer and sees the call through; an answer that does not count is an error that says why.
@@ -172,7 +172,7 @@ async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> 
     if Person::at_the_terminal() != Person::Terminal {
         return Ok(outcome);
     }
-    let mut lines = Lines::new();
+    let mut lines = TerminalLines::new();
     match &question.about {
         About::Approval(evidence) => give(house, &child, ask(house, (&question, evidence), &mut lines).await).await,
         About::Form(form) => {

@@ -12,14 +12,14 @@ use crate::{
         alike::{alike, approve, grouped},
         answer::give,
         fill, open, open_for,
-        prompt::{Interrupts, Lines, Said, ask_beside},
+        prompt::{Interrupts, PromptReply, TerminalLines, ask_beside},
     },
-    exit::Exit,
+    exit::CliExit,
     house::House,
     show::{
         Out,
         card::card,
-        changes::Depth,
+        changes::DetailLevel,
         outcome,
         style::{DIM, STRONG},
     },
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     all: bool,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let house = open(everywhere).await?;
     let within = if args.all { Within::Everything } else { house.here.clone() };
     if args.watch {
@@ -45,7 +45,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     house.leave().await?;
     if out.json {
         out.document(&documents(&open, &house.redactor));
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     if open.is_empty() {
         out.line("nothing waits for an answer");
@@ -57,12 +57,12 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             out.line(&format!("{STRONG}{} alike{STRONG:#}  {DIM}haft approve {call} --alike{DIM:#}\n", group.len()));
         }
         for question in group {
-            out.text(&card(question, Depth::Short, &house.redactor));
+            out.text(&card(question, DetailLevel::Short, &house.redactor));
             let values = if question.evidence().is_none() { " --input JSON" } else { "" };
             out.line(&format!("{DIM}haft approve {0}{values}\nhaft reject {0}{DIM:#}\n", question.call));
         }
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 /// The open questions, each with the calls that are like it.
@@ -90,9 +90,9 @@ fn redacted(question: &Question, redactor: &Redactor) -> Value {
 }
 
 /// Asks one question after the other, until Ctrl-C or the end of input.
-async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Within) -> Result<Exit> {
+async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Within) -> Result<CliExit> {
     out.hint("waiting for questions; Ctrl-C ends");
-    let mut lines = Lines::new();
+    let mut lines = TerminalLines::new();
     let mut left = HashSet::new();
     let mut interrupts = Interrupts::listen();
     loop {
@@ -109,18 +109,18 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Withi
             }
             () = interrupts.next() => break,
         };
-        if said == Said::Answer(Answer::Cancel) {
+        if said == PromptReply::Answer(Answer::Cancel) {
             break;
         }
         let (its_house, _) = open_for(everywhere, question.call.as_str()).await?;
         let answered = match said {
-            Said::Answer(answer) if question.form().is_some() => {
+            PromptReply::Answer(answer) if question.form().is_some() => {
                 fill::give_and_say(&its_house, out, &question, answer).await.map(drop)
             }
-            Said::Answer(answer) => give(&its_house, &question.call, answer).await.map(|ended| {
+            PromptReply::Answer(answer) => give(&its_house, &question.call, answer).await.map(|ended| {
                 outcome::print(*out, &ended);
             }),
-            Said::YesToAllAlike => approve(&its_house, out, &question).await.map(drop),
+            PromptReply::YesToAllAlike => approve(&its_house, out, &question).await.map(drop),
         };
         if let Err(err) = answered {
             anstream::eprintln!("{err:#}");
@@ -129,12 +129,12 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Withi
         its_house.close().await?;
     }
     house.leave().await?;
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
-async fn ask(house: &House, question: &Question, others: usize, lines: &mut Lines) -> Said {
+async fn ask(house: &House, question: &Question, others: usize, lines: &mut TerminalLines) -> PromptReply {
     match &question.about {
-        About::Form(form) => Said::Answer(fill::ask(house, (question, form), lines).await),
+        About::Form(form) => PromptReply::Answer(fill::ask(house, (question, form), lines).await),
         About::Approval(evidence) => ask_beside(house, (question, evidence), others, lines).await,
         // A result comes from a program, or from `haft approve CALL --input JSON`.
         About::Result(_) => std::future::pending().await,

@@ -7,20 +7,20 @@ use std::{
 
 use anyhow::Result;
 use futures_util::StreamExt;
-use haft_runtime::{CallRequest, Listener, Outcome, Wish};
+use haft_runtime::{CallListener, CallRequest, Outcome, Wish};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Everywhere,
     commands::{
-        flags::Manner,
+        flags::CallOptions,
         open,
         prompt::{Person, interrupt},
-        wishes::{self, Line},
+        wishes::{self, BatchLine},
     },
-    exit::Exit,
+    exit::CliExit,
     house::House,
-    show::{Out, report::Report, stream::old_name, style::WARN},
+    show::{Out, report::BatchReport, stream::old_name, style::WARN},
 };
 
 #[derive(clap::Args)]
@@ -29,19 +29,19 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE | -")]
     file: String,
     #[command(flatten)]
-    manner: Manner,
+    options: CallOptions,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let source = wishes::open(&args.file)?;
     let house = open(everywhere).await?;
     let stop = CancellationToken::new();
-    let mut report = Report::new(*out);
+    let mut report = BatchReport::new(*out);
     {
         let listener = (!out.json).then(warning_once);
         let lines = wishes::read(source).map(|line| {
             let tag = (line.number, line.id.clone());
-            (tag, wish(&house, &args.manner, line, &stop, listener.as_ref()))
+            (tag, wish(&house, &args.options, line, &stop, listener.as_ref()))
         });
         let calling = house.pipeline.batch(lines, &stop, |(number, id), outcome| {
             if report.take(number, id.as_ref(), &outcome).is_err() {
@@ -61,11 +61,17 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     Ok(if stop.is_cancelled() { report.stopped() } else { report.ended() })
 }
 
-fn wish(house: &House, manner: &Manner, line: Line, stop: &CancellationToken, listener: Option<&Listener>) -> Wish {
+fn wish(
+    house: &House,
+    options: &CallOptions,
+    line: BatchLine,
+    stop: &CancellationToken,
+    listener: Option<&CallListener>,
+) -> Wish {
     match line.call {
         Ok(call) => {
             let mut request = CallRequest::new(house.caller.clone(), call.tool, call.input);
-            manner.lay_over(&mut request, &house.settings, Person::Absent);
+            options.lay_over(&mut request, &house.settings, Person::Absent);
             request.cancel = stop.child_token();
             request.listener = listener.map(Arc::clone);
             Wish::Call(Box::new(request))
@@ -75,7 +81,7 @@ fn wish(house: &House, manner: &Manner, line: Line, stop: &CancellationToken, li
 }
 
 /// Warns of each old name the first time it is used.
-fn warning_once() -> Listener {
+fn warning_once() -> CallListener {
     let warned = Mutex::new(HashSet::new());
     Arc::new(move |event| {
         if let Some(warning) = old_name(event)

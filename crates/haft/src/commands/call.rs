@@ -14,9 +14,9 @@ use crate::{
         open,
         prompt::{Person, see_through},
     },
-    exit::Exit,
+    exit::CliExit,
     house::House,
-    show::{Out, as_tool_error, outcome, stream::Stream},
+    show::{Out, as_tool_error, outcome, stream::LiveOutput},
     upstreams,
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     help: bool,
 }
 
-pub(crate) async fn run(everywhere: Everywhere, args: Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: Everywhere, args: Args) -> Result<CliExit> {
     let Some(tool) = &args.tool else { return Ok(help_for_all(&args)) };
     let json = everywhere.json || args.rest.iter().any(|word| word == "--json");
     match called(tool, everywhere, &args).await {
@@ -42,7 +42,7 @@ pub(crate) async fn run(everywhere: Everywhere, args: Args) -> Result<Exit> {
     }
 }
 
-async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<Exit> {
+async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<CliExit> {
     if everywhere.workspace.is_none() {
         everywhere.workspace = workspace_in(&args.rest);
     }
@@ -61,11 +61,11 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<E
                 return Ok(outcome::print(Out::new(json), &Outcome::refused(tool, missing)));
             }
             let _ = err.print();
-            return Ok(if err.use_stderr() { Exit::Usage } else { Exit::Success });
+            return Ok(if err.use_stderr() { CliExit::Usage } else { CliExit::Success });
         }
     };
     let out = Out::new(everywhere.json || flags.everywhere.json);
-    let stream = Arc::new(Stream::new(out));
+    let stream = Arc::new(LiveOutput::new(out));
     let ended = match arguments::input(flags.input.as_deref(), spec.as_ref(), &matches) {
         Ok(input) => one_call(&house, tool, input, &flags, &stream).await,
         Err(error) => Ok(Outcome::refused(tool, error)),
@@ -79,12 +79,12 @@ async fn one_call(
     tool: &str,
     input: serde_json::Value,
     flags: &CallFlags,
-    stream: &Arc<Stream>,
+    stream: &Arc<LiveOutput>,
 ) -> Result<Outcome> {
     // When the input came from standard input there is nobody there to ask.
     let person = if flags.input.as_deref() == Some("-") { Person::Absent } else { Person::at_the_terminal() };
     let mut request = CallRequest::new(house.caller.clone(), tool, input);
-    flags.manner.lay_over(&mut request, &house.settings, person);
+    flags.options.lay_over(&mut request, &house.settings, person);
     let stream = Arc::clone(stream);
     request.listener = Some(Arc::new(move |event| stream.hear(event)));
     see_through(house, request, &person).await
@@ -109,14 +109,14 @@ fn workspace_in(rest: &[String]) -> Option<PathBuf> {
     }
 }
 
-fn help_for_all(args: &Args) -> Exit {
+fn help_for_all(args: &Args) -> CliExit {
     let mut program = Cli::command();
     let help = program.find_subcommand_mut("call").map(|call| call.render_long_help().to_string());
     let help = help.unwrap_or_default();
     if args.help {
         anstream::println!("{help}");
-        return Exit::Success;
+        return CliExit::Success;
     }
     anstream::eprintln!("error: name a tool; `haft tools` lists them\n\n{help}");
-    Exit::Usage
+    CliExit::Usage
 }

@@ -8,7 +8,7 @@ use haft_runtime::{Answer, CallState, Journal};
 use crate::{
     cli::Everywhere,
     commands::{answer::give, changes::status, open_for},
-    exit::Exit,
+    exit::CliExit,
     show::{Out, outcome},
 };
 
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     call: String,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     let call = &record.call;
     let ended = match record.state {
@@ -34,5 +34,5 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     };
     house.leave().await?;
     outcome::print(*out, &ended);
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }

@@ -11,13 +11,13 @@ use serde::Serialize;
 use crate::{
     cli::Everywhere,
     commands::open_for,
-    exit::Exit,
+    exit::CliExit,
     house::House,
     show::{
         Out,
         card::card,
-        changes::{Depth, changes_text},
-        ran::{Ended, Run, View},
+        changes::{DetailLevel, changes_text},
+        ran::{CommandSummary, Run, ViewOptions},
         style::{DIM, STRONG},
     },
 };
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct CallChanges {
     call_id: String,
     status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ struct Shown {
     changes: ChangeList,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     let question = house.question(&record.call).await?.filter(|(_, answer)| answer.is_none()).map(|(asked, _)| asked);
     let ended = ended(&house, &record, question.as_ref()).await?;
@@ -60,10 +60,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     if out.json {
         let (exit_code, output) = ended.map_or((None, None), |ended| (ended.exit_code, Some(ended.output)));
         let (call_id, status) = (record.call.to_string(), status(&record));
-        out.document(&Shown { call_id, status, exit_code, output, changes });
-        return Ok(Exit::Success);
+        out.document(&CallChanges { call_id, status, exit_code, output, changes });
+        return Ok(CliExit::Success);
     }
-    let depth = if args.all || args.path.is_some() { Depth::Whole } else { Depth::Short };
+    let depth = if args.all || args.path.is_some() { DetailLevel::Whole } else { DetailLevel::Short };
     match (question, &args.path) {
         (Some(question), None) => {
             out.text(&card(&question, depth, &house.redactor));
@@ -71,11 +71,12 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         }
         (_, Some(_)) => out.text(&format!("{}{}", head(&record), changes_text(&changes, depth))),
         (None, None) => {
-            let view = View { depth, redactor: &house.redactor, all: format!("haft changes {} --all", record.call) };
+            let view =
+                ViewOptions { depth, redactor: &house.redactor, all: format!("haft changes {} --all", record.call) };
             out.text(&story(&record, ended.as_ref(), &changes, &view));
         }
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 fn head(record: &CallRecord) -> String {
@@ -83,7 +84,7 @@ fn head(record: &CallRecord) -> String {
 }
 
 /// What a call that no longer asks has done, and what can still be done about it.
-fn story(record: &CallRecord, ended: Option<&Ended>, changes: &ChangeList, view: &View<'_>) -> String {
+fn story(record: &CallRecord, ended: Option<&CommandSummary>, changes: &ChangeList, view: &ViewOptions<'_>) -> String {
     let mut text = head(record);
     let outcome = record.outcome.as_ref();
     let rung = outcome.map(|outcome| outcome.isolation).filter(|rung| *rung > Isolation::None).map(Isolation::word);
@@ -111,19 +112,19 @@ fn story(record: &CallRecord, ended: Option<&Ended>, changes: &ChangeList, view:
 }
 
 /// How the process of a call ended: as its evidence says while it waits, as its outcome says after.
-async fn ended(house: &House, record: &CallRecord, question: Option<&Question>) -> Result<Option<Ended>> {
+async fn ended(house: &House, record: &CallRecord, question: Option<&Question>) -> Result<Option<CommandSummary>> {
     if let Some(question) = question {
         return Ok(match question.evidence() {
-            Some(Evidence::Staged { output, .. }) => Ended::of(output),
+            Some(Evidence::Staged { output, .. }) => CommandSummary::of(output),
             Some(Evidence::Plain(_)) | None => None,
         });
     }
     Ok(match record.outcome.as_ref().map(|outcome| &outcome.end) {
         Some(End::Success { result }) => {
             let whole = house.store.output(&house.scope, &record.call).await?;
-            Ended::of(whole.as_ref().unwrap_or(result))
+            CommandSummary::of(whole.as_ref().unwrap_or(result))
         }
-        Some(End::Error { error } | End::Cancelled { error }) => Ended::stopped(error),
+        Some(End::Error { error } | End::Cancelled { error }) => CommandSummary::stopped(error),
         Some(End::Rejected { .. } | End::Pending { .. }) | None => None,
     })
 }

@@ -11,7 +11,7 @@ use crate::{
         open_for,
         prompt::{Person, see_through},
     },
-    exit::Exit,
+    exit::CliExit,
     show::{Out, outcome},
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 /// While the question is open this is a yes to those paths; later it is a call of its own.
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     let paths = (!args.paths.is_empty()).then_some(args.paths);
     let question = house.question(&record.call).await?;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use clap_complete::{Shell, env::Shells};
 
-use crate::{complete::VARIABLE, exit::Exit, show::Out};
+use crate::{complete::VARIABLE, exit::CliExit, show::Out};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -12,13 +12,13 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) fn run(out: &Out, args: &Args) -> Result<CliExit> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell.to_string()).context("there is no script for this shell")?;
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, "haft", "haft", &program(), &mut script)?;
     out.text(&String::from_utf8_lossy(&script));
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 /// The script starts haft as it was started now: by its name, or by its path.

@@ -13,7 +13,7 @@ use crate::{
         open_for,
         prompt::{Person, see_through},
     },
-    exit::Exit,
+    exit::CliExit,
     show::{Out, outcome},
 };
 
@@ -24,12 +24,12 @@ pub(crate) struct Args {
 }
 
 /// While the question is open this is a no; later it is a call of its own.
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     let waits = matches!(house.question(&record.call).await?, Some((_, None)));
     let exit = if waits {
         outcome::print(*out, &give(&house, &record.call, Answer::Reject { message: None }).await?);
-        Exit::Success
+        CliExit::Success
     } else {
         let mut request = CallRequest::new(house.caller.clone(), "discard_call", json!({"callId": record.call}));
         request.wait = Duration::from_secs(60);

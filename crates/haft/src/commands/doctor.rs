@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::{
     cli::Everywhere,
     commands::open_in,
-    exit::Exit,
+    exit::CliExit,
     house,
     project::Fault,
     settings::{KEYS, Settings},
@@ -23,13 +23,13 @@ use crate::{
         time::bytes,
         trust::{SHORT, diff},
     },
-    trust::{self, Standing},
+    trust::{self, TrustStatus},
     workspace,
 };
 
 /// One thing that was looked at.
 #[derive(Serialize)]
-struct Finding {
+struct DoctorCheck {
     what: &'static str,
     good: bool,
     found: String,
@@ -39,7 +39,7 @@ struct Finding {
     diff: Option<String>,
 }
 
-impl Finding {
+impl DoctorCheck {
     fn good(what: &'static str, found: impl Into<String>) -> Self {
         Self { what, good: true, found: found.into(), fix: None, diff: None }
     }
@@ -49,7 +49,7 @@ impl Finding {
     }
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<CliExit> {
     let findings = look(everywhere).await;
     let good = findings.iter().all(|finding| finding.good);
     if out.json {
@@ -66,10 +66,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
             out.text(finding.diff.as_deref().unwrap_or_default());
         }
     }
-    Ok(if good { Exit::Success } else { Exit::Failure })
+    Ok(if good { CliExit::Success } else { CliExit::Failure })
 }
 
-async fn look(everywhere: &Everywhere) -> Vec<Finding> {
+async fn look(everywhere: &Everywhere) -> Vec<DoctorCheck> {
     let folder = workspace::find(everywhere.workspace.as_deref());
     let settings = match &folder {
         Ok(folder) => Settings::read(folder),
@@ -78,7 +78,7 @@ async fn look(everywhere: &Everywhere) -> Vec<Finding> {
     let settings = match settings {
         Ok(settings) => settings,
         Err(err) => {
-            return vec![Finding::bad(
+            return vec![DoctorCheck::bad(
                 "settings",
                 format!("{err:#}"),
                 "correct that line; `haft help settings` lists them all",
@@ -86,7 +86,7 @@ async fn look(everywhere: &Everywhere) -> Vec<Finding> {
         }
     };
     let mut findings = vec![
-        Finding::good("program", format!("haft {} on {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)),
+        DoctorCheck::good("program", format!("haft {} on {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)),
         kernel(),
     ];
     findings.extend(settings_found(&settings));
@@ -98,13 +98,13 @@ async fn look(everywhere: &Everywhere) -> Vec<Finding> {
             findings.push(trust_found(&folder, &settings.data));
             findings.extend(tools_found(settings, &folder).await);
         }
-        Err(err) => findings.push(Finding::bad("workspace", format!("{err:#}"), "name a folder with --workspace")),
+        Err(err) => findings.push(DoctorCheck::bad("workspace", format!("{err:#}"), "name a folder with --workspace")),
     }
     findings
 }
 
 /// Paths are opened beneath a handle, which needs `openat2` (Linux 5.6).
-fn kernel() -> Finding {
+fn kernel() -> DoctorCheck {
     use rustix::fs::{Mode, OFlags, ResolveFlags};
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy().into_owned();
@@ -115,8 +115,8 @@ fn kernel() -> Finding {
         Mode::empty(),
         ResolveFlags::BENEATH,
     ) {
-        Ok(_) => Finding::good("kernel", format!("Linux {release}, openat2 works")),
-        Err(err) => Finding::bad(
+        Ok(_) => DoctorCheck::good("kernel", format!("Linux {release}, openat2 works")),
+        Err(err) => DoctorCheck::bad(
             "kernel",
             format!("Linux {release}: openat2 fails ({err})"),
             "use Linux 5.6 or later; a container's seccomp profile may have to allow openat2",
@@ -124,76 +124,79 @@ fn kernel() -> Finding {
     }
 }
 
-fn settings_found(settings: &Settings) -> Vec<Finding> {
-    let mut findings = vec![Finding::good("data", settings.data.display().to_string())];
+fn settings_found(settings: &Settings) -> Vec<DoctorCheck> {
+    let mut findings = vec![DoctorCheck::good("data", settings.data.display().to_string())];
     if settings.origins.is_empty() {
-        findings.push(Finding::good("settings", format!("all {} at their defaults", KEYS.len())));
+        findings.push(DoctorCheck::good("settings", format!("all {} at their defaults", KEYS.len())));
     }
     for (key, origin) in &settings.origins {
-        findings.push(Finding::good("settings", format!("{key} from {origin}")));
+        findings.push(DoctorCheck::good("settings", format!("{key} from {origin}")));
     }
     for sentence in &settings.not_obeyed {
-        findings.push(Finding::good("settings", safe(sentence)));
+        findings.push(DoctorCheck::good("settings", safe(sentence)));
     }
     findings
 }
 
-fn trust_found(folder: &Path, data: &Path) -> Finding {
+fn trust_found(folder: &Path, data: &Path) -> DoctorCheck {
     match trust::look(data, folder) {
-        Err(err) => Finding::bad("trust", format!("{err:#}"), "make the workspace readable"),
+        Err(err) => DoctorCheck::bad("trust", format!("{err:#}"), "make the workspace readable"),
         Ok(looked) => match looked.standing {
-            Standing::BringsNothing | Standing::Trusted(_) => Finding::good("trust", looked.words()),
-            Standing::NotTrusted => {
-                Finding { fix: Some("`haft trust` shows it".to_owned()), ..Finding::good("trust", looked.words()) }
-            }
-            Standing::Held(_) => {
+            TrustStatus::BringsNothing | TrustStatus::Trusted(_) => DoctorCheck::good("trust", looked.words()),
+            TrustStatus::NotTrusted => DoctorCheck {
+                fix: Some("`haft trust` shows it".to_owned()),
+                ..DoctorCheck::good("trust", looked.words())
+            },
+            TrustStatus::Held(_) => {
                 let fix = Some("`haft trust` shows this and asks".to_owned());
                 let diff = Some(diff(&looked, SHORT));
-                Finding { fix, diff, ..Finding::good("trust", looked.words()) }
+                DoctorCheck { fix, diff, ..DoctorCheck::good("trust", looked.words()) }
             }
-            Standing::Doubtful(_) => {
-                Finding::bad("trust", looked.words(), "`haft trust --forget` removes it; then `haft trust` looks again")
-            }
+            TrustStatus::Doubtful(_) => DoctorCheck::bad(
+                "trust",
+                looked.words(),
+                "`haft trust --forget` removes it; then `haft trust` looks again",
+            ),
         },
     }
 }
 
 /// What is wrong with the tools that the workspace brings and somebody has trusted.
-async fn tools_found(settings: Settings, folder: &Path) -> Vec<Finding> {
+async fn tools_found(settings: Settings, folder: &Path) -> Vec<DoctorCheck> {
     // What keeps a house from opening has been found before.
     let Ok(house) = open_in(settings, folder).await else { return Vec::new() };
     let faults = house.project.faults();
-    let bad = |fault: &Fault| Finding::bad("tools", safe(&fault.to_string()), "correct it, then `haft trust`");
-    let mut findings: Vec<Finding> = faults.iter().map(bad).collect();
+    let bad = |fault: &Fault| DoctorCheck::bad("tools", safe(&fault.to_string()), "correct it, then `haft trust`");
+    let mut findings: Vec<DoctorCheck> = faults.iter().map(bad).collect();
     findings.extend(house.upstreams.servers().map(server_found));
     let _ = house.close().await;
     findings
 }
 
 /// What is known of an upstream server; it is not started for that.
-fn server_found(server: &UpstreamServer) -> Finding {
+fn server_found(server: &UpstreamServer) -> DoctorCheck {
     let (name, pins) = (server.name(), server.pins.read());
     if let Some(why) = &pins.last_error {
-        return Finding::bad("server", safe(why), format!("correct it, then `haft mcp-servers restart {name}`"));
+        return DoctorCheck::bad("server", safe(why), format!("correct it, then `haft mcp-servers restart {name}`"));
     }
     let held = pins.differences().len();
     let found = format!("{name}: {} tools, {held} held", pins.tools().count());
     let fix = (held > 0).then(|| format!("`haft mcp-servers diff {name}` shows what has changed"));
-    Finding { fix, ..Finding::good("server", found) }
+    DoctorCheck { fix, ..DoctorCheck::good("server", found) }
 }
 
-async fn store(settings: &Settings) -> Finding {
+async fn store(settings: &Settings) -> DoctorCheck {
     let fix = if settings.store_url.is_some() {
         "start the database, or correct `store.url` (HAFT_STORE_URL)"
     } else {
         "set HAFT_DATA_DIR to a folder you may write to, or move that file away: it is never overwritten"
     };
     match haft_store::Store::open(&settings.data, settings.store()).await {
-        Err(err) => Finding::bad("store", err.to_string(), fix),
+        Err(err) => DoctorCheck::bad("store", err.to_string(), fix),
         Ok(store) => {
             let found = match store.health().await {
-                Err(err) => Finding::bad("store", err.to_string(), fix),
-                Ok(health) => Finding::good(
+                Err(err) => DoctorCheck::bad("store", err.to_string(), fix),
+                Ok(health) => DoctorCheck::good(
                     "store",
                     format!(
                         "{} at {}, {}, version {}, {} calls{}",
@@ -221,28 +224,28 @@ fn durability(settings: &Settings) -> String {
 }
 
 /// The fence around commands, and what they see of the user's own tools.
-fn commands_found(settings: &Settings, folder: &Path) -> Vec<Finding> {
+fn commands_found(settings: &Settings, folder: &Path) -> Vec<DoctorCheck> {
     let workspace = house::workspace(settings, folder);
     let found = workspace.as_ref().ok().and_then(|workspace| workspace.fences().ok().zip(workspace.toolchains().ok()));
     // Why a folder cannot be worked in is said elsewhere.
     let Some((probe, toolchains)) = found else { return Vec::new() };
     let mut findings = vec![fence(probe, settings.sandbox.minimum_asked)];
     let at = |name: &str, place: &Path| format!("{name} at {}", safe(&place.display().to_string()));
-    findings.extend(toolchains.found.iter().map(|found| Finding::good("toolchain", at(&found.name, &found.at))));
-    findings.extend(toolchains.caches.iter().map(|cache| Finding::good("cache", at(cache.name, &cache.at))));
+    findings.extend(toolchains.found.iter().map(|found| DoctorCheck::good("toolchain", at(&found.name, &found.at))));
+    findings.extend(toolchains.caches.iter().map(|cache| DoctorCheck::good("cache", at(cache.name, &cache.at))));
     findings.extend(toolchains.left_out.iter().map(|left| {
         let place = safe(&left.at.display().to_string());
-        Finding::good("not seen", format!("{place}, because {}", left.why))
+        DoctorCheck::good("not seen", format!("{place}, because {}", left.why))
     }));
     findings.extend(settings.lsp.found(toolchains).into_iter().map(|(language, program)| {
         let found = program.map_or_else(|| "none on your PATH".to_owned(), |program| safe(&program));
-        Finding::good("language", format!("server for {}: {found}", safe(&language)))
+        DoctorCheck::good("language", format!("server for {}: {found}", safe(&language)))
     }));
     findings
 }
 
 /// The rung in force; where it is not the highest, which step failed and what helps.
-fn fence(probe: &Probe, minimum: Isolation) -> Finding {
+fn fence(probe: &Probe, minimum: Isolation) -> DoctorCheck {
     let told = |tried: &Result<(), Missing>| match tried {
         Ok(()) => String::new(),
         Err(Missing { step, why, .. }) => format!("; {step} failed: {why}"),
@@ -251,7 +254,7 @@ fn fence(probe: &Probe, minimum: Isolation) -> Finding {
         |tried: &Result<(), Missing>| tried.as_ref().err().map_or_else(String::new, |missing| missing.fix.clone());
     let (namespaces, landlock) = (&probe.namespaces, &probe.landlock);
     match probe.rung {
-        Some(Rung::Namespaces) => Finding::good(
+        Some(Rung::Namespaces) => DoctorCheck::good(
             "fence",
             "rung namespaces: commands run aside in a copy of the workspace, without the network, and can be undone",
         ),
@@ -262,9 +265,9 @@ fn fence(probe: &Probe, minimum: Isolation) -> Finding {
                 "commands cannot be previewed or undone, can change permissions and times of your files elsewhere, and each is \
                  asked for"
             };
-            Finding::bad("fence", format!("rung landlock: {so}{}", told(namespaces)), fix(namespaces))
+            DoctorCheck::bad("fence", format!("rung landlock: {so}{}", told(namespaces)), fix(namespaces))
         }
-        None => Finding::bad(
+        None => DoctorCheck::bad(
             "fence",
             format!("no command can be run{}{}", told(namespaces), told(landlock)),
             format!("{}; or at least {}", fix(namespaces), fix(landlock)),
@@ -272,14 +275,14 @@ fn fence(probe: &Probe, minimum: Isolation) -> Finding {
     }
 }
 
-fn folder_found(folder: &Path, data: &Path) -> Vec<Finding> {
+fn folder_found(folder: &Path, data: &Path) -> Vec<DoctorCheck> {
     let mut findings = Vec::new();
     let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
     let shown = folder.display().to_string();
     findings.push(if writable {
-        Finding::good("workspace", shown)
+        DoctorCheck::good("workspace", shown)
     } else {
-        Finding::bad(
+        DoctorCheck::bad(
             "workspace",
             format!("{shown} cannot be written to"),
             "tools can read here; to change files, own the folder or remount it",
@@ -287,7 +290,7 @@ fn folder_found(folder: &Path, data: &Path) -> Vec<Finding> {
     });
     let device = |path: &Path| path.metadata().map(|meta| meta.dev()).ok();
     let same = device(folder) == device(data);
-    findings.push(Finding::good(
+    findings.push(DoctorCheck::good(
         "commits",
         if same {
             "by rename: data and workspace share a file system"

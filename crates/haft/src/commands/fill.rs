@@ -1,21 +1,21 @@
 //! A form: filled in at the terminal field by field, or with values that were typed at once.
 
 use anyhow::{Result, bail};
-use haft_runtime::{Answer, AnswerReceipt, Choice, Field, Form, Kind, Question};
+use haft_runtime::{Answer, AnswerReceipt, Choice, Field, FieldKind, Form, Question};
 use serde_json::{Map, Value, json};
 
 use crate::{
     commands::{
         answer::told,
         arguments,
-        prompt::{Lines, Person},
+        prompt::{Person, TerminalLines},
     },
-    exit::Exit,
+    exit::CliExit,
     house::House,
     show::{
         Out,
         card::{card, choice_words},
-        changes::Depth,
+        changes::DetailLevel,
         safe::safe,
         style::{DIM, STRONG, WARN},
     },
@@ -31,7 +31,7 @@ pub(crate) async fn by_flag(
         Some(Value::Object(values)) => values,
         Some(_) => bail!("give the values as a JSON object, like {}", example(form)),
         None if Person::at_the_terminal() == Person::Terminal => {
-            return Ok(ask(house, (question, form), &mut Lines::new()).await);
+            return Ok(ask(house, (question, form), &mut TerminalLines::new()).await);
         }
         None => Map::new(),
     };
@@ -55,7 +55,7 @@ pub(crate) async fn give(house: &House, question: &Question, answer: Answer) -> 
 }
 
 /// The same, and says so.
-pub(crate) async fn give_and_say(house: &House, out: &Out, question: &Question, answer: Answer) -> Result<Exit> {
+pub(crate) async fn give_and_say(house: &House, out: &Out, question: &Question, answer: Answer) -> Result<CliExit> {
     give(house, question, answer).await?;
     if out.json {
         out.document(&json!({"status": "answered", "tool_call_id": question.call}));
@@ -63,12 +63,12 @@ pub(crate) async fn give_and_say(house: &House, out: &Out, question: &Question, 
         out.line(&format!("answered; `{}` goes on with it", question.tool));
         out.hint(&format!("`haft wait {}` shows how it ends", question.call));
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 /// Shows the form and asks for one field after the other. No more input means: put it away.
-pub(crate) async fn ask(house: &House, (question, form): (&Question, &Form), lines: &mut Lines) -> Answer {
-    anstream::eprint!("{}", card(question, Depth::Short, &house.redactor));
+pub(crate) async fn ask(house: &House, (question, form): (&Question, &Form), lines: &mut TerminalLines) -> Answer {
+    anstream::eprint!("{}", card(question, DetailLevel::Short, &house.redactor));
     loop {
         let prompt = format!("{STRONG}Answer this?{STRONG:#} [y]es [n]o ");
         let Some(line) = lines.next(&prompt).await else { return Answer::Cancel };
@@ -85,9 +85,9 @@ pub(crate) async fn ask(house: &House, (question, form): (&Question, &Form), lin
     let mut values = Map::new();
     for field in form.fields() {
         match fill_in(form, &field, lines).await {
-            Filled::Value(value) => drop(values.insert(field.name, value)),
-            Filled::Nothing => {}
-            Filled::NoMore => return Answer::Cancel,
+            FieldAnswer::Value(value) => drop(values.insert(field.name, value)),
+            FieldAnswer::Nothing => {}
+            FieldAnswer::NoMore => return Answer::Cancel,
         }
     }
     match form.filled(values) {
@@ -100,27 +100,27 @@ pub(crate) async fn ask(house: &House, (question, form): (&Question, &Form), lin
 }
 
 /// What a person typed for a field.
-enum Filled {
+enum FieldAnswer {
     Value(Value),
     Nothing,
     NoMore,
 }
 
 /// Asks for one field until it fits.
-async fn fill_in(form: &Form, field: &Field, lines: &mut Lines) -> Filled {
-    if let Kind::One(choices) | Kind::Any(choices) = &field.kind {
+async fn fill_in(form: &Form, field: &Field, lines: &mut TerminalLines) -> FieldAnswer {
+    if let FieldKind::One(choices) | FieldKind::Any(choices) = &field.kind {
         for (at, choice) in choices.iter().enumerate() {
             anstream::eprintln!("  {STRONG}{}{STRONG:#}  {}", at + 1, choice_words(choice));
         }
     }
     let prompt = prompt(field);
     loop {
-        let Some(line) = lines.next(&prompt).await else { return Filled::NoMore };
+        let Some(line) = lines.next(&prompt).await else { return FieldAnswer::NoMore };
         let typed = line.trim();
         if typed.is_empty() {
             match (&field.default, field.required) {
-                (Some(default), _) => return Filled::Value(default.clone()),
-                (None, false) => return Filled::Nothing,
+                (Some(default), _) => return FieldAnswer::Value(default.clone()),
+                (None, false) => return FieldAnswer::Nothing,
                 (None, true) => {
                     anstream::eprintln!("it must be filled in");
                     continue;
@@ -132,7 +132,7 @@ async fn fill_in(form: &Form, field: &Field, lines: &mut Lines) -> Filled {
             Ok(value)
         });
         match read {
-            Ok(value) => return Filled::Value(value),
+            Ok(value) => return FieldAnswer::Value(value),
             Err(why) => anstream::eprintln!("{WARN}{}{WARN:#}", safe(&why)),
         }
     }
@@ -142,10 +142,10 @@ fn prompt(field: &Field) -> String {
     let name = safe(field.title.as_ref().unwrap_or(&field.name));
     let about = field.description.as_ref().map_or_else(String::new, |text| format!(" {DIM}{}{DIM:#}", safe(text)));
     let hint = match &field.kind {
-        Kind::YesOrNo => " (y or n)",
-        Kind::One(_) => " (a number of the list)",
-        Kind::Any(_) => " (numbers of the list, with commas between)",
-        Kind::Text | Kind::Number | Kind::Integer => "",
+        FieldKind::YesOrNo => " (y or n)",
+        FieldKind::One(_) => " (a number of the list)",
+        FieldKind::Any(_) => " (numbers of the list, with commas between)",
+        FieldKind::Text | FieldKind::Number | FieldKind::Integer => "",
     };
     let default = match &field.default {
         Some(Value::String(text)) => format!(" [{}]", safe(text)),
@@ -157,18 +157,20 @@ fn prompt(field: &Field) -> String {
 }
 
 /// What was typed, as a value of this kind.
-fn read(kind: &Kind, typed: &str) -> Result<Value, String> {
+fn read(kind: &FieldKind, typed: &str) -> Result<Value, String> {
     match kind {
-        Kind::Text => Ok(json!(typed)),
-        Kind::Number => typed.parse::<f64>().map(Value::from).map_err(|_| format!("`{typed}` is not a number")),
-        Kind::Integer => typed.parse::<i64>().map(Value::from).map_err(|_| format!("`{typed}` is not a whole number")),
-        Kind::YesOrNo => match typed.to_lowercase().as_str() {
+        FieldKind::Text => Ok(json!(typed)),
+        FieldKind::Number => typed.parse::<f64>().map(Value::from).map_err(|_| format!("`{typed}` is not a number")),
+        FieldKind::Integer => {
+            typed.parse::<i64>().map(Value::from).map_err(|_| format!("`{typed}` is not a whole number"))
+        }
+        FieldKind::YesOrNo => match typed.to_lowercase().as_str() {
             "y" | "yes" | "true" => Ok(json!(true)),
             "n" | "no" | "false" => Ok(json!(false)),
             _ => Err(format!("`{typed}` is neither y nor n")),
         },
-        Kind::One(choices) => chosen(choices, typed).map(Value::from),
-        Kind::Any(choices) => {
+        FieldKind::One(choices) => chosen(choices, typed).map(Value::from),
+        FieldKind::Any(choices) => {
             let parts = typed.split(',').map(str::trim).filter(|part| !part.is_empty());
             parts.map(|part| chosen(choices, part).map(Value::from)).collect()
         }
@@ -189,11 +191,13 @@ fn chosen(choices: &[Choice], typed: &str) -> Result<String, String> {
 fn example(form: &Form) -> Value {
     let value = |field: &Field| match (&field.default, &field.kind) {
         (Some(default), _) => default.clone(),
-        (None, Kind::Text) => json!("…"),
-        (None, Kind::Number | Kind::Integer) => json!(0),
-        (None, Kind::YesOrNo) => json!(true),
-        (None, Kind::One(choices)) => json!(choices.first().map(|choice| &choice.value)),
-        (None, Kind::Any(choices)) => json!(choices.iter().take(1).map(|choice| &choice.value).collect::<Vec<_>>()),
+        (None, FieldKind::Text) => json!("…"),
+        (None, FieldKind::Number | FieldKind::Integer) => json!(0),
+        (None, FieldKind::YesOrNo) => json!(true),
+        (None, FieldKind::One(choices)) => json!(choices.first().map(|choice| &choice.value)),
+        (None, FieldKind::Any(choices)) => {
+            json!(choices.iter().take(1).map(|choice| &choice.value).collect::<Vec<_>>())
+        }
     };
     let wanted = form.fields().into_iter().filter(|field| field.required || field.default.is_none());
     Value::Object(wanted.map(|field| (field.name.clone(), value(&field))).collect())

@@ -13,7 +13,7 @@ pub(crate) struct CallFlags {
     /// The input: a JSON object, @FILE, or - for standard input; flags below are laid over it
     pub(crate) input: Option<String>,
     #[command(flatten)]
-    pub(crate) manner: Manner,
+    pub(crate) options: CallOptions,
     #[command(flatten)]
     pub(crate) everywhere: Everywhere,
 }
@@ -25,7 +25,7 @@ pub(crate) fn call_command(name: String) -> clap::Command {
 
 /// How a call shall be made, whatever the tool.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct CallOptions {
     /// What may happen without asking: none, safe (what only reads) or all
     #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     auto_approve: Option<AutoApprove>,
@@ -41,7 +41,7 @@ pub(crate) struct Manner {
     no_cache: bool,
 }
 
-impl Manner {
+impl CallOptions {
     /// Makes the request so.
     pub(crate) fn lay_over(&self, request: &mut CallRequest, settings: &Settings, person: Person) {
         request.auto_approve = self.auto_approve.unwrap_or(settings.mode);

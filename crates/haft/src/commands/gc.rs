@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::{
     cli::Everywhere,
     commands::open,
-    exit::Exit,
-    retention::{Part, Sweep, Swept, sweep},
+    exit::CliExit,
+    retention::{SpaceUse, Sweep, Swept, sweep},
     show::{Out, time::bytes},
 };
 
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let house = open(everywhere).await?;
     let mode = if args.dry_run { Sweep::Look } else { Sweep::Remove };
     let swept = sweep(&house, mode).await?;
@@ -26,10 +26,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     house.close().await?;
     if out.json {
         out.document(&json!({"dryRun": args.dry_run, "removed": swept}));
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     people(out, &swept, mode);
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 fn people(out: &Out, swept: &Swept, mode: Sweep) {
@@ -37,7 +37,7 @@ fn people(out: &Out, swept: &Swept, mode: Sweep) {
         Sweep::Look => "would go",
         Sweep::Remove => "gone",
     };
-    let sized = |part: &Part| format!("{} ({})", part.count, bytes(part.bytes));
+    let sized = |part: &SpaceUse| format!("{} ({})", part.count, bytes(part.bytes));
     out.line(&format!("{word}: calls of the journal     {}", swept.calls));
     out.line(&format!("{word}: outputs                  {}", sized(&swept.outputs)));
     out.line(&format!("{word}: changes, with their undo {}", sized(&swept.changes)));

@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use haft_runtime::{Asks, Bounds, CallerId, ChangeKind, Grant, GrantId, Questions, Standing, WrittenBounds, nearest};
+use haft_runtime::{
+    Asks, Bounds, CallerId, ChangeKind, Grant, GrantId, GrantStatus, Questions, WrittenBounds, nearest,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     cli::Everywhere,
     commands::{
-        always::{LAST, Lease, coverage, parse_lasting},
+        always::{GrantLimits, LAST, coverage, parse_lasting},
         open,
     },
-    exit::Exit,
+    exit::CliExit,
     house::House,
     show::{Out, grant::grant_text},
 };
@@ -30,14 +32,14 @@ the same; `haft policy explain CALL` tells why a call was asked for.";
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<GrantsCommand>,
     /// Also those that are revoked, expired or spent
     #[arg(long)]
     all: bool,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum GrantsCommand {
     /// Remember a yes before it is asked for
     Add(AddArgs),
     /// One grant, and how much of the last calls it covers
@@ -87,16 +89,16 @@ fn parse_kind(text: &str) -> Result<ChangeKind, String> {
     serde_json::from_value(Value::from(text)).map_err(|err| err.to_string())
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<CliExit> {
     let house = open(everywhere).await?;
     match args.what {
         None => list(&house, out, args.all).await?,
-        Some(What::Add(add)) => remember(&house, out, add).await?,
-        Some(What::Show { grant }) => show(&house, out, &grant).await?,
-        Some(What::Revoke { grant }) => revoke(&house, out, &grant).await?,
+        Some(GrantsCommand::Add(add)) => remember(&house, out, add).await?,
+        Some(GrantsCommand::Show { grant }) => show(&house, out, &grant).await?,
+        Some(GrantsCommand::Revoke { grant }) => revoke(&house, out, &grant).await?,
     }
     house.leave().await?;
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 /// A grant with what people ask of it, for programs.
@@ -110,7 +112,7 @@ async fn list(house: &House, out: &Out, all: bool) -> Result<()> {
     let mut grants = house.store.all_grants(&house.scope, &house.here).await?;
     let now = Timestamp::now();
     let before = grants.len();
-    grants.retain(|grant| all || grant.standing(now) == Standing::Usable);
+    grants.retain(|grant| all || grant.standing(now) == GrantStatus::Usable);
     if out.json {
         out.document(&grants.iter().map(document).collect::<Result<Vec<_>>>()?);
         return Ok(());
@@ -142,7 +144,7 @@ async fn remember(house: &House, out: &Out, add: AddArgs) -> Result<()> {
         ..WrittenBounds::default()
     };
     let caller = add.caller.map(|typed| caller(house, &typed)).transpose()?;
-    let lease = Lease { lasting: add.lasting, uses: add.uses };
+    let lease = GrantLimits { lasting: add.lasting, uses: add.uses };
     let grant = lease.of(Grant { caller, ..Grant::new(tool, Bounds::try_from(written)?) });
     house.store.remember(&house.scope, &grant).await?;
     print(house, out, &grant).await
@@ -193,7 +195,7 @@ async fn print(house: &House, out: &Out, grant: &Grant) -> Result<()> {
     }
     out.line(&grant_text(grant));
     out.line(&format!("    {coverage}"));
-    if grant.standing(Timestamp::now()) == Standing::Usable {
+    if grant.standing(Timestamp::now()) == GrantStatus::Usable {
         out.hint(&format!("take it back with: haft grants revoke {}", grant.id));
     }
     Ok(())

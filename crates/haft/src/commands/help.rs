@@ -6,7 +6,7 @@ use haft_runtime::nearest;
 
 use crate::{
     cli::Cli,
-    exit::Exit,
+    exit::CliExit,
     settings::listed,
     show::{Out, style::STRONG, table::width},
 };
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     about: Vec<String>,
 }
 
-pub(crate) fn run(out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) fn run(out: &Out, args: &Args) -> Result<CliExit> {
     let about: Vec<String> = args.about.iter().map(|word| word.to_lowercase()).collect();
     let command = command_help(&about);
     let topic = about.first().filter(|_| about.len() == 1).and_then(|word| topic(word));
@@ -46,9 +46,9 @@ pub(crate) fn run(out: &Out, args: &Args) -> Result<Exit> {
     }
     if topic.is_none() && command.is_none() {
         anstream::eprintln!("error: {}", unknown(&about.join(" ")));
-        return Ok(Exit::Usage);
+        return Ok(CliExit::Usage);
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 /// A topic as it is read in a terminal.

@@ -12,7 +12,7 @@ use crate::{
         open_in,
         prompt::{Person, see_through},
     },
-    exit::Exit,
+    exit::CliExit,
     house::House,
     settings::{self, Settings},
     show::{
@@ -38,13 +38,13 @@ pub(crate) struct Args {
 }
 
 /// One file and what became of it.
-struct Written {
+struct InitFile {
     path: String,
     /// The call that wrote it; `None` when something is there already.
     call: Option<String>,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let house = open_in(Settings::read(&folder)?, &folder).await?;
     let files = match &args.tool {
@@ -57,14 +57,14 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let mut written = Vec::new();
     for (path, content) in files {
         let call = new_file(&house, &folder, &path, content).await?;
-        written.push(Written { path, call });
+        written.push(InitFile { path, call });
     }
     if args.tool.is_none() {
-        written.push(Written { path: GITIGNORE.to_owned(), call: ignore_line(&house, &folder).await? });
+        written.push(InitFile { path: GITIGNORE.to_owned(), call: ignore_line(&house, &folder).await? });
     }
     house.leave().await?;
     show(out, &written);
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 fn manifest(name: &str) -> (String, String) {
@@ -125,7 +125,7 @@ pub(super) async fn write(house: &House, path: &str, input: Value) -> Result<Opt
     }
 }
 
-fn show(out: &Out, written: &[Written]) {
+fn show(out: &Out, written: &[InitFile]) {
     if out.json {
         let (new, left): (Vec<_>, Vec<_>) = written.iter().partition(|file| file.call.is_some());
         let new: Vec<Value> = new.iter().map(|file| json!({"path": file.path, "call": file.call})).collect();

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::{
     cli::Everywhere,
     commands::open,
-    exit::Exit,
+    exit::CliExit,
     settings::duration,
     show::{
         Out,
@@ -26,7 +26,7 @@ const WIDE: usize = 100;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<LogCommand>,
     /// Only calls of this tool
     #[arg(long, value_name = "TOOL")]
     tool: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum LogCommand {
     /// One call's whole story
     Show {
         /// The call
@@ -56,9 +56,9 @@ enum What {
     },
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     match &args.what {
-        Some(What::Show { call }) => show::run(everywhere, out, call).await,
+        Some(LogCommand::Show { call }) => show::run(everywhere, out, call).await,
         None if args.follow => follow::run(everywhere, out, &filter(args, 10)?).await,
         None => list(everywhere, out, &filter(args, 50)?).await,
     }
@@ -87,17 +87,17 @@ pub(crate) fn back(text: &str) -> Result<Timestamp> {
     }
 }
 
-async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<Exit> {
+async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<CliExit> {
     let house = open(everywhere).await?;
     let calls = house.store.calls(&house.scope, &house.here, filter).await?;
     house.leave().await?;
     if out.json {
         out.document(&calls);
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     let Some(oldest) = calls.last() else {
         out.line("no calls yet that fit; try `haft call list_directory`");
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     };
     let wide = width() >= WIDE;
     let rows: Vec<Vec<String>> = calls.iter().map(|call| row(call, wide)).collect();
@@ -107,7 +107,7 @@ async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result
     if calls.len() == filter.limit as usize {
         out.hint(&format!("the next page: add --before {}", oldest.id));
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 const HEAD: &[&str] = &["CALL", "WHEN", "TOOK", "TOOL", "STATUS"];

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use haft_mcp::{Asked, PREFIX, Server, ServerDeps, stdio};
+use haft_mcp::{PREFIX, QuestionListeners, Server, ServerDeps, stdio};
 use haft_runtime::{
     About, AutoApprove, CallId, Caller, Change, ChangeKind, Evidence, Question, Redactor, Scope, Source, ToolError,
 };
@@ -30,13 +30,13 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::Everywhere,
     commands::flags::parse_mode,
-    exit::Exit,
-    house::{self, House, OwnerCallers, Served},
+    exit::CliExit,
+    house::{self, House, OwnerCallers, ServingOptions},
     settings::Settings,
-    show::{Out, card::card, changes::Depth, safe::safe, style::WARN},
+    show::{Out, card::card, changes::DetailLevel, safe::safe, style::WARN},
     workspace,
 };
-use wanted::Wanted;
+use wanted::ToolPatterns;
 
 /// The file with the key that seals what clients carry for us.
 const KEY: &str = "mcp.key";
@@ -53,7 +53,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<McpCommand>,
     #[command(flatten)]
     serving: Serving,
 }
@@ -66,7 +66,7 @@ impl Args {
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum McpCommand {
     /// Write haft into the settings of a client that speaks MCP
     Install(install::Args),
 }
@@ -86,23 +86,23 @@ struct Serving {
     http: Option<SocketAddr>,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     match &args.command {
-        Some(Command::Install(args)) => install::run(everywhere, out, args).await,
+        Some(McpCommand::Install(args)) => install::run(everywhere, out, args).await,
         None => serve(everywhere, &args.serving).await,
     }
 }
 
-async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<Exit> {
-    let wanted = Wanted::read(&args.tools)?;
+async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<CliExit> {
+    let wanted = ToolPatterns::read(&args.tools)?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::read(&folder)?;
     for note in settings.not_trusted.iter().chain(&settings.not_obeyed).chain(&settings.mcp.lost_additions()) {
         anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(note));
     }
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
-    let asked = Arc::new(Asked::default());
-    let served = Served { others: vec![asked.clone()], only: wanted.as_ref().map(Wanted::only) };
+    let asked = Arc::new(QuestionListeners::default());
+    let served = ServingOptions { others: vec![asked.clone()], only: wanted.as_ref().map(ToolPatterns::only) };
     let house = house::serving(settings, store, &folder, served).await?;
     // The tools of a server that was never met come once it has been.
     let later = |pattern: &str| pattern.starts_with(PREFIX) && house.upstreams.servers().next().is_some();
@@ -116,7 +116,7 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<Exit> {
         None => server.speak(stdio::input()?, stdio::output()?, &stop).await,
     }
     house.leave().await?;
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 /// Cancelled when somebody wants this process to end.
@@ -144,9 +144,11 @@ async fn listen(address: SocketAddr, server: &Server, house: &House, stop: &Canc
     let (token, known) = token(&house.settings)?;
     anstream::eprintln!("haft: serving MCP at http://{}/mcp", listener.local_addr()?);
     match known {
-        Known::Given => anstream::eprintln!("haft: its token is that of {TOKEN}"),
-        Known::Kept(file) => anstream::eprintln!("haft: its token is kept in {}", safe(&file.display().to_string())),
-        Known::Made(file) => {
+        TokenSource::Given => anstream::eprintln!("haft: its token is that of {TOKEN}"),
+        TokenSource::Kept(file) => {
+            anstream::eprintln!("haft: its token is kept in {}", safe(&file.display().to_string()))
+        }
+        TokenSource::Made(file) => {
             let file = file.display().to_string();
             anstream::eprintln!("haft: its token, shown this once and kept in {}: {token}", safe(&file));
         }
@@ -164,7 +166,7 @@ async fn listen(address: SocketAddr, server: &Server, house: &House, stop: &Canc
 }
 
 /// Where a token is from.
-enum Known {
+enum TokenSource {
     /// The variable of this process.
     Given,
     /// A file from before.
@@ -174,16 +176,16 @@ enum Known {
 }
 
 /// The token of HTTP clients, and where people find it.
-fn token(settings: &Settings) -> Result<(String, Known)> {
+fn token(settings: &Settings) -> Result<(String, TokenSource)> {
     if let Some(given) = settings.variables.get(TOKEN).filter(|given| !given.trim().is_empty()) {
-        return Ok((given.trim().to_owned(), Known::Given));
+        return Ok((given.trim().to_owned(), TokenSource::Given));
     }
     let path = settings.data.join("mcp.token");
     let is_new = !path.exists();
     let secret = || random().map(|secret| format!("{}\n", BASE64_URL_SAFE_NO_PAD.encode(secret)).into_bytes());
     make_once(&path, secret).with_context(|| format!("cannot make {}", path.display()))?;
     let token = read_token(&path).with_context(|| unreadable(&path))?;
-    Ok((token, if is_new { Known::Made(path) } else { Known::Kept(path) }))
+    Ok((token, if is_new { TokenSource::Made(path) } else { TokenSource::Kept(path) }))
 }
 
 /// The text of a kept token.
@@ -195,7 +197,7 @@ fn read_token(path: &Path) -> io::Result<String> {
     }
 }
 
-fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -> Result<ServerDeps> {
+fn ground(house: &House, asked: Arc<QuestionListeners>, auto_approve: Option<AutoApprove>) -> Result<ServerDeps> {
     let store = house.store.clone();
     Ok(ServerDeps {
         pipeline: house.pipeline.clone(),
@@ -220,10 +222,10 @@ fn ground(house: &House, asked: Arc<Asked>, auto_approve: Option<AutoApprove>) -
 /// that a yes would commit stands there, or where it can be read.
 fn plain_card(question: &Question) -> String {
     let plain = |depth| anstream::adapter::strip_str(&card(question, depth, &Redactor::default())).to_string();
-    let About::Approval(Evidence::Staged { changes, .. }) = &question.about else { return plain(Depth::Short) };
-    let whole = plain(Depth::Whole);
+    let About::Approval(Evidence::Staged { changes, .. }) = &question.about else { return plain(DetailLevel::Short) };
+    let whole = plain(DetailLevel::Whole);
     let is_short = whole.len() <= LONGEST_CARD;
-    let mut card = if is_short { whole } else { plain(Depth::Short) };
+    let mut card = if is_short { whole } else { plain(DetailLevel::Short) };
     if !is_short || changes.0.iter().any(is_out_of_sight) {
         card.push_str(&format!("not all of it stands here; all of it: haft changes {} --all\n", question.call));
     }

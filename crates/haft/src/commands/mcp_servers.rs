@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use haft_mcp::{Definition, Difference, NEEDS_LOGIN, PATIENCE, Pins, UpstreamServer, tool_name};
+use haft_mcp::{NEEDS_LOGIN, PATIENCE, PinDifference, ServerPins, ToolDefinition, UpstreamServer, tool_name};
 use haft_runtime::nearest;
 use haft_sandbox::changes;
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ use crate::{
         add_server::{self, NewServer},
         open,
     },
-    exit::Exit,
+    exit::CliExit,
     house::House,
-    settings::{McpServer, mcp::Wanted},
+    settings::{McpServer, mcp::ServerOrigin},
     show::{
         Out,
         diff::coloured,
@@ -53,7 +53,7 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<CliExit> {
     let (name, also_starts) = match &args.action {
         Some(Action::Add(new)) => {
             add_server::add(new).await?;
@@ -68,11 +68,11 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
         Err(err) => Err(err),
         Ok(servers) if also_starts => match &args.action {
             Some(Action::Add(new)) => {
-                servers[0].pins.update(Pins::begin_anew);
+                servers[0].pins.update(ServerPins::begin_anew);
                 start(out, &house, servers[0]).await.map_err(|err| add_server::with_its_entry(&err, &new.name))
             }
             Some(Action::Restart { .. } | Action::Diff { .. } | Action::Accept { .. }) | None => {
-                servers[0].pins.update(Pins::restart);
+                servers[0].pins.update(ServerPins::restart);
                 start(out, &house, servers[0]).await
             }
         },
@@ -104,14 +104,14 @@ fn chosen<'a>(house: &'a House, name: Option<&str>) -> Result<Vec<&'a UpstreamSe
 }
 
 /// Starts a server anew; every haft that uses it does the same with its own before the next call.
-async fn start(out: &Out, house: &House, server: &UpstreamServer) -> Result<Exit> {
+async fn start(out: &Out, house: &House, server: &UpstreamServer) -> Result<CliExit> {
     server.upstream.end_soon();
     let met = told(server.name(), server.upstream.meet(PATIENCE)).await;
     let all = house.settings.mcp.servers();
     let Some(wanted) = all.iter().find(|wanted| wanted.name == server.name()) else {
         bail!("there is no server `{}` any more", server.name());
     };
-    let state = State::of(wanted, Some(server));
+    let state = McpServerState::of(wanted, Some(server));
     if out.json {
         out.document(&state.document());
     } else if met.is_ok() {
@@ -125,21 +125,22 @@ async fn start(out: &Out, house: &House, server: &UpstreamServer) -> Result<Exit
         }
         state.dropped.iter().for_each(|one| out.line(&format!("{WARN}left out:{WARN:#} {}", safe(one))));
     }
-    met.map(|()| Exit::Success).or_else(|err| if out.json { Ok(Exit::Failure) } else { Err(err.into()) })
+    met.map(|()| CliExit::Success).or_else(|err| if out.json { Ok(CliExit::Failure) } else { Err(err.into()) })
 }
 
-fn list(out: &Out, house: &House) -> Exit {
+fn list(out: &Out, house: &House) -> CliExit {
     let all = house.settings.mcp.servers();
-    let states: Vec<State> = all.iter().map(|wanted| State::of(wanted, house.upstreams.server(&wanted.name))).collect();
+    let states: Vec<McpServerState> =
+        all.iter().map(|wanted| McpServerState::of(wanted, house.upstreams.server(&wanted.name))).collect();
     if out.json {
-        out.document(&states.iter().map(State::document).collect::<Vec<_>>());
-        return Exit::Success;
+        out.document(&states.iter().map(McpServerState::document).collect::<Vec<_>>());
+        return CliExit::Success;
     }
     if states.is_empty() {
         out.line("no MCP servers; add one: haft mcp-servers add NAME -- COMMAND …");
-        return Exit::Success;
+        return CliExit::Success;
     }
-    let row = |state: &State| {
+    let row = |state: &McpServerState| {
         let what = state.last_error.clone().unwrap_or_else(|| state.wanted.reached.shown());
         vec![
             state.wanted.name.clone(),
@@ -156,15 +157,15 @@ fn list(out: &Out, house: &House) -> Exit {
         out.line(&format!("\n{STRONG}{}{STRONG:#}{breaks}\n{}", state.wanted.name, wrapped(&safe(why), width())));
     }
     out.hint("what has changed: haft mcp-servers diff    start one anew: haft mcp-servers restart NAME");
-    Exit::Success
+    CliExit::Success
 }
 
-fn diff(out: &Out, servers: &[&UpstreamServer]) -> Exit {
+fn diff(out: &Out, servers: &[&UpstreamServer]) -> CliExit {
     let mut documents = Vec::new();
     let mut text = String::new();
     let mut unmet = Vec::new();
     for server in servers {
-        server.pins.update(Pins::note_shown);
+        server.pins.update(ServerPins::note_shown);
         let pins = server.pins.read();
         if !pins.was_met() {
             unmet.push(format!("`{}`", server.name()));
@@ -177,7 +178,7 @@ fn diff(out: &Out, servers: &[&UpstreamServer]) -> Exit {
     }
     if out.json {
         out.document(&documents);
-        return Exit::Success;
+        return CliExit::Success;
     }
     if !unmet.is_empty() {
         out.line(&format!("never met, so that what it says first is accepted: {}", unmet.join(", ")));
@@ -188,10 +189,10 @@ fn diff(out: &Out, servers: &[&UpstreamServer]) -> Exit {
         out.text(&text);
         out.hint("accept it: haft mcp-servers accept [NAME]");
     }
-    Exit::Success
+    CliExit::Success
 }
 
-fn kind(difference: &Difference<'_>) -> &'static str {
+fn kind(difference: &PinDifference<'_>) -> &'static str {
     match (difference.accepted, difference.seen) {
         (None, _) => "new",
         (Some(_), None) => "gone",
@@ -199,9 +200,10 @@ fn kind(difference: &Difference<'_>) -> &'static str {
     }
 }
 
-fn shown(server: &str, difference: &Difference<'_>) -> String {
-    let pretty =
-        |one: Option<&Definition>| one.and_then(|one| serde_json::to_string_pretty(one).ok()).map(|text| text + "\n");
+fn shown(server: &str, difference: &PinDifference<'_>) -> String {
+    let pretty = |one: Option<&ToolDefinition>| {
+        one.and_then(|one| serde_json::to_string_pretty(one).ok()).map(|text| text + "\n")
+    };
     let (old, new) = (pretty(difference.accepted), pretty(difference.seen));
     let path = safe(&format!("{server}/{}", difference.tool)).replace('\n', " ");
     let diff = changes::diff(&path, old.as_deref().map(str::as_bytes), new.as_deref().map(str::as_bytes));
@@ -209,7 +211,7 @@ fn shown(server: &str, difference: &Difference<'_>) -> String {
     format!("{STRONG}{path}{STRONG:#}  {DIM}{}{DIM:#}\n{diff}\n", kind(difference))
 }
 
-fn accept(out: &Out, servers: &[&UpstreamServer]) -> Result<Exit> {
+fn accept(out: &Out, servers: &[&UpstreamServer]) -> Result<CliExit> {
     let (mut accepted, mut changed) = (Vec::new(), Vec::new());
     for server in servers {
         let name = server.name();
@@ -231,7 +233,7 @@ fn accept(out: &Out, servers: &[&UpstreamServer]) -> Result<Exit> {
             "`{name}` says something else of its tools than you were shown; look again: haft mcp-servers diff {name}"
         );
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 fn text(value: &Value) -> &str {
@@ -239,7 +241,7 @@ fn text(value: &Value) -> &str {
 }
 
 /// Where a server stands.
-struct State<'a> {
+struct McpServerState<'a> {
     wanted: &'a McpServer,
     tools: Vec<String>,
     held: Vec<String>,
@@ -250,7 +252,7 @@ struct State<'a> {
     was_met: bool,
 }
 
-impl<'a> State<'a> {
+impl<'a> McpServerState<'a> {
     fn of(wanted: &'a McpServer, server: Option<&UpstreamServer>) -> Self {
         let pins = server.map(|server| server.pins.read()).unwrap_or_default();
         let used = |tool: &str| server.is_some_and(|server| server.upstream.spec().uses(tool));
@@ -296,8 +298,8 @@ impl<'a> State<'a> {
 
     fn document(&self) -> Value {
         let from = match self.wanted.from {
-            Wanted::ByTheUser => "user",
-            Wanted::ByTheWorkspace => "workspace",
+            ServerOrigin::ByTheUser => "user",
+            ServerOrigin::ByTheWorkspace => "workspace",
         };
         json!({"name": self.wanted.name, "state": self.word(), "command": self.wanted.reached.shown(), "from": from,
             "version": self.version, "tools": self.tools, "held": self.held, "dropped": self.dropped,

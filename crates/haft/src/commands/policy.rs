@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::Everywhere,
     commands::open,
-    exit::Exit,
+    exit::CliExit,
     house::House,
     show::{
         Out,
@@ -43,11 +43,11 @@ Try rules before you keep them: haft policy test --rules FILE";
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<PolicyCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum PolicyCommand {
     /// Decide the last calls again by the rules and grants as they are now, and show what would differ; nothing is run
     Test {
         /// How many calls
@@ -64,22 +64,22 @@ enum What {
     },
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     match &args.what {
         None => list(everywhere, out).await,
-        Some(What::Test { last, rules }) => test::run(everywhere, out, *last, rules.as_deref()).await,
-        Some(What::Explain { call }) => explain::run(everywhere, out, call).await,
+        Some(PolicyCommand::Test { last, rules }) => test::run(everywhere, out, *last, rules.as_deref()).await,
+        Some(PolicyCommand::Explain { call }) => explain::run(everywhere, out, call).await,
     }
 }
 
-async fn list(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
+async fn list(everywhere: &Everywhere, out: &Out) -> Result<CliExit> {
     let house = open(everywhere).await?;
     let policy = house.pipeline.policy(&house.scope).await?;
     house.leave().await?;
     let rules: Vec<&Rule> = policy.rules.iter().chain(&policy.tightening).collect();
     if out.json {
         out.document(&rules.iter().copied().map(document).collect::<Vec<_>>());
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     if rules.is_empty() {
         out.line("there are no rules: the mode and what is remembered decide");
@@ -89,7 +89,7 @@ async fn list(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     for rule in rules {
         out.line(&text(&house, rule));
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 fn document(rule: &Rule) -> Value {
@@ -137,10 +137,10 @@ fn because(decision: &Decision) -> String {
 }
 
 /// What was decided then, in the same words.
-fn was_word(was: haft_runtime::Was) -> &'static str {
+fn was_word(was: haft_runtime::PastDecision) -> &'static str {
     match was {
-        haft_runtime::Was::Yes => "yes",
-        haft_runtime::Was::Ask => "ask",
-        haft_runtime::Was::No => "no",
+        haft_runtime::PastDecision::Yes => "yes",
+        haft_runtime::PastDecision::Ask => "ask",
+        haft_runtime::PastDecision::No => "no",
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     house::House,
     show::{
         card::card,
-        changes::Depth,
+        changes::DetailLevel,
         safe::safe,
         style::{DIM, STRONG, WARN},
         table::{width, wrapped},
@@ -70,7 +70,7 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
     }));
     let cancel = request.cancel.clone();
     // One reader for the whole call: an edited input asks again.
-    let mut lines = (*person == Person::Terminal).then(Lines::new);
+    let mut lines = (*person == Person::Terminal).then(TerminalLines::new);
     let mut interrupts = Interrupts::listen();
     let calling = house.pipeline.call(request);
     tokio::pin!(calling);
@@ -126,7 +126,12 @@ pub(crate) async fn interrupt() {
 }
 
 /// The question is in the store a moment after the event; an edited input's child asks under its own id.
-async fn answer_when_asked(house: &House, call: &CallId, person: &Person, lines: Option<&mut Lines>) -> Result<()> {
+async fn answer_when_asked(
+    house: &House,
+    call: &CallId,
+    person: &Person,
+    lines: Option<&mut TerminalLines>,
+) -> Result<()> {
     let question = loop {
         if let Some(question) = open_question(house, call).await? {
             break question;
@@ -167,9 +172,9 @@ async fn open_question(house: &House, call: &CallId) -> Result<Option<Question>>
 }
 
 /// Lines typed at the terminal, read on a thread of their own so that nothing else waits for them.
-pub(crate) struct Lines(mpsc::Receiver<String>);
+pub(crate) struct TerminalLines(mpsc::Receiver<String>);
 
-impl Lines {
+impl TerminalLines {
     pub(crate) fn new() -> Self {
         let (typed, lines) = mpsc::channel(1);
         std::thread::spawn(move || {
@@ -190,17 +195,17 @@ impl Lines {
 
 /// What a person says to a question.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum PromptReply {
     Answer(Answer),
     /// Yes, and yes to the others that are like it.
     YesToAllAlike,
 }
 
 /// Shows the card and asks until the answer is clear. No more input means: stop the call.
-pub(crate) async fn ask(house: &House, asked: (&Question, &Evidence), lines: &mut Lines) -> Answer {
+pub(crate) async fn ask(house: &House, asked: (&Question, &Evidence), lines: &mut TerminalLines) -> Answer {
     match ask_beside(house, asked, 0, lines).await {
-        Said::Answer(answer) => answer,
-        Said::YesToAllAlike => Answer::Approve { paths: None },
+        PromptReply::Answer(answer) => answer,
+        PromptReply::YesToAllAlike => Answer::Approve { paths: None },
     }
 }
 
@@ -209,9 +214,9 @@ pub(crate) async fn ask_beside(
     house: &House,
     (question, evidence): (&Question, &Evidence),
     others: usize,
-    lines: &mut Lines,
-) -> Said {
-    anstream::eprint!("{}", card(question, Depth::Short, &house.redactor));
+    lines: &mut TerminalLines,
+) -> PromptReply {
+    anstream::eprint!("{}", card(question, DetailLevel::Short, &house.redactor));
     let what = match evidence {
         Evidence::Staged { .. } => "Commit this?",
         Evidence::Plain(_) => "Do this?",
@@ -228,26 +233,26 @@ pub(crate) async fn ask_beside(
         if others > 0 { (format!("[l] yes to all {} alike ", others + 1), ", l") } else { <_>::default() };
     loop {
         let prompt = format!("{STRONG}{what}{STRONG:#} [y]es [n]o {always}[e]dit [d]iff {offer}[?] ");
-        let Some(line) = lines.next(&prompt).await else { return Said::Answer(Answer::Cancel) };
+        let Some(line) = lines.next(&prompt).await else { return PromptReply::Answer(Answer::Cancel) };
         match line.trim().to_lowercase().as_str() {
-            "y" | "yes" => return Said::Answer(Answer::Approve { paths: None }),
-            "l" | "alike" if others > 0 => return Said::YesToAllAlike,
+            "y" | "yes" => return PromptReply::Answer(Answer::Approve { paths: None }),
+            "l" | "alike" if others > 0 => return PromptReply::YesToAllAlike,
             "n" | "no" => {
                 let words = lines.next("Why? (Enter for no words) ").await.unwrap_or_default();
                 let message = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
-                return Said::Answer(Answer::Reject { message });
+                return PromptReply::Answer(Answer::Reject { message });
             }
             "a" | "always" => {
                 if let Some(answer) = choose(house, question, lines).await {
-                    return Said::Answer(answer);
+                    return PromptReply::Answer(answer);
                 }
             }
             "e" | "edit" => {
                 if let Some(input) = edited(question, lines).await {
-                    return Said::Answer(Answer::Edit { input });
+                    return PromptReply::Answer(Answer::Edit { input });
                 }
             }
-            "d" | "diff" => anstream::eprint!("{}", card(question, Depth::Whole, &house.redactor)),
+            "d" | "diff" => anstream::eprint!("{}", card(question, DetailLevel::Whole, &house.redactor)),
             "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
             other => anstream::eprintln!("`{other}` is none of y, n, a, e, d{key}, ?"),
         }
@@ -255,7 +260,7 @@ pub(crate) async fn ask_beside(
 }
 
 /// The input with the typed fields laid over it.
-async fn edited(question: &Question, lines: &mut Lines) -> Option<Value> {
+async fn edited(question: &Question, lines: &mut TerminalLines) -> Option<Value> {
     anstream::eprintln!("{}", question.input);
     let line = lines.next("Fields to change, as JSON (Enter keeps them): ").await?;
     if line.trim().is_empty() {

@@ -10,7 +10,7 @@ use serde_json::to_value;
 use crate::{
     cli::Everywhere,
     commands::{log::back, open},
-    exit::Exit,
+    exit::CliExit,
     house::House,
     show::{
         Out,
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 
 /// One tool, as programs read it.
 #[derive(Serialize)]
-struct Row {
+struct ToolStats {
     tool_name: String,
     total_calls: i64,
     success_count: i64,
@@ -58,7 +58,7 @@ struct LastError {
     error: ToolError,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let since = args.since.as_deref().map(back).transpose()?;
     // The counters know whole days; so the last error is looked for in the same ones.
     let since = since.map(begin_of_day);
@@ -71,14 +71,14 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     house.leave().await?;
     if out.json {
         out.document(&house.redactor.value(&to_value(&rows)?));
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     if rows.is_empty() {
         out.line("no calls yet; try `haft call list_directory`");
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     people(out, &house, &rows);
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 /// Midnight before a time, in UTC.
@@ -97,8 +97,8 @@ async fn last_error(house: &House, tool: &str, since: Option<Timestamp>) -> Resu
     Ok(error.map(|error| LastError { tool_call_id: call.id.to_string(), at: call.started_at, error }))
 }
 
-fn row(tool: ToolUse, last_error: Option<LastError>) -> Row {
-    Row {
+fn row(tool: ToolUse, last_error: Option<LastError>) -> ToolStats {
+    ToolStats {
         total_calls: tool.calls,
         success_count: tool.success,
         error_count: tool.error,
@@ -116,7 +116,7 @@ fn row(tool: ToolUse, last_error: Option<LastError>) -> Row {
     }
 }
 
-fn people(out: &Out, house: &House, rows: &[Row]) {
+fn people(out: &Out, house: &House, rows: &[ToolStats]) {
     let wide = width() >= WIDE;
     let mut head = vec!["TOOL", "CALLS", "OK", "ERROR", "NO", "STOPPED", "ASKED"];
     if wide {
@@ -126,7 +126,7 @@ fn people(out: &Out, house: &House, rows: &[Row]) {
     let cells: Vec<Vec<String>> = rows.iter().map(|row| row_cells(row, wide)).collect();
     out.text(&table(&head, &cells));
     out.line(&format!("{DIM}P50, P95, P99: so many of a hundred calls were done within, in ms of work{DIM:#}"));
-    let failed: Vec<(&Row, &LastError)> =
+    let failed: Vec<(&ToolStats, &LastError)> =
         rows.iter().filter_map(|row| row.last_error.as_ref().map(|error| (row, error))).collect();
     if failed.is_empty() {
         return;
@@ -140,7 +140,7 @@ fn people(out: &Out, house: &House, rows: &[Row]) {
     }
 }
 
-fn row_cells(row: &Row, wide: bool) -> Vec<String> {
+fn row_cells(row: &ToolStats, wide: bool) -> Vec<String> {
     let counts = [row.total_calls, row.success_count, row.error_count, row.rejected_count, row.cancelled_count];
     let mut cells = vec![row.tool_name.clone()];
     cells.extend(counts.iter().chain([&row.asked_count]).map(ToString::to_string));

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     cli::Everywhere,
     commands::open_in,
-    exit::Exit,
+    exit::CliExit,
     house,
     settings::Settings,
     show::{
@@ -17,11 +17,11 @@ use crate::{
         style::{PLACE, STRONG, WARN},
         trust::{SHORT, diff},
     },
-    trust::{self, Looked, Standing},
+    trust::{self, TrustStatus, WorkspaceTrust},
     workspace,
 };
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::read(&folder)?;
     let looked = trust::look(&settings.data, &folder)?;
@@ -40,18 +40,18 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     if out.json {
         out.document(&json!({"workspace": workspace, "tools": tools, "openQuestions": waiting.len(),
             "callsToday": today, "trust": looked.standing.word(), "rung": rung, "version": env!("CARGO_PKG_VERSION")}));
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     let version = env!("CARGO_PKG_VERSION");
     out.line(&format!("{STRONG}haft {version}{STRONG:#}  in {PLACE}{workspace}{PLACE:#}"));
     out.line(&format!("  {tools} tools, {today} calls today"));
     out.line(&commands(rung));
     match looked.standing {
-        Standing::BringsNothing | Standing::Trusted(_) => out.line(&format!("  {}", looked.words())),
-        Standing::NotTrusted | Standing::Doubtful(_) => {
+        TrustStatus::BringsNothing | TrustStatus::Trusted(_) => out.line(&format!("  {}", looked.words())),
+        TrustStatus::NotTrusted | TrustStatus::Doubtful(_) => {
             out.line(&format!("  {WARN}{}{WARN:#}", safe(&looked.words())));
         }
-        Standing::Held(_) => {
+        TrustStatus::Held(_) => {
             out.line(&format!("  {WARN}{}{WARN:#}", looked.words()));
             out.text(&diff(&looked, SHORT));
         }
@@ -68,7 +68,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<Exit> {
     {
         out.line(&format!("  {STRONG}{command:<58}{STRONG:#} {what}"));
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 /// How well commands are fenced here.
@@ -83,7 +83,7 @@ fn commands(rung: Option<Rung>) -> String {
 }
 
 /// The three commands that make most sense now.
-fn next_steps(looked: &Looked, waiting: Option<String>, last: Option<String>) -> Vec<(String, &'static str)> {
+fn next_steps(looked: &WorkspaceTrust, waiting: Option<String>, last: Option<String>) -> Vec<(String, &'static str)> {
     let mut steps = Vec::new();
     if looked.note().is_some() {
         steps.push(("haft trust".to_owned(), "see what it brings"));

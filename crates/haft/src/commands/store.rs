@@ -7,16 +7,16 @@ use haft_runtime::ToolError;
 use haft_store::{CopiedTable, Options, Store};
 use serde_json::json;
 
-use crate::{cli::Everywhere, exit::Exit, house, settings::Settings, show::Out, workspace};
+use crate::{cli::Everywhere, exit::CliExit, house, settings::Settings, show::Out, workspace};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: StoreCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum StoreCommand {
     /// Copy everything into another database, and count it on both sides
     ///
     /// Copies the journal, the questions, the grants and everything else from the database in use to another one, for
@@ -35,13 +35,13 @@ struct CopyArgs {
     replace: bool,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     match &args.what {
-        What::Copy(args) => copy(everywhere, out, args).await,
+        StoreCommand::Copy(args) => copy(everywhere, out, args).await,
     }
 }
 
-async fn copy(everywhere: &Everywhere, out: &Out, args: &CopyArgs) -> Result<Exit> {
+async fn copy(everywhere: &Everywhere, out: &Out, args: &CopyArgs) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::read(&folder)?;
     let house = house::wide(&folder);
@@ -69,7 +69,7 @@ async fn copy(everywhere: &Everywhere, out: &Out, args: &CopyArgs) -> Result<Exi
     if copied.iter().any(|table| table.from != table.to) {
         bail!("the copy is not complete: end every haft and copy again with --replace");
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 fn tell(out: &Out, copied: &[CopiedTable], place: &str) {

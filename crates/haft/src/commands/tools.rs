@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     cli::Everywhere,
     commands::open,
-    exit::Exit,
+    exit::CliExit,
     show::{
         Out,
         safe::safe,
@@ -35,17 +35,17 @@ pub(crate) struct Args {
     tokens: bool,
     /// The definitions as a model interface wants them
     #[arg(long, value_name = "FORM")]
-    export: Option<Form>,
+    export: Option<ToolListFormat>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Form {
+enum ToolListFormat {
     Openai,
     Anthropic,
     Mcp,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let house = open(everywhere).await?;
     for error in upstreams::meet_new(&house.upstreams).await {
         anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(&error.message));
@@ -73,7 +73,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         }
         Some(Ok(tool)) if args.export.is_none() => {
             one(out, &tool, args.name.as_deref().unwrap_or_default());
-            return Ok(Exit::Success);
+            return Ok(CliExit::Success);
         }
         Some(Ok(tool)) => tools = vec![tool],
         None => {}
@@ -85,9 +85,9 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     }
     let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
     match args.export {
-        Some(Form::Openai) => out.document(&to_openai(&specs)),
-        Some(Form::Anthropic) => out.document(&to_anthropic(&specs)),
-        Some(Form::Mcp) => out.document(&to_mcp(&specs)),
+        Some(ToolListFormat::Openai) => out.document(&to_openai(&specs)),
+        Some(ToolListFormat::Anthropic) => out.document(&to_anthropic(&specs)),
+        Some(ToolListFormat::Mcp) => out.document(&to_mcp(&specs)),
         None if out.json && args.tokens => {
             out.document(&tools.iter().map(|tool| cost(tool, &costs)).collect::<Vec<_>>())
         }
@@ -96,7 +96,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         None if args.tokens => costs.list(out, &tools),
         None => list(out, &specs),
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 fn cost(tool: &RegisteredTool, costs: &Costs) -> Value {

@@ -9,11 +9,11 @@ use crate::{
     cli::Everywhere,
     commands::{
         open_in,
-        prompt::{Lines, Person},
+        prompt::{Person, TerminalLines},
     },
-    exit::Exit,
+    exit::CliExit,
     project::Fault,
-    settings::{Line, Settings},
+    settings::{Settings, WorkspaceSetting},
     show::{
         Out,
         safe::safe,
@@ -21,7 +21,7 @@ use crate::{
         table::{width, wrapped},
         trust::{diff, files, settings},
     },
-    trust::{self, Brought, Looked, SETTINGS, Standing},
+    trust::{self, Brought, SETTINGS, TrustStatus, WorkspaceTrust},
     workspace,
 };
 
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     forget: bool,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     // What the workspace itself says has no part in whether it is trusted.
     let of_user = Settings::of_user()?;
@@ -60,12 +60,12 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
     let house = open_in(of_user.clone(), &folder).await?;
     house.leave().await?;
     let (_, faults) = house.project.sort(&looked.brought);
-    let report = Report { lines: lines(&of_user, &looked.brought), looked, faults };
-    let asked = if args.show { Asked::Nothing } else { report.ask(out, &args).await? };
+    let report = TrustReport { lines: lines(&of_user, &looked.brought), looked, faults };
+    let asked = if args.show { TrustDecision::Nothing } else { report.ask(out, &args).await? };
     match asked {
-        Asked::Nothing => {}
-        Asked::No => bail!("nothing was recorded"),
-        Asked::Yes => {
+        TrustDecision::Nothing => {}
+        TrustDecision::No => bail!("nothing was recorded"),
+        TrustDecision::Yes => {
             trust::write(&of_user.data, &folder, report.looked.brought.clone())?;
         }
     }
@@ -74,7 +74,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
 
 /// What a person made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum TrustDecision {
     /// There was nothing to ask.
     Nothing,
     Yes,
@@ -82,12 +82,12 @@ enum Asked {
 }
 
 /// What the settings that it brings come to; a mistake in them is an error.
-fn lines(of_user: &Settings, brought: &Brought) -> Result<Vec<Line>> {
+fn lines(of_user: &Settings, brought: &Brought) -> Result<Vec<WorkspaceSetting>> {
     let bytes = brought.0.get(SETTINGS).and_then(|content| content.bytes());
     bytes.map_or_else(|| Ok(Vec::new()), |bytes| of_user.clone().take_workspace(bytes))
 }
 
-fn forget(out: &Out, of_user: &Settings, folder: &Path) -> Result<Exit> {
+fn forget(out: &Out, of_user: &Settings, folder: &Path) -> Result<CliExit> {
     let was_trusted = trust::forget(&of_user.data, folder)?;
     if out.json {
         out.document(&json!({"workspace": folder, "forgotten": was_trusted}));
@@ -96,51 +96,51 @@ fn forget(out: &Out, of_user: &Settings, folder: &Path) -> Result<Exit> {
     } else {
         out.line("there was nothing to forget: this workspace was not trusted");
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
-struct Report {
-    looked: Looked,
-    lines: Result<Vec<Line>>,
+struct TrustReport {
+    looked: WorkspaceTrust,
+    lines: Result<Vec<WorkspaceSetting>>,
     /// What is wrong with the tools that it brings.
     faults: Vec<Fault>,
 }
 
-impl Report {
+impl TrustReport {
     /// Whether it is trusted from now on. What is trusted already, or cannot be, is not asked about.
-    async fn ask(&self, out: &Out, args: &Args) -> Result<Asked> {
-        if let Standing::Doubtful(why) = &self.looked.standing {
+    async fn ask(&self, out: &Out, args: &Args) -> Result<TrustDecision> {
+        if let TrustStatus::Doubtful(why) = &self.looked.standing {
             bail!("the trust record is not believed, because {why}; `haft trust --forget` removes it, then look again");
         }
         let hash = self.looked.brought.hash()?;
         if let Some(wanted) = args.hash.as_ref().filter(|wanted| wanted.len() < 8 || !hash.starts_with(*wanted)) {
             bail!("it is no longer what `{wanted}` stands for, so nothing was recorded; look with `haft trust --show`");
         }
-        if matches!(self.looked.standing, Standing::BringsNothing | Standing::Trusted(_)) {
-            return Ok(Asked::Nothing);
+        if matches!(self.looked.standing, TrustStatus::BringsNothing | TrustStatus::Trusted(_)) {
+            return Ok(TrustDecision::Nothing);
         }
         if let Err(err) = &self.lines {
             bail!("haft.toml has a mistake, so nothing was recorded: {}; correct it and look again", told(err));
         }
         if args.yes {
             self.print(out)?;
-            return Ok(Asked::Yes);
+            return Ok(TrustDecision::Yes);
         }
         if Person::at_the_terminal() == Person::Absent {
             self.print(out)?;
             bail!("nobody is here to ask; `haft trust --yes --hash {}` trusts exactly this", &hash[..16]);
         }
         anstream::eprint!("{}", self.text()?);
-        Ok(self.prompt(&mut Lines::new()).await)
+        Ok(self.prompt(&mut TerminalLines::new()).await)
     }
 
-    async fn prompt(&self, lines: &mut Lines) -> Asked {
+    async fn prompt(&self, lines: &mut TerminalLines) -> TrustDecision {
         loop {
             let prompt = format!("{STRONG}Trust exactly this?{STRONG:#} [y]es [n]o [d]etails [?] ");
-            let Some(line) = lines.next(&prompt).await else { return Asked::No };
+            let Some(line) = lines.next(&prompt).await else { return TrustDecision::No };
             match line.trim().to_lowercase().as_str() {
-                "y" | "yes" => return Asked::Yes,
-                "n" | "no" => return Asked::No,
+                "y" | "yes" => return TrustDecision::Yes,
+                "n" | "no" => return TrustDecision::No,
                 "d" | "details" => anstream::eprint!("{}", self.details()),
                 "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
                 other => anstream::eprintln!("`{other}` is none of y, n, d, ?"),
@@ -169,7 +169,7 @@ impl Report {
             Ok(lines) => text.push_str(&format!("{STRONG}Its settings{STRONG:#}\n{}", settings(lines))),
             Err(err) => text.push_str(&format!("{WARN}haft.toml has a mistake: {}{WARN:#}\n", safe(&told(err)))),
         }
-        if let Standing::Held(_) = self.looked.standing {
+        if let TrustStatus::Held(_) = self.looked.standing {
             text.push_str(&format!("{STRONG}Changed since it was trusted{STRONG:#}\n"));
             text.push_str(&diff(&self.looked, usize::MAX));
         }
@@ -178,29 +178,29 @@ impl Report {
     }
 
     fn print(&self, out: &Out) -> Result<()> {
-        if !out.json && !matches!(self.looked.standing, Standing::BringsNothing) {
+        if !out.json && !matches!(self.looked.standing, TrustStatus::BringsNothing) {
             out.text(&self.text()?);
         }
         Ok(())
     }
 
-    fn end(&self, out: &Out, folder: &Path, asked: Asked) -> Result<Exit> {
+    fn end(&self, out: &Out, folder: &Path, asked: TrustDecision) -> Result<CliExit> {
         if out.json {
             out.document(&self.document(folder, asked)?);
-            return Ok(Exit::Success);
+            return Ok(CliExit::Success);
         }
         match asked {
-            Asked::Nothing | Asked::No => {
+            TrustDecision::Nothing | TrustDecision::No => {
                 self.print(out)?;
                 out.line(&safe(&self.looked.words()));
             }
-            Asked::Yes => out.line(TRUSTED),
+            TrustDecision::Yes => out.line(TRUSTED),
         }
-        Ok(Exit::Success)
+        Ok(CliExit::Success)
     }
 
-    fn document(&self, folder: &Path, asked: Asked) -> Result<Value> {
-        let standing = if asked == Asked::Yes { "trusted" } else { self.looked.standing.word() };
+    fn document(&self, folder: &Path, asked: TrustDecision) -> Result<Value> {
+        let standing = if asked == TrustDecision::Yes { "trusted" } else { self.looked.standing.word() };
         let settings: Vec<Value> = self.lines.iter().flatten().map(setting).collect();
         let files: Vec<Value> = self.looked.brought.0.iter().map(|(path, content)| file(path, content)).collect();
         let mut document = json!({"workspace": folder, "trust": standing, "hash": self.looked.brought.hash()?,
@@ -212,25 +212,25 @@ impl Report {
         if let Err(err) = &self.lines {
             document["mistake"] = json!(told(err));
         }
-        if let Standing::Held(_) = self.looked.standing {
+        if let TrustStatus::Held(_) = self.looked.standing {
             let changed: Vec<&str> = self.looked.differences().iter().map(|difference| difference.path).collect();
             document["changed"] = json!(changed);
         }
-        if let Standing::Doubtful(why) = &self.looked.standing {
+        if let TrustStatus::Doubtful(why) = &self.looked.standing {
             document["why"] = json!(why);
         }
         Ok(document)
     }
 }
 
-fn setting(line: &Line) -> Value {
+fn setting(line: &WorkspaceSetting) -> Value {
     json!({"key": line.key, "value": line.value, "obeyed": line.obeyed.is_yes(), "because": line.obeyed.words()})
 }
 
-fn file(path: &str, content: &trust::Content) -> Value {
+fn file(path: &str, content: &trust::BroughtContent) -> Value {
     match content {
-        trust::Content::LeftOut(why) => json!({"path": path, "leftOut": why}),
-        trust::Content::Text(_) | trust::Content::Bytes(_) => {
+        trust::BroughtContent::LeftOut(why) => json!({"path": path, "leftOut": why}),
+        trust::BroughtContent::Text(_) | trust::BroughtContent::Bytes(_) => {
             let bytes = content.bytes().unwrap_or_default();
             json!({"path": path, "size": bytes.len(), "sha256": trust::hex(bytes)})
         }

@@ -12,7 +12,7 @@ use crate::{
         open_for,
         prompt::{Person, see_through},
     },
-    exit::Exit,
+    exit::CliExit,
     house::House,
     show::{Out, outcome},
 };
@@ -26,13 +26,13 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-pub(crate) async fn undo(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn undo(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     take_back(&house, out, &record.call, args.yes).await
 }
 
 /// A redo is the undo of the undo.
-pub(crate) async fn redo(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn redo(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     let of = record.turn.as_ref().map_or(&record.call, |turn| &turn.of);
     let last = house.store.last_turn_of(&house.scope, of).await?;
@@ -43,7 +43,7 @@ pub(crate) async fn redo(everywhere: &Everywhere, out: &Out, args: &Args) -> Res
     take_back(&house, out, &undo.call, args.yes).await
 }
 
-async fn take_back(house: &House, out: &Out, call: &CallId, yes: bool) -> Result<Exit> {
+async fn take_back(house: &House, out: &Out, call: &CallId, yes: bool) -> Result<CliExit> {
     let person = if yes { Person::SaysYes } else { Person::at_the_terminal() };
     let mut request = CallRequest::new(house.caller.clone(), "undo_call", json!({"callId": call}));
     request.wait = match person {

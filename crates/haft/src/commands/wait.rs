@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     cli::Everywhere,
     commands::{changes::status, flags::parse_seconds, open_for},
-    exit::Exit,
+    exit::CliExit,
     show::{Out, outcome},
 };
 
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     timeout: Option<Duration>,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, &args.call).await?;
     let deadline = tokio::time::Instant::now() + args.timeout.unwrap_or(Duration::from_secs(365 * 86400));
     let mut call = record.call;
@@ -47,11 +47,11 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         (Some(ended), _) => Ok(outcome::print(*out, &ended)),
         (None, Some(record)) if out.json => {
             out.document(&json!({"status": status(&record), "tool_call_id": call}));
-            Ok(Exit::Pending)
+            Ok(CliExit::Pending)
         }
         (None, _) => {
             anstream::eprintln!("{call} has not ended yet");
-            Ok(Exit::Pending)
+            Ok(CliExit::Pending)
         }
     }
 }

@@ -18,19 +18,19 @@ use crate::commands::arguments::{LARGEST_INPUT, too_large};
 const AHEAD: usize = 8;
 
 /// One line that is not blank.
-pub(crate) struct Line {
+pub(crate) struct BatchLine {
     /// Which line, from 1.
     pub(crate) number: u64,
     /// What the writer calls it by.
     pub(crate) id: Option<Value>,
     /// The call, or why it is none.
-    pub(crate) call: Result<Call, ToolError>,
+    pub(crate) call: Result<BatchCall, ToolError>,
 }
 
 /// A call as it is written.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Call {
+#[serde(rename = "Call", deny_unknown_fields)]
+pub(crate) struct BatchCall {
     pub(crate) tool: String,
     #[serde(default = "nothing")]
     pub(crate) input: Value,
@@ -52,13 +52,13 @@ pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>> {
 }
 
 /// The lines as they come, read on a thread of their own so that nothing else waits for them.
-pub(crate) fn read(mut source: Box<dyn BufRead + Send>) -> impl Stream<Item = Line> {
+pub(crate) fn read(mut source: Box<dyn BufRead + Send>) -> impl Stream<Item = BatchLine> {
     let (read, mut lines) = mpsc::channel(AHEAD);
     std::thread::spawn(move || {
         let mut number = 0;
         while let Some(text) = next(&mut source) {
             number += 1;
-            let goes_on = !matches!(text, Err(Unread::Io(_)));
+            let goes_on = !matches!(text, Err(BatchReadError::Io(_)));
             if let Some(line) = parsed(number, text)
                 && read.blocking_send(line).is_err()
             {
@@ -73,20 +73,20 @@ pub(crate) fn read(mut source: Box<dyn BufRead + Send>) -> impl Stream<Item = Li
 }
 
 /// Why a line could not be read.
-enum Unread {
+enum BatchReadError {
     TooLong,
     Io(io::Error),
 }
 
 /// The bytes of the next line; of one that is too long nothing is kept.
-fn next(source: &mut impl BufRead) -> Option<Result<Vec<u8>, Unread>> {
+fn next(source: &mut impl BufRead) -> Option<Result<Vec<u8>, BatchReadError>> {
     let mut line = Vec::new();
     let mut length = 0;
     loop {
         let bytes = match source.fill_buf() {
             Ok(bytes) => bytes,
             Err(err) if err.kind() == io::ErrorKind::Interrupted => continue,
-            Err(err) => return Some(Err(Unread::Io(err))),
+            Err(err) => return Some(Err(BatchReadError::Io(err))),
         };
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let taken = end.unwrap_or(bytes.len());
@@ -102,20 +102,20 @@ fn next(source: &mut impl BufRead) -> Option<Result<Vec<u8>, Unread>> {
             return None;
         }
         if at_the_end || end.is_some() {
-            return Some(if length > LARGEST_INPUT { Err(Unread::TooLong) } else { Ok(line) });
+            return Some(if length > LARGEST_INPUT { Err(BatchReadError::TooLong) } else { Ok(line) });
         }
     }
 }
 
 /// `None` for a blank line.
-fn parsed(number: u64, text: Result<Vec<u8>, Unread>) -> Option<Line> {
-    let unreadable = |error| Some(Line { number, id: None, call: Err(error) });
+fn parsed(number: u64, text: Result<Vec<u8>, BatchReadError>) -> Option<BatchLine> {
+    let unreadable = |error| Some(BatchLine { number, id: None, call: Err(error) });
     let bad = |why: String| ToolError::new(ErrorCode::InvalidArgs, format!("line {number} {why}"));
     let text = match text {
         Ok(text) if text.trim_ascii().is_empty() => return None,
         Ok(text) => text,
-        Err(Unread::TooLong) => return unreadable(too_large().with("line", number)),
-        Err(Unread::Io(err)) => return unreadable(bad(format!("and what follows cannot be read: {err}"))),
+        Err(BatchReadError::TooLong) => return unreadable(too_large().with("line", number)),
+        Err(BatchReadError::Io(err)) => return unreadable(bad(format!("and what follows cannot be read: {err}"))),
     };
     let wanted = "write each call as {\"tool\": \"read_file\", \"input\": {\"path\": \"README.md\"}}";
     let value: Value = match serde_json::from_slice(&text) {
@@ -123,6 +123,6 @@ fn parsed(number: u64, text: Result<Vec<u8>, Unread>) -> Option<Line> {
         Err(err) => return unreadable(bad(format!("is not JSON: {err}; {wanted}"))),
     };
     let id = value.get("id").filter(|id| !id.is_null()).cloned();
-    let call = Call::deserialize(value).map_err(|err| bad(format!("is not a call: {err}; {wanted}")));
-    Some(Line { number, id, call })
+    let call = BatchCall::deserialize(value).map_err(|err| bad(format!("is not a call: {err}; {wanted}")));
+    Some(BatchLine { number, id, call })
 }

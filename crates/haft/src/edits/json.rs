@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
 use super::replaced;
-use scan::{Scan, plain};
+use scan::{JsonScanner, plain};
 
 /// How far a file is indented that does not show it.
 const INDENT: &str = "  ";
@@ -69,7 +69,7 @@ fn nested(path: &[&str], entry: &Value) -> Value {
 }
 
 fn edit(text: &str, path: &[&str], entry: &Value) -> Result<String> {
-    let root = Scan { text, at: 0 }.next_token().context("it is empty")?;
+    let root = JsonScanner { text, at: 0 }.next_token().context("it is empty")?;
     let unit = indent_of_first_member(text, root).unwrap_or(INDENT);
     let mut object = root;
     for (depth, key) in path.iter().enumerate() {
@@ -91,22 +91,22 @@ fn edit(text: &str, path: &[&str], entry: &Value) -> Result<String> {
 }
 
 /// The members of one object, and where it begins and ends.
-struct Members<'a> {
+struct JsonMembers<'a> {
     text: &'a str,
     open: usize,
-    list: Vec<Member>,
+    list: Vec<JsonMember>,
     /// After the last comma, when nothing but the end follows it.
     trailing: Option<usize>,
     close: usize,
 }
 
-struct Member {
+struct JsonMember {
     key: String,
     start: usize,
     value: Range<usize>,
 }
 
-impl Members<'_> {
+impl JsonMembers<'_> {
     /// The whole text with one more member. What is remarked behind the last one stays with it.
     fn with(&self, key: &str, value: &Value, unit: &str) -> String {
         let Self { text, open, .. } = *self;
@@ -120,7 +120,7 @@ impl Members<'_> {
         };
         let end = self.trailing.unwrap_or(last.value.end);
         let (comma, trailing) = if self.trailing.is_some() { ("", ",") } else { (",", "") };
-        let remarked = Scan { text, at: end }.end_of_remarks();
+        let remarked = JsonScanner { text, at: end }.end_of_remarks();
         let ends_its_line = text[remarked..].trim_start_matches([' ', '\t']).starts_with(['\r', '\n']);
         let member = if ends_its_line || begins_its_line(text, last.start) {
             let indent = indent(text, last.start);
@@ -133,10 +133,10 @@ impl Members<'_> {
     }
 }
 
-fn members(text: &str, open: usize) -> Option<Members<'_>> {
-    let mut scan = Scan { text, at: open };
+fn members(text: &str, open: usize) -> Option<JsonMembers<'_>> {
+    let mut scan = JsonScanner { text, at: open };
     scan.take(b'{')?;
-    let mut found = Members { text, open, list: Vec::new(), trailing: None, close: 0 };
+    let mut found = JsonMembers { text, open, list: Vec::new(), trailing: None, close: 0 };
     loop {
         let start = scan.next_token()?;
         if scan.take(b'}').is_some() {
@@ -149,7 +149,7 @@ fn members(text: &str, open: usize) -> Option<Members<'_>> {
         scan.take(b':')?;
         scan.next_token()?;
         let value = scan.skip_value()?;
-        found.list.push(Member { key, start, value });
+        found.list.push(JsonMember { key, start, value });
         scan.next_token()?;
         found.trailing = scan.take(b',').map(|()| scan.at);
     }

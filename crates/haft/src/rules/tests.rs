@@ -5,7 +5,7 @@ use haft_runtime::{
 };
 use serde_json::Value;
 
-use super::{Profile, Shipped, in_force, read};
+use super::{BuiltinRules, Profile, in_force, read};
 
 fn rules(text: &str) -> anyhow::Result<Vec<haft_runtime::Rule>> {
     let table: toml::Table = text.parse().unwrap();
@@ -68,7 +68,7 @@ fn the_shipped_rules_stand_behind_one_s_own() {
     let own = rules("[[rule]]\ndecision = \"ask\"").unwrap();
     let tools = Tools::default();
     let names = |profile, derived| -> Vec<String> {
-        in_force(&own, Shipped { profile, derived }, &tools).into_iter().map(|rule| rule.name).collect()
+        in_force(&own, BuiltinRules { profile, derived }, &tools).into_iter().map(|rule| rule.name).collect()
     };
     let (asking, derived, dynamic) = ("rule 1 of the test", "the shipped rule `derived`", "the shipped rule `dynamic`");
     assert_eq!(names(Profile::Strict, true), [asking, derived]);
@@ -78,7 +78,7 @@ fn the_shipped_rules_stand_behind_one_s_own() {
 
 #[test]
 fn what_is_derived_comes_in_however_it_changes() {
-    let shipped = Shipped { profile: Profile::Strict, derived: true };
+    let shipped = BuiltinRules { profile: Profile::Strict, derived: true };
     let rules = in_force(&[], shipped, &Tools::default());
     let bounds = &rules[0].bounds;
     let covers = |change: Change| {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use haft_mcp::MayApprove;
-use haft_runtime::Pins;
+use haft_runtime::PinnedTools;
 
 use super::values::texts;
 
@@ -12,7 +12,7 @@ pub struct ClientSettings {
     /// Whether a question that was accepted in a client counts as the person's yes.
     pub may_approve: MayApprove,
     /// The tools of upstream servers that are always shown.
-    pub pins: Pins,
+    pub pins: PinnedTools,
 }
 
 impl ClientSettings {
@@ -20,7 +20,7 @@ impl ClientSettings {
     pub(super) fn take(&mut self, key: &str, value: &str) -> Result<bool> {
         match key {
             "mcp.client_may_approve" => self.may_approve = parse(value)?,
-            "mcp.pins" => self.pins = Pins(texts(value)?),
+            "mcp.pins" => self.pins = PinnedTools(texts(value)?),
             _ => return Ok(false),
         }
         Ok(true)

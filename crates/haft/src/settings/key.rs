@@ -3,7 +3,7 @@
 use super::Settings;
 
 /// One setting.
-pub struct Key {
+pub struct SettingKey {
     /// What it is called in a file.
     pub name: &'static str,
     /// What holds when nobody sets it, as a file would say it.
@@ -24,11 +24,11 @@ pub enum SetBy {
     UserFile,
 }
 
-pub(super) const fn key(name: &'static str, default: &'static str, does: &'static str, set_by: SetBy) -> Key {
-    Key { name, default, does, set_by }
+pub(super) const fn key(name: &'static str, default: &'static str, does: &'static str, set_by: SetBy) -> SettingKey {
+    SettingKey { name, default, does, set_by }
 }
 
-impl Key {
+impl SettingKey {
     /// `approvals.mode` → `HAFT_APPROVALS_MODE`, for settings that a variable may set.
     pub fn variable(&self) -> Option<String> {
         match self.set_by {

@@ -16,10 +16,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use haft_runtime::{Effect, nearest};
 use serde_json::Value;
 
-use entry::{Entry, Keys};
+use entry::{Keys, McpServerEntry};
 pub(crate) use entry::{is_url, name_fault};
 use list::Whose;
-pub(crate) use revealed::Revealed;
+pub(crate) use revealed::ResolvedSecrets;
 
 use crate::edits;
 
@@ -31,9 +31,9 @@ pub(crate) const WORKSPACE_LIST: &str = ".mcp.json";
 /// The servers as they were written down.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct McpSettings {
-    settings: BTreeMap<String, Entry>,
-    user_list: BTreeMap<String, Entry>,
-    workspace_list: BTreeMap<String, Entry>,
+    settings: BTreeMap<String, McpServerEntry>,
+    user_list: BTreeMap<String, McpServerEntry>,
+    workspace_list: BTreeMap<String, McpServerEntry>,
 }
 
 /// One server as it is meant.
@@ -42,7 +42,7 @@ pub struct McpServer {
     /// What it is called in names of tools.
     pub name: String,
     /// Who wants it.
-    pub from: Wanted,
+    pub from: ServerOrigin,
     /// How it is reached.
     pub reached: Reached,
     /// Whether it is used.
@@ -73,7 +73,7 @@ pub struct McpServer {
 
 /// Who wants a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ServerOrigin {
     /// The user, in all workspaces.
     ByTheUser,
     /// The workspace, which the user has trusted.
@@ -163,7 +163,7 @@ impl McpSettings {
 
     /// Whether the user's list alone says how a server is reached.
     pub(crate) fn is_in_user_list(&self, name: &str) -> bool {
-        self.user_list.contains_key(name) && !self.settings.get(name).is_some_and(Entry::is_whole)
+        self.user_list.contains_key(name) && !self.settings.get(name).is_some_and(McpServerEntry::is_whole)
     }
 
     /// Whether an entry in `haft.toml` adds to a server that no list has. Its name may be a mistake, and what it
@@ -206,14 +206,16 @@ impl McpSettings {
     fn server(&self, name: &str) -> Option<McpServer> {
         let added = self.settings.get(name).cloned().unwrap_or_default();
         if added.is_whole() {
-            return added.meant(name, Wanted::ByTheUser);
+            return added.meant(name, ServerOrigin::ByTheUser);
         }
         if let Some(of_user) = self.user_list.get(name) {
-            return added.over(of_user).meant(name, Wanted::ByTheUser);
+            return added.over(of_user).meant(name, ServerOrigin::ByTheUser);
         }
         match self.workspace_list.get(name) {
-            Some(of_workspace) => added.over(of_workspace).meant(name, Wanted::ByTheWorkspace),
-            None => Entry::refused(self.nothing_to_add_to(name), &Value::Null).meant(name, Wanted::ByTheUser),
+            Some(of_workspace) => added.over(of_workspace).meant(name, ServerOrigin::ByTheWorkspace),
+            None => {
+                McpServerEntry::refused(self.nothing_to_add_to(name), &Value::Null).meant(name, ServerOrigin::ByTheUser)
+            }
         }
     }
 
@@ -231,7 +233,7 @@ impl McpSettings {
 
 /// What would be wrong with an entry of the user's list.
 pub(crate) fn check(entry: &Value) -> Result<()> {
-    Entry::read_whole(entry, Keys::OfTheUser).map(drop)
+    McpServerEntry::read_whole(entry, Keys::OfTheUser).map(drop)
 }
 
 /// Whether a list of a workspace names nothing but haft itself, which clients find there.
@@ -242,14 +244,14 @@ pub(crate) fn names_only_haft(bytes: &[u8]) -> bool {
 }
 
 /// The servers of `haft.toml`.
-fn entries(value: &Value) -> Result<BTreeMap<String, Entry>> {
+fn entries(value: &Value) -> Result<BTreeMap<String, McpServerEntry>> {
     let servers = value.as_object().context("it is not a table of servers")?;
     let mut entries = BTreeMap::new();
     for (name, server) in servers {
         if let Some(fault) = name_fault(name) {
             bail!("`{name}` is no name for a server: {fault}");
         }
-        let entry = Entry::read(server, Keys::OfHaft).with_context(|| format!("`{name}`"))?;
+        let entry = McpServerEntry::read(server, Keys::OfHaft).with_context(|| format!("`{name}`"))?;
         entries.insert(name.clone(), entry);
     }
     Ok(entries)

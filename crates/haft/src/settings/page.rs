@@ -1,6 +1,6 @@
 //! The settings as people read them: in a terminal, in the documentation, and in a new `haft.toml`.
 
-use super::{KEYS, Key, SetBy};
+use super::{KEYS, SetBy, SettingKey};
 use crate::show::table::wrapped;
 
 const FILE_HEAD: &str = "\
@@ -17,7 +17,7 @@ const FILE_FOOT: &str = "
 # Only the file in your own configuration folder, ~/.config/haft/haft.toml, can set:
 ";
 
-impl Key {
+impl SettingKey {
     /// What a workspace's own file may do with it.
     pub fn in_a_workspace(&self) -> &'static str {
         match self.set_by {

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use haft_runtime::{AutoApprove, Isolation};
-use haft_store::Sync;
+use haft_store::Durability;
 
 /// `none`, `safe` or `all`.
 pub fn mode(text: &str) -> Result<AutoApprove> {
@@ -70,10 +70,10 @@ pub(super) fn database(text: &str) -> Result<Option<String>> {
     Ok(Some(text.to_owned()))
 }
 
-pub(super) fn sync(text: &str) -> Result<Sync> {
+pub(super) fn sync(text: &str) -> Result<Durability> {
     Ok(match text {
-        "normal" => Sync::Normal,
-        "full" => Sync::Full,
+        "normal" => Durability::Normal,
+        "full" => Durability::Full,
         other => bail!("`{other}` is not a kind of sync: normal or full"),
     })
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use haft_runtime::{Rule, Verdict};
 
 use super::{
-    KEYS, Key, SetBy, Settings,
+    KEYS, SetBy, SettingKey, Settings,
     values::{flattened, written},
 };
 use crate::rules;
@@ -13,7 +13,7 @@ use crate::rules;
 const ORIGIN: &str = "the workspace's haft.toml";
 
 /// What became of one line of a workspace's file.
-pub(crate) struct Line {
+pub(crate) struct WorkspaceSetting {
     pub(crate) key: String,
     pub(crate) value: String,
     pub(crate) obeyed: Obeyed,
@@ -52,7 +52,7 @@ impl Obeyed {
     }
 }
 
-impl Line {
+impl WorkspaceSetting {
     /// The sentence for a line that somebody may rely on and that is not obeyed.
     pub(crate) fn refusal(&self) -> Option<String> {
         match self.obeyed {
@@ -72,7 +72,7 @@ impl Line {
 impl Settings {
     /// Lays a workspace's file over the user's settings, as far as it tightens them, and says what became of each line.
     /// A file with a mistake changes nothing.
-    pub(crate) fn take_workspace(&mut self, bytes: &[u8]) -> Result<Vec<Line>> {
+    pub(crate) fn take_workspace(&mut self, bytes: &[u8]) -> Result<Vec<WorkspaceSetting>> {
         let text = std::str::from_utf8(bytes).context("it is not UTF-8")?;
         let mut table: toml::Table = text.parse().context("it is not TOML")?;
         let mut settings = self.clone();
@@ -82,14 +82,14 @@ impl Settings {
         }
         for (key, value) in flattened(&table, "") {
             let obeyed = settings.take_line(&key, &written(&value)).with_context(|| format!("`{key}`"))?;
-            lines.push(Line { key, value: value.to_string(), obeyed });
+            lines.push(WorkspaceSetting { key, value: value.to_string(), obeyed });
         }
         *self = settings;
         Ok(lines)
     }
 
     /// A rule that allows would widen; one that asks or denies counts wherever it is stricter than the user's own.
-    fn take_rule(&mut self, rule: Rule) -> Line {
+    fn take_rule(&mut self, rule: Rule) -> WorkspaceSetting {
         let value = format!("\"{}\"", rule.verdict.word());
         let key = rule.name.clone();
         let obeyed = match rule.verdict {
@@ -99,13 +99,14 @@ impl Settings {
                 Obeyed::Tightens
             }
         };
-        Line { key, value, obeyed }
+        WorkspaceSetting { key, value, obeyed }
     }
 
     fn take_line(&mut self, key: &str, value: &str) -> Result<Obeyed> {
         let mut tried = self.clone();
         tried.take(key, value, ORIGIN)?;
-        let Some(Key { set_by: SetBy::Workspace(as_tight), .. }) = KEYS.iter().find(|known| known.name == key) else {
+        let Some(SettingKey { set_by: SetBy::Workspace(as_tight), .. }) = KEYS.iter().find(|known| known.name == key)
+        else {
             return Ok(Obeyed::OnlyTheUser);
         };
         if !as_tight(&tried, self) {

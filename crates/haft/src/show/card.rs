@@ -1,12 +1,12 @@
 //! The approval card: what a yes covers, computed by haft, nothing hidden.
 
 use haft_runtime::{
-    About, ChangeList, Choice, Described, Evidence, Field, Form, Isolation, Kind, Question, Redactor, ToolOutput,
+    About, ChangeList, Choice, Described, Evidence, Field, FieldKind, Form, Isolation, Question, Redactor, ToolOutput,
 };
 
 use crate::show::{
-    changes::{Depth, changes_text},
-    ran::{Ended, Run, View},
+    changes::{DetailLevel, changes_text},
+    ran::{CommandSummary, Run, ViewOptions},
     safe::safe,
     style::{DIM, STRONG, WARN},
     table::{width, wrapped},
@@ -18,10 +18,10 @@ const REACHES: &str = "reaches ";
 
 /// The card of one question. What a yes commits or runs is shown as it is; secrets in what can only be described are
 /// marked, and the whole card shows them too: nothing that is approved is out of sight.
-pub(crate) fn card(question: &Question, depth: Depth, redactor: &Redactor) -> String {
+pub(crate) fn card(question: &Question, depth: DetailLevel, redactor: &Redactor) -> String {
     let (tool, call, by) = (&question.tool, &question.call, safe(&question.asked_by.name));
     let mut text = format!("{STRONG}{tool}{STRONG:#} {DIM}{call}{DIM:#}  asked {} by {by}\n", ago(question.asked_at));
-    let view = View { depth, redactor, all: format!("haft changes {call} --all") };
+    let view = ViewOptions { depth, redactor, all: format!("haft changes {call} --all") };
     text.push_str(&match &question.about {
         About::Approval(Evidence::Staged { output, changes, isolation, .. }) => {
             staged(question, (output, changes, *isolation), &view)
@@ -44,9 +44,9 @@ pub(crate) fn card(question: &Question, depth: Depth, redactor: &Redactor) -> St
 fn staged(
     question: &Question,
     (output, changes, isolation): (&ToolOutput, &ChangeList, Option<Isolation>),
-    view: &View<'_>,
+    view: &ViewOptions<'_>,
 ) -> String {
-    let ended = Ended::of(output);
+    let ended = CommandSummary::of(output);
     let mut text = String::new();
     if let Some(run) = Run::of(&question.input).filter(|_| ended.is_some()) {
         text.push_str(&run.shown(&run.worries(), view.depth));
@@ -67,7 +67,7 @@ fn staged(
 }
 
 /// A call that can only be described.
-fn plain(question: &Question, described: &Described, view: &View<'_>) -> String {
+fn plain(question: &Question, described: &Described, view: &ViewOptions<'_>) -> String {
     let preview = described.preview.as_deref();
     let Some((run, rung)) = Run::of(&question.input).zip(described.isolation) else {
         let undo = if described.runs_aside { "only files can be brought back" } else { "cannot be undone" };
@@ -102,12 +102,12 @@ fn fields(form: &Form) -> String {
     let mut text = format!("{}\n", wrapped(&safe(&form.message), width()));
     for Field { name, title, description, default, required, kind } in form.fields() {
         let what = match kind {
-            Kind::Text => "text".to_owned(),
-            Kind::Number => "number".to_owned(),
-            Kind::Integer => "whole number".to_owned(),
-            Kind::YesOrNo => "yes or no".to_owned(),
-            Kind::One(choices) => format!("one of {}", listed(&choices)),
-            Kind::Any(choices) => format!("any of {}", listed(&choices)),
+            FieldKind::Text => "text".to_owned(),
+            FieldKind::Number => "number".to_owned(),
+            FieldKind::Integer => "whole number".to_owned(),
+            FieldKind::YesOrNo => "yes or no".to_owned(),
+            FieldKind::One(choices) => format!("one of {}", listed(&choices)),
+            FieldKind::Any(choices) => format!("any of {}", listed(&choices)),
         };
         let about = [title, description].into_iter().flatten().collect::<Vec<_>>().join(": ");
         let must = if required { "" } else { ", may be left out" };
@@ -131,13 +131,13 @@ pub(crate) fn choice_words(choice: &Choice) -> String {
 }
 
 /// The input, and what the tool itself says of it.
-fn as_it_came(question: &Question, preview: Option<&str>, view: &View<'_>) -> String {
+fn as_it_came(question: &Question, preview: Option<&str>, view: &ViewOptions<'_>) -> String {
     let exact = (question.input.clone(), preview.map(str::to_owned));
     let shown = match view.depth {
-        Depth::Names | Depth::Short => {
+        DetailLevel::Names | DetailLevel::Short => {
             (view.redactor.value(&exact.0), preview.map(|text| view.redactor.text(text).into_owned()))
         }
-        Depth::Whole => exact.clone(),
+        DetailLevel::Whole => exact.clone(),
     };
     let pretty = serde_json::to_string_pretty(&shown.0).unwrap_or_default();
     let mut text = format!("{}\n", safe(&pretty));
@@ -165,7 +165,7 @@ mod tests {
     use serde_json::json;
 
     use super::card;
-    use crate::show::changes::Depth;
+    use crate::show::changes::DetailLevel;
 
     fn question(input: serde_json::Value, described: Described) -> Question {
         Question {
@@ -189,10 +189,10 @@ mod tests {
     fn a_secret_that_can_only_be_described_is_marked_and_can_be_seen() {
         let input = json!({"to": "main", "apiKey": "abc"});
         let question = question(input, Described::showing("push --token abc123def"));
-        let short = card(&question, Depth::Short, &Redactor::default());
+        let short = card(&question, DetailLevel::Short, &Redactor::default());
         assert!(short.contains("\"to\": \"main\"") && short.contains("\"apiKey\": \"[redacted]\""), "{short}");
         assert!(!short.contains("abc123def") && short.contains("d at the prompt shows it"), "{short}");
-        let whole = card(&question, Depth::Whole, &Redactor::default());
+        let whole = card(&question, DetailLevel::Whole, &Redactor::default());
         assert!(whole.contains("\"abc\"") && whole.contains("abc123def") && !whole.contains("redacted"), "{whole}");
     }
     #[test]
@@ -200,7 +200,7 @@ mod tests {
         let described =
             Described { isolation: Some(Isolation::Landlock), ..Described::showing("make all\nrm deletes x") };
         let input = json!({"command": "make all; rm x --token=abc123def", "cwd": "sub"});
-        let shown = card(&question(input, described), Depth::Short, &Redactor::default());
+        let shown = card(&question(input, described), DetailLevel::Short, &Redactor::default());
         let shown = anstream::adapter::strip_str(&shown).to_string();
         let (_, rest) = shown.split_once('\n').unwrap();
         assert_eq!(

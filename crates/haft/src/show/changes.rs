@@ -22,7 +22,7 @@ const INDENT: usize = 10;
 
 /// How much to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum DetailLevel {
     /// A line for each change, as far as they fit a screen.
     Names,
     /// The same with the beginnings of diffs.
@@ -32,16 +32,16 @@ pub(crate) enum Depth {
 }
 
 /// A list of changes, flagged ones first, with their diffs.
-pub(crate) fn changes_text(changes: &ChangeList, depth: Depth) -> String {
+pub(crate) fn changes_text(changes: &ChangeList, depth: DetailLevel) -> String {
     let (rows, mut room, each) = match depth {
-        Depth::Names => (fold(changes), 0, 0),
-        Depth::Short => (fold(changes), SHORT_DIFFS, SHORT_DIFF),
-        Depth::Whole => (changes.0.iter().map(Folded::One).collect(), usize::MAX, usize::MAX),
+        DetailLevel::Names => (fold(changes), 0, 0),
+        DetailLevel::Short => (fold(changes), SHORT_DIFFS, SHORT_DIFF),
+        DetailLevel::Whole => (changes.0.iter().map(Folded::One).collect(), usize::MAX, usize::MAX),
     };
     let list = match depth {
-        Depth::Names => NAMES,
-        Depth::Short => SHORT_LIST,
-        Depth::Whole => usize::MAX,
+        DetailLevel::Names => NAMES,
+        DetailLevel::Short => SHORT_LIST,
+        DetailLevel::Whole => usize::MAX,
     };
     let mut rows = rows;
     rows.sort_by_key(|row| row.first().flags.is_empty());

@@ -1,6 +1,6 @@
 //! Bounds and grants as people say them.
 
-use haft_runtime::{CallerId, ChangeKind, Grant, Standing, WrittenBounds};
+use haft_runtime::{CallerId, ChangeKind, Grant, GrantStatus, WrittenBounds};
 use jiff::Timestamp;
 
 use crate::show::{
@@ -67,7 +67,7 @@ pub(crate) fn kind_word(kind: ChangeKind) -> &'static str {
 pub(crate) fn grant_text(grant: &Grant) -> String {
     let standing = grant.standing(Timestamp::now());
     let mut text = format!("{PLACE}{}{PLACE:#}  {STRONG}{}{STRONG:#}", grant.id, grant.tool);
-    if standing != Standing::Usable {
+    if standing != GrantStatus::Usable {
         text.push_str(&format!("  {WARN}{}{WARN:#}", standing.word()));
     }
     for line in wrapped(&bounds_words(grant.bounds.written()), width().saturating_sub(4)).lines() {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    exit::Exit,
+    exit::CliExit,
     show::{
         style::WRONG,
         table::{cut, width},
@@ -85,14 +85,14 @@ impl Out {
     }
 
     /// The last words of a command that could not do its work.
-    pub(crate) fn failed(self, err: &anyhow::Error) -> Exit {
+    pub(crate) fn failed(self, err: &anyhow::Error) -> CliExit {
         let sentence = format!("{err:#}");
         if self.json {
             self.document(&json!({"error": as_tool_error(err)}));
         } else {
             anstream::eprintln!("{WRONG}haft:{WRONG:#} {sentence}");
         }
-        Exit::Failure
+        CliExit::Failure
     }
 }
 

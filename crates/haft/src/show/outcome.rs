@@ -3,11 +3,11 @@
 use haft_runtime::{Body, End, Outcome};
 
 use crate::{
-    exit::Exit,
+    exit::CliExit,
     show::{
         Out,
-        changes::{Depth, changes_text},
-        ran::Ended,
+        changes::{DetailLevel, changes_text},
+        ran::CommandSummary,
         safe::safe,
         style::{DIM, PLACE, WARN, WRONG},
     },
@@ -15,7 +15,7 @@ use crate::{
 
 /// What the reader has seen of the output by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum DisplayedOutput {
     /// Nothing.
     Nothing,
     /// All of it, as it came.
@@ -23,29 +23,29 @@ pub(crate) enum Seen {
 }
 
 /// Prints the envelope, or what a person wants to know of it, and gives the exit code.
-pub(crate) fn print(out: Out, outcome: &Outcome) -> Exit {
-    print_rest(out, outcome, Seen::Nothing)
+pub(crate) fn print(out: Out, outcome: &Outcome) -> CliExit {
+    print_rest(out, outcome, DisplayedOutput::Nothing)
 }
 
 /// The same for somebody who may have seen the output as it came.
-pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: Seen) -> Exit {
+pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: DisplayedOutput) -> CliExit {
     if out.json {
         out.document(outcome);
-        return Exit::from(outcome);
+        return CliExit::from(outcome);
     }
     let call = &outcome.tool_call_id;
     match &outcome.end {
         End::Success { result } => {
             let text = result.display_content.as_ref().unwrap_or(&result.content);
-            match (seen, Ended::of(result)) {
-                (Seen::Output, Some(ended)) => {
+            match (seen, CommandSummary::of(result)) {
+                (DisplayedOutput::Output, Some(ended)) => {
                     if ended.exit_code != Some(0) {
                         anstream::eprintln!("{}", ended.words());
                     }
                     anstream::eprint!("{}", ended.beside_it());
                 }
-                (Seen::Output | Seen::Nothing, _) if text.is_empty() => {}
-                (Seen::Output | Seen::Nothing, _) => out.text(&with_newline(&safe(text))),
+                (DisplayedOutput::Output | DisplayedOutput::Nothing, _) if text.is_empty() => {}
+                (DisplayedOutput::Output | DisplayedOutput::Nothing, _) => out.text(&with_newline(&safe(text))),
             }
             for image in &result.images {
                 out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&image.mime_type)));
@@ -86,7 +86,7 @@ pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: Seen) -> Exit {
             left_staged(outcome);
         }
     }
-    Exit::from(outcome)
+    CliExit::from(outcome)
 }
 
 /// The message; what it says to models about what is left staged, people see as a list.
@@ -101,7 +101,7 @@ fn told<'a>(outcome: &Outcome, message: &'a str) -> &'a str {
 fn left_staged(outcome: &Outcome) {
     let call = &outcome.tool_call_id;
     let Some(changes) = outcome.changes.as_ref().filter(|changes| !changes.0.is_empty()) else { return };
-    anstream::eprint!("{}", changes_text(changes, Depth::Names));
+    anstream::eprint!("{}", changes_text(changes, DetailLevel::Names));
     anstream::eprintln!("  haft changes {call}   what is left staged");
     anstream::eprintln!("  haft commit {call}    bring it in");
     anstream::eprintln!("  haft discard {call}   drop it");
@@ -109,7 +109,7 @@ fn left_staged(outcome: &Outcome) {
 
 fn changed(out: Out, outcome: &Outcome) {
     let Some(changes) = &outcome.changes else { return };
-    out.text(&changes_text(changes, Depth::Names));
+    out.text(&changes_text(changes, DetailLevel::Names));
     if outcome.undoable {
         out.hint(&format!("take it back with: haft undo {}", outcome.tool_call_id));
     }

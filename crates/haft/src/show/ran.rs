@@ -6,7 +6,7 @@ use haft_runtime::{Redactor, ToolError, ToolOutput};
 use serde_json::Value;
 
 use crate::show::{
-    changes::Depth,
+    changes::DetailLevel,
     plain::{Plain, folded, plain, plain_command},
     safe::safe,
     style::{DIM, STRONG, WARN},
@@ -49,7 +49,7 @@ impl<'a> Run<'a> {
     }
 
     /// What runs, then what the agent says of it, then what it is given, then what the words of it mean.
-    pub(crate) fn shown(&self, explained: &[String], depth: Depth) -> String {
+    pub(crate) fn shown(&self, explained: &[String], depth: DetailLevel) -> String {
         let Plain { text, marked } = plain_command(self.text);
         let mut shown = STRONG.render().to_string() + &lines("$ ", &text) + &STRONG.render_reset().to_string();
         if marked > 0 {
@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
 
 /// How a command ended and what it said.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Ended {
+pub(crate) struct CommandSummary {
     /// Absent when it was stopped.
     pub(crate) exit_code: Option<i64>,
     pub(crate) output: String,
@@ -95,7 +95,7 @@ pub(crate) struct Ended {
     left_out: Vec<String>,
 }
 
-impl Ended {
+impl CommandSummary {
     /// What a tool says of the process that it ran; `None` when it ran none.
     pub(crate) fn of(output: &ToolOutput) -> Option<Self> {
         let exit_code = output.metadata.get("exit_code")?.as_i64()?;
@@ -136,7 +136,7 @@ impl Ended {
     }
 
     /// How it ended, and the beginning and the end of what it said. `all` says how to see the rest.
-    pub(crate) fn shown(&self, rung: Option<&str>, view: &View<'_>) -> String {
+    pub(crate) fn shown(&self, rung: Option<&str>, view: &ViewOptions<'_>) -> String {
         let rung = rung.map_or_else(String::new, |rung| format!(", on the rung {rung}"));
         let silent = if self.output.trim().is_empty() { ", no output" } else { "" };
         let mut shown = format!("{}{rung}{silent}\n", self.words());
@@ -152,9 +152,9 @@ impl Ended {
         self.left_out.iter().map(told).collect()
     }
 
-    fn said(&self, view: &View<'_>) -> String {
+    fn said(&self, view: &ViewOptions<'_>) -> String {
         let output = self.output.strip_suffix('\n').unwrap_or(&self.output);
-        if view.depth == Depth::Whole {
+        if view.depth == DetailLevel::Whole {
             return barred(&plain(output).text);
         }
         let all: Vec<&str> = output.lines().collect();
@@ -181,8 +181,8 @@ fn brief(said: &[&str], redactor: &Redactor) -> String {
 }
 
 /// How something is looked at.
-pub(crate) struct View<'a> {
-    pub(crate) depth: Depth,
+pub(crate) struct ViewOptions<'a> {
+    pub(crate) depth: DetailLevel,
     pub(crate) redactor: &'a Redactor,
     /// What shows all of it.
     pub(crate) all: String,
@@ -208,9 +208,9 @@ fn lines(sign: &str, text: &str) -> String {
 }
 
 /// The first lines of a text, unless the whole is wanted.
-fn within(text: &str, most: usize, depth: Depth) -> String {
+fn within(text: &str, most: usize, depth: DetailLevel) -> String {
     let all: Vec<&str> = text.lines().collect();
-    if depth == Depth::Whole || all.len() <= most + 1 {
+    if depth == DetailLevel::Whole || all.len() <= most + 1 {
         return text.to_owned();
     }
     let kept: String = all.iter().take(most).map(|line| format!("{line}\n")).collect();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    exit::Exit,
+    exit::CliExit,
     show::{
         Out,
         safe::safe,
@@ -18,7 +18,7 @@ use crate::{
 
 /// An envelope with what its writer calls it by.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct OutcomeWithId<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Value>,
     #[serde(flatten)]
@@ -26,9 +26,9 @@ struct Answer<'a> {
 }
 
 /// What has been printed so far.
-pub(crate) struct Report {
+pub(crate) struct BatchReport {
     out: Out,
-    worst: Exit,
+    worst: CliExit,
     /// The last line that was answered.
     line: u64,
     calls: u64,
@@ -37,17 +37,17 @@ pub(crate) struct Report {
     nobody_reads: bool,
 }
 
-impl Report {
+impl BatchReport {
     pub(crate) fn new(out: Out) -> Self {
         let ends = [("success", 0), ("error", 0), ("rejected", 0), ("pending", 0), ("cancelled", 0)];
-        Self { out, worst: Exit::Success, line: 0, calls: 0, ends, nobody_reads: false }
+        Self { out, worst: CliExit::Success, line: 0, calls: 0, ends, nobody_reads: false }
     }
 
     /// Prints one outcome. An error means that nobody reads them any more.
     pub(crate) fn take(&mut self, line: u64, id: Option<&Value>, outcome: &Outcome) -> io::Result<()> {
         self.line = line;
         self.calls += 1;
-        self.worst = self.worst.or_worse(Exit::from(outcome));
+        self.worst = self.worst.or_worse(CliExit::from(outcome));
         for (status, count) in &mut self.ends {
             *count += u64::from(*status == outcome.end.status());
         }
@@ -60,7 +60,7 @@ impl Report {
     }
 
     /// The input is at its end and everything has been answered.
-    pub(crate) fn ended(self) -> Exit {
+    pub(crate) fn ended(self) -> CliExit {
         if !self.out.json {
             self.sum_up();
         }
@@ -68,7 +68,7 @@ impl Report {
     }
 
     /// The rest was not begun.
-    pub(crate) fn stopped(self) -> Exit {
+    pub(crate) fn stopped(self) -> CliExit {
         let why = if self.nobody_reads { "nobody reads the outcomes any more" } else { "stopped" };
         let rest = if self.line == 0 {
             "nothing was started".to_owned()
@@ -79,7 +79,7 @@ impl Report {
             self.sum_up();
         }
         anstream::eprintln!("{WARN}haft:{WARN:#} {why}; {rest}");
-        self.worst.or_worse(Exit::Cancelled)
+        self.worst.or_worse(CliExit::Cancelled)
     }
 
     fn sum_up(&self) {
@@ -102,7 +102,7 @@ impl Report {
 
 /// One line in one write, so that whoever reads along sees whole lines.
 fn as_json(id: Option<&Value>, outcome: &Outcome) -> io::Result<()> {
-    let mut text = serde_json::to_string(&Answer { id, outcome })?;
+    let mut text = serde_json::to_string(&OutcomeWithId { id, outcome })?;
     text.push('\n');
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

@@ -6,20 +6,20 @@ use haft_runtime::{self as runtime, CallEvent};
 
 use crate::show::{
     Out,
-    outcome::Seen,
+    outcome::DisplayedOutput,
     safe::{safe, safe_piece},
     style::WARN,
 };
 
 /// What a call has said so far, to people; with `--json` nothing is said before the end.
-pub(crate) struct Stream {
+pub(crate) struct LiveOutput {
     out: Out,
     now: Mutex<Now>,
 }
 
 /// How the terminal stands.
 struct Now {
-    seen: Seen,
+    seen: DisplayedOutput,
     at: At,
 }
 
@@ -33,13 +33,13 @@ enum At {
     Progress,
 }
 
-impl Stream {
+impl LiveOutput {
     pub(crate) fn new(out: Out) -> Self {
-        Self { out, now: Mutex::new(Now { seen: Seen::Nothing, at: At::LineStart }) }
+        Self { out, now: Mutex::new(Now { seen: DisplayedOutput::Nothing, at: At::LineStart }) }
     }
 
     /// What was shown of the output.
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> DisplayedOutput {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).seen
     }
 
@@ -67,7 +67,7 @@ impl Stream {
             runtime::Stream::Stdout | runtime::Stream::Text => self.out.piece(&safe_piece(chunk)),
             runtime::Stream::Stderr => anstream::eprint!("{}", safe(chunk)),
         }
-        now.seen = Seen::Output;
+        now.seen = DisplayedOutput::Output;
         now.at = if chunk.ends_with('\n') { At::LineStart } else { At::Within };
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn timeline(story: &Story, redactor: &Redactor) -> String {
 
 /// Whether something was left out.
 #[derive(PartialEq, Eq)]
-enum Shown {
+enum Completeness {
     Whole,
     InPart,
 }
@@ -145,7 +145,7 @@ impl Page<'_> {
         }
         let text = self.redactor.text(&result.content).into_owned();
         let shown = self.block("output", &text, (HEAD, TAIL));
-        if shown == Shown::InPart || result.metadata.contains_key("total_chars") {
+        if shown == Completeness::InPart || result.metadata.contains_key("total_chars") {
             self.row("all of it", &format!("haft call result_query --callId {}", outcome.tool_call_id));
         }
     }
@@ -157,7 +157,7 @@ impl Page<'_> {
     }
 
     /// Many lines: so many from the beginning and from the end.
-    fn block(&mut self, name: &str, text: &str, (head, tail): (usize, usize)) -> Shown {
+    fn block(&mut self, name: &str, text: &str, (head, tail): (usize, usize)) -> Completeness {
         let lines: Vec<&str> = text.lines().collect();
         let fits = lines.len() <= head + tail + 1;
         let shown = |line: &&str| safe(&cut(line, self.room()));
@@ -167,7 +167,7 @@ impl Page<'_> {
             kept.extend(lines.iter().skip(lines.len() - tail).map(shown));
         }
         self.text.push_str(&format!("{STRONG}{name:<INDENT$}{STRONG:#}{}\n", indented(&kept.join("\n"))));
-        if fits { Shown::Whole } else { Shown::InPart }
+        if fits { Completeness::Whole } else { Completeness::InPart }
     }
 
     fn room(&self) -> usize {

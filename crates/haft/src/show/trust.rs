@@ -3,7 +3,7 @@
 use haft_sandbox::changes;
 
 use crate::{
-    settings::{Line, Obeyed},
+    settings::{Obeyed, WorkspaceSetting},
     show::{
         diff::coloured,
         safe::safe,
@@ -11,14 +11,14 @@ use crate::{
         table::{cut, width},
         time::bytes,
     },
-    trust::{Content, Difference, Looked, TOOLS},
+    trust::{BroughtContent, TOOLS, TrustDifference, WorkspaceTrust},
 };
 
 /// How many lines of a diff are enough beside other things.
 pub(crate) const SHORT: usize = 12;
 
 /// One line for each file.
-pub(crate) fn files(looked: &Looked, has_a_fault: impl Fn(&str) -> bool) -> String {
+pub(crate) fn files(looked: &WorkspaceTrust, has_a_fault: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     let widest = looked.brought.0.keys().map(|path| path.chars().count()).max().unwrap_or(0).min(40);
     for (path, content) in &looked.brought.0 {
@@ -47,15 +47,15 @@ fn meaning(path: &str, has_a_fault: bool) -> String {
     }
 }
 
-fn why(content: &Content) -> String {
+fn why(content: &BroughtContent) -> String {
     match content {
-        Content::LeftOut(why) => safe(why),
-        Content::Text(_) | Content::Bytes(_) => String::new(),
+        BroughtContent::LeftOut(why) => safe(why),
+        BroughtContent::Text(_) | BroughtContent::Bytes(_) => String::new(),
     }
 }
 
 /// One line for each setting, with what becomes of it.
-pub(crate) fn settings(lines: &[Line]) -> String {
+pub(crate) fn settings(lines: &[WorkspaceSetting]) -> String {
     let mut text = String::new();
     for line in lines {
         let style = match line.obeyed {
@@ -72,17 +72,17 @@ pub(crate) fn settings(lines: &[Line]) -> String {
 }
 
 /// What has changed since it was trusted, each file at most so many lines long.
-pub(crate) fn diff(looked: &Looked, most: usize) -> String {
+pub(crate) fn diff(looked: &WorkspaceTrust, most: usize) -> String {
     looked.differences().iter().map(|difference| one(difference, most)).collect()
 }
 
-fn one(difference: &Difference<'_>, most: usize) -> String {
+fn one(difference: &TrustDifference<'_>, most: usize) -> String {
     let path = safe(difference.path).replace('\n', " ");
-    let left_out = |content: Option<&Content>| content.filter(|content| content.bytes().is_none()).map(why);
+    let left_out = |content: Option<&BroughtContent>| content.filter(|content| content.bytes().is_none()).map(why);
     if let Some(why) = left_out(difference.found) {
         return format!("  {WARN}{path}: left out now, because {why}{WARN:#}\n");
     }
-    let bytes = |content: Option<&'_ Content>| content.and_then(Content::bytes).map(<[u8]>::to_vec);
+    let bytes = |content: Option<&'_ BroughtContent>| content.and_then(BroughtContent::bytes).map(<[u8]>::to_vec);
     match changes::diff(&path, bytes(difference.trusted).as_deref(), bytes(difference.found).as_deref()) {
         Some(diff) => coloured(&diff, most).lines().map(|line| format!("  {line}\n")).collect(),
         None => format!("  {path}: changed, and not text\n"),

@@ -32,12 +32,12 @@ const DEEPEST: usize = 16;
 /// Everything that a workspace brought at one moment, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Brought(pub(crate) BTreeMap<String, Content>);
+pub(crate) struct Brought(pub(crate) BTreeMap<String, BroughtContent>);
 
 /// One thing that was brought.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Content {
+pub(crate) enum BroughtContent {
     /// A text file, whole.
     Text(String),
     /// Any other file, whole, in base64.
@@ -47,7 +47,7 @@ pub(crate) enum Content {
     LeftOut(String),
 }
 
-impl Content {
+impl BroughtContent {
     fn of(bytes: Vec<u8>) -> Self {
         String::from_utf8(bytes).map_or_else(|err| Self::Bytes(err.into_bytes()), Self::Text)
     }
@@ -69,7 +69,7 @@ impl Brought {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(folder, flags, Mode::empty())
             .with_context(|| format!("cannot look into {}", folder.display()))?;
-        let mut reader = Reader {
+        let mut reader = BroughtReader {
             root,
             own_data: data.canonicalize().ok().and_then(|data| data.strip_prefix(folder).ok().map(Path::to_owned)),
             brought: Self::default(),
@@ -80,7 +80,7 @@ impl Brought {
             reader.take(file);
         }
         // What `haft mcp install` writes for a client is nothing that haft would obey.
-        let is_ours = |content: &Content| content.bytes().is_some_and(names_only_haft);
+        let is_ours = |content: &BroughtContent| content.bytes().is_some_and(names_only_haft);
         if reader.brought.0.get(WORKSPACE_LIST).is_some_and(is_ours) {
             reader.brought.0.remove(WORKSPACE_LIST);
         }
@@ -106,7 +106,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-struct Reader {
+struct BroughtReader {
     root: OwnedFd,
     own_data: Option<PathBuf>,
     brought: Brought,
@@ -114,9 +114,9 @@ struct Reader {
     entries_left: usize,
 }
 
-impl Reader {
+impl BroughtReader {
     fn leave_out(&mut self, path: &str, why: impl Into<String>) {
-        self.brought.0.insert(path.to_owned(), Content::LeftOut(why.into()));
+        self.brought.0.insert(path.to_owned(), BroughtContent::LeftOut(why.into()));
     }
 
     /// Takes one path, when something is there.
@@ -155,24 +155,24 @@ impl Reader {
         rustix::fs::openat2(self.root.as_fd(), path, flags | OFlags::CLOEXEC, Mode::empty(), beneath)
     }
 
-    fn content(&mut self, path: &str) -> rustix::io::Result<Content> {
+    fn content(&mut self, path: &str) -> rustix::io::Result<BroughtContent> {
         // Something else may lie there by now; it must not be waited for.
         let file = self.open(path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
-            return Ok(Content::LeftOut("it is no plain file".to_owned()));
+            return Ok(BroughtContent::LeftOut("it is no plain file".to_owned()));
         }
         let limit = LARGEST_FILE.min(self.bytes_left);
         let mut bytes = Vec::new();
         let read = File::from(file).take(limit + 1).read_to_end(&mut bytes);
         read.map_err(|err| Errno::from_io_error(&err).unwrap_or(Errno::IO))?;
         if bytes.len() as u64 > LARGEST_FILE {
-            return Ok(Content::LeftOut(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
+            return Ok(BroughtContent::LeftOut(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
         }
         if bytes.len() as u64 > self.bytes_left {
-            return Ok(Content::LeftOut(format!("all of it together is larger than {} MiB", LARGEST_ALL >> 20)));
+            return Ok(BroughtContent::LeftOut(format!("all of it together is larger than {} MiB", LARGEST_ALL >> 20)));
         }
         self.bytes_left -= bytes.len() as u64;
-        Ok(Content::of(bytes))
+        Ok(BroughtContent::of(bytes))
     }
 
     /// Takes everything beneath a folder, in the order of names.

@@ -5,7 +5,7 @@ use std::path::Path;
 use haft_tools::{Manifest, Script, Trusted, scripts};
 use serde_json::Value;
 
-use super::brought::{Brought, Content};
+use super::brought::{Brought, BroughtContent};
 use crate::{edits, settings::mcp::WORKSPACE_LIST};
 
 /// Where manifests lie.
@@ -18,11 +18,11 @@ pub(crate) struct ManifestFile<'a> {
     pub(crate) path: &'a str,
     /// The name of the file without its ending.
     pub(crate) stem: &'a str,
-    content: &'a Content,
+    content: &'a BroughtContent,
 }
 
 impl<'a> ManifestFile<'a> {
-    fn at(path: &'a str, content: &'a Content) -> Option<Self> {
+    fn at(path: &'a str, content: &'a BroughtContent) -> Option<Self> {
         let (stem, ending) = path.strip_prefix(TOOLS)?.rsplit_once('.')?;
         let is_one = !stem.contains('/') && matches!(ending, "toml" | "json");
         is_one.then_some(Self { path, stem, content })
@@ -35,9 +35,9 @@ impl<'a> ManifestFile<'a> {
 
     fn value(&self) -> Result<Value, String> {
         let text = match self.content {
-            Content::Text(text) => text,
-            Content::Bytes(_) => return Err("it is not text".to_owned()),
-            Content::LeftOut(why) => return Err(why.clone()),
+            BroughtContent::Text(text) => text,
+            BroughtContent::Bytes(_) => return Err("it is not text".to_owned()),
+            BroughtContent::LeftOut(why) => return Err(why.clone()),
         };
         if text.len() > LARGEST {
             return Err(format!("it is larger than {} KiB", LARGEST >> 10));
@@ -62,7 +62,7 @@ impl Brought {
     /// The files of the workspace that the commands of manifests and servers name, also of those that have a fault.
     pub(super) fn scripts(&self, workspace: &Path) -> Vec<String> {
         let mut values: Vec<Value> = self.manifests().filter_map(|file| file.value().ok()).collect();
-        let list = self.0.get(WORKSPACE_LIST).and_then(Content::bytes);
+        let list = self.0.get(WORKSPACE_LIST).and_then(BroughtContent::bytes);
         let list = list.and_then(|bytes| std::str::from_utf8(bytes).ok());
         // Read as it is obeyed: with comments and trailing commas.
         let list = list.and_then(|text| edits::json::parse(text).ok()).unwrap_or_default();
@@ -90,9 +90,9 @@ impl Brought {
     fn as_trusted(&self, paths: Vec<String>) -> Vec<Script> {
         let trusted = |path: &String| match self.0.get(path) {
             None => Trusted::Absent,
-            Some(Content::Text(text)) => Trusted::Bytes(text.clone().into_bytes()),
-            Some(Content::Bytes(bytes)) => Trusted::Bytes(bytes.clone()),
-            Some(Content::LeftOut(why)) => Trusted::LeftOut(why.clone()),
+            Some(BroughtContent::Text(text)) => Trusted::Bytes(text.clone().into_bytes()),
+            Some(BroughtContent::Bytes(bytes)) => Trusted::Bytes(bytes.clone()),
+            Some(BroughtContent::LeftOut(why)) => Trusted::LeftOut(why.clone()),
         };
         paths.into_iter().map(|path| Script { trusted: trusted(&path), path }).collect()
     }

@@ -5,7 +5,7 @@ mod manifests;
 mod record;
 mod standing;
 
-pub(crate) use brought::{Brought, Content, SETTINGS, hex};
+pub(crate) use brought::{Brought, BroughtContent, SETTINGS, hex};
 pub(crate) use manifests::{ManifestFile, TOOLS};
-pub(crate) use record::{Stamp, forget, place, read as recorded, stamp, write};
-pub(crate) use standing::{Difference, Looked, Standing, look};
+pub(crate) use record::{RecordStamp, forget, place, read as recorded, stamp, write};
+pub(crate) use standing::{TrustDifference, TrustStatus, WorkspaceTrust, look};

@@ -23,14 +23,14 @@ const LARGEST: u64 = 64 << 20;
 /// What was trusted, and when.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Record {
+pub(crate) struct TrustRecord {
     workspace: String,
     pub(crate) trusted_at: Timestamp,
     pub(crate) brought: Brought,
 }
 
 /// Reads the record of a workspace; `None` when there is none. A record that is not as haft left it is an error.
-pub(crate) fn read(data: &Path, workspace: &Path) -> Result<Option<Record>> {
+pub(crate) fn read(data: &Path, workspace: &Path) -> Result<Option<TrustRecord>> {
     // What is wrong with the data folder itself is for the store to say.
     if !data.is_dir() {
         return Ok(None);
@@ -42,7 +42,7 @@ pub(crate) fn read(data: &Path, workspace: &Path) -> Result<Option<Record>> {
     if head.strip_prefix(HEAD) != Some(&hex(body.as_bytes())) {
         bail!("it was changed or cut off");
     }
-    let record: Record = serde_json::from_str(body).context("another version of haft wrote it")?;
+    let record: TrustRecord = serde_json::from_str(body).context("another version of haft wrote it")?;
     if record.workspace != workspace.to_string_lossy() {
         bail!("it belongs to {}", record.workspace);
     }
@@ -51,18 +51,18 @@ pub(crate) fn read(data: &Path, workspace: &Path) -> Result<Option<Record>> {
 
 /// What tells one record of a workspace from the next; each is a new file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(Option<(u64, u64, i64, i64)>);
+pub(crate) struct RecordStamp(Option<(u64, u64, i64, i64)>);
 
 /// A quick look at whether the record in this place is still the same.
-pub(crate) fn stamp(place: &Path) -> Stamp {
+pub(crate) fn stamp(place: &Path) -> RecordStamp {
     let meta = place.symlink_metadata().ok();
-    Stamp(meta.map(|meta| (meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec())))
+    RecordStamp(meta.map(|meta| (meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec())))
 }
 
 /// Records what was trusted, whole or not at all.
-pub(crate) fn write(data: &Path, workspace: &Path, brought: Brought) -> Result<Record> {
+pub(crate) fn write(data: &Path, workspace: &Path, brought: Brought) -> Result<TrustRecord> {
     let workspace_name = workspace.to_string_lossy().into_owned();
-    let record = Record { workspace: workspace_name, trusted_at: Timestamp::now(), brought };
+    let record = TrustRecord { workspace: workspace_name, trusted_at: Timestamp::now(), brought };
     let body = serde_json::to_string(&record)?;
     let path = place(data, workspace);
     let folder = folder(data);

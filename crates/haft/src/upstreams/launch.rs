@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_mcp::{Endpoint, Launch, Line, Started, UpstreamSpec};
+use haft_mcp::{Endpoint, Launch, LaunchedServer, Transport, UpstreamSpec};
 use haft_runtime::{ErrorCode, Redactor, ToolError};
 use haft_sandbox::web::{Client, Limits, Url};
 use haft_tools::{LongLivedProcess, Script, Workspace};
@@ -10,7 +10,7 @@ use haft_tools::{LongLivedProcess, Script, Workspace};
 use crate::{
     settings::{
         McpServer, Settings,
-        mcp::{Reached, Revealed, Wanted},
+        mcp::{Reached, ResolvedSecrets, ServerOrigin},
     },
     trust,
 };
@@ -48,12 +48,12 @@ fn host(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Optio
 fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> Launch {
     let (server, workspace, settings) = (server.clone(), Arc::clone(workspace), settings.clone());
     Arc::new(move || {
-        let Revealed { reached, secrets, named } = revealed(&server, &workspace, &settings)?;
-        let line = match reached {
+        let ResolvedSecrets { reached, secrets, named } = revealed(&server, &workspace, &settings)?;
+        let transport = match reached {
             Reached::Url { url, headers } => {
                 let client = Arc::new(client(&server, &url, &settings));
                 let headers = headers.into_iter().collect();
-                Line::Http(Endpoint {
+                Transport::Http(Endpoint {
                     name: server.name.clone(),
                     client,
                     url,
@@ -74,17 +74,17 @@ fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -
                     memory: server.memory,
                     open_files: server.open_files,
                 })?;
-                Line::Process(process, socket)
+                Transport::Process(process, socket)
             }
             Reached::Unknown { why } => return Err(ToolError::new(ErrorCode::ExecutionError, why)),
         };
         let [redactor, named] = [secrets, named].map(|known| Redactor::knowing(Vec::new(), known));
-        Ok(Started { line, redactor, named })
+        Ok(LaunchedServer { transport, redactor, named })
     })
 }
 
 /// The entry with secrets and variables in the place of their names.
-fn revealed(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Result<Revealed, ToolError> {
+fn revealed(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Result<ResolvedSecrets, ToolError> {
     server.revealed(settings, workspace.path()).map_err(|err| {
         let message = format!("the MCP server `{}` was not started: {err:#}", server.name);
         ToolError::new(ErrorCode::ExecutionError, message)
@@ -97,8 +97,8 @@ fn client(server: &McpServer, url: &str, settings: &Settings) -> Client {
     let named =
         Url::parse(url).ok().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
     match server.from {
-        Wanted::ByTheUser => rules.allowed.extend(named.and_then(|named| named.parse().ok())),
-        Wanted::ByTheWorkspace => {}
+        ServerOrigin::ByTheUser => rules.allowed.extend(named.and_then(|named| named.parse().ok())),
+        ServerOrigin::ByTheWorkspace => {}
     }
     let silence = server.timeout.max(FIRST_ANSWER);
     Client::new(rules, Limits { connect: settings.web.connect, silence })
@@ -112,8 +112,8 @@ fn scripts(
     (workspace, settings): (&Workspace, &Settings),
 ) -> Result<Vec<Script>, ToolError> {
     match server.from {
-        Wanted::ByTheUser => Ok(Vec::new()),
-        Wanted::ByTheWorkspace => {
+        ServerOrigin::ByTheUser => Ok(Vec::new()),
+        ServerOrigin::ByTheWorkspace => {
             let record = trust::recorded(&settings.data, workspace.path()).ok().flatten();
             let message = "this workspace is no longer trusted, so its MCP servers are not started; see `haft trust`";
             let record = record.ok_or_else(|| ToolError::new(ErrorCode::NotTrusted, message))?;

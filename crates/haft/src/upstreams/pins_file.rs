@@ -8,14 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_mcp::{PinStore, Pins};
+use haft_mcp::{PinStore, ServerPins};
 use rustix::fs::FlockOperation;
 use uuid::Uuid;
 
 use crate::{
     settings::{
         McpServer,
-        mcp::{Reached, Wanted},
+        mcp::{Reached, ServerOrigin},
     },
     trust,
 };
@@ -39,8 +39,8 @@ impl PinsFile {
             return Self::Refused(why.clone());
         }
         let name = match server.from {
-            Wanted::ByTheUser => server.name.clone(),
-            Wanted::ByTheWorkspace => {
+            ServerOrigin::ByTheUser => server.name.clone(),
+            ServerOrigin::ByTheWorkspace => {
                 let hash = trust::hex(workspace.as_os_str().as_encoded_bytes());
                 format!("{}.{}", server.name, &hash[..DIGITS])
             }
@@ -60,15 +60,15 @@ impl PinStore for PinsFile {
     }
 
     /// What is known. Of a server whose file is there and cannot be read, nothing is accepted.
-    fn read(&self) -> Pins {
+    fn read(&self) -> ServerPins {
         match self {
             Self::File(file) => read(file),
-            Self::Refused(why) => Pins { last_error: Some(why.clone()), ..Pins::default() },
+            Self::Refused(why) => ServerPins { last_error: Some(why.clone()), ..ServerPins::default() },
         }
     }
 
     /// Changes what is known. Only one process does so at a time; what cannot be written is known here no longer than now.
-    fn change(&self, change: &mut dyn FnMut(&mut Pins)) {
+    fn change(&self, change: &mut dyn FnMut(&mut ServerPins)) {
         let Self::File(file) = self else { return };
         let Some(folder) = file.parent() else { return };
         let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -93,21 +93,23 @@ pub(crate) fn was_met_in_a_workspace(name: &str, data: &Path) -> bool {
     files.into_iter().any(|file| file.file_name().to_str().is_some_and(is_it))
 }
 
-fn read(file: &Path) -> Pins {
+fn read(file: &Path) -> ServerPins {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
-        Err(err) if err.kind() == ErrorKind::NotFound => return Pins::default(),
+        Err(err) if err.kind() == ErrorKind::NotFound => return ServerPins::default(),
         Err(err) => return lost(file, &err),
     };
     serde_json::from_slice(&bytes).unwrap_or_else(|err| lost(file, &err))
 }
 
-fn lost(file: &Path, why: &dyn Display) -> Pins {
+fn lost(file: &Path, why: &dyn Display) -> ServerPins {
     let file = file.display();
-    Pins::lost(format!("what was accepted of it cannot be read from `{file}` ({why}), so that all its tools are held"))
+    ServerPins::lost(format!(
+        "what was accepted of it cannot be read from `{file}` ({why}), so that all its tools are held"
+    ))
 }
 
-fn write(file: &Path, pins: &Pins) -> std::io::Result<()> {
+fn write(file: &Path, pins: &ServerPins) -> std::io::Result<()> {
     let aside = file.with_extension(Uuid::now_v7().simple().to_string());
     let written = || -> std::io::Result<()> {
         let mut new: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;

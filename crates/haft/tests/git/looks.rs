@@ -4,7 +4,7 @@ use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, os::unix::fs::chown};
 
 use haft::{house, settings::Settings};
 use haft_runtime::CallRequest;
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use serde_json::json;
 
 use crate::{
@@ -221,7 +221,7 @@ fn a_part_of_a_larger_repository_shows_only_itself() {
 async fn a_history_is_given_again_until_there_is_a_new_commit() {
     let person = with_repository(Person::us());
     let settings = Settings { home: person.fixture.home.clone(), ..Settings::defaults(person.fixture.data.clone()) };
-    let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
+    let store = Store::open(&settings.data, Durability::Normal).await.unwrap();
     let house = house::open(settings, store, &person.fixture.workspace).await.unwrap();
     let look = async || {
         let outcome = house.pipeline.call(CallRequest::new(house.caller.clone(), "git_log", json!({}))).await;

@@ -8,7 +8,7 @@ use std::{
 
 use haft::{house, settings::Settings};
 use haft_runtime::{CallEvent, CallRequest, ErrorCode};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use haft_tools::LanguageServers;
 use serde_json::json;
 
@@ -153,7 +153,7 @@ async fn whoever_asks_hears_how_far_the_server_has_read() {
     let mut settings = Settings { program: HAFT.into(), ..Settings::defaults(fixture.data.clone()) };
     settings.sandbox.read.push(script());
     settings.lsp.servers.push(fake(json!({ "mode": "loads" })));
-    let store = Store::open(&fixture.data, Sync::Normal).await.unwrap();
+    let store = Store::open(&fixture.data, Durability::Normal).await.unwrap();
     let house = house::living(settings, store, &fixture.workspace).await.unwrap();
     let input = json!({ "path": "a.fake", "line": 1, "col": 1 });
     let mut request = CallRequest::new(house.caller.clone(), "references", input);

@@ -4,7 +4,7 @@ use std::{future::pending, path::PathBuf, sync::Arc, time::Duration};
 
 use haft::house::House;
 use haft_runtime::{
-    ChangeList, CutShort, Described, Effect, ErrorCode, Isolation, Output, Prepared, Ran, Stream, Tool, ToolCtx,
+    ChangeList, Described, Effect, ErrorCode, Isolation, Output, PartialWork, Prepared, Ran, Stream, Tool, ToolCtx,
     ToolError, Turn, Workbench, typed,
 };
 use haft_sandbox::{
@@ -77,7 +77,7 @@ impl Aside {
         (self.workbench.show(ctx.scope(), &ctx.call_id).await.unwrap(), Turn::commit(ctx.call_id.clone()))
     }
 
-    async fn work(&self, ctx: &ToolCtx, input: &Input) -> Result<(Said, (ChangeList, Turn)), CutShort> {
+    async fn work(&self, ctx: &ToolCtx, input: &Input) -> Result<(Said, (ChangeList, Turn)), PartialWork> {
         ctx.output(Stream::Stdout, "at work").await;
         let code = match input.ends {
             Ends::Well => return Ok((Said { said: "done".into() }, self.stage(ctx, input).await)),
@@ -103,7 +103,7 @@ impl Aside {
         };
         let (changes, turn) = self.stage(ctx, input).await;
         let error = ToolError::new(code, "it used the network").with("exitCode", 137);
-        Err(CutShort { error, changes, turn, isolation: Some(Isolation::Namespaces) })
+        Err(PartialWork { error, changes, turn, isolation: Some(Isolation::Namespaces) })
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fs, sync::Arc, time::Duration};
 use futures_util::{FutureExt, future::BoxFuture, stream};
 use haft::{house::House, rules};
 use haft_runtime::{
-    Answer, AnyTool, ApprovedBy, Asks, AutoApprove, Bounds, CallEvent, Described, Effect, Grant, Pins, Prepared,
+    Answer, AnyTool, ApprovedBy, Asks, AutoApprove, Bounds, CallEvent, Described, Effect, Grant, PinnedTools, Prepared,
     Questions, Ran, Shown, ToolCtx, ToolError, ToolOutput, ToolSpec, Wish, WrittenBounds,
 };
 use haft_store::CallFilter;
@@ -103,7 +103,7 @@ async fn what_is_deferred_is_found_by_whoever_looks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pins_in_the_settings_keep_a_deferred_tool_in_sight() {
     let mut stage = Stage::new();
-    stage.settings.client.pins = Pins(vec!["mcp__hub__create_*".into()]);
+    stage.settings.client.pins = PinnedTools(vec!["mcp__hub__create_*".into()]);
     let listing = large_house(&stage).await.tools().listing();
     assert!(listing.offered().iter().any(|tool| tool.spec().name == TICKET));
     assert_eq!(listing.deferred().len(), 100);

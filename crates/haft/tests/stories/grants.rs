@@ -4,7 +4,7 @@ use std::fs;
 
 use haft::rules::{self, Profile};
 use haft_runtime::{
-    Answer, ApprovedBy, Bounds, Breadth, ChangeState, End, Grant, Outcome, Questions, Reply, Standing, WrittenBounds,
+    Answer, ApprovedBy, Bounds, Breadth, ChangeState, End, Grant, GrantStatus, Outcome, Questions, Reply, WrittenBounds,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -118,7 +118,8 @@ async fn a_grant_that_is_over_covers_nothing() {
     for grant in house.store.all_grants(&house.scope, &house.here).await.unwrap() {
         standings.push((grant.id.clone(), grant.standing(now)));
     }
-    let expected = [(lasting.id, Standing::Spent), (expired.id, Standing::Expired), (revoked.id, Standing::Revoked)];
+    let expected =
+        [(lasting.id, GrantStatus::Spent), (expired.id, GrantStatus::Expired), (revoked.id, GrantStatus::Revoked)];
     assert_eq!(standings, expected);
     success(&yes(&house, &waiting.tool_call_id).await);
 }

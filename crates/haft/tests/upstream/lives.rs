@@ -2,7 +2,7 @@
 
 use haft::{house, settings::Settings};
 use haft_runtime::{AutoApprove, CallRequest};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use serde_json::{Value, json};
 
 use crate::{
@@ -23,7 +23,7 @@ async fn living(bench: &Bench) -> house::House {
     let mut settings = Settings { program: HAFT.into(), ..Settings::defaults(fixture.data.clone()) };
     settings.home = fixture.home.clone();
     settings.mcp.take_user_list(&fixture.home.join(".config/haft/mcp.json"));
-    let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
+    let store = Store::open(&settings.data, Durability::Normal).await.unwrap();
     house::living(settings, store, &fixture.workspace).await.unwrap()
 }
 

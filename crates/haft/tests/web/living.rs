@@ -7,7 +7,7 @@ use haft::{
     settings::Settings,
 };
 use haft_runtime::{CallRequest, Outcome};
-use haft_store::{Store, Sync};
+use haft_store::{Durability, Store};
 use serde_json::{Value, json};
 
 use crate::server::Server;
@@ -17,7 +17,7 @@ async fn living(folder: &Path, server: &Server) -> House {
     settings.web.allow = vec![server.address.to_string().parse().unwrap()];
     settings.web.allowlist = vec![server.address.to_string().parse().unwrap()];
     settings.web.silence = Duration::from_secs(60);
-    let store = Store::open(&settings.data, Sync::Normal).await.unwrap();
+    let store = Store::open(&settings.data, Durability::Normal).await.unwrap();
     let work = folder.join("work");
     std::fs::create_dir(&work).unwrap();
     house::living(settings, store, &work.canonicalize().unwrap()).await.unwrap()

@@ -59,9 +59,9 @@ impl MayApprove {
 
 /// Hears of questions as they open, for the calls that want to know.
 #[derive(Default)]
-pub struct Asked(Mutex<HashMap<CallId, mpsc::Sender<Box<Question>>>>);
+pub struct QuestionListeners(Mutex<HashMap<CallId, mpsc::Sender<Box<Question>>>>);
 
-impl Asked {
+impl QuestionListeners {
     /// The questions of a call, as they open.
     pub(super) fn of(&self, call: &CallId) -> mpsc::Receiver<Box<Question>> {
         let (sender, questions) = mpsc::channel(AHEAD);
@@ -74,7 +74,7 @@ impl Asked {
     }
 }
 
-impl Delivery for Asked {
+impl Delivery for QuestionListeners {
     fn asked<'a>(&'a self, _scope: &'a Scope, question: &'a Question) -> BoxFuture<'a, ()> {
         if let Some(waiting) = self.waiting().get(&question.call) {
             // Whoever wanted to know may be gone.
@@ -132,7 +132,7 @@ pub(super) fn inputs(ground: &ServerDeps, question: &Question, wrong: Option<&st
 }
 
 /// What a client gave back.
-pub(super) enum Said {
+pub(super) enum ClientReply {
     /// An answer of the person.
     Answer(Answer),
     /// Values that do not fit, and why.
@@ -143,31 +143,33 @@ pub(super) enum Said {
 
 /// What was said to a question. Clients decline and cancel questions for a yes by themselves, and that answers nothing;
 /// a form that is declined is declined, because its tool must learn of it.
-pub(super) fn said(question: &Question, given: &Value) -> Said {
+pub(super) fn said(question: &Question, given: &Value) -> ClientReply {
     let content = given.get("content").filter(|_| given["action"] == "accept");
     match (&question.about, content) {
         (About::Approval(_), Some(content)) => approval(content),
         (About::Form(form), Some(content)) => values(form, content),
         (About::Form(form), None) if given["action"] == "accept" => values(form, &json!({})),
-        (About::Form(_), None) if given["action"] == "decline" => Said::Answer(Answer::Reject { message: None }),
-        (About::Approval(_) | About::Form(_), None) | (About::Result(_), _) => Said::Nothing,
+        (About::Form(_), None) if given["action"] == "decline" => ClientReply::Answer(Answer::Reject { message: None }),
+        (About::Approval(_) | About::Form(_), None) | (About::Result(_), _) => ClientReply::Nothing,
     }
 }
 
-fn approval(content: &Value) -> Said {
+fn approval(content: &Value) -> ClientReply {
     let words = content["message"].as_str().filter(|words| !words.trim().is_empty()).map(str::to_owned);
     match content["approve"].as_bool() {
-        Some(true) => Said::Answer(Answer::Approve { paths: None }),
-        Some(false) => Said::Answer(Answer::Reject { message: words }),
-        None => Said::Nothing,
+        Some(true) => ClientReply::Answer(Answer::Approve { paths: None }),
+        Some(false) => ClientReply::Answer(Answer::Reject { message: words }),
+        None => ClientReply::Nothing,
     }
 }
 
-fn values(form: &Form, content: &Value) -> Said {
-    let Some(values) = content.as_object() else { return Said::Wrong("the values must be an object".to_owned()) };
+fn values(form: &Form, content: &Value) -> ClientReply {
+    let Some(values) = content.as_object() else {
+        return ClientReply::Wrong("the values must be an object".to_owned());
+    };
     match form.filled(values.clone()) {
-        Ok(values) => Said::Answer(Answer::Fill { values }),
-        Err(error) => Said::Wrong(error.message),
+        Ok(values) => ClientReply::Answer(Answer::Fill { values }),
+        Err(error) => ClientReply::Wrong(error.message),
     }
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use haft_runtime::{
-    About, Answer, AnswerReceipt, CallId, CallRequest, End, ErrorCode, Follower, Listener, Outcome, Question, ToolError,
+    About, Answer, AnswerReceipt, CallId, CallListener, CallRequest, End, ErrorCode, Follower, Outcome, Question,
+    ToolError,
 };
 use rmcp::{
     ErrorData, RoleServer,
@@ -16,10 +17,10 @@ use tokio::{pin, task::JoinHandle};
 
 use super::{
     LONG_PATIENCE, PATIENCE, answer,
-    asking::{self, Said},
+    asking::{self, ClientReply},
     callers::ClientRequest,
     conversation::Conversation,
-    progress::Progress,
+    progress::ProgressReporter,
     tasks,
 };
 
@@ -82,7 +83,7 @@ pub(super) async fn call(
         AskMethod::Task | AskMethod::InputRequired => Duration::ZERO,
         AskMethod::Elicitation | AskMethod::Wait => patience(&context),
     };
-    let progress = Progress::of(&context, &request.id);
+    let progress = ProgressReporter::of(&context, &request.id);
     request.listener = progress.listener();
     let given = params.input_responses.take().unwrap_or_default();
     let standing = Conversation::new(server, &context, way, &request).knowing(given).follow(request).await;
@@ -95,7 +96,7 @@ pub(super) async fn call(
 }
 
 /// The client has heard of everything before it is answered.
-async fn told(progress: Progress, context: &RequestContext<RoleServer>, standing: &CallStatus) {
+async fn told(progress: ProgressReporter, context: &RequestContext<RoleServer>, standing: &CallStatus) {
     match standing {
         CallStatus::Ended(_) => progress.finish(&context.ct).await,
         CallStatus::Asks(_) => progress.stop(),
@@ -205,7 +206,7 @@ async fn go_on(
     };
     let carried: SealedState = server.codec.open_json_with(state, &bound).map_err(refused)?;
     let internal = |error: ToolError| ErrorData::internal_error(error.message, None);
-    let progress = Progress::of(context, &carried.call);
+    let progress = ProgressReporter::of(context, &carried.call);
     let scope = &server.caller.scope;
     let last = server.ground.questions.find(scope, &carried.call).await.map_err(internal)?;
     let Some((question, None)) = last.filter(|(question, _)| question.number == carried.question) else {
@@ -215,16 +216,16 @@ async fn go_on(
     };
     let given = params.input_responses.as_ref().and_then(|inputs| inputs.get(asking::name(&question)));
     let wrong = match (asking::said(&question, given.unwrap_or(&Value::Null)), &question.about) {
-        (Said::Answer(answer), _) => {
+        (ClientReply::Answer(answer), _) => {
             let settled = server.settle(&question, answer, context, progress.listener()).await.map_err(internal)?;
             let standing = server.unless_others_answer(context, settled).await;
             told(progress, context, &standing).await;
             return respond(server, AskMethod::InputRequired, params, standing).await;
         }
-        (Said::Wrong(why), _) => Some(why),
-        (Said::Nothing, About::Form(_)) if given.is_none() => None,
-        (Said::Nothing, About::Form(_)) => return Ok(answer::asks(&question).into()),
-        (Said::Nothing, About::Approval(_) | About::Result(_)) => {
+        (ClientReply::Wrong(why), _) => Some(why),
+        (ClientReply::Nothing, About::Form(_)) if given.is_none() => None,
+        (ClientReply::Nothing, About::Form(_)) => return Ok(answer::asks(&question).into()),
+        (ClientReply::Nothing, About::Approval(_) | About::Result(_)) => {
             return Ok(match server.stands(&carried.call, Duration::ZERO).await.map_err(internal)? {
                 CallStatus::Ended(outcome) => answer::result(server, *outcome).await.into(),
                 CallStatus::Asks(question) => answer::asks(&question).into(),
@@ -253,7 +254,7 @@ impl ClientRequest {
         question: &Question,
         answer: Answer,
         context: &RequestContext<RoleServer>,
-        listener: Option<Listener>,
+        listener: Option<CallListener>,
     ) -> Result<CallStatus, ToolError> {
         let (ground, call) = (&self.ground, &question.call);
         let mut opened = ground.asked.of(call);
@@ -289,7 +290,7 @@ impl ClientRequest {
         &self,
         question: &Question,
         answer: Answer,
-        listener: Option<Listener>,
+        listener: Option<CallListener>,
     ) -> Result<Option<AnswerResult>, ToolError> {
         let (ground, scope) = (self.ground.clone(), self.caller.scope.clone());
         let needs_leave = matches!(answer, Answer::Approve { .. } | Answer::Fill { .. });

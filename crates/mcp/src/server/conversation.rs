@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    asking::{self, Said},
+    asking::{self, ClientReply},
     callers::ClientRequest,
     calling::{AskMethod, CallStatus, patience},
 };
@@ -35,14 +35,14 @@ pub(super) struct Conversation<'a> {
 }
 
 /// How it goes on after a question.
-enum Next {
+enum NextStep {
     GoOn,
     Ended(Box<Outcome>),
     /// The call waits on behind the answer to its client.
     HandBack,
 }
 
-type Call = BoxFuture<'static, Outcome>;
+type OutcomeFuture = BoxFuture<'static, Outcome>;
 
 impl<'a> Conversation<'a> {
     pub(super) fn new(
@@ -64,7 +64,7 @@ impl<'a> Conversation<'a> {
 
     /// Takes the call down the line until it ends, or asks what its client is told only by the answer to its call.
     pub(super) async fn follow(mut self, request: CallRequest) -> CallStatus {
-        let mut call: Call = Box::pin(self.server.ground.pipeline.call(request));
+        let mut call: OutcomeFuture = Box::pin(self.server.ground.pipeline.call(request));
         loop {
             let question = tokio::select! {
                 biased;
@@ -72,9 +72,9 @@ impl<'a> Conversation<'a> {
                 Some(question) = self.questions.recv() => question,
             };
             match self.put(&question, &mut call).await {
-                Next::GoOn => {}
-                Next::Ended(outcome) => return CallStatus::Ended(outcome),
-                Next::HandBack => {
+                NextStep::GoOn => {}
+                NextStep::Ended(outcome) => return CallStatus::Ended(outcome),
+                NextStep::HandBack => {
                     // It is recorded by itself, and ends with the server at the latest.
                     drop(self.server.under_way.spawn(call));
                     return CallStatus::Asks(question);
@@ -83,28 +83,28 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    async fn put(&mut self, question: &Question, call: &mut Call) -> Next {
+    async fn put(&mut self, question: &Question, call: &mut OutcomeFuture) -> NextStep {
         let is_form = question.form().is_some();
         if is_form
             && let Some(given) = self.given.remove(asking::name(question))
-            && let Said::Answer(answer) = asking::said(question, &given)
+            && let ClientReply::Answer(answer) = asking::said(question, &given)
         {
             self.give(question, answer).await;
-            return Next::GoOn;
+            return NextStep::GoOn;
         }
         let may_be_asked = self.server.ground.may_approve.covers(question) && !question.wants_a_result();
         let way = if may_be_asked { self.way } else { AskMethod::Wait };
         match way {
             AskMethod::Elicitation => self.elicit(question, call).await,
-            AskMethod::Task | AskMethod::InputRequired if is_form => Next::HandBack,
+            AskMethod::Task | AskMethod::InputRequired if is_form => NextStep::HandBack,
             AskMethod::Wait if is_form => self.wait_for_others(question, call).await,
             // A call that waits for a yes or a result hands itself back.
-            AskMethod::Task | AskMethod::InputRequired | AskMethod::Wait => Next::GoOn,
+            AskMethod::Task | AskMethod::InputRequired | AskMethod::Wait => NextStep::GoOn,
         }
     }
 
     /// Asks the client. Whoever answers first, here or elsewhere, is heard; what a client puts away by itself stays open.
-    async fn elicit(&self, question: &Question, call: &mut Call) -> Next {
+    async fn elicit(&self, question: &Question, call: &mut OutcomeFuture) -> NextStep {
         let (ground, id) = (&self.server.ground, question.id());
         let is_form = question.form().is_some();
         let mut wrong = None;
@@ -114,26 +114,26 @@ impl<'a> Conversation<'a> {
             let asked = self.context.peer.send_cancellable_request(form, PeerRequestOptions::no_options()).await;
             let Ok(mut asked) = asked else { break };
             let next = tokio::select! {
-                outcome = ended(call, self.context, &self.cancel) => Next::Ended(outcome),
+                outcome = ended(call, self.context, &self.cancel) => NextStep::Ended(outcome),
                 given = &mut asked.rx => {
                     let given = given.ok().and_then(Result::ok).and_then(|given| serde_json::to_value(given).ok());
                     match asking::said(question, &given.unwrap_or_default()) {
-                        Said::Answer(answer) => {
+                        ClientReply::Answer(answer) => {
                             self.give(question, answer).await;
-                            return Next::GoOn;
+                            return NextStep::GoOn;
                         }
-                        Said::Wrong(why) => wrong = Some(why),
-                        Said::Nothing => break,
+                        ClientReply::Wrong(why) => wrong = Some(why),
+                        ClientReply::Nothing => break,
                     }
                     continue;
                 }
-                _answered = ground.questions.wait(&self.server.caller.scope, &id, EVER) => Next::GoOn,
-                () = sleep(patience(self.context)), if is_form => Next::HandBack,
+                _answered = ground.questions.wait(&self.server.caller.scope, &id, EVER) => NextStep::GoOn,
+                () = sleep(patience(self.context)), if is_form => NextStep::HandBack,
             };
             self.withdraw(asked).await;
             return next;
         }
-        if is_form { self.wait_for_others(question, call).await } else { Next::GoOn }
+        if is_form { self.wait_for_others(question, call).await } else { NextStep::GoOn }
     }
 
     /// Nobody should go on filling in what is answered; who has cancelled the call knows.
@@ -144,12 +144,12 @@ impl<'a> Conversation<'a> {
     }
 
     /// The client cannot answer, but somebody else may while it waits.
-    async fn wait_for_others(&self, question: &Question, call: &mut Call) -> Next {
+    async fn wait_for_others(&self, question: &Question, call: &mut OutcomeFuture) -> NextStep {
         let (ground, id) = (&self.server.ground, question.id());
         tokio::select! {
-            outcome = ended(call, self.context, &self.cancel) => Next::Ended(outcome),
-            _answered = ground.questions.wait(&self.server.caller.scope, &id, EVER) => Next::GoOn,
-            () = sleep(patience(self.context)) => Next::HandBack,
+            outcome = ended(call, self.context, &self.cancel) => NextStep::Ended(outcome),
+            _answered = ground.questions.wait(&self.server.caller.scope, &id, EVER) => NextStep::GoOn,
+            () = sleep(patience(self.context)) => NextStep::HandBack,
         }
     }
 
@@ -161,7 +161,11 @@ impl<'a> Conversation<'a> {
 }
 
 /// The end of a call that its client may cancel as long as it waits for it.
-async fn ended(call: &mut Call, context: &RequestContext<RoleServer>, cancel: &CancellationToken) -> Box<Outcome> {
+async fn ended(
+    call: &mut OutcomeFuture,
+    context: &RequestContext<RoleServer>,
+    cancel: &CancellationToken,
+) -> Box<Outcome> {
     tokio::select! {
         outcome = &mut *call => return Box::new(outcome),
         () = context.ct.cancelled() => cancel.cancel(),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{CallEvent, CallId, Listener};
+use haft_runtime::{CallEvent, CallId, CallListener};
 use rmcp::{
     Peer, RoleServer,
     model::{ProgressNotificationParam, ProgressToken},
@@ -21,20 +21,20 @@ const QUEUE: usize = 256;
 const ALIVE: Duration = Duration::from_secs(10);
 
 /// Tells a client of one call, until it is answered.
-pub(super) struct Progress(Option<Telling>);
+pub(super) struct ProgressReporter(Option<Telling>);
 
 struct Telling {
-    listener: Listener,
+    listener: CallListener,
     told: JoinHandle<()>,
 }
 
-impl Progress {
+impl ProgressReporter {
     /// A client that gave no token hears nothing.
     pub(super) fn of(context: &RequestContext<RoleServer>, call: &CallId) -> Self {
         let Some(token) = context.meta.get_progress_token() else { return Self(None) };
         let (sender, events) = mpsc::channel(QUEUE);
         let id = call.clone();
-        let listener: Listener = Arc::new(move |event| {
+        let listener: CallListener = Arc::new(move |event| {
             if let Some(words) = words(event, &id) {
                 // What does not fit is in the result.
                 let _full = sender.try_send(words);
@@ -45,7 +45,7 @@ impl Progress {
     }
 
     /// What hears of the call.
-    pub(super) fn listener(&self) -> Option<Listener> {
+    pub(super) fn listener(&self) -> Option<CallListener> {
         self.0.as_ref().map(|telling| Arc::clone(&telling.listener))
     }
 

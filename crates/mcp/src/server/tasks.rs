@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     answer,
-    asking::{self, Said},
+    asking::{self, ClientReply},
     callers::ClientRequest,
 };
 
@@ -72,9 +72,9 @@ pub(super) async fn answer(server: &ClientRequest, id: &str, inputs: &InputRespo
     let Some((question, None)) = last(server, &call).await? else { return Ok(()) };
     let Some(given) = inputs.get(asking::name(&question)) else { return Ok(()) };
     match asking::said(&question, given) {
-        Said::Answer(answer) => drop(server.answer(&question, answer, None).await.map_err(internal)?),
-        Said::Wrong(why) => return Err(ErrorData::invalid_params(why, None)),
-        Said::Nothing => {}
+        ClientReply::Answer(answer) => drop(server.answer(&question, answer, None).await.map_err(internal)?),
+        ClientReply::Wrong(why) => return Err(ErrorData::invalid_params(why, None)),
+        ClientReply::Nothing => {}
     }
     Ok(())
 }

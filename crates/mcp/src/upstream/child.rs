@@ -18,9 +18,9 @@ const END: Duration = Duration::from_secs(2);
 
 /// The end of what a server says beside messages.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tail(Arc<Mutex<VecDeque<u8>>>);
+pub(super) struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 
-impl Tail {
+impl StderrTail {
     pub(super) fn push(&self, bytes: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(&bytes[bytes.len().saturating_sub(KEPT)..]);
@@ -42,12 +42,12 @@ impl Tail {
 pub(super) struct Child {
     stopper: Stopper,
     ended: watch::Receiver<Option<String>>,
-    tail: Tail,
+    tail: StderrTail,
 }
 
 impl Child {
     /// Watches a process on a thread of its own until it ends, which is not later than this value does.
-    pub(super) fn watch(process: Process, tail: &Tail) -> Self {
+    pub(super) fn watch(process: Process, tail: &StderrTail) -> Self {
         let (tell, ended) = watch::channel(None);
         let (stopper, words) = (process.stopper(), tail.clone());
         drop(tokio::task::spawn_blocking(move || {

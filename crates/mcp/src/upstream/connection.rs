@@ -23,12 +23,12 @@ use tokio::{net::UnixStream, time::timeout};
 
 use super::{
     asking, cause,
-    child::{Child, Tail},
-    definition::{Definition, Dropped},
-    ear::Ear,
-    server::{Contact, Line},
-    voice::Voice,
-    wire::Wire,
+    child::{Child, StderrTail},
+    definition::{Dropped, ToolDefinition},
+    notifications::Notifications,
+    secret_filter::SecretFilter,
+    server::{ServerDescription, Transport},
+    wire::SocketTransport,
 };
 
 /// How long a server may take to list its tools.
@@ -42,72 +42,72 @@ const MOST_TOOLS: usize = 20_000;
 const MOST_ROUNDS: usize = 20;
 
 /// A server that runs.
-pub(super) struct Connection {
-    voice: Arc<Voice>,
+pub(super) struct UpstreamConnection {
+    filter: Arc<SecretFilter>,
     peer: Peer<RoleClient>,
     /// Taken when it ends.
     farewell: Mutex<Option<RunningServiceCancellationToken>>,
-    ear: Arc<Ear>,
+    notifications: Arc<Notifications>,
     /// Its process, where it runs here.
     child: Option<Child>,
     /// Why the conversation was broken off.
     broke: Arc<OnceLock<String>>,
     version: String,
-    listed: Mutex<Listed>,
+    listed: Mutex<ToolSnapshot>,
 }
 
-struct Listed {
-    tools: BTreeMap<String, Definition>,
+struct ToolSnapshot {
+    tools: BTreeMap<String, ToolDefinition>,
     at: Instant,
 }
 
 /// What a server answers to a call.
-enum Answer {
+enum CallReply {
     Done(CallToolResult),
     /// It wants to know something first.
     Asks(InputRequiredResult),
 }
 
 /// Why a server did not answer.
-pub(super) enum Trouble {
+pub(super) enum UpstreamError {
     /// It broke, and why.
     Broke(String),
     /// It answered, with a no or with what is no answer.
     Refused(ToolError),
 }
 
-impl Connection {
+impl UpstreamConnection {
     /// Begins a conversation with a server, which has so long to answer, and asks for its tools.
     pub(super) async fn begin(
-        voice: Voice,
-        line: Line,
+        filter: SecretFilter,
+        transport: Transport,
         known: Option<&str>,
         patience: Duration,
-    ) -> Result<(Self, Contact), String> {
-        let voice = Arc::new(voice);
-        let (broke, ear) = (Arc::new(OnceLock::new()), Arc::new(Ear::new(Arc::clone(&voice))));
+    ) -> Result<(Self, ServerDescription), String> {
+        let filter = Arc::new(filter);
+        let (broke, notifications) = (Arc::new(OnceLock::new()), Arc::new(Notifications::new(Arc::clone(&filter))));
         let greeting = Greeting { known, patience };
-        let (child, service) = greeting.begin(line, &ear, &broke).await?;
+        let (child, service) = greeting.begin(transport, &notifications, &broke).await?;
         let version = service.peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default();
         if !ProtocolVersion::KNOWN_VERSIONS.contains(&version) {
             return Err(cause::of_versions(&[version]));
         }
         let connection = Self {
-            voice,
+            filter,
             peer: service.peer().clone(),
             farewell: Mutex::new(Some(service.cancellation_token())),
-            ear,
+            notifications,
             child,
             broke,
             version: version.to_string(),
-            listed: Mutex::new(Listed { tools: BTreeMap::new(), at: Instant::now() }),
+            listed: Mutex::new(ToolSnapshot { tools: BTreeMap::new(), at: Instant::now() }),
         };
         // It ends with the conversation, which ends with the process or by `end`.
         drop(tokio::spawn(service.waiting()));
         match timeout(patience, connection.list()).await {
-            Ok(Ok(contact)) => Ok((connection, contact)),
-            Ok(Err(Trouble::Broke(why))) => Err(why),
-            Ok(Err(Trouble::Refused(error))) => Err(format!("it does not list its tools: {}", error.message)),
+            Ok(Ok(description)) => Ok((connection, description)),
+            Ok(Err(UpstreamError::Broke(why))) => Err(why),
+            Ok(Err(UpstreamError::Refused(error))) => Err(format!("it does not list its tools: {}", error.message)),
             Err(_) => Err(connection.lists_too_slowly(patience)),
         }
     }
@@ -119,24 +119,27 @@ impl Connection {
     }
 
     /// What the server now says of a tool, asked for anew when that may have changed; with the whole list if so.
-    pub(super) async fn definition(&self, tool: &str) -> Result<(Option<Definition>, Option<Contact>), Trouble> {
+    pub(super) async fn definition(
+        &self,
+        tool: &str,
+    ) -> Result<(Option<ToolDefinition>, Option<ServerDescription>), UpstreamError> {
         let is_old = self.listed.lock().unwrap_or_else(PoisonError::into_inner).at.elapsed() > FRESH;
-        let news = if self.ear.take_changed() || is_old { Some(self.list().await?) } else { None };
+        let news = if self.notifications.take_changed() || is_old { Some(self.list().await?) } else { None };
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         Ok((listed.tools.get(tool).cloned(), news))
     }
 
     /// All tools, page by page. One that is broken costs only itself.
-    async fn list(&self) -> Result<Contact, Trouble> {
+    async fn list(&self) -> Result<ServerDescription, UpstreamError> {
         let before = self.listed.lock().unwrap_or_else(PoisonError::into_inner).tools.clone();
         // What is as it was has been looked at.
-        let fault = |tool: &Definition| if before.get(&tool.name) == Some(tool) { None } else { tool.fault() };
-        let (mut tools, mut dropped): (BTreeMap<String, Definition>, Vec<Dropped>) = Default::default();
+        let fault = |tool: &ToolDefinition| if before.get(&tool.name) == Some(tool) { None } else { tool.fault() };
+        let (mut tools, mut dropped): (BTreeMap<String, ToolDefinition>, Vec<Dropped>) = Default::default();
         let mut cursor = None;
         for _ in 0..MOST_PAGES {
             let page = self.page(cursor.take()).await?;
             for value in page["tools"].as_array().into_iter().flatten() {
-                match Definition::read(value) {
+                match ToolDefinition::read(value) {
                     Ok(tool) if tools.contains_key(&tool.name) => {
                         let why = "it is listed twice, and the first counts".to_owned();
                         dropped.push(Dropped { name: tool.name, why });
@@ -155,20 +158,20 @@ impl Connection {
         }
         if cursor.is_some() {
             let why = format!("it lists more than {MOST_TOOLS} tools, or more than {MOST_PAGES} pages of them");
-            return Err(Trouble::Refused(ToolError::new(ErrorCode::TooLarge, why)));
+            return Err(UpstreamError::Refused(ToolError::new(ErrorCode::TooLarge, why)));
         }
-        let listed = Listed { tools: tools.clone(), at: Instant::now() };
+        let listed = ToolSnapshot { tools: tools.clone(), at: Instant::now() };
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = listed;
-        Ok(Contact { version: self.version.clone(), tools: tools.into_values().collect(), dropped })
+        Ok(ServerDescription { version: self.version.clone(), tools: tools.into_values().collect(), dropped })
     }
 
-    async fn page(&self, cursor: Option<String>) -> Result<Value, Trouble> {
+    async fn page(&self, cursor: Option<String>) -> Result<Value, UpstreamError> {
         let mut params = PaginatedRequestParams::default();
         params.cursor = cursor;
         let request = ListToolsRequest { params: Some(params), ..ListToolsRequest::default() };
         let asked = self.peer.send_request(ClientRequest::ListToolsRequest(request));
         let Ok(answer) = timeout(LIST, asked).await else {
-            return Err(Trouble::Broke(self.lists_too_slowly(LIST)));
+            return Err(UpstreamError::Broke(self.lists_too_slowly(LIST)));
         };
         match answer {
             Ok(ServerResult::ListToolsResult(page)) => serde_json::to_value(page).map_err(|err| no_answer(&err)),
@@ -184,27 +187,27 @@ impl Connection {
     }
 
     /// Uses a tool, and passes on what the server asks meanwhile.
-    pub(super) async fn call(&self, ctx: &ToolCtx, tool: &str, input: &Value) -> Result<CallToolResult, Trouble> {
+    pub(super) async fn call(&self, ctx: &ToolCtx, tool: &str, input: &Value) -> Result<CallToolResult, UpstreamError> {
         let arguments = input.as_object().cloned().unwrap_or_default();
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let _under_way = self.ear.expect(ctx);
+        let _under_way = self.notifications.expect(ctx);
         for _ in 0..MOST_ROUNDS {
             match self.call_once(ctx, params.clone()).await? {
-                Answer::Done(result) => return self.voice.answer(result).map_err(Trouble::Refused),
-                Answer::Asks(asked) => {
+                CallReply::Done(result) => return self.filter.answer(result).map_err(UpstreamError::Refused),
+                CallReply::Asks(asked) => {
                     let inputs = asked.input_requests.unwrap_or_default();
-                    let answers = asking::put_all(ctx, &self.voice, inputs).await.map_err(Trouble::Refused)?;
+                    let answers = asking::put_all(ctx, &self.filter, inputs).await.map_err(UpstreamError::Refused)?;
                     params.input_responses = Some(answers);
                     params.request_state = asked.request_state;
                 }
             }
         }
         let message = format!("`{tool}` asked {MOST_ROUNDS} times in the middle of its work and came to no end");
-        Err(Trouble::Refused(ToolError::new(ErrorCode::ExecutionError, message)))
+        Err(UpstreamError::Refused(ToolError::new(ErrorCode::ExecutionError, message)))
     }
 
     /// Dropping it does not reach the server, so whoever stops waiting does it by `ctx.cancel`.
-    async fn call_once(&self, ctx: &ToolCtx, params: CallToolRequestParams) -> Result<Answer, Trouble> {
+    async fn call_once(&self, ctx: &ToolCtx, params: CallToolRequestParams) -> Result<CallReply, UpstreamError> {
         let request = ClientRequest::CallToolRequest(Request::new(params));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let handle = match sent {
@@ -212,21 +215,21 @@ impl Connection {
             Err(err) => return Err(self.trouble(err).await),
         };
         let (id, token) = (handle.id.clone(), handle.progress_token.clone());
-        self.ear.listen_for(token.clone(), ctx);
+        self.notifications.listen_for(token.clone(), ctx);
         let answer = tokio::select! {
             answer = handle.await_response() => Some(answer),
             () = ctx.cancel.cancelled() => None,
         };
-        self.ear.forget(&token);
+        self.notifications.forget(&token);
         match answer {
-            Some(Ok(ServerResult::CallToolResult(result))) => Ok(Answer::Done(result)),
-            Some(Ok(ServerResult::InputRequiredResult(asked))) => Ok(Answer::Asks(asked)),
+            Some(Ok(ServerResult::CallToolResult(result))) => Ok(CallReply::Done(result)),
+            Some(Ok(ServerResult::InputRequiredResult(asked))) => Ok(CallReply::Asks(asked)),
             Some(Ok(_)) => Err(no_answer(&"the result of a tool was asked for")),
             Some(Err(err)) => Err(self.trouble(err).await),
             None => {
                 let stop = CancelledNotificationParam::new(Some(id), Some("the call was stopped".to_owned()));
                 let _ = timeout(Duration::from_millis(200), self.peer.notify_cancelled(stop)).await;
-                Err(Trouble::Refused(ToolError::new(ErrorCode::Cancelled, "the call was cancelled")))
+                Err(UpstreamError::Refused(ToolError::new(ErrorCode::Cancelled, "the call was cancelled")))
             }
         }
     }
@@ -242,16 +245,16 @@ impl Connection {
         }
     }
 
-    async fn trouble(&self, err: ServiceError) -> Trouble {
+    async fn trouble(&self, err: ServiceError) -> UpstreamError {
         if let ServiceError::McpError(data) = &err {
             let error = ToolError::new(ErrorCode::ExecutionError, data.message.to_string());
-            return Trouble::Refused(error.with("mcpCode", data.code.0));
+            return UpstreamError::Refused(error.with("mcpCode", data.code.0));
         }
         if matches!(err, ServiceError::UnexpectedResponse) {
             return no_answer(&"it is to another question");
         }
         let otherwise = if self.child.is_some() { "it closed its output".to_owned() } else { cause::of_request(&err) };
-        Trouble::Broke(ended(self.child.as_ref(), self.broke.get(), otherwise).await)
+        UpstreamError::Broke(ended(self.child.as_ref(), self.broke.get(), otherwise).await)
     }
 }
 
@@ -267,22 +270,23 @@ impl Greeting<'_> {
     /// Begins as the protocol wants it.
     async fn begin(
         &self,
-        line: Line,
-        ear: &Arc<Ear>,
+        transport: Transport,
+        notifications: &Arc<Notifications>,
         broke: &Arc<OnceLock<String>>,
-    ) -> Result<(Option<Child>, RunningService<RoleClient, Arc<Ear>>), String> {
-        let (child, greeting) = match line {
-            Line::Process(process, socket) => {
-                let tail = Tail::default();
+    ) -> Result<(Option<Child>, RunningService<RoleClient, Arc<Notifications>>), String> {
+        let (child, greeting) = match transport {
+            Transport::Process(process, socket) => {
+                let tail = StderrTail::default();
                 let child = Child::watch(process, &tail);
                 let failed = |err: std::io::Error| format!("it cannot be talked with: {err}");
                 socket.set_nonblocking(true).map_err(failed)?;
-                let wire = Wire::new(UnixStream::from_std(socket).map_err(failed)?, tail, Arc::clone(broke));
-                let greeting = Arc::clone(ear).serve_with_lifecycle(wire, lifecycle(self.known));
+                let wire = SocketTransport::new(UnixStream::from_std(socket).map_err(failed)?, tail, Arc::clone(broke));
+                let greeting = Arc::clone(notifications).serve_with_lifecycle(wire, lifecycle(self.known));
                 (Some(child), timeout(self.patience, greeting).await)
             }
-            Line::Http(endpoint) => {
-                let greeting = Arc::clone(ear).serve_with_lifecycle(endpoint.transport(broke)?, lifecycle(self.known));
+            Transport::Http(endpoint) => {
+                let greeting =
+                    Arc::clone(notifications).serve_with_lifecycle(endpoint.transport(broke)?, lifecycle(self.known));
                 (None, timeout(self.patience, greeting).await)
             }
         };
@@ -311,8 +315,11 @@ fn said(child: Option<&Child>) -> String {
     child.map(Child::said).unwrap_or_default()
 }
 
-fn no_answer(why: &dyn std::fmt::Display) -> Trouble {
-    Trouble::Refused(ToolError::new(ErrorCode::OutputInvalid, format!("its answer is none of the protocol's: {why}")))
+fn no_answer(why: &dyn std::fmt::Display) -> UpstreamError {
+    UpstreamError::Refused(ToolError::new(
+        ErrorCode::OutputInvalid,
+        format!("its answer is none of the protocol's: {why}"),
+    ))
 }
 
 /// How to begin: as the same command began before, or by trying.

@@ -19,7 +19,7 @@ const HASH_DIGITS: usize = 6;
 /// A tool as its server describes it: everything that a model reads or that the call is judged by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Definition {
+pub struct ToolDefinition {
     /// What the server calls it.
     pub name: String,
     /// The name people read.
@@ -47,7 +47,7 @@ pub struct Dropped {
     pub why: String,
 }
 
-impl Definition {
+impl ToolDefinition {
     pub(super) fn read(value: &Value) -> Result<Self, Dropped> {
         let name = value["name"].as_str().unwrap_or("a tool without a name").to_owned();
         let dropped = |why: String| Dropped { name: name.chars().take(LONGEST_NAME).collect(), why };
@@ -208,7 +208,7 @@ pub fn tool_name(server: &str, tool: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{Definition, tool_name};
+    use super::{ToolDefinition, tool_name};
 
     #[test]
     fn names_fit_every_client_and_stay_apart() {
@@ -224,10 +224,10 @@ mod tests {
     fn a_schema_is_made_to_fit() {
         let value = json!({"name": "x", "inputSchema": {"$schema": "http://json-schema.org/draft-07/schema#",
             "anyOf": [{"required": ["a"]}], "properties": {"a": {"type": "object", "additionalProperties": {}}}}});
-        let fitting = Definition::read(&value).unwrap().fitting_input();
+        let fitting = ToolDefinition::read(&value).unwrap().fitting_input();
         assert_eq!(fitting["properties"]["a"]["additionalProperties"], json!(true));
         assert!(haft_runtime::faults_of_input(&fitting).is_empty(), "{fitting}");
-        let empty = Definition::read(&json!({"name": "x", "inputSchema": {}})).unwrap().fitting_input();
+        let empty = ToolDefinition::read(&json!({"name": "x", "inputSchema": {}})).unwrap().fitting_input();
         assert!(haft_runtime::faults_of_input(&empty).is_empty(), "{empty}");
     }
 
@@ -235,7 +235,7 @@ mod tests {
     fn what_comes_out_fits_every_client_whatever_the_server_says() {
         let fitting = |output: serde_json::Value| {
             let value = json!({"name": "x", "inputSchema": {"properties": {"a": true}}, "outputSchema": output});
-            let definition = Definition::read(&value).unwrap();
+            let definition = ToolDefinition::read(&value).unwrap();
             assert_eq!(definition.fitting_input()["properties"]["a"], json!({}));
             assert_eq!(definition.fault(), None);
             definition.fitting_output()
@@ -258,7 +258,8 @@ mod tests {
             "point": {"type": "array", "items": [{"type": "number"}], "additionalItems": false}}});
         let output =
             json!({"type": "object", "patternProperties": {"^(?=a)": {"type": "string"}, "^b": {"type": "number"}}});
-        let definition = Definition::read(&json!({"name": "x", "inputSchema": input, "outputSchema": output})).unwrap();
+        let definition =
+            ToolDefinition::read(&json!({"name": "x", "inputSchema": input, "outputSchema": output})).unwrap();
         assert_eq!(definition.fault(), None);
         let fitting = definition.fitting_input();
         assert_eq!(
@@ -274,7 +275,7 @@ mod tests {
     #[test]
     fn one_that_nobody_can_use_says_why() {
         let fault = |input: serde_json::Value, output: serde_json::Value| {
-            Definition::read(&json!({"name": "x", "inputSchema": input, "outputSchema": output})).unwrap().fault()
+            ToolDefinition::read(&json!({"name": "x", "inputSchema": input, "outputSchema": output})).unwrap().fault()
         };
         let (fine, local) =
             (json!({"type": "object"}), json!({"$defs": {"a": {}}, "properties": {"b": {"$ref": "#/$defs/a"}}}));
@@ -296,7 +297,7 @@ mod tests {
             (json!({"name": "x", "inputSchema": []}), "no object"),
             (json!({"name": "x", "inputSchema": {}, "description": "x".repeat(70_000)}), "larger than 64 KiB"),
         ] {
-            let dropped = Definition::read(&value).unwrap_err();
+            let dropped = ToolDefinition::read(&value).unwrap_err();
             assert!(dropped.why.contains(why), "{}", dropped.why);
         }
     }

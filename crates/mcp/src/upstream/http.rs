@@ -77,10 +77,16 @@ pub(super) struct Guarded {
     broke: Arc<OnceLock<String>>,
 }
 
-type Failed = StreamableHttpError<WebError>;
+type HttpClientError = StreamableHttpError<WebError>;
 
 impl Guarded {
-    async fn ask(&self, method: Method, uri: &str, body: Vec<u8>, headers: HeaderMap) -> Result<Response, Failed> {
+    async fn ask(
+        &self,
+        method: Method,
+        uri: &str,
+        body: Vec<u8>,
+        headers: HeaderMap,
+    ) -> Result<Response, HttpClientError> {
         let refused = |why| StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("{why}")));
         let target = self.client.target(uri).map_err(refused)?;
         let request = Request { target, method, headers, body: body.into(), until: Instant::now() + self.patience };
@@ -109,7 +115,7 @@ impl StreamableHttpClient for Guarded {
         session: Option<Arc<str>>,
         _token: Option<String>,
         custom: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, HttpClientError> {
         let mut headers: HeaderMap = custom.into_iter().collect();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -142,7 +148,7 @@ impl StreamableHttpClient for Guarded {
         session: Arc<str>,
         _token: Option<String>,
         custom: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), HttpClientError> {
         let mut headers: HeaderMap = custom.into_iter().collect();
         if let Ok(id) = HeaderValue::from_str(&session) {
             headers.insert(SESSION, id);
@@ -158,7 +164,7 @@ impl StreamableHttpClient for Guarded {
         _last: Option<String>,
         _token: Option<String>,
         _custom: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpClientError> {
         Err(StreamableHttpError::ServerDoesNotSupportSse)
     }
 }
@@ -168,7 +174,7 @@ fn answer(
     asked: &ClientJsonRpcMessage,
     status: StatusCode,
     body: &[u8],
-) -> Result<Option<ServerJsonRpcMessage>, Failed> {
+) -> Result<Option<ServerJsonRpcMessage>, HttpClientError> {
     let ClientJsonRpcMessage::Request(request) = asked else { return Ok(None) };
     let told = serde_json::from_slice::<ServerJsonRpcMessage>(body);
     if status.is_client_error() && matches!(request.request, ClientRequest::DiscoverRequest(_)) {
@@ -187,7 +193,7 @@ fn answer(
     })
 }
 
-async fn whole(response: &mut Response) -> Result<Vec<u8>, Failed> {
+async fn whole(response: &mut Response) -> Result<Vec<u8>, HttpClientError> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(StreamableHttpError::Client)? {
         if body.len() + piece.len() > LONGEST {

@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{
-    definition::{Definition, Dropped},
-    server::{Contact, Report},
+    definition::{Dropped, ToolDefinition},
+    server::{ServerDescription, ServerEvent},
 };
 
 /// What is known of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Pins {
+pub struct ServerPins {
     /// What was started when the version was heard.
     pub started: String,
     /// The version of the protocol that it spoke.
     pub version: Option<String>,
     /// What its tools may be; `None` before it was first met.
-    pub accepted: Option<BTreeMap<String, Definition>>,
+    pub accepted: Option<BTreeMap<String, ToolDefinition>>,
     /// What it said last.
-    pub seen: BTreeMap<String, Definition>,
+    pub seen: BTreeMap<String, ToolDefinition>,
     /// What it said last and no tool could be made of.
     pub dropped: Vec<Dropped>,
     /// Why it could not be had, if that was the last that happened.
@@ -35,22 +35,22 @@ pub struct Pins {
 
 /// One tool that is not what was accepted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference<'a> {
+pub struct PinDifference<'a> {
     /// What the server calls it.
     pub tool: &'a str,
     /// What was accepted; `None` for a new one.
-    pub accepted: Option<&'a Definition>,
+    pub accepted: Option<&'a ToolDefinition>,
     /// What the server says now; `None` for one that is gone.
-    pub seen: Option<&'a Definition>,
+    pub seen: Option<&'a ToolDefinition>,
 }
 
-impl Pins {
+impl ServerPins {
     /// Takes in what became of a server that was started so.
-    pub fn hear(&mut self, started: &str, report: Report) {
+    pub fn hear(&mut self, started: &str, report: ServerEvent) {
         match report {
-            Report::Met(contact) => self.met(started, contact),
-            Report::Failed(why) => self.last_error = Some(why),
-            Report::Broke(why) => (self.last_error, self.breaks) = (Some(why), self.breaks + 1),
+            ServerEvent::Met(description) => self.met(started, description),
+            ServerEvent::Failed(why) => self.last_error = Some(why),
+            ServerEvent::Broke(why) => (self.last_error, self.breaks) = (Some(why), self.breaks + 1),
         }
     }
 
@@ -71,11 +71,11 @@ impl Pins {
     }
 
     /// Takes in what a server said. What it says first is accepted: somebody has just added or trusted it.
-    fn met(&mut self, started: &str, contact: Contact) {
+    fn met(&mut self, started: &str, description: ServerDescription) {
         self.started = started.to_owned();
-        self.version = Some(contact.version);
-        self.seen = contact.tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
-        self.dropped = contact.dropped;
+        self.version = Some(description.version);
+        self.seen = description.tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
+        self.dropped = description.dropped;
         self.last_error = None;
         self.accepted.get_or_insert_with(|| self.seen.clone());
     }
@@ -114,7 +114,7 @@ impl Pins {
     }
 
     /// The accepted tools.
-    pub fn tools(&self) -> impl Iterator<Item = &Definition> {
+    pub fn tools(&self) -> impl Iterator<Item = &ToolDefinition> {
         self.accepted.iter().flat_map(BTreeMap::values)
     }
 
@@ -124,11 +124,11 @@ impl Pins {
     }
 
     /// Every tool that is not what was accepted.
-    pub fn differences(&self) -> Vec<Difference<'_>> {
+    pub fn differences(&self) -> Vec<PinDifference<'_>> {
         let Some(accepted) = &self.accepted else { return Vec::new() };
         let names: BTreeSet<&String> = accepted.keys().chain(self.seen.keys()).collect();
         let held = names.into_iter().filter(|name| self.is_held(name));
-        held.map(|tool| Difference { tool, accepted: accepted.get(tool), seen: self.seen.get(tool) }).collect()
+        held.map(|tool| PinDifference { tool, accepted: accepted.get(tool), seen: self.seen.get(tool) }).collect()
     }
 }
 
@@ -136,21 +136,25 @@ impl Pins {
 mod tests {
     use serde_json::json;
 
-    use super::{Contact, Definition, Pins, Report};
+    use super::{ServerDescription, ServerEvent, ServerPins, ToolDefinition};
 
-    fn contact(tools: &[(&str, &str)]) -> Contact {
+    fn description(tools: &[(&str, &str)]) -> ServerDescription {
         let one = |(name, does): &(&str, &str)| {
-            Definition::read(&json!({"name": name, "description": does, "inputSchema": {}})).unwrap()
+            ToolDefinition::read(&json!({"name": name, "description": does, "inputSchema": {}})).unwrap()
         };
-        Contact { version: "2025-11-25".to_owned(), tools: tools.iter().map(one).collect(), dropped: Vec::new() }
+        ServerDescription {
+            version: "2025-11-25".to_owned(),
+            tools: tools.iter().map(one).collect(),
+            dropped: Vec::new(),
+        }
     }
 
     #[test]
     fn the_first_word_is_accepted_and_every_later_one_compared() {
-        let mut pins = Pins::default();
-        pins.met("x", contact(&[("a", "1"), ("b", "1")]));
+        let mut pins = ServerPins::default();
+        pins.met("x", description(&[("a", "1"), ("b", "1")]));
         assert!(pins.differences().is_empty());
-        pins.met("x", contact(&[("a", "2"), ("c", "1")]));
+        pins.met("x", description(&[("a", "2"), ("c", "1")]));
         let held: Vec<_> = pins.differences().iter().map(|one| one.tool.to_owned()).collect();
         assert_eq!(held, ["a", "b", "c"]);
         assert!(pins.is_held("a") && pins.is_held("b") && pins.is_held("c"));
@@ -161,38 +165,38 @@ mod tests {
 
     #[test]
     fn what_was_shown_is_accepted_and_nothing_that_came_after_it() {
-        let mut pins = Pins::default();
-        pins.met("x", contact(&[("a", "1")]));
-        pins.met("x", contact(&[("a", "harmless")]));
+        let mut pins = ServerPins::default();
+        pins.met("x", description(&[("a", "1")]));
+        pins.met("x", description(&[("a", "harmless")]));
         pins.note_shown();
-        pins.met("x", contact(&[("a", "evil")]));
+        pins.met("x", description(&[("a", "evil")]));
         assert!(!pins.accept() && pins.is_held("a"));
         pins.note_shown();
         assert!(pins.accept() && !pins.is_held("a"));
-        pins.met("x", contact(&[("a", "3")]));
+        pins.met("x", description(&[("a", "3")]));
         assert!(pins.accept(), "whoever does not look accepts what is there");
     }
 
     #[test]
     fn nothing_is_accepted_of_one_whose_record_is_lost_until_somebody_does_or_adds_it_anew() {
-        let mut pins = Pins::lost("broken".to_owned());
-        pins.met("x", contact(&[("a", "1")]));
+        let mut pins = ServerPins::lost("broken".to_owned());
+        pins.met("x", description(&[("a", "1")]));
         assert!(pins.is_held("a"));
         pins.begin_anew();
-        pins.met("x", contact(&[("a", "2")]));
+        pins.met("x", description(&[("a", "2")]));
         assert!(!pins.is_held("a") && pins.restarts == 1);
     }
 
     #[test]
     fn one_that_breaks_has_failed_until_it_runs_again_and_its_breaks_are_counted() {
-        let mut pins = Pins::default();
-        pins.hear("x", Report::Met(contact(&[("a", "1")])));
-        pins.hear("x", Report::Broke("it ended".to_owned()));
-        pins.hear("x", Report::Broke("it ended again".to_owned()));
+        let mut pins = ServerPins::default();
+        pins.hear("x", ServerEvent::Met(description(&[("a", "1")])));
+        pins.hear("x", ServerEvent::Broke("it ended".to_owned()));
+        pins.hear("x", ServerEvent::Broke("it ended again".to_owned()));
         assert_eq!((pins.last_error.as_deref(), pins.breaks), (Some("it ended again"), 2));
-        pins.hear("x", Report::Met(contact(&[("a", "1")])));
+        pins.hear("x", ServerEvent::Met(description(&[("a", "1")])));
         assert_eq!((pins.last_error.as_deref(), pins.breaks), (None, 2));
-        pins.hear("x", Report::Failed("it did not start".to_owned()));
+        pins.hear("x", ServerEvent::Failed("it did not start".to_owned()));
         assert_eq!((pins.last_error.as_deref(), pins.breaks), (Some("it did not start"), 2));
         pins.restart();
         assert_eq!((pins.restarts, pins.breaks), (1, 0));
@@ -200,8 +204,8 @@ mod tests {
 
     #[test]
     fn the_version_belongs_to_the_command() {
-        let mut pins = Pins::default();
-        pins.met("x", contact(&[]));
+        let mut pins = ServerPins::default();
+        pins.met("x", description(&[]));
         assert_eq!(pins.version_of("x").as_deref(), Some("2025-11-25"));
         assert_eq!(pins.version_of("y"), None);
     }

@@ -16,10 +16,10 @@ use haft_sandbox::fence::Process;
 use tokio::{sync::Mutex as Turns, task::AbortHandle};
 
 use super::{
-    connection::Connection,
-    definition::{Definition, Dropped},
+    connection::UpstreamConnection,
+    definition::{Dropped, ToolDefinition},
     http::Endpoint,
-    voice::Voice,
+    secret_filter::SecretFilter,
 };
 
 /// How long a server may take to answer the first question.
@@ -32,12 +32,12 @@ const REST: Duration = Duration::from_secs(60);
 const MISSING: &[&str] = &["No such file", "Cannot find module", "cannot open", "not found"];
 
 /// Starts the server in the fence, or says where it is. It may block.
-pub type Launch = Arc<dyn Fn() -> Result<Started, ToolError> + Send + Sync>;
+pub type Launch = Arc<dyn Fn() -> Result<LaunchedServer, ToolError> + Send + Sync>;
 
 /// A server that was started.
-pub struct Started {
+pub struct LaunchedServer {
     /// How it is talked with.
-    pub line: Line,
+    pub transport: Transport,
     /// Knows everything that may be a secret of what it was given, which it may tell when something goes wrong.
     pub redactor: Redactor,
     /// Knows what the user calls a secret, which is taken out of everything that it says.
@@ -45,7 +45,7 @@ pub struct Started {
 }
 
 /// How a server is talked with.
-pub enum Line {
+pub enum Transport {
     /// A process; what is written into the socket is its standard input.
     Process(Process, UnixStream),
     /// It runs elsewhere.
@@ -53,13 +53,13 @@ pub enum Line {
 }
 
 /// Hears of a server whatever should be known of it later.
-pub type Listener = Arc<dyn Fn(Report) + Send + Sync>;
+pub type ServerListener = Arc<dyn Fn(ServerEvent) + Send + Sync>;
 
 /// What became of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Report {
+pub enum ServerEvent {
     /// It runs, and said this of itself.
-    Met(Contact),
+    Met(ServerDescription),
     /// It could not be had, and why.
     Failed(String),
     /// It broke in the middle of its work, and why.
@@ -68,11 +68,11 @@ pub enum Report {
 
 /// What a server said of itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Contact {
+pub struct ServerDescription {
     /// The version of the protocol that it speaks.
     pub version: String,
     /// Its tools.
-    pub tools: Vec<Definition>,
+    pub tools: Vec<ToolDefinition>,
     /// What it listed and no tool could be made of.
     pub dropped: Vec<Dropped>,
 }
@@ -112,12 +112,12 @@ impl UpstreamSpec {
 /// One upstream server.
 pub struct Upstream {
     pub(super) spec: UpstreamSpec,
-    listener: Listener,
+    listener: ServerListener,
     /// The version that the same command spoke before.
     version: Mutex<Option<String>>,
     /// Takes the secrets of the one that was last started out of what is said of it.
     redactor: Mutex<Redactor>,
-    slot: Turns<Slot>,
+    state: Turns<ConnectionState>,
     /// What starts it, or waits for that.
     starts: Mutex<Vec<AbortHandle>>,
     /// Whether somebody wants it started anew.
@@ -125,8 +125,8 @@ pub struct Upstream {
 }
 
 #[derive(Default)]
-struct Slot {
-    connection: Option<Arc<Connection>>,
+struct ConnectionState {
+    connection: Option<Arc<UpstreamConnection>>,
     /// How often it broke since it last answered, when, and why.
     broke: u32,
     broke_at: Option<Instant>,
@@ -135,13 +135,13 @@ struct Slot {
 
 impl Upstream {
     /// A server that nobody has started yet. `version` is the one that the same command spoke before.
-    pub fn new(spec: UpstreamSpec, version: Option<String>, listener: Listener) -> Arc<Self> {
+    pub fn new(spec: UpstreamSpec, version: Option<String>, listener: ServerListener) -> Arc<Self> {
         Arc::new(Self {
             spec,
             listener,
             version: Mutex::new(version),
             redactor: Mutex::default(),
-            slot: Turns::default(),
+            state: Turns::default(),
             starts: Mutex::default(),
             is_stale: AtomicBool::new(false),
         })
@@ -161,7 +161,7 @@ impl Upstream {
     pub async fn end(&self) {
         let starts = std::mem::take(&mut *self.starts.lock().unwrap_or_else(PoisonError::into_inner));
         starts.iter().for_each(AbortHandle::abort);
-        let before = std::mem::take(&mut *self.slot.lock().await);
+        let before = std::mem::take(&mut *self.state.lock().await);
         if let Some(connection) = before.connection {
             connection.end().await;
             tracing::info!(server = self.spec.name, "upstream server stopped");
@@ -175,7 +175,7 @@ impl Upstream {
 
     /// The server that runs, or a new one. Whoever comes while it starts waits for that very start, and whoever cannot wait so
     /// long leaves it to the next.
-    pub(super) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, ToolError> {
+    pub(super) async fn connection(self: &Arc<Self>) -> Result<Arc<UpstreamConnection>, ToolError> {
         let upstream = Arc::clone(self);
         let start = tokio::spawn(async move { upstream.connection_within(PATIENCE).await });
         {
@@ -187,91 +187,91 @@ impl Upstream {
         start.await.unwrap_or_else(ended)
     }
 
-    async fn connection_within(&self, patience: Duration) -> Result<Arc<Connection>, ToolError> {
-        let mut slot = self.slot.lock().await;
+    async fn connection_within(&self, patience: Duration) -> Result<Arc<UpstreamConnection>, ToolError> {
+        let mut state = self.state.lock().await;
         if self.is_stale.swap(false, Ordering::SeqCst) {
-            slot.broke = 0;
-            if let Some(old) = slot.connection.take() {
+            state.broke = 0;
+            if let Some(old) = state.connection.take() {
                 old.end().await;
             }
         }
-        if let Some(running) = slot.connection.as_ref().filter(|running| running.is_alive()) {
+        if let Some(running) = state.connection.as_ref().filter(|running| running.is_alive()) {
             return Ok(Arc::clone(running));
         }
-        if let Some(gone) = slot.connection.take() {
+        if let Some(gone) = state.connection.take() {
             gone.end().await;
         }
-        self.refuse_if_it_breaks_often(&mut slot)?;
+        self.refuse_if_it_breaks_often(&mut state)?;
         let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).take();
         let launch = Arc::clone(&self.spec.launch);
         let begun = match tokio::task::spawn_blocking(move || launch()).await {
-            Ok(Ok(Started { line, redactor, named })) => {
+            Ok(Ok(LaunchedServer { transport, redactor, named })) => {
                 *self.redactor.lock().unwrap_or_else(PoisonError::into_inner) = redactor;
-                let voice = Voice::new(&self.spec.name, named);
-                Connection::begin(voice, line, version.as_deref(), patience).await
+                let filter = SecretFilter::new(&self.spec.name, named);
+                UpstreamConnection::begin(filter, transport, version.as_deref(), patience).await
             }
             Ok(Err(error)) => {
                 tracing::warn!(server = self.spec.name, reason = error.message, "upstream server cannot be started");
-                (self.listener)(Report::Failed(error.message.clone()));
+                (self.listener)(ServerEvent::Failed(error.message.clone()));
                 return Err(error.having_done_nothing());
             }
             Err(_) => Err("starting it failed".to_owned()),
         };
         match begun {
-            Ok((connection, contact)) => {
+            Ok((connection, description)) => {
                 let connection = Arc::new(connection);
-                slot.connection = Some(Arc::clone(&connection));
-                *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact.version.clone());
-                let (server, version, tools) = (&self.spec.name, &contact.version, contact.tools.len());
+                state.connection = Some(Arc::clone(&connection));
+                *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(description.version.clone());
+                let (server, version, tools) = (&self.spec.name, &description.version, description.tools.len());
                 tracing::info!(server, version, tools, "upstream server started");
-                (self.listener)(Report::Met(contact));
+                (self.listener)(ServerEvent::Met(description));
                 Ok(connection)
             }
             Err(why) => {
                 let why = self.without_secrets(&why);
                 tracing::warn!(server = self.spec.name, reason = why, "upstream server did not start");
-                slot.note(why.clone());
+                state.note(why.clone());
                 let error = self.unavailable(&format!("did not start: {why}"), &why);
-                (self.listener)(Report::Failed(error.message.clone()));
+                (self.listener)(ServerEvent::Failed(error.message.clone()));
                 Err(error.having_done_nothing())
             }
         }
     }
 
-    fn refuse_if_it_breaks_often(&self, slot: &mut Slot) -> Result<(), ToolError> {
-        let Some(broke_at) = slot.broke_at.filter(|_| slot.broke > MOST_RESTARTS) else { return Ok(()) };
+    fn refuse_if_it_breaks_often(&self, state: &mut ConnectionState) -> Result<(), ToolError> {
+        let Some(broke_at) = state.broke_at.filter(|_| state.broke > MOST_RESTARTS) else { return Ok(()) };
         if broke_at.elapsed() > REST {
             // One more chance.
-            slot.broke = MOST_RESTARTS;
+            state.broke = MOST_RESTARTS;
             return Ok(());
         }
         let name = &self.spec.name;
         let what = format!(
             "broke {} times and is left alone for a while: {}\nwhen that is corrected, `haft mcp-servers restart {name}`",
-            slot.broke, slot.why
+            state.broke, state.why
         );
-        let mut error = self.unavailable(&what, &slot.why).in_category(Category::Execution);
+        let mut error = self.unavailable(&what, &state.why).in_category(Category::Execution);
         error.recoverable = false;
         Err(error.having_done_nothing())
     }
 
     /// Its tools were listed anew.
-    pub(super) fn heard(&self, contact: Contact) {
-        (self.listener)(Report::Met(contact));
+    pub(super) fn heard(&self, description: ServerDescription) {
+        (self.listener)(ServerEvent::Met(description));
     }
 
     /// A call was answered.
     pub(super) async fn worked(&self) {
-        self.slot.lock().await.broke = 0;
+        self.state.lock().await.broke = 0;
     }
 
     /// It broke in the middle of a call.
     pub(super) async fn broke(&self, why: &str) -> ToolError {
         let why = self.without_secrets(why);
         tracing::warn!(server = self.spec.name, reason = why, "upstream server broke");
-        self.slot.lock().await.note(why.clone());
+        self.state.lock().await.note(why.clone());
         let error = self.unavailable(&format!("broke: {why}"), &why);
-        (self.listener)(Report::Broke(error.message.clone()));
+        (self.listener)(ServerEvent::Broke(error.message.clone()));
         error
     }
 
@@ -298,7 +298,7 @@ impl Upstream {
     }
 }
 
-impl Slot {
+impl ConnectionState {
     fn note(&mut self, why: String) {
         (self.broke, self.broke_at, self.why) = (self.broke + 1, Some(Instant::now()), why);
     }

@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::{
     definition::tool_name,
-    pins::Pins,
-    server::{PATIENCE, Report, Upstream, UpstreamSpec},
+    pins::ServerPins,
+    server::{PATIENCE, ServerEvent, Upstream, UpstreamSpec},
     tool::{held_as_new, tools_of},
 };
 
@@ -23,10 +23,10 @@ pub const PREFIX: &str = "mcp__";
 /// Where what is known of a server is kept, for all processes that use it.
 pub trait PinStore: Send + Sync {
     /// What is known now. Where that cannot be read, nothing is accepted.
-    fn read(&self) -> Pins;
+    fn read(&self) -> ServerPins;
 
     /// Changes what is known. Only one process does so at a time.
-    fn change(&self, change: &mut dyn FnMut(&mut Pins));
+    fn change(&self, change: &mut dyn FnMut(&mut ServerPins));
 
     /// What tells one state from the next; cheap.
     fn version(&self) -> String;
@@ -34,7 +34,7 @@ pub trait PinStore: Send + Sync {
 
 impl dyn PinStore {
     /// Changes what is known, once.
-    pub fn update(&self, change: impl FnOnce(&mut Pins)) {
+    pub fn update(&self, change: impl FnOnce(&mut ServerPins)) {
         let mut change = Some(change);
         self.change(&mut |pins| {
             if let Some(change) = change.take() {
@@ -157,7 +157,7 @@ impl Upstreams {
     }
 
     /// A server said something, could not be had, or broke.
-    fn heard(&self, name: &str, report: Report) {
+    fn heard(&self, name: &str, report: ServerEvent) {
         let Some(server) = self.servers.get(name) else { return };
         let started = server.upstream.spec().command.clone();
         server.pins.update(|pins| pins.hear(&started, report));
@@ -254,7 +254,7 @@ impl UpstreamServer {
         true
     }
 
-    fn dropped(&self, pins: &Pins) -> Vec<String> {
+    fn dropped(&self, pins: &ServerPins) -> Vec<String> {
         let name = self.name();
         pins.dropped
             .iter()

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::{
     answer,
-    connection::Trouble,
-    definition::{Definition, tool_name},
-    pins::Pins,
+    connection::UpstreamError,
+    definition::{ToolDefinition, tool_name},
+    pins::ServerPins,
     server::{Upstream, UpstreamSpec},
 };
 
@@ -21,7 +21,7 @@ use super::{
 const CATEGORY: &str = "mcp";
 
 /// The tools of a server that were accepted and are used.
-pub fn tools_of(upstream: &Arc<Upstream>, pins: &Pins) -> Vec<Arc<dyn AnyTool>> {
+pub fn tools_of(upstream: &Arc<Upstream>, pins: &ServerPins) -> Vec<Arc<dyn AnyTool>> {
     let used = pins.tools().filter(|tool| upstream.spec.uses(&tool.name));
     used.map(|tool| -> Arc<dyn AnyTool> {
         Arc::new(UpstreamTool {
@@ -56,7 +56,7 @@ fn held_because(why: &str, server: &str, tool: &str) -> ToolError {
 struct UpstreamTool {
     spec: ToolSpec,
     upstream: Arc<Upstream>,
-    definition: Definition,
+    definition: ToolDefinition,
     /// Whether it was known to differ when this was made.
     is_held: bool,
     /// What the server says comes out, made ready when something does.
@@ -102,10 +102,10 @@ impl UpstreamTool {
         now.as_ref() == Some(&self.definition)
     }
 
-    async fn told(&self, trouble: Trouble) -> ToolError {
+    async fn told(&self, trouble: UpstreamError) -> ToolError {
         match trouble {
-            Trouble::Broke(why) => self.upstream.broke(&why).await,
-            Trouble::Refused(error) => error,
+            UpstreamError::Broke(why) => self.upstream.broke(&why).await,
+            UpstreamError::Refused(error) => error,
         }
     }
 
@@ -177,7 +177,7 @@ fn isolation(upstream: &UpstreamSpec) -> Option<Isolation> {
     upstream.host.is_none().then_some(Isolation::Namespaces)
 }
 
-fn spec(upstream: &UpstreamSpec, tool: &Definition) -> ToolSpec {
+fn spec(upstream: &UpstreamSpec, tool: &ToolDefinition) -> ToolSpec {
     let title = tool.title.clone().filter(|title| !title.is_empty()).unwrap_or_else(|| tool.name.clone());
     let said = tool.description.as_deref().map(str::trim).filter(|text| !text.is_empty());
     let description =
@@ -203,7 +203,7 @@ fn spec(upstream: &UpstreamSpec, tool: &Definition) -> ToolSpec {
 }
 
 /// The user's word, then the server's as far as it is believed: a server can always say that it reaches further.
-fn effect(upstream: &UpstreamSpec, tool: &Definition) -> Effect {
+fn effect(upstream: &UpstreamSpec, tool: &ToolDefinition) -> Effect {
     if let Some(effect) = upstream.effects.get(&tool.name) {
         return *effect;
     }

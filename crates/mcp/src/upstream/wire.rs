@@ -21,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::child::Tail;
+use super::child::StderrTail;
 
 /// The longest message that a server may send.
 const LONGEST: usize = 16 << 20;
@@ -29,18 +29,18 @@ const LONGEST: usize = 16 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The two halves of the conversation with a server.
-pub(super) struct Wire {
+pub(super) struct SocketTransport {
     from: BufReader<OwnedReadHalf>,
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
     to: Arc<Mutex<Option<OwnedWriteHalf>>>,
-    tail: Tail,
+    tail: StderrTail,
     broke: Arc<OnceLock<String>>,
 }
 
-impl Wire {
+impl SocketTransport {
     /// What a server says beside messages goes to the `tail`; why the conversation was broken off, to `broke`.
-    pub(super) fn new(socket: UnixStream, tail: Tail, broke: Arc<OnceLock<String>>) -> Self {
+    pub(super) fn new(socket: UnixStream, tail: StderrTail, broke: Arc<OnceLock<String>>) -> Self {
         let (from, to) = socket.into_split();
         let to = Arc::new(Mutex::new(Some(to)));
         Self { from: BufReader::new(from), line: Vec::new(), to, tail, broke }
@@ -88,7 +88,7 @@ fn is_meant_as_message(line: &[u8]) -> bool {
     line.starts_with(b"{") && String::from_utf8_lossy(line).contains("\"jsonrpc\"")
 }
 
-impl Transport<RoleClient> for Wire {
+impl Transport<RoleClient> for SocketTransport {
     type Error = io::Error;
 
     fn send(

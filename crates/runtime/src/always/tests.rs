@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{Breadth, folder, offers};
 use crate::{
-    About, CallId, CallerId, CallerRef, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag, Lasting,
-    Question, ToolOutput, Turn, WrittenBounds, bounds::Part,
+    About, CallId, CallerId, CallerRef, Change, ChangeKind, ChangeList, Described, Effect, Evidence, Flag, Question,
+    Rememberable, ToolOutput, Turn, WrittenBounds, bounds::ChangeSubset,
 };
 
 fn change(path: &str) -> Change {
@@ -37,12 +37,12 @@ fn question(evidence: Evidence) -> Question {
 }
 
 fn offered(changes: Vec<Change>) -> Vec<(Breadth, WrittenBounds)> {
-    let offers = offers(&question(staged(changes)), Part::All).unwrap();
+    let offers = offers(&question(staged(changes)), ChangeSubset::All).unwrap();
     offers.into_iter().map(|offer| (offer.breadth, offer.bounds.into())).collect()
 }
 
 fn withheld(changes: Vec<Change>) -> String {
-    offers(&question(staged(changes)), Part::All).unwrap_err().to_string()
+    offers(&question(staged(changes)), ChangeSubset::All).unwrap_err().to_string()
 }
 
 fn written_in(glob: &str) -> WrittenBounds {
@@ -80,7 +80,7 @@ fn exactly_three_are_offered_for_what_was_staged() {
 
 #[test]
 fn only_the_very_call_is_offered_for_what_could_not_be_staged() {
-    let offers = offers(&question(Evidence::Plain(Described::showing("POST"))), Part::All).unwrap();
+    let offers = offers(&question(Evidence::Plain(Described::showing("POST"))), ChangeSubset::All).unwrap();
     assert_eq!(offers.len(), 1);
     assert_eq!(offers[0].breadth, Breadth::Call);
     let exactly = WrittenBounds { input: Some(json!({"path": "src/a"})), ..WrittenBounds::default() };
@@ -89,9 +89,9 @@ fn only_the_very_call_is_offered_for_what_could_not_be_staged() {
 
 #[test]
 fn nothing_is_offered_where_the_tool_says_so() {
-    let lasting = Lasting::No { why: "`bash` runs whatever it is given".into() };
+    let lasting = Rememberable::No { why: "`bash` runs whatever it is given".into() };
     let described = Described { lasting, ..Described::showing("bash x.sh") };
-    let why = offers(&question(Evidence::Plain(described)), Part::All).unwrap_err().to_string();
+    let why = offers(&question(Evidence::Plain(described)), ChangeSubset::All).unwrap_err().to_string();
     assert_eq!(why, "`bash` runs whatever it is given");
 }
 
@@ -126,8 +126,8 @@ fn a_commit_is_told_in_one_line_and_others_may_follow() {
 fn a_build_beside_it_makes_no_offer_broader() {
     let output = Change { derived: true, diff: None, binary: true, executable: true, ..change("build/app") };
     let question = question(staged(vec![output, change("src/gen/a")]));
-    assert!(offers(&question, Part::All).unwrap_err().to_string().contains("build/app"));
-    let offers = offers(&question, Part::Source).unwrap();
+    assert!(offers(&question, ChangeSubset::All).unwrap_err().to_string().contains("build/app"));
+    let offers = offers(&question, ChangeSubset::Source).unwrap();
     assert_eq!(*offers[1].bounds.written(), written_in("src/gen/**"));
     assert_eq!(offers[2].bounds.written().max_files, Some(1));
 }

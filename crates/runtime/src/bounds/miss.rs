@@ -13,7 +13,7 @@ pub struct CallFacts<'a> {
     pub(super) input: &'a Value,
     /// `None` when the call could not be staged.
     changes: Option<&'a ChangeList>,
-    part: Part,
+    part: ChangeSubset,
     /// The host that a call which could not be staged reaches.
     pub(super) reach: Option<&'a Reach>,
     pub(super) bytes: u64,
@@ -26,7 +26,7 @@ pub struct CallFacts<'a> {
 
 /// Which changes of a call bounds are held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ChangeSubset {
     All,
     /// Build output and caches.
     Derived,
@@ -34,7 +34,7 @@ pub(crate) enum Part {
     Source,
 }
 
-impl Part {
+impl ChangeSubset {
     pub(crate) fn has(self, change: &Change) -> bool {
         match self {
             Self::All => true,
@@ -48,17 +48,19 @@ impl<'a> CallFacts<'a> {
     /// What is known of a call.
     pub fn new(input: &'a Value, evidence: &'a Evidence) -> Self {
         match evidence {
-            Evidence::Staged { changes, .. } => Self::of(input, Some(changes), Part::All),
-            Evidence::Plain(described) => Self { reach: described.reach.as_ref(), ..Self::of(input, None, Part::All) },
+            Evidence::Staged { changes, .. } => Self::of(input, Some(changes), ChangeSubset::All),
+            Evidence::Plain(described) => {
+                Self { reach: described.reach.as_ref(), ..Self::of(input, None, ChangeSubset::All) }
+            }
         }
     }
 
     /// The same, of a part of the changes only.
-    pub(crate) fn only(&self, part: Part) -> Self {
+    pub(crate) fn only(&self, part: ChangeSubset) -> Self {
         Self { reach: self.reach, ..Self::of(self.input, self.changes, part) }
     }
 
-    fn of(input: &'a Value, changes: Option<&'a ChangeList>, part: Part) -> Self {
+    fn of(input: &'a Value, changes: Option<&'a ChangeList>, part: ChangeSubset) -> Self {
         let list = || changes.into_iter().flat_map(|changes| &changes.0).filter(move |change| part.has(change));
         Self {
             input,

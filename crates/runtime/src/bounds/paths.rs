@@ -18,12 +18,12 @@ pub(super) struct Paths {
     exact: HashSet<String>,
     /// Folders, each with a slash at its end; an empty one is the workspace.
     beneath: Vec<String>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<PathGlob>,
 }
 
 /// A glob with the plain text at both its ends, which rules most paths out without asking the pattern.
 #[derive(Clone, Debug)]
-struct Pattern {
+struct PathGlob {
     head: String,
     tail: String,
     glob: GlobMatcher,
@@ -52,7 +52,7 @@ impl Paths {
         } else {
             let built = GlobBuilder::new(glob).literal_separator(true).build();
             let built = built.map_err(|err| BoundsError(format!("the path `{glob}` is no glob: {}", err.kind())))?;
-            self.patterns.push(Pattern::new(glob, built.compile_matcher()));
+            self.patterns.push(PathGlob::new(glob, built.compile_matcher()));
         }
         Ok(())
     }
@@ -70,7 +70,7 @@ impl Paths {
     }
 }
 
-impl Pattern {
+impl PathGlob {
     fn new(text: &str, glob: GlobMatcher) -> Self {
         let head = text.split(MARKS).next().unwrap_or_default().to_owned();
         // `**/a` also matches `a`, so that a slash after a mark may have nothing before it.

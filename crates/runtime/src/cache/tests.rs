@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Cache, Key, MOST_BYTES, MOST_ENTRIES};
+use super::{Cache, CacheKey, MOST_BYTES, MOST_ENTRIES};
 use crate::{CallRequest, Caller, CallerId, CallerKind, Scope, Source, Stamp, TenantId, ToolOutput, WorkspaceId};
 
 fn caller(tenant: &str, workspace: &str, name: &str) -> Caller {
@@ -13,14 +13,14 @@ fn caller(tenant: &str, workspace: &str, name: &str) -> Caller {
     Caller { id, ..Caller::owner(name, scope, Source::Cli) }
 }
 
-fn key_of(caller: Caller, input: Value) -> Key {
+fn key_of(caller: Caller, input: Value) -> CacheKey {
     let mut spec = crate::policy::tests::spec(crate::Asks::ByEffect);
     spec.input_schema = json!({"type": "object", "properties": {
         "path": {"type": "string"}, "lineNumbers": {"type": "boolean", "default": true}}});
-    Key::of(&CallRequest::new(caller, "read_file", input), &spec)
+    CacheKey::of(&CallRequest::new(caller, "read_file", input), &spec)
 }
 
-fn key(path: &str) -> Key {
+fn key(path: &str) -> CacheKey {
     key_of(caller("t", "w", "ann"), json!({"path": path}))
 }
 

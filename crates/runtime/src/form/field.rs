@@ -16,12 +16,12 @@ pub struct Field {
     /// Whether it must be filled in.
     pub required: bool,
     /// What can be filled in.
-    pub kind: Kind,
+    pub kind: FieldKind,
 }
 
 /// What can be filled in.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum FieldKind {
     /// A text.
     Text,
     /// A number.
@@ -55,12 +55,12 @@ pub(super) fn all(schema: &Value) -> Result<Vec<Field>, String> {
 fn read(name: &str, field: &Value, required: bool) -> Result<Field, String> {
     let text = |key: &str| field[key].as_str().map(str::to_owned);
     let kind = match field["type"].as_str() {
-        Some("string") => choices(field).map_or(Kind::Text, Kind::One),
-        Some("number") => Kind::Number,
-        Some("integer") => Kind::Integer,
-        Some("boolean") => Kind::YesOrNo,
+        Some("string") => choices(field).map_or(FieldKind::Text, FieldKind::One),
+        Some("number") => FieldKind::Number,
+        Some("integer") => FieldKind::Integer,
+        Some("boolean") => FieldKind::YesOrNo,
         Some("array") => match choices(&field["items"]) {
-            Some(choices) => Kind::Any(choices),
+            Some(choices) => FieldKind::Any(choices),
             None => return Err(format!("`{name}` is a list of what is no choice")),
         },
         Some(_) | None => return Err(format!("`{name}` is neither a text, a number, yes or no, nor a choice")),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Choice, Form, Kind};
+use super::{Choice, FieldKind, Form};
 use crate::ToolError;
 
 fn form(properties: &Value, required: &[&str]) -> Result<Form, ToolError> {
@@ -31,20 +31,20 @@ fn every_kind_of_field_that_clients_show_is_read() {
     )
     .unwrap();
     let fields = form.fields();
-    let kinds: Vec<&Kind> = fields.iter().map(|field| &field.kind).collect();
+    let kinds: Vec<&FieldKind> = fields.iter().map(|field| &field.kind).collect();
     let choice = |value: &str, title: Option<&str>| Choice { value: value.into(), title: title.map(str::to_owned) };
     let plain = vec![choice("a", None), choice("b", None)];
     let titled = vec![choice("a", Some("First")), choice("b", Some("Second"))];
     let expected = [
-        Kind::Text,
-        Kind::Integer,
-        Kind::Number,
-        Kind::YesOrNo,
-        Kind::One(plain.clone()),
-        Kind::One(titled.clone()),
-        Kind::One(titled.clone()),
-        Kind::Any(plain),
-        Kind::Any(titled),
+        FieldKind::Text,
+        FieldKind::Integer,
+        FieldKind::Number,
+        FieldKind::YesOrNo,
+        FieldKind::One(plain.clone()),
+        FieldKind::One(titled.clone()),
+        FieldKind::One(titled.clone()),
+        FieldKind::Any(plain),
+        FieldKind::Any(titled),
     ];
     assert_eq!(kinds, expected.iter().collect::<Vec<_>>());
     assert!(fields[0].required && !fields[1].required && fields[0].default == Some(json!("Ann")));

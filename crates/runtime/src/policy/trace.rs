@@ -16,7 +16,7 @@ pub struct Step {
 
 /// What can be looked at.
 #[derive(Clone, Copy)]
-pub(super) enum Looked<'a> {
+pub(super) enum TraceSubject<'a> {
     Rule(&'a Rule),
     /// What is asked in every mode.
     EveryMode,
@@ -28,7 +28,7 @@ pub(super) enum Looked<'a> {
     Otherwise,
 }
 
-impl Looked<'_> {
+impl TraceSubject<'_> {
     /// What people know it by.
     pub(super) fn name(&self) -> String {
         match self {
@@ -63,7 +63,7 @@ impl Trace {
         Self(Some(Vec::new()))
     }
 
-    pub(super) fn note(&mut self, looked_at: Looked<'_>, found: impl FnOnce() -> String) {
+    pub(super) fn note(&mut self, looked_at: TraceSubject<'_>, found: impl FnOnce() -> String) {
         if let Some(steps) = &mut self.0 {
             steps.push(Step { looked_at: looked_at.title(), found: found() });
         }

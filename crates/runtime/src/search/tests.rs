@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{humps, words};
 use crate::{
-    AnyTool, Asks, Caller, Catalog, Effect, ErrorCode, Layers, Listing, MOST_TOKENS, Pins, Prepared, Ran,
-    RegisteredTool, Registry, Scope, Shown, Source, ToolCtx, ToolError, ToolOutput, ToolSpec, Tools,
+    AnyTool, Asks, Caller, Catalog, Effect, ErrorCode, Layers, MOST_TOKENS, PinnedTools, Prepared, Ran, RegisteredTool,
+    Registry, Scope, Shown, Source, ToolCtx, ToolError, ToolListing, ToolOutput, ToolSpec, Tools,
 };
 
 /// A tool from elsewhere that is only a definition.
@@ -72,7 +72,7 @@ struct Small {
 }
 
 impl Small {
-    fn of(tools: impl IntoIterator<Item = Arc<dyn AnyTool>>, pins: Pins) -> Self {
+    fn of(tools: impl IntoIterator<Item = Arc<dyn AnyTool>>, pins: PinnedTools) -> Self {
         let registry = Arc::new(Registry::with(tools).unwrap());
         Self { layers: Layers::new(vec![registry.clone()]).pinning(pins), registry }
     }
@@ -81,7 +81,7 @@ impl Small {
         self.layers.tools(&anybody())
     }
 
-    fn listing(&self) -> Arc<Listing> {
+    fn listing(&self) -> Arc<ToolListing> {
         self.tools().listing()
     }
 }
@@ -101,7 +101,7 @@ fn catalogue() -> Small {
         tool("find_tools", "Finds tickets.", &json!({}), Shown::ForOthers),
         tool("hidden", "Opens tickets in secret.", &json!({}), Shown::Never),
     ];
-    Small::of(tools, Pins::default())
+    Small::of(tools, PinnedTools::default())
 }
 
 fn found(query: &str) -> Vec<String> {
@@ -190,13 +190,13 @@ async fn nobody_is_sent_to_a_tool_that_is_not_listed() {
 
 #[test]
 fn pins_keep_tools_in_sight() {
-    let pinned = Small::of(many(80), Pins(vec!["*__t000?".into(), "*__t001*".into()]));
+    let pinned = Small::of(many(80), PinnedTools(vec!["*__t000?".into(), "*__t001*".into()]));
     let listing = pinned.listing();
     assert_eq!((listing.offered().len(), listing.deferred().len()), (10, 70));
-    assert_eq!(Pins(vec!["*__t000?".into(), "*1*".into()]).idle(&listing.tools()), ["*__t000?"]);
+    assert_eq!(PinnedTools(vec!["*__t000?".into(), "*1*".into()]).idle(&listing.tools()), ["*__t000?"]);
     assert!(pinned.registry.unregister("mcp__x__t0010"));
     assert_eq!(pinned.listing().offered().len(), 9, "after a change too");
-    let all = Small::of(many(80), Pins(vec!["*".into()]));
+    let all = Small::of(many(80), PinnedTools(vec!["*".into()]));
     assert!(all.listing().deferred().is_empty());
 }
 
@@ -204,6 +204,6 @@ fn pins_keep_tools_in_sight() {
 fn long_texts_are_read_only_so_far() {
     let endless = "word ".repeat(100_000);
     let one = RegisteredTool::new(tool("mcp__x__long", &endless, &json!({}), Shown::Always)).unwrap();
-    let listing = Listing::of([&Arc::new(one)], &Pins::default());
+    let listing = ToolListing::of([&Arc::new(one)], &PinnedTools::default());
     assert_eq!(listing.find(&endless, 5).len(), 1);
 }

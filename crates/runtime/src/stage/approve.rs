@@ -11,7 +11,7 @@ use crate::{
     answers::withdraw,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
-    ran::Failure,
+    ran::CallFailure,
     stage::{deliver::tell_of_question, prepare::PreparedCall, resolve::ResolvedCall},
 };
 
@@ -48,12 +48,12 @@ pub(crate) enum Declined {
 
 /// Why a call goes no further, other than by success.
 pub(crate) enum Stopped {
-    Failed(Failure),
+    Failed(CallFailure),
     Rejected { reason: String, user_message: Option<String>, code: ErrorCode },
     Pending(Pending),
 }
 
-impl<F: Into<Failure>> From<F> for Stopped {
+impl<F: Into<CallFailure>> From<F> for Stopped {
     fn from(failure: F) -> Self {
         Self::Failed(failure.into())
     }

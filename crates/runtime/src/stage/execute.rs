@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
-    ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, CutShort, Doors, Effect, Entry, ErrorCode, Evidence,
-    Isolation, Ran, Stamp, ToolCtx, ToolError, ToolOutput, Turn, WaitFor,
+    ApprovedBy, CallEvent, CallRequest, CallState, ChangeList, Doors, Effect, Entry, ErrorCode, Evidence, Isolation,
+    PartialWork, Ran, Stamp, ToolCtx, ToolError, ToolOutput, Turn, WaitFor,
     await_result::await_result,
-    cache::{Cache, Key},
+    cache::{Cache, CacheKey},
     log::CallLog,
     policy::covered_by_the_run,
-    ran::Failure,
+    ran::CallFailure,
     retry::{self, Repeat},
     stage::{
         approve::{Approval, ApprovedCall, Declined},
@@ -24,7 +24,7 @@ use crate::{
 
 /// The work is done. Only this file makes one.
 #[derive(Clone)]
-pub(crate) struct Done {
+pub(crate) struct CompletedWork {
     pub(crate) output: ToolOutput,
     pub(crate) changes: Option<ChangeList>,
     pub(crate) isolation: Isolation,
@@ -33,20 +33,24 @@ pub(crate) struct Done {
 /// What became of an approved call, and who had approved it.
 pub(crate) struct Executed {
     pub(crate) approval: Approval,
-    pub(crate) result: Result<Done, Failure>,
+    pub(crate) result: Result<CompletedWork, CallFailure>,
 }
 
 /// What a run came to.
 enum RunEnd {
-    Done(Done),
+    Done(CompletedWork),
     /// Somebody outside gives the result.
     Waits(WaitFor),
 }
 
 /// The doors, and what this process has read.
-type House<'a> = (&'a Doors, &'a Cache);
+type ExecutionDeps<'a> = (&'a Doors, &'a Cache);
 
-pub(crate) async fn execute(house: House<'_>, call: ApprovedCall, log: &mut CallLog) -> Result<Executed, Declined> {
+pub(crate) async fn execute(
+    house: ExecutionDeps<'_>,
+    call: ApprovedCall,
+    log: &mut CallLog,
+) -> Result<Executed, Declined> {
     let (call, effect, evidence, approval) = call.into_parts();
     let result = match evidence {
         Evidence::Staged { output, changes, turn, isolation } => match conforming(&call, output) {
@@ -54,8 +58,8 @@ pub(crate) async fn execute(house: House<'_>, call: ApprovedCall, log: &mut Call
             Err(error) => Err(error.into()),
             Ok(output) => {
                 let isolation = isolation.unwrap_or(Isolation::None);
-                let done = Done { output, changes: Some(changes), isolation };
-                commit(house.0, &turn, done, &approval, log).await.map_err(Failure::from)
+                let done = CompletedWork { output, changes: Some(changes), isolation };
+                commit(house.0, &turn, done, &approval, log).await.map_err(CallFailure::from)
             }
         },
         Evidence::Plain(_) => match run(house, &call, effect, &approval, log).await {
@@ -71,10 +75,10 @@ pub(crate) async fn execute(house: House<'_>, call: ApprovedCall, log: &mut Call
 async fn commit(
     doors: &Doors,
     turn: &Turn,
-    done: Done,
+    done: CompletedWork,
     approval: &Approval,
     log: &mut CallLog,
-) -> Result<Done, ToolError> {
+) -> Result<CompletedWork, ToolError> {
     if done.changes.as_ref().is_none_or(|staged| staged.0.is_empty()) {
         return take_nothing(doors, turn, done, log).await;
     }
@@ -88,7 +92,12 @@ async fn commit(
 }
 
 /// A command that changed nothing in the workspace may have caches of its own, which are kept by the same yes.
-async fn take_nothing(doors: &Doors, turn: &Turn, done: Done, log: &mut CallLog) -> Result<Done, ToolError> {
+async fn take_nothing(
+    doors: &Doors,
+    turn: &Turn,
+    done: CompletedWork,
+    log: &mut CallLog,
+) -> Result<CompletedWork, ToolError> {
     if done.isolation > Isolation::None {
         log.attempts = log.attempts.max(1);
         doors.workbench.take(&log.scope, turn).await?;
@@ -102,10 +111,10 @@ async fn take_nothing(doors: &Doors, turn: &Turn, done: Done, log: &mut CallLog)
 async fn take(
     doors: &Doors,
     turn: &Turn,
-    mut done: Done,
+    mut done: CompletedWork,
     approval: &Approval,
     log: &mut CallLog,
-) -> Result<Done, ToolError> {
+) -> Result<CompletedWork, ToolError> {
     log.turn = Some(turn.clone());
     let (outcome, whole) = foreseen(&doors.limits, log, approval.clone(), done.clone());
     let entry = Entry { outcome: Some(Arc::new(outcome)), whole_output: whole, ..log.entry(CallState::Executing) };
@@ -122,12 +131,12 @@ async fn take(
 }
 
 async fn run(
-    (doors, cache): House<'_>,
+    (doors, cache): ExecutionDeps<'_>,
     call: &ResolvedCall,
     effect: Effect,
     approval: &Approval,
     log: &mut CallLog,
-) -> Result<RunEnd, Failure> {
+) -> Result<RunEnd, CallFailure> {
     let acts = effect != Effect::Read;
     let work = Work {
         request: &call.request,
@@ -149,14 +158,14 @@ async fn run(
     };
     match ran {
         Ran::Done { output, isolation, staged } => {
-            let done = Done { output, changes: None, isolation: isolation.unwrap_or(Isolation::None) };
+            let done = CompletedWork { output, changes: None, isolation: isolation.unwrap_or(Isolation::None) };
             let Some((changes, turn)) = staged else { return Ok(RunEnd::Done(done)) };
             log.staged(&changes, &turn);
             let policy = doors.policies.of(&log.scope).await?;
             // Nobody said yes to a change by what was to be a read.
             let (covered, left) =
                 changes.parted_by(|change| acts && covered_by_the_run(&policy, call.tool.spec(), change));
-            let mut done = Done { changes: Some(changes), ..done };
+            let mut done = CompletedWork { changes: Some(changes), ..done };
             done.output.tell_of_what_is_left(&log.call, &left);
             commit_the_run(doors, done, (turn, covered), approval, log).await.map(RunEnd::Done)
         }
@@ -171,11 +180,11 @@ async fn run(
 /// Takes what the yes to the run covers; what cannot be taken stays staged with the rest.
 async fn commit_the_run(
     doors: &Doors,
-    done: Done,
+    done: CompletedWork,
     (whole, covered): (Turn, Vec<String>),
     approval: &Approval,
     log: &mut CallLog,
-) -> Result<Done, Failure> {
+) -> Result<CompletedWork, CallFailure> {
     if done.changes.as_ref().is_none_or(|staged| staged.0.is_empty()) {
         return Ok(take_nothing(doors, &whole, done, log).await?);
     }
@@ -185,7 +194,7 @@ async fn commit_the_run(
     let (changes, isolation) = (done.changes.clone().unwrap_or_default(), Some(done.isolation));
     let turn = Turn { paths: Some(covered), ..whole.clone() };
     let taken = take(doors, &turn, done, approval, log).await;
-    taken.map_err(|error| CutShort { error, changes, turn: whole, isolation }.into())
+    taken.map_err(|error| PartialWork { error, changes, turn: whole, isolation }.into())
 }
 
 /// An answer that is kept and still holds, or a new one, which is kept if its stamp was the same before and after.
@@ -199,7 +208,7 @@ async fn read_or_remember(
         started(log);
         return attempts(work, call, Repeat::Safe, log).await;
     };
-    let key = Key::of(&call.request, call.tool.spec());
+    let key = CacheKey::of(&call.request, call.tool.spec());
     if let Some(output) = cache.find(&key, &before) {
         log.cached = true;
         return Ok(Ran::plain(output));

@@ -3,7 +3,7 @@
 use crate::{
     About, Asks, AutoApprove, CallState, Doors, Effect, ErrorCode, Evidence, Limits, Prepared, Question, ToolError,
     log::CallLog,
-    ran::Failure,
+    ran::CallFailure,
     stage::{resolve::ResolvedCall, validate::ValidCall},
     work::{Limit, OutputRelease, Work},
 };
@@ -33,7 +33,7 @@ impl PreparedCall {
     }
 }
 
-pub(crate) async fn prepare(doors: &Doors, call: ValidCall, log: &mut CallLog) -> Result<PreparedCall, Failure> {
+pub(crate) async fn prepare(doors: &Doors, call: ValidCall, log: &mut CallLog) -> Result<PreparedCall, CallFailure> {
     let call = call.into_inner();
     let told = call.tool.tool().effect(&call.request.input);
     let work = Work {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::{
-    CallEvent, ChangeList, CutShort, Doors, End, ErrorCode, Isolation, Limits, Outcome, Pending, ToolError, ToolOutput,
+    CallEvent, ChangeList, Doors, End, ErrorCode, Isolation, Limits, Outcome, PartialWork, Pending, ToolError,
+    ToolOutput,
     changes::left_staged,
     log::CallLog,
-    ran::Failure,
+    ran::CallFailure,
     shorten::shortened,
     stage::{
         approve::{Approval, Stopped},
-        execute::{Done, Executed},
+        execute::{CompletedWork, Executed},
     },
 };
 
@@ -62,7 +63,7 @@ pub(crate) fn foreseen(
     limits: &Limits,
     log: &CallLog,
     approval: Approval,
-    done: Done,
+    done: CompletedWork,
 ) -> (Outcome, Option<ToolOutput>) {
     envelope(limits, log, Ending::Executed(Executed { approval, result: Ok(done) }))
 }
@@ -129,7 +130,7 @@ fn name_the_alias(log: &CallLog, outcome: &mut Outcome) {
     }
 }
 
-fn succeed(limits: &Limits, outcome: &mut Outcome, mut done: Done, edited: bool) -> Option<ToolOutput> {
+fn succeed(limits: &Limits, outcome: &mut Outcome, mut done: CompletedWork, edited: bool) -> Option<ToolOutput> {
     if edited {
         done.output.metadata.insert("args_modified".to_owned(), true.into());
     }
@@ -143,10 +144,10 @@ fn succeed(limits: &Limits, outcome: &mut Outcome, mut done: Done, edited: bool)
 }
 
 /// What was cut short lists what it leaves staged, and says what can be done with it.
-fn fail(outcome: &mut Outcome, failure: Failure) {
+fn fail(outcome: &mut Outcome, failure: CallFailure) {
     let error = match failure {
-        Failure::Error(error) => error,
-        Failure::CutShort(CutShort { mut error, changes, turn: _, isolation }) => {
+        CallFailure::Error(error) => error,
+        CallFailure::CutShort(PartialWork { mut error, changes, turn: _, isolation }) => {
             outcome.isolation = isolation.unwrap_or(Isolation::None);
             if !changes.0.is_empty() {
                 let left = left_staged(&outcome.tool_call_id, &changes.paths());

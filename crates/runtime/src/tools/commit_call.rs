@@ -23,14 +23,14 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct CommitCallOutput {
     /// The paths that came into the workspace.
     committed: Vec<String>,
     /// The paths that are still staged.
     left: Vec<String>,
 }
 
-impl Output for Answer {
+impl Output for CommitCallOutput {
     fn text(&self) -> String {
         let left = if self.left.is_empty() { "nothing".to_owned() } else { named(&self.left, ", ") };
         format!("Committed {}; left staged: {left}", named(&self.committed, ", "))
@@ -39,12 +39,12 @@ impl Output for Answer {
 
 impl Tool for CommitCall {
     type Input = Input;
-    type Output = Answer;
+    type Output = CommitCallOutput;
     const NAME: &'static str = "commit_call";
     const CATEGORY: &'static str = "calls";
     const WORST: Effect = Effect::Write;
 
-    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Answer>, ToolError> {
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<CommitCallOutput>, ToolError> {
         self.0.find(&ctx.caller.scope, &input.call_id).await?;
         self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
         let staged = self.0.workbench.show(ctx.scope(), &input.call_id).await?.staged_paths();
@@ -58,6 +58,6 @@ impl Tool for CommitCall {
         let committed = changes.paths();
         let taken: HashSet<&String> = committed.iter().collect();
         let left = staged.into_iter().filter(|path| !taken.contains(path)).collect();
-        Ok(Prepared::Staged { output: Answer { committed, left }, changes, turn, isolation: None })
+        Ok(Prepared::Staged { output: CommitCallOutput { committed, left }, changes, turn, isolation: None })
     }
 }

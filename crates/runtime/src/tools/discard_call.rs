@@ -19,12 +19,12 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct DiscardCallOutput {
     /// The paths whose staged changes are gone.
     discarded: Vec<String>,
 }
 
-impl Output for Answer {
+impl Output for DiscardCallOutput {
     fn text(&self) -> String {
         format!("Dropped the staged changes of {}", self.discarded.join(", "))
     }
@@ -45,19 +45,19 @@ impl DiscardCall {
 
 impl Tool for DiscardCall {
     type Input = Input;
-    type Output = Answer;
+    type Output = DiscardCallOutput;
     const NAME: &'static str = "discard_call";
     const CATEGORY: &'static str = "calls";
     const WORST: Effect = Effect::Destroy;
 
-    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Answer>, ToolError> {
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<DiscardCallOutput>, ToolError> {
         let preview = format!("drops the staged changes of:\n{}", self.staged(ctx, input).await?.join("\n"));
         Ok(Prepared::Plain(Described::showing(preview)))
     }
 
-    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<DiscardCallOutput>, ToolError> {
         let discarded = self.staged(ctx, &input).await.map_err(ToolError::having_done_nothing)?;
         self.0.workbench.discard(ctx.scope(), &input.call_id).await?;
-        Ok(Ran::plain(Answer { discarded }))
+        Ok(Ran::plain(DiscardCallOutput { discarded }))
     }
 }

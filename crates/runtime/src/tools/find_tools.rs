@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Asks, Catalog, Effect, ErrorCode, Found, Output, Ran, Shown, Tool, ToolCtx, ToolError};
+use crate::{Asks, Catalog, Effect, ErrorCode, Output, Ran, Shown, Tool, ToolCtx, ToolError, ToolMatch};
 
 /// The catalogue holds this tool, so this tool must not hold the catalogue.
 pub(super) struct FindTools(pub(super) Weak<dyn Catalog>);
@@ -30,7 +30,7 @@ fn default_limit() -> usize {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct FindToolsOutput {
     /// What fits, best first.
     tools: Vec<Fitting>,
 }
@@ -49,7 +49,7 @@ struct Fitting {
 }
 
 impl Fitting {
-    fn of(found: &Found) -> Self {
+    fn of(found: &ToolMatch) -> Self {
         let spec = found.tool.spec();
         Self {
             name: spec.name.clone(),
@@ -60,7 +60,7 @@ impl Fitting {
     }
 }
 
-impl Output for Answer {
+impl Output for FindToolsOutput {
     fn text(&self) -> String {
         if self.tools.is_empty() {
             return "No tool fits. Try other words, or fewer.".to_owned();
@@ -75,7 +75,7 @@ impl Output for Answer {
 
 impl Tool for FindTools {
     type Input = Input;
-    type Output = Answer;
+    type Output = FindToolsOutput;
     const NAME: &'static str = "find_tools";
     const CATEGORY: &'static str = "tools";
     const WORST: Effect = Effect::Read;
@@ -86,12 +86,12 @@ impl Tool for FindTools {
         Shown::ForOthers
     }
 
-    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<FindToolsOutput>, ToolError> {
         let Some(catalog) = self.0.upgrade() else {
             return Err(ToolError::new(ErrorCode::Unavailable, "there is no catalogue to search: haft is ending"));
         };
         let listing = catalog.list(&ctx.caller).await?;
         let tools = listing.find(&input.query, input.limit).iter().map(Fitting::of).collect();
-        Ok(Ran::plain(Answer { tools }))
+        Ok(Ran::plain(FindToolsOutput { tools }))
     }
 }

@@ -36,7 +36,7 @@ fn default_limit() -> usize {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answer {
+pub(super) struct ResultQueryOutput {
     /// The text of the window; JSON when a pointer was given and it names more than a string.
     content: String,
     /// Where to go on reading; absent at the end.
@@ -49,7 +49,7 @@ pub(super) struct Answer {
     capped: bool,
 }
 
-impl Output for Answer {
+impl Output for ResultQueryOutput {
     fn text(&self) -> String {
         self.content.clone()
     }
@@ -57,14 +57,14 @@ impl Output for Answer {
 
 impl Tool for ResultQuery {
     type Input = Input;
-    type Output = Answer;
+    type Output = ResultQueryOutput;
     const NAME: &'static str = "result_query";
     const CATEGORY: &'static str = "calls";
     const WORST: Effect = Effect::Read;
     const PERMISSION: &'static str = "calls.own.read";
     const ASKS: Asks = Asks::NeverForReads;
 
-    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<ResultQueryOutput>, ToolError> {
         let (mut call, mut output) = (input.call_id.clone(), self.output(ctx, &input.call_id).await?);
         // The whole of what is handed on is with the call that gave it.
         if let Some(of) = output.handed_on.take().filter(|_| input.pointer.is_none()) {
@@ -80,7 +80,7 @@ impl Tool for ResultQuery {
             None => output.content,
             Some(pointer) => part(&output.structured, pointer)?,
         };
-        Ok(Ran::plain(Answer { capped, ..window(&text, input.offset, input.limit) }))
+        Ok(Ran::plain(ResultQueryOutput { capped, ..window(&text, input.offset, input.limit) }))
     }
 }
 
@@ -103,9 +103,9 @@ fn part(value: &Value, pointer: &str) -> Result<String, ToolError> {
     Ok(found.as_str().map_or_else(|| found.to_string(), str::to_owned))
 }
 
-fn window(text: &str, offset: usize, limit: usize) -> Answer {
+fn window(text: &str, offset: usize, limit: usize) -> ResultQueryOutput {
     let total = text.chars().count();
     let content: String = text.chars().skip(offset).take(limit).collect();
     let end = offset.saturating_add(limit);
-    Answer { content, next_offset: (end < total).then_some(end), total, capped: false }
+    ResultQueryOutput { content, next_offset: (end < total).then_some(end), total, capped: false }
 }

@@ -23,14 +23,14 @@ pub(super) struct Input {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answer {
+pub(super) struct UndoCallOutput {
     /// The paths that are as they were before.
     restored: Vec<String>,
     /// The call that was taken back.
     call_id: CallId,
 }
 
-impl Output for Answer {
+impl Output for UndoCallOutput {
     fn text(&self) -> String {
         format!("Restored what {} had changed:\n{}", self.call_id, named(&self.restored, "\n"))
     }
@@ -38,12 +38,12 @@ impl Output for Answer {
 
 impl Tool for UndoCall {
     type Input = Input;
-    type Output = Answer;
+    type Output = UndoCallOutput;
     const NAME: &'static str = "undo_call";
     const CATEGORY: &'static str = "calls";
     const WORST: Effect = Effect::Write;
 
-    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Answer>, ToolError> {
+    async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<UndoCallOutput>, ToolError> {
         let record = self.0.find(&ctx.caller.scope, &input.call_id).await?;
         let Some(mut turn) = record.reversal() else {
             let message = format!("{} changed nothing that could be taken back", input.call_id);
@@ -53,7 +53,7 @@ impl Tool for UndoCall {
             turn.paths = Some(paths.clone());
         }
         let changes = self.0.workbench.preview(ctx.scope(), &turn).await?;
-        let output = Answer { restored: changes.paths(), call_id: input.call_id.clone() };
+        let output = UndoCallOutput { restored: changes.paths(), call_id: input.call_id.clone() };
         Ok(Prepared::Staged { output, changes, turn, isolation: None })
     }
 }

@@ -39,7 +39,7 @@ const TRUNCATED: &str = "truncated";
 const RESULT: &str = "/outcome/result";
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct WaitCallOutput {
     /// The status of the call: `pending` while it still waits.
     status: String,
     /// The whole outcome, once it has ended. What can only be seen or heard stands beside it.
@@ -56,7 +56,7 @@ pub(super) struct Answer {
     handed_on: Option<Box<HandedOn>>,
 }
 
-impl Answer {
+impl WaitCallOutput {
     fn pending() -> Self {
         let status = "pending".to_owned();
         Self { status, outcome: None, said: None, beside: ToolOutput::default(), handed_on: None }
@@ -82,7 +82,7 @@ impl Answer {
     }
 }
 
-impl Output for Answer {
+impl Output for WaitCallOutput {
     fn text(&self) -> String {
         match &self.said {
             Some(said) => format!("{}{said}", self.status),
@@ -127,7 +127,7 @@ fn said(outcome: &Outcome) -> Option<String> {
 
 impl Tool for WaitCall {
     type Input = Input;
-    type Output = Answer;
+    type Output = WaitCallOutput;
     const NAME: &'static str = "wait_call";
     const CATEGORY: &'static str = "calls";
     const WORST: Effect = Effect::Read;
@@ -135,7 +135,7 @@ impl Tool for WaitCall {
     const TIMEOUT: Duration = Duration::from_secs(250);
     const ASKS: Asks = Asks::NeverForReads;
 
-    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Answer>, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<WaitCallOutput>, ToolError> {
         let deadline = Instant::now() + Duration::from_millis(input.timeout_ms);
         let scope = &ctx.caller.scope;
         let mut call = input.call_id;
@@ -143,7 +143,7 @@ impl Tool for WaitCall {
             self.0.find(scope, &call).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             match self.0.journal.ended(scope, &call, left).await? {
-                None => return Ok(Ran::plain(Answer::pending())),
+                None => return Ok(Ran::plain(WaitCallOutput::pending())),
                 Some(Outcome { end: End::Pending { pending }, .. }) if pending.pending_tool_call_id != call => {
                     // An edited input waits in its place.
                     call = pending.pending_tool_call_id;
@@ -152,7 +152,7 @@ impl Tool for WaitCall {
                 Some(Outcome { end: End::Success { result: ToolOutput { handed_on: Some(of), .. } }, .. }) => {
                     call = of.call
                 }
-                Some(outcome) => return Ok(Ran::plain(Answer::of(outcome)?)),
+                Some(outcome) => return Ok(Ran::plain(WaitCallOutput::of(outcome)?)),
             }
         }
     }

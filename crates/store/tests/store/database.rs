@@ -4,7 +4,7 @@
 
 use std::{path::Path, time::Duration};
 
-use haft_store::{Faults, Options, Sync};
+use haft_store::{Durability, Faults, Options};
 
 /// The server to use; without it the tests run on SQLite.
 pub(crate) fn server() -> Option<String> {
@@ -14,7 +14,7 @@ pub(crate) fn server() -> Option<String> {
 /// How to open the store in a folder. With `TEST_FAULTS` transactions are lost and commits break off on purpose.
 pub(crate) fn options(folder: &Path) -> Options {
     let faults = std::env::var("TEST_FAULTS").is_ok().then(Faults::default);
-    Options { url: url(folder), lease: Duration::from_secs(2), faults, ..Sync::Normal.into() }
+    Options { url: url(folder), lease: Duration::from_secs(2), faults, ..Durability::Normal.into() }
 }
 
 /// The address of the folder's own database.

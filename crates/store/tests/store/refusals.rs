@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use haft_runtime::{CallState, ErrorCode, Journal};
-use haft_store::{Store, StoreError, Sync};
+use haft_store::{Durability, Store, StoreError};
 use rusqlite::Connection;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 async fn refused(data: &Path) -> StoreError {
     let database = data.join("haft.db");
     let before = fs::read(&database).unwrap();
-    let err = Store::open(data, Sync::Normal).await.err().unwrap();
+    let err = Store::open(data, Durability::Normal).await.err().unwrap();
     assert_eq!(fs::read(&database).unwrap(), before, "it was rewritten");
     err
 }
@@ -33,7 +33,7 @@ async fn a_newer_database_is_refused() {
         assert_eq!(conn.execute(text, rusqlite::params![name, number]).unwrap(), 1);
     };
     change("schema", 99);
-    drop(Store::open(&data, Sync::Normal).await.expect("what was only added does no harm"));
+    drop(Store::open(&data, Durability::Normal).await.expect("what was only added does no harm"));
     change("oldest_reader", 99);
     drop(conn);
     let err = refused(&data).await;
@@ -67,7 +67,7 @@ async fn a_folder_that_cannot_be_made_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let err = Store::open(&file.join("data"), Sync::Full).await.err().unwrap();
+    let err = Store::open(&file.join("data"), Durability::Full).await.err().unwrap();
     assert!(matches!(err, StoreError::Folder { .. }), "{err:?}");
 }
 

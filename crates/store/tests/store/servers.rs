@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use haft_runtime::{CallState, Journal};
-use haft_store::{Options, Store, StoreError, Sync};
+use haft_store::{Durability, Options, Store, StoreError};
 use tokio_postgres::{Client, NoTls};
 
 use crate::{
@@ -31,7 +31,7 @@ fn url(folder: &Path) -> String {
 }
 
 async fn refused(url: &str) -> StoreError {
-    let options = Options { url: Some(url.to_owned()), ..Sync::Normal.into() };
+    let options = Options { url: Some(url.to_owned()), ..Durability::Normal.into() };
     Store::open(Path::new("nowhere"), options).await.err().unwrap()
 }
 

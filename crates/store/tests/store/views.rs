@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use haft_runtime::{
     CallId, CallState, End, Entry, ErrorCode, Journal, Questions, Scope, ToolError, ToolOutput, Turn, Within,
 };
-use haft_store::{CallFilter, Store, Sync};
+use haft_store::{CallFilter, Durability, Store};
 use jiff::SignedDuration;
 use rusqlite::Connection;
 
@@ -177,7 +177,7 @@ async fn a_database_of_somebody_else_is_left_alone() {
     conn.execute_batch("create table songs (name text)").unwrap();
     drop(conn);
     let before = std::fs::read(&path).unwrap();
-    let err = Store::open(folder.path(), Sync::Normal).await.err().unwrap();
+    let err = Store::open(folder.path(), Durability::Normal).await.err().unwrap();
     assert!(err.to_string().contains("move it away"), "{err}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use haft_runtime::{ChangeList, CutShort, ErrorCode, Isolation, Prepared, Ran, ToolCtx, ToolError, Turn};
+use haft_runtime::{ChangeList, ErrorCode, Isolation, PartialWork, Prepared, Ran, ToolCtx, ToolError, Turn};
 use haft_sandbox::{
     Place,
     fence::{Bound, Exit},
@@ -164,7 +164,7 @@ impl Done {
     }
 
     /// A command that was ended, with what it had said until then.
-    fn cut_short(self, cut: Cut, turn: Turn) -> CutShort {
+    fn cut_short(self, cut: Cut, turn: Turn) -> PartialWork {
         let mut error = cut.error();
         if self.network {
             let message = format!("{}; what it sent until then may have arrived", error.message);
@@ -175,6 +175,6 @@ impl Done {
             Some(limit) => error.with("limitHit", limit),
             None => error,
         };
-        CutShort { error, changes: self.changes.unwrap_or_default(), turn, isolation: Some(self.isolation) }
+        PartialWork { error, changes: self.changes.unwrap_or_default(), turn, isolation: Some(self.isolation) }
     }
 }

@@ -1,6 +1,6 @@
 //! What a tool that runs commands does before the yes, and after it.
 
-use haft_runtime::{Described, ErrorCode, Lasting, Prepared, Ran, ToolCtx, ToolError};
+use haft_runtime::{Described, ErrorCode, Prepared, Ran, Rememberable, ToolCtx, ToolError};
 use haft_sandbox::{
     Place,
     fence::{Rung, mounts_within},
@@ -78,8 +78,8 @@ impl Workspace {
         let runs_aside = writes == Writes::Aside;
         let unsure = command.unclear().or_else(|| command.runs_others().then(|| "it runs other programs".to_owned()));
         let lasting = match unsure {
-            Some(why) if !runs_aside => Lasting::No { why },
-            Some(_) | None => Lasting::ThisInput,
+            Some(why) if !runs_aside => Rememberable::No { why },
+            Some(_) | None => Rememberable::ThisInput,
         };
         let isolation = Some(isolation(self.commands.fenced()?.rung()?));
         let must_ask = if runs_aside { None } else { command.forced_ask() };

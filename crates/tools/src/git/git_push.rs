@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{
-    ChangeList, CutShort, Described, Effect, ErrorCode, Isolation, Prepared, Ran, Tool, ToolCtx, ToolError, Turn,
+    ChangeList, Described, Effect, ErrorCode, Isolation, PartialWork, Prepared, Ran, Tool, ToolCtx, ToolError, Turn,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -108,7 +108,7 @@ fn unknown() -> ToolError {
 
 fn cut_short<O>(ctx: &ToolCtx, error: ToolError) -> Ran<O> {
     let (changes, turn) = (ChangeList::default(), Turn::commit(ctx.call_id.clone()));
-    Ran::CutShort(CutShort { error, changes, turn, isolation: Some(Isolation::Limits) })
+    Ran::CutShort(PartialWork { error, changes, turn, isolation: Some(Isolation::Limits) })
 }
 
 impl Output {

@@ -7,7 +7,7 @@ use super::status_of;
 use crate::{
     cli::Everywhere,
     commands::{open, prompt::Interrupts},
-    exit::Exit,
+    exit::CliExit,
     show::{
         Out,
         safe::safe,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Tells each call as it asks and ends, until Ctrl-C, or until nobody reads any more.
-pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<Exit> {
+pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<CliExit> {
     let house = open(everywhere).await?;
     let mut calls = house.store.follow(&house.scope, &house.here, filter).await?;
     let mut interrupts = Interrupts::listen();
@@ -33,7 +33,7 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter)
         }
     }
     house.leave().await?;
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 fn line(call: &CallRow) -> String {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::Everywhere,
     commands::{changes::status, open_for},
-    exit::Exit,
+    exit::CliExit,
     show::{
         Out,
         timeline::{Story, timeline},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// One call's whole story.
-pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Result<Exit> {
+pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, call).await?;
     let events = house.store.events(&house.scope, &record.call).await?;
     let relatives = house.store.relatives(&house.scope, &record.call).await?;
@@ -28,13 +28,13 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Resul
     let story = Story { record, events, question, answer, relatives };
     if out.json {
         out.document(&house.redactor.value(&document(&story)));
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     out.text(&timeline(&story, &house.redactor));
     if kept && story.record.outcome.as_ref().is_some_and(|outcome| outcome.undoable) {
         out.hint(&format!("take it back with: haft undo {}", story.record.call));
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 fn document(story: &Story) -> Value {

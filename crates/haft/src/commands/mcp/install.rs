@@ -13,12 +13,12 @@ use crate::{
     cli::Everywhere,
     commands::{
         init,
-        mcp::install::client::{Client, Command, For, Place, UserFolders, written},
+        mcp::install::client::{For, LaunchCommand, McpClient, SettingsLocation, UserFolders, written},
         open_in,
-        prompt::{Lines, Person},
+        prompt::{Person, TerminalLines},
     },
     edits,
-    exit::Exit,
+    exit::CliExit,
     settings::Settings,
     show::{
         Out,
@@ -36,7 +36,7 @@ const MAY_APPROVE: [&str; 2] = ["mcp", "client_may_approve"];
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The client
-    client: Client,
+    client: McpClient,
     /// Print the lines, and write nothing
     #[arg(long)]
     print: bool,
@@ -56,13 +56,13 @@ enum YesNo {
 
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Became {
+enum InstallResult {
     Added,
     Changed,
     Same,
 }
 
-impl Became {
+impl InstallResult {
     fn word(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -73,33 +73,33 @@ impl Became {
 }
 
 /// One file, as it is and as it should be.
-struct Edit {
-    place: Place,
+struct SettingsEdit {
+    place: SettingsLocation,
     path: PathBuf,
     before: Option<String>,
     after: String,
-    became: Became,
+    became: InstallResult,
 }
 
-pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<Exit> {
+pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::of_user()?;
     let user = UserFolders::of(&settings)?;
     let whom = if args.user { For::User } else { For::Workspace };
     let place = args.client.place(whom, &folder, &user);
     let named = match (&place, &everywhere.workspace) {
-        (Place::User(_), Some(_)) => Some(written(&folder)?),
-        (Place::User(_) | Place::Workspace(_), _) => args.client.names(&place, &folder)?,
+        (SettingsLocation::User(_), Some(_)) => Some(written(&folder)?),
+        (SettingsLocation::User(_) | SettingsLocation::Workspace(_), _) => args.client.names(&place, &folder)?,
     };
-    let command = Command::new(&settings.program, named)?;
+    let command = LaunchCommand::new(&settings.program, named)?;
     let lines = args.client.put("", &command)?;
     let path = match &place {
-        Place::Workspace(path) => folder.join(path),
-        Place::User(path) => path.clone(),
+        SettingsLocation::Workspace(path) => folder.join(path),
+        SettingsLocation::User(path) => path.clone(),
     };
     if args.print {
         print(out, args.client, &path, &lines);
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     let edit = plan(args.client, place, path.clone(), &command)
         .map_err(|err| left(&path, &err, &format!("put these lines into it yourself:\n{lines}")))?;
@@ -107,28 +107,28 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let call = write(&edit, &folder).await?;
     let recorded = user.haft();
     record(may_approve, &recorded)?;
-    show(out, args.client, &Report { edit, call, may_approve, recorded });
-    Ok(Exit::Success)
+    show(out, args.client, &InstallReport { edit, call, may_approve, recorded });
+    Ok(CliExit::Success)
 }
 
-fn plan(client: Client, place: Place, path: PathBuf, command: &Command) -> Result<Edit> {
+fn plan(client: McpClient, place: SettingsLocation, path: PathBuf, command: &LaunchCommand) -> Result<SettingsEdit> {
     let before = edits::read(&path)?;
     let text = before.as_deref().unwrap_or_default();
     let after = client.put(text, command)?;
     let became = match before.as_deref() {
-        Some(before) if before == after => Became::Same,
-        Some(before) if client.is_in(before) => Became::Changed,
-        Some(_) | None => Became::Added,
+        Some(before) if before == after => InstallResult::Same,
+        Some(before) if client.is_in(before) => InstallResult::Changed,
+        Some(_) | None => InstallResult::Added,
     };
-    Ok(Edit { place, path, before, after, became })
+    Ok(SettingsEdit { place, path, before, after, became })
 }
 
 /// A file of the workspace is written by a call like any other, which can be undone; its id is given.
-async fn write(edit: &Edit, folder: &Path) -> Result<Option<String>> {
+async fn write(edit: &SettingsEdit, folder: &Path) -> Result<Option<String>> {
     let path = match &edit.place {
-        _ if edit.became == Became::Same => return Ok(None),
-        Place::User(path) => return edits::replace(path, &edit.after).map(|()| None),
-        Place::Workspace(path) => *path,
+        _ if edit.became == InstallResult::Same => return Ok(None),
+        SettingsLocation::User(path) => return edits::replace(path, &edit.after).map(|()| None),
+        SettingsLocation::Workspace(path) => *path,
     };
     let mut input = json!({"path": path, "content": edit.after, "createDirs": true});
     match &edit.before {
@@ -156,8 +156,8 @@ async fn may_approve(args: &Args, settings: &Settings) -> MayApprove {
     }
 }
 
-async fn ask(client: Client) -> Option<YesNo> {
-    let mut lines = Lines::new();
+async fn ask(client: McpClient) -> Option<YesNo> {
+    let mut lines = TerminalLines::new();
     let title = client.title();
     loop {
         let prompt = format!(
@@ -187,7 +187,7 @@ fn left(path: &Path, why: &anyhow::Error, instead: &str) -> anyhow::Error {
     anyhow!("cannot change {}: {why:#}; it is left as it is, so {instead}", path.display())
 }
 
-fn print(out: &Out, client: Client, path: &Path, lines: &str) {
+fn print(out: &Out, client: McpClient, path: &Path, lines: &str) {
     if out.json {
         return out.document(&json!({"client": client.title(), "file": path, "lines": lines}));
     }
@@ -195,15 +195,15 @@ fn print(out: &Out, client: Client, path: &Path, lines: &str) {
     out.piece(lines);
 }
 
-struct Report {
-    edit: Edit,
+struct InstallReport {
+    edit: SettingsEdit,
     call: Option<String>,
     may_approve: MayApprove,
     recorded: PathBuf,
 }
 
-fn show(out: &Out, client: Client, report: &Report) {
-    let Report { edit, call, may_approve, recorded } = report;
+fn show(out: &Out, client: McpClient, report: &InstallReport) {
+    let InstallReport { edit, call, may_approve, recorded } = report;
     let word = may_approve.word();
     if out.json {
         return out.document(&json!({
@@ -213,9 +213,9 @@ fn show(out: &Out, client: Client, report: &Report) {
     }
     let path = edit.path.display();
     match edit.became {
-        Became::Added => out.line(&format!("{ADDED}added{ADDED:#}     haft to {path}")),
-        Became::Changed => out.line(&format!("{WARN}changed{WARN:#}   the entry of haft in {path}")),
-        Became::Same => out.line(&format!("unchanged {path}  {DIM}haft is in it already{DIM:#}")),
+        InstallResult::Added => out.line(&format!("{ADDED}added{ADDED:#}     haft to {path}")),
+        InstallResult::Changed => out.line(&format!("{WARN}changed{WARN:#}   the entry of haft in {path}")),
+        InstallResult::Same => out.line(&format!("unchanged {path}  {DIM}haft is in it already{DIM:#}")),
     }
     if let Some(call) = call {
         out.line(&format!("          {DIM}haft undo {call}{DIM:#}"));

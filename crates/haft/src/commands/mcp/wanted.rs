@@ -13,12 +13,12 @@ use haft_runtime::{Only, nearest};
 const FOLLOWING: [&str; 2] = ["result_query", "wait_call"];
 
 /// Names and patterns, and the tools that they were compared with.
-pub(super) struct Wanted {
+pub(super) struct ToolPatterns {
     patterns: Vec<GlobMatcher>,
     seen: Mutex<BTreeSet<String>>,
 }
 
-impl Wanted {
+impl ToolPatterns {
     /// `None` when all tools are wanted.
     pub(super) fn read(typed: &[String]) -> Result<Option<Arc<Self>>> {
         let mut patterns = Vec::new();
@@ -57,12 +57,12 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
-    use super::Wanted;
+    use super::ToolPatterns;
 
     #[test]
     fn what_fits_nothing_is_told_with_the_nearest() {
         let typed = ["reed_file", "git_*", "mcp__x__*", "zzz"].map(str::to_owned);
-        let wanted = Wanted::read(&typed).unwrap().unwrap();
+        let wanted = ToolPatterns::read(&typed).unwrap().unwrap();
         let only = wanted.only();
         assert!(!only("read_file") && only("git_log") && only("wait_call") && only("result_query"));
         let told = wanted.unmatched(|pattern| pattern.starts_with("mcp__"));
@@ -71,7 +71,7 @@ mod tests {
             "no tool fits `--tools zzz`; `haft tools` lists them",
         ];
         assert_eq!(told, expected);
-        assert!(Wanted::read(&[]).unwrap().is_none());
-        assert!(Wanted::read(&["[".to_owned()]).is_err());
+        assert!(ToolPatterns::read(&[]).unwrap().is_none());
+        assert!(ToolPatterns::read(&["[".to_owned()]).is_err());
     }
 }

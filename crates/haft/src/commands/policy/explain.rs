@@ -8,7 +8,7 @@ use super::{because, was_word, word};
 use crate::{
     cli::Everywhere,
     commands::{answer::told, open_for},
-    exit::Exit,
+    exit::CliExit,
     house::House,
     show::{
         Out,
@@ -23,7 +23,7 @@ use crate::{
 /// How many changes are shown before the rest is counted.
 const SHOWN: usize = 10;
 
-pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Result<Exit> {
+pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Result<CliExit> {
     let (house, record) = open_for(everywhere, call).await?;
     let Some(past) = house.store.past(&house.scope, &record.call).await? else {
         bail!("there is no call {call}; `haft log` lists the latest");
@@ -39,12 +39,12 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Resul
     let (now, steps) = replay.decide(&*house.pipeline.policy(&house.scope).await?, &grants);
     if out.json {
         out.document(&document(&past, &replay, &now, &steps));
-        return Ok(Exit::Success);
+        return Ok(CliExit::Success);
     }
     head(out, &past, &replay, answer.as_deref());
     print(out, &steps);
     end(out, &replay, &now);
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 async fn answer(house: &House, past: &Past) -> Result<Option<String>> {
@@ -63,9 +63,9 @@ fn document(past: &Past, replay: &Replay<'_>, now: &Decision, steps: &[Step]) ->
 fn head(out: &Out, past: &Past, replay: &Replay<'_>, answer: Option<&str>) {
     let record = &past.record;
     let was = match replay.was() {
-        haft_runtime::Was::Yes => "went on unasked",
-        haft_runtime::Was::Ask => "was asked for",
-        haft_runtime::Was::No => "was refused",
+        haft_runtime::PastDecision::Yes => "went on unasked",
+        haft_runtime::PastDecision::Ask => "was asked for",
+        haft_runtime::PastDecision::No => "was refused",
     };
     out.line(&format!(
         "{STRONG}{}{STRONG:#}  {PLACE}{}{PLACE:#}  {was}, {}",

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::Result;
-use haft_runtime::{CallId, Decision, Grant, Past, Policy, Was};
+use haft_runtime::{CallId, Decision, Grant, Past, PastDecision, Policy};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::{because, was_word, word};
 use crate::{
     cli::Everywhere,
     commands::open,
-    exit::Exit,
+    exit::CliExit,
     house::House,
     rules,
     show::{
@@ -28,7 +28,7 @@ struct Differing {
     call: CallId,
     tool: String,
     at: Timestamp,
-    was: Was,
+    was: PastDecision,
     now: Decision,
 }
 
@@ -40,7 +40,7 @@ struct Replayed {
     unjudged: BTreeMap<String, usize>,
 }
 
-pub(super) async fn run(everywhere: &Everywhere, out: &Out, last: u32, file: Option<&Path>) -> Result<Exit> {
+pub(super) async fn run(everywhere: &Everywhere, out: &Out, last: u32, file: Option<&Path>) -> Result<CliExit> {
     let house = open(everywhere).await?;
     let mut policy = Policy::clone(&*house.pipeline.policy(&house.scope).await?);
     if let Some(file) = file {
@@ -59,7 +59,7 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, last: u32, file: Opt
     } else {
         replayed.print(out, policy.rules.len());
     }
-    Ok(Exit::Success)
+    Ok(CliExit::Success)
 }
 
 impl Replayed {

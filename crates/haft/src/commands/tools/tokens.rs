@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Listing, MOST_TOKENS, Pins, RegisteredTool, Shown};
+use haft_runtime::{MOST_TOKENS, PinnedTools, RegisteredTool, Shown, ToolListing};
 
 use crate::show::{
     Out,
@@ -13,8 +13,8 @@ use crate::show::{
 
 /// The catalogue as models are shown it.
 pub(super) struct Costs {
-    pub(super) listing: Arc<Listing>,
-    pub(super) pins: Pins,
+    pub(super) listing: Arc<ToolListing>,
+    pub(super) pins: PinnedTools,
 }
 
 impl Costs {

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 /// Walks over JSON with comments. Whoever uses it has seen that the text is JSON without them.
-pub(super) struct Scan<'a> {
+pub(super) struct JsonScanner<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
 }
 
-impl Scan<'_> {
+impl JsonScanner<'_> {
     /// Over white space and comments, to where the next token begins.
     pub(super) fn next_token(&mut self) -> Option<usize> {
         loop {
@@ -98,7 +98,7 @@ fn string(text: &str) -> usize {
 /// The same JSON with blanks in the place of comments and trailing commas, so that every place stays what it is.
 pub(super) fn plain(text: &str) -> String {
     let mut plain: Vec<u8> = text.bytes().map(|byte| if byte == b'\n' { byte } else { b' ' }).collect();
-    let mut scan = Scan { text, at: 0 };
+    let mut scan = JsonScanner { text, at: 0 };
     let mut comma = None;
     while let Some(start) = scan.next_token() {
         let byte = text.as_bytes()[start];

@@ -10,7 +10,7 @@ use haft_runtime::{Effect, nearest};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{McpServer, Reached, Wanted};
+use super::{McpServer, Reached, ServerOrigin};
 use crate::settings::{
     values::{argv, duration, number, size},
     web::{SECRET, checked_url},
@@ -95,7 +95,7 @@ pub(super) fn fitting_name(written: &str) -> Option<String> {
 
 /// What an entry says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct McpServerEntry {
     reached: Option<Reached>,
     disabled: Option<bool>,
     allowed_tools: Option<BTreeSet<String>>,
@@ -111,7 +111,7 @@ pub(super) struct Entry {
     open_files: Option<u64>,
 }
 
-impl Entry {
+impl McpServerEntry {
     pub(super) fn read(value: &Value, keys: Keys) -> Result<Self> {
         let all = value.as_object().context("a server is a table with `command` or `url`")?;
         if let Some(other) = all.keys().find(|key| keys == Keys::OfHaft && !keys.obeys(key)) {
@@ -183,7 +183,7 @@ impl Entry {
     }
 
     /// The same with what holds where nothing is said; `None` when nobody said how it is reached.
-    pub(super) fn meant(self, name: &str, from: Wanted) -> Option<McpServer> {
+    pub(super) fn meant(self, name: &str, from: ServerOrigin) -> Option<McpServer> {
         Some(McpServer {
             name: name.to_owned(),
             from,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     USER_LIST, WORKSPACE_LIST,
-    entry::{Entry, Keys, fitting_name, name_fault},
+    entry::{Keys, McpServerEntry, fitting_name, name_fault},
 };
 use crate::{
     edits,
@@ -57,12 +57,12 @@ impl Whose {
 
 /// Every entry by its name; one that cannot be understood says why. A file that is no list is a single such entry, which
 /// has the name of the file.
-pub(super) fn read(text: Result<String>, whose: Whose) -> BTreeMap<String, Entry> {
+pub(super) fn read(text: Result<String>, whose: Whose) -> BTreeMap<String, McpServerEntry> {
     let servers = text.and_then(|text| servers(&text));
     servers.map_or_else(
         |err| {
             let why = format!("{} is not obeyed: {err:#}; {}", whose.place(), whose.fix());
-            BTreeMap::from([(whose.file().to_owned(), Entry::refused(why, &Value::Null))])
+            BTreeMap::from([(whose.file().to_owned(), McpServerEntry::refused(why, &Value::Null))])
         },
         |servers| entries(&servers, whose),
     )
@@ -83,13 +83,14 @@ fn servers(text: &str) -> Result<Vec<(String, Value)>> {
     }
 }
 
-fn entries(servers: &[(String, Value)], whose: Whose) -> BTreeMap<String, Entry> {
+fn entries(servers: &[(String, Value)], whose: Whose) -> BTreeMap<String, McpServerEntry> {
     let mut entries = BTreeMap::new();
     // A name that is written as it is meant counts before one that becomes the same.
     let (exact, others): (Vec<_>, Vec<_>) = servers.iter().partition(|(name, _)| name_fault(name).is_none());
     for (written, value) in exact.into_iter().chain(others) {
         let told = cut(&safe(written), LONGEST_TOLD);
-        let refused = |why: String| Entry::refused(format!("the entry `{told}` in {} {why}", whose.place()), value);
+        let refused =
+            |why: String| McpServerEntry::refused(format!("the entry `{told}` in {} {why}", whose.place()), value);
         let (name, entry) = match fitting_name(written) {
             None => (told.clone(), refused("has no letter or digit that a name may have; give it another".to_owned())),
             Some(name) if entries.contains_key(&name) => {
@@ -98,7 +99,7 @@ fn entries(servers: &[(String, Value)], whose: Whose) -> BTreeMap<String, Entry>
             }
             Some(name) => {
                 let why = |err| format!("cannot be understood: {err:#}; {}", whose.fix());
-                let entry = Entry::read_whole(value, whose.keys()).unwrap_or_else(|err| refused(why(err)));
+                let entry = McpServerEntry::read_whole(value, whose.keys()).unwrap_or_else(|err| refused(why(err)));
                 (name, entry)
             }
         };

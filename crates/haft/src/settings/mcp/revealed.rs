@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result, bail};
 
-use super::{McpServer, Reached, Wanted};
+use super::{McpServer, Reached, ServerOrigin};
 use crate::settings::{
     Settings,
     values::argv,
@@ -20,7 +20,7 @@ const LONG: usize = 8;
 
 /// How a server is reached, and what must not be told of that.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Revealed {
+pub(crate) struct ResolvedSecrets {
     pub(crate) reached: Reached,
     /// Whatever may be a secret: nothing that is said of the server has these in it.
     pub(crate) secrets: Vec<String>,
@@ -30,8 +30,8 @@ pub(crate) struct Revealed {
 
 impl McpServer {
     /// What is named in the entry, in its place. An error says which name, and never a value.
-    pub(crate) fn revealed(&self, settings: &Settings, workspace: &Path) -> Result<Revealed> {
-        let mut names = Names { server: self, settings, workspace, secrets: Vec::new(), named: Vec::new() };
+    pub(crate) fn revealed(&self, settings: &Settings, workspace: &Path) -> Result<ResolvedSecrets> {
+        let mut names = EntryVariables { server: self, settings, workspace, secrets: Vec::new(), named: Vec::new() };
         let reached = match &self.reached {
             Reached::Url { url, headers } => {
                 let full = names.fill(url).context("its `url`")?;
@@ -44,7 +44,7 @@ impl McpServer {
             }
             Reached::Command { command, env, cwd } => {
                 let command: Vec<String> = command.iter().map(|word| names.fill(word)).collect::<Result<_>>()?;
-                if self.from == Wanted::ByTheUser {
+                if self.from == ServerOrigin::ByTheUser {
                     argv(&toml::Value::from(command.clone()).to_string())?;
                 }
                 let env = names.pairs(env, "variable")?;
@@ -53,12 +53,12 @@ impl McpServer {
             }
             Reached::Unknown { why } => bail!("{why}"),
         };
-        Ok(Revealed { reached, secrets: names.secrets, named: names.named })
+        Ok(ResolvedSecrets { reached, secrets: names.secrets, named: names.named })
     }
 }
 
 /// What the names in one entry stand for.
-struct Names<'a> {
+struct EntryVariables<'a> {
     server: &'a McpServer,
     settings: &'a Settings,
     workspace: &'a Path,
@@ -67,7 +67,7 @@ struct Names<'a> {
     named: Vec<String>,
 }
 
-impl Names<'_> {
+impl EntryVariables<'_> {
     fn pairs(&mut self, pairs: &BTreeMap<String, String>, what: &str) -> Result<BTreeMap<String, String>> {
         let mut found = BTreeMap::new();
         for (name, value) in pairs {
@@ -136,8 +136,8 @@ impl Names<'_> {
     /// A workspace's list gets only those of the user's variables that the user names for it.
     fn may_have(&self, name: &str) -> bool {
         match self.server.from {
-            Wanted::ByTheUser => true,
-            Wanted::ByTheWorkspace => self.server.variables.contains(name),
+            ServerOrigin::ByTheUser => true,
+            ServerOrigin::ByTheWorkspace => self.server.variables.contains(name),
         }
     }
 

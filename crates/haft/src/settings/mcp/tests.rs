@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{McpSettings, Reached, Wanted, names_only_haft};
+use super::{McpSettings, Reached, ServerOrigin, names_only_haft};
 
 #[test]
 fn a_server_is_read_from_each_place_and_the_users_counts() {
@@ -14,14 +14,14 @@ fn a_server_is_read_from_each_place_and_the_users_counts() {
     );
     assert_eq!(settings.servers().len(), 2, "haft itself is none of them");
     let git = &settings.servers()[1];
-    assert_eq!((git.reached.shown().as_str(), git.from), ("uvx mcp-server-git", Wanted::ByTheWorkspace));
+    assert_eq!((git.reached.shown().as_str(), git.from), ("uvx mcp-server-git", ServerOrigin::ByTheWorkspace));
     assert!(!git.network && !git.trusted, "a workspace does not say what a server may do");
     settings.take("mcp.servers", "{ git = { network = true, timeout = '5s', effects = { a = 'read' } } }").unwrap();
     let git = &settings.servers()[1];
-    assert!(git.network && git.timeout == Duration::from_secs(5) && git.from == Wanted::ByTheWorkspace);
+    assert!(git.network && git.timeout == Duration::from_secs(5) && git.from == ServerOrigin::ByTheWorkspace);
     settings.take("mcp.servers", "{ files = { command = 'mine', args = ['a'] } }").unwrap();
     let files = &settings.servers()[0];
-    assert_eq!((files.reached.shown().as_str(), files.from), ("mine a", Wanted::ByTheUser));
+    assert_eq!((files.reached.shown().as_str(), files.from), ("mine a", ServerOrigin::ByTheUser));
     assert_eq!((files.cpu.as_secs(), files.memory, files.open_files), (3600, 1_000_000_000, 256));
 }
 

@@ -18,7 +18,7 @@ const OPENCODE_FILE: &str = "{\n  \"$schema\": \"https://opencode.ai/config.json
 
 /// A client that speaks MCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Client {
+pub(super) enum McpClient {
     Claude,
     Codex,
     Opencode,
@@ -28,7 +28,7 @@ pub(super) enum Client {
 
 /// Where the lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SettingsLocation {
     /// A file of the workspace, by its path there.
     Workspace(&'static str),
     /// A file of the user's.
@@ -66,7 +66,7 @@ pub(super) enum For {
     User,
 }
 
-impl Client {
+impl McpClient {
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
@@ -78,34 +78,36 @@ impl Client {
     }
 
     /// The file that it reads.
-    pub(super) fn place(self, whom: For, folder: &Path, user: &UserFolders) -> Place {
+    pub(super) fn place(self, whom: For, folder: &Path, user: &UserFolders) -> SettingsLocation {
         match (self, whom) {
-            (Self::Claude, For::Workspace) => Place::Workspace(".mcp.json"),
-            (Self::Claude, For::User) => Place::User(user.home.join(".claude.json")),
-            (Self::Codex, For::Workspace | For::User) => Place::User(user.codex.join("config.toml")),
+            (Self::Claude, For::Workspace) => SettingsLocation::Workspace(".mcp.json"),
+            (Self::Claude, For::User) => SettingsLocation::User(user.home.join(".claude.json")),
+            (Self::Codex, For::Workspace | For::User) => SettingsLocation::User(user.codex.join("config.toml")),
             (Self::Opencode, For::Workspace) => {
                 let commented = folder.join("opencode.jsonc").exists();
-                Place::Workspace(if commented { "opencode.jsonc" } else { "opencode.json" })
+                SettingsLocation::Workspace(if commented { "opencode.jsonc" } else { "opencode.json" })
             }
-            (Self::Opencode, For::User) => Place::User(user.config.join("opencode/opencode.json")),
-            (Self::Vscode, For::Workspace) => Place::Workspace(".vscode/mcp.json"),
-            (Self::Vscode, For::User) => Place::User(user.config.join("Code/User/mcp.json")),
-            (Self::Zed, For::Workspace) => Place::Workspace(".zed/settings.json"),
-            (Self::Zed, For::User) => Place::User(user.config.join("zed/settings.json")),
+            (Self::Opencode, For::User) => SettingsLocation::User(user.config.join("opencode/opencode.json")),
+            (Self::Vscode, For::Workspace) => SettingsLocation::Workspace(".vscode/mcp.json"),
+            (Self::Vscode, For::User) => SettingsLocation::User(user.config.join("Code/User/mcp.json")),
+            (Self::Zed, For::Workspace) => SettingsLocation::Workspace(".zed/settings.json"),
+            (Self::Zed, For::User) => SettingsLocation::User(user.config.join("zed/settings.json")),
         }
     }
 
     /// The workspace that it must name, because it may start servers elsewhere.
-    pub(super) fn names(self, place: &Place, folder: &Path) -> Result<Option<String>> {
+    pub(super) fn names(self, place: &SettingsLocation, folder: &Path) -> Result<Option<String>> {
         match (self, place) {
-            (Self::Vscode, Place::Workspace(_) | Place::User(_)) => Ok(Some("${workspaceFolder}".to_owned())),
-            (Self::Zed, Place::Workspace(_)) => written(folder).map(Some),
-            (Self::Zed, Place::User(_)) | (Self::Claude | Self::Codex | Self::Opencode, _) => Ok(None),
+            (Self::Vscode, SettingsLocation::Workspace(_) | SettingsLocation::User(_)) => {
+                Ok(Some("${workspaceFolder}".to_owned()))
+            }
+            (Self::Zed, SettingsLocation::Workspace(_)) => written(folder).map(Some),
+            (Self::Zed, SettingsLocation::User(_)) | (Self::Claude | Self::Codex | Self::Opencode, _) => Ok(None),
         }
     }
 
     /// The file with haft in it. What its entry says besides stays, so one that is reached elsewhere is left alone.
-    pub(super) fn put(self, text: &str, command: &Command) -> Result<String> {
+    pub(super) fn put(self, text: &str, command: &LaunchCommand) -> Result<String> {
         if self.has(text, &[NAME, "url"]) {
             bail!("its entry `{NAME}` has a `url`; take that entry out, or give it another name");
         }
@@ -146,27 +148,27 @@ impl Client {
 }
 
 /// What a client starts.
-pub(super) struct Command {
+pub(super) struct LaunchCommand {
     program: String,
     arguments: Vec<String>,
 }
 
-impl Command {
+impl LaunchCommand {
     pub(super) fn new(program: &Path, workspace: Option<String>) -> Result<Self> {
         let mut arguments = vec!["mcp".to_owned()];
         arguments.extend(workspace.into_iter().flat_map(|folder| ["--workspace".to_owned(), folder]));
         Ok(Self { program: written(program)?, arguments })
     }
 
-    fn in_json(&self, client: Client) -> Value {
+    fn in_json(&self, client: McpClient) -> Value {
         let Self { program, arguments } = self;
         match client {
-            Client::Claude | Client::Vscode => json!({"type": "stdio", "command": program, "args": arguments}),
-            Client::Opencode => {
+            McpClient::Claude | McpClient::Vscode => json!({"type": "stdio", "command": program, "args": arguments}),
+            McpClient::Opencode => {
                 let command: Vec<&String> = [program].into_iter().chain(arguments).collect();
                 json!({"type": "local", "command": command, "enabled": true})
             }
-            Client::Zed | Client::Codex => json!({"command": program, "args": arguments, "env": {}}),
+            McpClient::Zed | McpClient::Codex => json!({"command": program, "args": arguments, "env": {}}),
         }
     }
 

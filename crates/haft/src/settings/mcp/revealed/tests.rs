@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Revealed;
+use super::ResolvedSecrets;
 use crate::settings::{
     Settings,
     mcp::{McpSettings, Reached},
@@ -16,7 +16,7 @@ fn settings() -> Settings {
     settings
 }
 
-fn revealed(entry: &str) -> Result<Revealed, String> {
+fn revealed(entry: &str) -> Result<ResolvedSecrets, String> {
     let mut mcp = McpSettings::default();
     mcp.take("mcp.servers", &format!("{{ x = {entry} }}")).unwrap();
     mcp.servers()[0].revealed(&settings(), Path::new("/work")).map_err(|err| format!("{err:#}"))

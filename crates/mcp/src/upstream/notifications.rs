@@ -18,11 +18,12 @@ use rmcp::{
     service::{NotificationContext, RequestContext},
 };
 
-use super::{asking, voice::Voice};
+use super::{asking, secret_filter::SecretFilter};
 
-/// Hears one server. It offers forms, but neither models nor folders, so that a server that asks for those is refused.
-pub(super) struct Ear {
-    voice: Arc<Voice>,
+/// Receives what one server says of its own accord. It offers forms, but neither models nor folders, so that a server that
+/// asks for those is refused.
+pub(super) struct Notifications {
+    filter: Arc<SecretFilter>,
     /// The calls that were sent, or are about to be: a quick server asks before its request counts as sent.
     under_way: Mutex<HashMap<CallId, ToolCtx>>,
     /// Whom what is told of progress is for.
@@ -30,9 +31,9 @@ pub(super) struct Ear {
     changed: AtomicBool,
 }
 
-impl Ear {
-    pub(super) fn new(voice: Arc<Voice>) -> Self {
-        Self { voice, under_way: Mutex::default(), listening: Mutex::default(), changed: AtomicBool::new(false) }
+impl Notifications {
+    pub(super) fn new(filter: Arc<SecretFilter>) -> Self {
+        Self { filter, under_way: Mutex::default(), listening: Mutex::default(), changed: AtomicBool::new(false) }
     }
 
     /// The call that a question belongs to. Servers of the earlier era do not say, so it must be the only one.
@@ -46,7 +47,7 @@ impl Ear {
     pub(super) fn expect<'a>(&'a self, ctx: &ToolCtx) -> UnderWay<'a> {
         let call = ctx.call_id.clone();
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner).insert(call.clone(), ctx.clone());
-        UnderWay { ear: self, call }
+        UnderWay { notifications: self, call }
     }
 
     /// From now on a call hears of its progress.
@@ -66,17 +67,17 @@ impl Ear {
 
 /// A call that a server may ask in the middle of.
 pub(super) struct UnderWay<'a> {
-    ear: &'a Ear,
+    notifications: &'a Notifications,
     call: CallId,
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.ear.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.call);
+        self.notifications.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.call);
     }
 }
 
-impl ClientHandler for Ear {
+impl ClientHandler for Notifications {
     fn get_info(&self) -> ClientConfig {
         let haft = Implementation::new("haft", env!("CARGO_PKG_VERSION"));
         let mut able = ClientCapabilities::default();
@@ -95,7 +96,7 @@ impl ClientHandler for Ear {
         };
         let refused = |error: haft_runtime::ToolError| ErrorData::invalid_params(error.message, None);
         tokio::select! {
-            answer = asking::put(&ctx, &self.voice, None, request) => answer.map_err(refused),
+            answer = asking::put(&ctx, &self.filter, None, request) => answer.map_err(refused),
             () = context.ct.cancelled() => Err(ErrorData::internal_error("it was withdrawn", None)),
         }
     }
@@ -114,7 +115,7 @@ impl ClientHandler for Ear {
         let part = heard.total.filter(|total| *total > 0.0).map(|total| heard.progress / total * 100.0);
         // A cast keeps within the bounds of the type.
         let percent = part.map(|part| part.min(100.0) as u8);
-        let said = heard.message.map(|message| self.voice.text(&message).into_owned());
+        let said = heard.message.map(|message| self.filter.text(&message).into_owned());
         ctx.progress(percent, said.unwrap_or_else(|| format!("{} so far", heard.progress)));
     }
 

@@ -7,12 +7,12 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// The name of a server, and the secrets that it was given. A model sees neither those nor does the journal keep them.
-pub(super) struct Voice {
+pub(super) struct SecretFilter {
     pub(super) name: String,
     redactor: Redactor,
 }
 
-impl Voice {
+impl SecretFilter {
     pub(super) fn new(name: &str, redactor: Redactor) -> Self {
         Self { name: name.to_owned(), redactor }
     }
