@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use haft_sandbox::fence::{Exit, Fence, Job, Limits, Rung, View};
+use haft_sandbox::fence::{CommandExit, Fence, FenceJob, FenceLimits, Rung, WorkspaceView};
 
 use crate::{Measured, program::program};
 
@@ -71,29 +71,29 @@ fn starts() -> Result<Vec<Measured>> {
     ])
 }
 
-fn read_only(workspace: &Path) -> Job {
-    Job {
+fn read_only(workspace: &Path) -> FenceJob {
+    FenceJob {
         command: vec!["/bin/true".to_owned()],
         folder: workspace.to_owned(),
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
         stdin: Vec::new(),
         workspace: workspace.to_owned(),
-        view: View::ReadOnly,
+        view: WorkspaceView::ReadOnly,
         layered: Vec::new(),
         readable: Vec::new(),
         writable: Vec::new(),
         hidden: Vec::new(),
         network: false,
-        limits: Limits::default(),
+        limits: FenceLimits::default(),
         rung: Rung::Namespaces,
     }
 }
 
-fn fenced(fence: &Fence, job: &Job) -> Result<Duration> {
+fn fenced(fence: &Fence, job: &FenceJob) -> Result<Duration> {
     let begin = Instant::now();
     let ended = fence.start(job)?.wait(&mut |_, _| {})?;
     let took = begin.elapsed();
-    ensure!(ended.exit == Exit::Code(0), "the fenced command ended with {:?}", ended.exit);
+    ensure!(ended.exit == CommandExit::Code(0), "the fenced command ended with {:?}", ended.exit);
     Ok(took)
 }
 

@@ -14,7 +14,7 @@ use haft::{
     settings::Settings,
 };
 use haft_runtime::CallRequest;
-use haft_sandbox::fence::{Fence, Job, Limits, Rung, View};
+use haft_sandbox::fence::{Fence, FenceJob, FenceLimits, Rung, WorkspaceView};
 use haft_store::{Durability, Store};
 use haft_tools::LanguageServer;
 use serde_json::{Value, json};
@@ -95,19 +95,19 @@ struct Bare {
 impl Bare {
     fn start(folder: &Path) -> Result<Self> {
         let (command, server) = server()?;
-        let job = Job {
+        let job = FenceJob {
             command,
             folder: folder.to_owned(),
             environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             stdin: Vec::new(),
             workspace: folder.to_owned(),
-            view: View::ReadOnly,
+            view: WorkspaceView::ReadOnly,
             layered: Vec::new(),
             readable: vec![server],
             writable: Vec::new(),
             hidden: Vec::new(),
             network: false,
-            limits: Limits::default(),
+            limits: FenceLimits::default(),
             rung: Rung::Namespaces,
         };
         let (process, socket) = Fence::new(program()?).converse(&job)?;

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use source::Source;
+use source::SourceFile;
 
 /// A crate, which of ours it may use, and which outside crates it alone may know.
 struct Room {
@@ -135,7 +135,7 @@ fn file_faults(root: &Path, file: &Path, (types, faults): (&mut Types, &mut Vec<
     if text.contains("ApprovedCall {") && !shown.ends_with("stage/approve.rs") && !shown.starts_with("xtask") {
         faults.push(format!("{shown}: only approve.rs makes an ApprovedCall"));
     }
-    let source = Source::of(&text);
+    let source = SourceFile::of(&text);
     skip_faults(&shown, &text, faults);
     if shown.contains("/src/") && !shown.ends_with("tests.rs") && !shown.contains("/tests/") {
         for name in source.types().into_iter().filter(|name| !LOCAL_TYPES.contains(name)) {
@@ -159,7 +159,7 @@ fn scope_faults(shown: &str, text: &str, faults: &mut Vec<String>) {
 }
 
 /// What holds for the code of a crate, but not for its tests.
-fn source_faults(shown: &str, source: &Source, faults: &mut Vec<String>) {
+fn source_faults(shown: &str, source: &SourceFile, faults: &mut Vec<String>) {
     if !shown.starts_with("crates/") {
         return;
     }
@@ -301,7 +301,7 @@ mod tests {
     fn only_the_house_names_houses_and_only_the_store_has_statements() {
         let faults = |shown: &str, text: &str| {
             let mut faults = Vec::new();
-            super::source_faults(shown, &super::Source::of(text), &mut faults);
+            super::source_faults(shown, &super::SourceFile::of(text), &mut faults);
             faults.len()
         };
         assert_eq!(faults("crates/runtime/src/call.rs", "if is_gateway { }"), 1);

@@ -7,7 +7,7 @@ use anyhow::Result;
 use haft_runtime::CallId;
 use haft_sandbox::fence;
 use haft_store::Holding;
-use haft_tools::{GivenUp, KeptChanges};
+use haft_tools::{GiveUpResult, KeptChanges};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -214,7 +214,7 @@ impl<'a> Collector<'a> {
     }
 
     async fn give_up(&mut self, call: &CallId) -> Result<bool> {
-        if self.mode == Sweep::Remove && self.kept.give_up(call).await? == GivenUp::InUse {
+        if self.mode == Sweep::Remove && self.kept.give_up(call).await? == GiveUpResult::InUse {
             return Ok(false);
         }
         self.gone.insert(call.clone());

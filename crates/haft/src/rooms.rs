@@ -8,7 +8,7 @@ use haft_runtime::{
     CallId, Caller, Catalog, Journal, LayerSource, Layers, Limits, Only, Pipeline, Policy, Question, QuestionAndAnswer,
     Questions, Redactor, Registry, Scope, Shown, ToolError, Tools, Within, Workbench,
 };
-use haft_sandbox::fence::Limits as FenceLimits;
+use haft_sandbox::fence::FenceLimits;
 use haft_store::{Durability, Store};
 use haft_tools::{FenceConfig, LanguageServers, WebAccess, Workspace, Workspaces};
 

@@ -13,7 +13,7 @@ use haft_runtime::{
     AnyTool, AutoApprove, CallId, CallRequest, Caller, ErrorCode, Isolation, Ran, Scope, Shown, Source, ToolCtx,
     ToolError,
 };
-use haft_sandbox::fence::Limits;
+use haft_sandbox::fence::FenceLimits;
 use haft_store::{Durability, Store};
 use haft_tools::{FenceConfig, OpenWorkspaces, Workspace, Workspaces};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn open_workspace(fixture: &Fixture, folder: &Path) -> Arc<Workspace> {
         program: HAFT.into(),
         home: fixture.home.clone(),
         variables: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-        limits: Limits::default(),
+        limits: FenceLimits::default(),
         minimum: Isolation::Namespaces,
         readable: Vec::new(),
         writable: Vec::new(),

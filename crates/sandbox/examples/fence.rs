@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use haft_sandbox::fence::{Exit, Fence, FenceError, Job, Limits, Rung, Stream, View, become_helper_if_asked};
+use haft_sandbox::fence::{
+    CommandExit, CommandStream, Fence, FenceError, FenceJob, FenceLimits, Rung, WorkspaceView, become_helper_if_asked,
+};
 
 const USAGE: &str = "fence [--rung namespaces|landlock] [--network] [--read-only] [--aside LAYER] [--workspace DIR]\n      [--readable PATH]... [--writable DIR]... [--hidden PATH]...\n      [--processes N] [--memory BYTES] -- COMMAND...";
 
@@ -42,30 +44,30 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(job: &Job) -> Result<ExitCode, FenceError> {
+fn run(job: &FenceJob) -> Result<ExitCode, FenceError> {
     let process = own_fence().start(job)?;
     let ended = process.wait(&mut |stream, piece| {
         use std::io::Write;
         let _ = match stream {
-            Stream::Stdout => std::io::stdout().write_all(piece),
-            Stream::Stderr => std::io::stderr().write_all(piece),
+            CommandStream::Stdout => std::io::stdout().write_all(piece),
+            CommandStream::Stderr => std::io::stderr().write_all(piece),
         };
     })?;
     eprintln!("[{:?} {:?} {:?}]", job.rung, ended.exit, ended.bound);
     Ok(match ended.exit {
-        Exit::Code(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
-        Exit::Signal(_) | Exit::Stopped => ExitCode::FAILURE,
+        CommandExit::Code(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        CommandExit::Signal(_) | CommandExit::Stopped => ExitCode::FAILURE,
     })
 }
 
 /// Reads a job from the standard input and says in one line how it ended, so that it can be run as another user.
 fn answer() -> ExitCode {
-    let job: Job = serde_json::from_reader(std::io::stdin().lock()).expect("a job");
+    let job: FenceJob = serde_json::from_reader(std::io::stdin().lock()).expect("a job");
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let ended = own_fence().start(&job).and_then(|process| {
         process.wait(&mut |stream, piece| match stream {
-            Stream::Stdout => stdout.extend_from_slice(piece),
-            Stream::Stderr => stderr.extend_from_slice(piece),
+            CommandStream::Stdout => stdout.extend_from_slice(piece),
+            CommandStream::Stderr => stderr.extend_from_slice(piece),
         })
     });
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -93,7 +95,7 @@ fn bench() -> ExitCode {
         std::fs::create_dir_all(folder.join(name)).expect("a folder to measure in");
     }
     let job = job_in(&folder.join("workspace"));
-    let aside = Job { view: View::Aside { layer: folder.join("layer") }, ..job.clone() };
+    let aside = FenceJob { view: WorkspaceView::Aside { layer: folder.join("layer") }, ..job.clone() };
     measure("bare", || spawn("true", &[]));
     let workspace = job.workspace.to_string_lossy().into_owned();
     measure("bwrap", || spawn("bwrap", &bwrap_flags(&workspace)));
@@ -118,9 +120,9 @@ fn measure(name: &str, mut once: impl FnMut()) {
     println!("{name:<32} median {:>9.3?}  95% {:>9.3?}", times[50], times[95]);
 }
 
-fn fenced(job: &Job) {
+fn fenced(job: &FenceJob) {
     let ended = own_fence().start(job).and_then(|process| process.wait(&mut |_, _| {}));
-    assert_eq!(ended.expect("a fence").exit, Exit::Code(0));
+    assert_eq!(ended.expect("a fence").exit, CommandExit::Code(0));
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is what the fence is measured beside")]
@@ -142,7 +144,7 @@ fn bwrap_flags(workspace: &str) -> Vec<&str> {
     flags
 }
 
-fn parse(arguments: &[String]) -> Option<Job> {
+fn parse(arguments: &[String]) -> Option<FenceJob> {
     let mut job = job_in(&std::env::current_dir().ok()?);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -150,8 +152,8 @@ fn parse(arguments: &[String]) -> Option<Job> {
         match argument.as_str() {
             "--rung" => job.rung = serde_json::from_str(&format!("\"{}\"", path()?.display())).ok()?,
             "--network" => job.network = true,
-            "--read-only" => job.view = View::ReadOnly,
-            "--aside" => job.view = View::Aside { layer: path()? },
+            "--read-only" => job.view = WorkspaceView::ReadOnly,
+            "--aside" => job.view = WorkspaceView::Aside { layer: path()? },
             "--workspace" => job.workspace = path()?,
             "--readable" => job.readable.push(path()?),
             "--writable" => job.writable.push(path()?),
@@ -167,8 +169,8 @@ fn parse(arguments: &[String]) -> Option<Job> {
     (!job.command.is_empty()).then_some(job)
 }
 
-fn job_in(workspace: &Path) -> Job {
-    Job {
+fn job_in(workspace: &Path) -> FenceJob {
+    FenceJob {
         command: vec!["true".to_owned()],
         folder: workspace.to_owned(),
         environment: [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/home/fenced"), ("LANG", "C.UTF-8")]
@@ -176,13 +178,13 @@ fn job_in(workspace: &Path) -> Job {
             .to_vec(),
         stdin: Vec::new(),
         workspace: workspace.to_owned(),
-        view: View::Direct,
+        view: WorkspaceView::Direct,
         layered: Vec::new(),
         readable: Vec::new(),
         writable: Vec::new(),
         hidden: Vec::new(),
         network: false,
-        limits: Limits::default(),
+        limits: FenceLimits::default(),
         rung: Rung::Namespaces,
     }
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, SeekFrom, Timespec, Timestamps, UTIME_OMIT, Uid};
 use rustix::io::Errno;
 
-use crate::stamp::{EntryKind, Seen, look, look_at};
-use crate::transfer::Spot;
-use crate::walk::{Descent, Step, Visit, walk};
+use crate::stamp::{EntryIdentity, EntryKind, look, look_at};
+use crate::transfer::EntryRef;
+use crate::walk::{Descent, Visit, WalkStep, walk};
 
 /// How much is copied by one system call.
 const COPIED_AT_ONCE: u64 = 8 << 20;
@@ -21,7 +21,7 @@ const COARSEST_TICK: Duration = Duration::from_millis(10);
 
 /// What a copy keeps beside content, permissions and times.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum CopyAttributes {
     /// Everything that can be kept: the copy stands for the original.
     Everything,
     /// Neither the owner nor the right to run as somebody else: the copy is the caller's own.
@@ -29,18 +29,18 @@ pub(crate) enum Keep {
 }
 
 /// Hears how many bytes were copied, and may end the copy.
-pub(crate) type Tick<'a> = &'a mut dyn FnMut(u64) -> Result<(), Errno>;
+pub(crate) type CopyCallback<'a> = &'a mut dyn FnMut(u64) -> Result<(), Errno>;
 
 /// A copy that is being made while a walk goes over the original.
 pub(crate) struct Copy<'a> {
-    to: Spot<'a>,
-    keep: Keep,
+    to: EntryRef<'a>,
+    keep: CopyAttributes,
     target: Descent,
 }
 
 /// Copies an entry with everything beneath it; nothing may be at the target.
-pub(crate) fn copy(from: Spot<'_>, to: Spot<'_>) -> Result<(), Errno> {
-    let mut copy = Copy::new(to, Keep::Everything);
+pub(crate) fn copy(from: EntryRef<'_>, to: EntryRef<'_>) -> Result<(), Errno> {
+    let mut copy = Copy::new(to, CopyAttributes::Everything);
     walk(from.dir, from.name, |visit| match visit {
         Visit::Entry(step) => copy.enter(&step, &mut |_| Ok(())),
         Visit::Leave(step) => copy.leave(&step).map(|_| ()),
@@ -48,12 +48,12 @@ pub(crate) fn copy(from: Spot<'_>, to: Spot<'_>) -> Result<(), Errno> {
 }
 
 impl<'a> Copy<'a> {
-    pub(crate) fn new(to: Spot<'a>, keep: Keep) -> Copy<'a> {
+    pub(crate) fn new(to: EntryRef<'a>, keep: CopyAttributes) -> Copy<'a> {
         Copy { to, keep, target: Descent::default() }
     }
 
     /// Copies one entry; a folder is open for its entries until it is left.
-    pub(crate) fn enter(&mut self, step: &Step<'_>, tick: Tick<'_>) -> Result<(), Errno> {
+    pub(crate) fn enter(&mut self, step: &WalkStep<'_>, tick: CopyCallback<'_>) -> Result<(), Errno> {
         let (dir, name) = self.spot(step)?;
         let path = Path::new(name);
         match step.seen.kind() {
@@ -74,7 +74,7 @@ impl<'a> Copy<'a> {
     }
 
     /// What the copy of an entry is that was just entered.
-    pub(crate) fn look(&self, step: &Step<'_>) -> Result<Seen, Errno> {
+    pub(crate) fn look(&self, step: &WalkStep<'_>) -> Result<EntryIdentity, Errno> {
         if step.seen.kind() == EntryKind::Directory {
             return look(self.target.deepest()?);
         }
@@ -83,13 +83,13 @@ impl<'a> Copy<'a> {
     }
 
     /// Ends a folder: filling it needs write permission and changes its time, so these come last.
-    pub(crate) fn leave(&mut self, step: &Step<'_>) -> Result<Seen, Errno> {
+    pub(crate) fn leave(&mut self, step: &WalkStep<'_>) -> Result<EntryIdentity, Errno> {
         let now = look_at(step.dir, step.name)?.ok_or(Errno::STALE)?;
         if now.stamp != step.seen.stamp {
             return Err(Errno::STALE);
         }
         let folder = self.target.deepest()?;
-        if self.keep == Keep::Everything {
+        if self.keep == CopyAttributes::Everything {
             keep_owner_of(folder, step.seen);
         }
         rustix::fs::fchmod(folder, self.keep.permissions(step.seen))?;
@@ -99,36 +99,41 @@ impl<'a> Copy<'a> {
         Ok(made)
     }
 
-    fn spot<'s>(&'s self, step: &Step<'s>) -> Result<(BorrowedFd<'s>, &'s OsStr), Errno> {
+    fn spot<'s>(&'s self, step: &WalkStep<'s>) -> Result<(BorrowedFd<'s>, &'s OsStr), Errno> {
         if step.depth == 0 { Ok((self.to.dir, self.to.name)) } else { Ok((self.target.deepest()?, step.name)) }
     }
 }
 
-impl Keep {
+impl CopyAttributes {
     /// The permission bits of a copy.
-    pub(crate) fn bits(self, seen: &Seen) -> u32 {
+    pub(crate) fn bits(self, seen: &EntryIdentity) -> u32 {
         match self {
-            Keep::Everything => seen.stamp.mode & 0o7777,
-            Keep::Plain => seen.stamp.mode & 0o1777,
+            CopyAttributes::Everything => seen.stamp.mode & 0o7777,
+            CopyAttributes::Plain => seen.stamp.mode & 0o1777,
         }
     }
 
-    fn permissions(self, seen: &Seen) -> Mode {
+    fn permissions(self, seen: &EntryIdentity) -> Mode {
         Mode::from_raw_mode(self.bits(seen))
     }
 }
 
-fn copy_link(step: &Step<'_>, dir: BorrowedFd<'_>, name: &Path, keep: Keep) -> Result<(), Errno> {
+fn copy_link(step: &WalkStep<'_>, dir: BorrowedFd<'_>, name: &Path, keep: CopyAttributes) -> Result<(), Errno> {
     let target = rustix::fs::readlinkat(step.dir, Path::new(step.name), Vec::new())?;
     rustix::fs::symlinkat(target.as_c_str(), dir, name)?;
-    if keep == Keep::Everything {
+    if keep == CopyAttributes::Everything {
         let (user, group) = (Uid::from_raw(step.seen.owner.0), Gid::from_raw(step.seen.owner.1));
         let _not_allowed = rustix::fs::chownat(dir, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW);
     }
     rustix::fs::utimensat(dir, name, &times(step.seen), AtFlags::SYMLINK_NOFOLLOW)
 }
 
-fn copy_file(step: &Step<'_>, (dir, name): (BorrowedFd<'_>, &Path), keep: Keep, tick: Tick<'_>) -> Result<(), Errno> {
+fn copy_file(
+    step: &WalkStep<'_>,
+    (dir, name): (BorrowedFd<'_>, &Path),
+    keep: CopyAttributes,
+    tick: CopyCallback<'_>,
+) -> Result<(), Errno> {
     let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let from = rustix::fs::openat(step.dir, Path::new(step.name), read, Mode::empty())?;
     let write = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -138,7 +143,7 @@ fn copy_file(step: &Step<'_>, (dir, name): (BorrowedFd<'_>, &Path), keep: Keep, 
     if !look(&from)?.stamp.untouched(&step.seen.stamp) {
         return Err(Errno::STALE);
     }
-    if keep == Keep::Everything {
+    if keep == CopyAttributes::Everything {
         keep_owner_of(&to, step.seen);
     }
     rustix::fs::fchmod(&to, keep.permissions(step.seen))?;
@@ -147,7 +152,7 @@ fn copy_file(step: &Step<'_>, (dir, name): (BorrowedFd<'_>, &Path), keep: Keep, 
 
 /// A file that was changed a moment ago may be changed again within the same tick of the filesystem's clock, which its
 /// stamp would not show. Whoever copies what others may be writing waits that tick first.
-pub(crate) fn wait_for_a_tick(seen: &Seen) {
+pub(crate) fn wait_for_a_tick(seen: &EntryIdentity) {
     let (seconds, nanoseconds) = seen.stamp.ctime;
     let Ok(seconds) = u64::try_from(seconds) else { return };
     let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds);
@@ -158,7 +163,7 @@ pub(crate) fn wait_for_a_tick(seen: &Seen) {
 }
 
 /// Copies the content and leaves holes as they are.
-fn copy_content(from: &OwnedFd, to: &OwnedFd, size: u64, tick: Tick<'_>) -> Result<(), Errno> {
+fn copy_content(from: &OwnedFd, to: &OwnedFd, size: u64, tick: CopyCallback<'_>) -> Result<(), Errno> {
     if size < MAY_HAVE_HOLES {
         return copy_range(from, to, (0, size), tick);
     }
@@ -177,7 +182,7 @@ fn copy_content(from: &OwnedFd, to: &OwnedFd, size: u64, tick: Tick<'_>) -> Resu
     rustix::fs::ftruncate(to, size)
 }
 
-fn copy_range(from: &OwnedFd, to: &OwnedFd, (start, end): (u64, u64), tick: Tick<'_>) -> Result<(), Errno> {
+fn copy_range(from: &OwnedFd, to: &OwnedFd, (start, end): (u64, u64), tick: CopyCallback<'_>) -> Result<(), Errno> {
     let (mut read, mut written) = (start, start);
     while read < end {
         let most = usize::try_from((end - read).min(COPIED_AT_ONCE)).unwrap_or(usize::MAX);
@@ -195,7 +200,12 @@ fn copy_range(from: &OwnedFd, to: &OwnedFd, (start, end): (u64, u64), tick: Tick
     Ok(())
 }
 
-fn copy_by_reading(from: &OwnedFd, to: &OwnedFd, (mut at, end): (u64, u64), tick: Tick<'_>) -> Result<(), Errno> {
+fn copy_by_reading(
+    from: &OwnedFd,
+    to: &OwnedFd,
+    (mut at, end): (u64, u64),
+    tick: CopyCallback<'_>,
+) -> Result<(), Errno> {
     let mut buffer = vec![0; usize::try_from((end - at).min(256 << 10)).unwrap_or(256 << 10)];
     while at < end {
         let most = usize::try_from(end - at).map_or(buffer.len(), |left| left.min(buffer.len()));
@@ -220,12 +230,12 @@ fn copy_by_reading(from: &OwnedFd, to: &OwnedFd, (mut at, end): (u64, u64), tick
 }
 
 /// Keeps the owner where that is allowed; an ordinary user owns what they copy anyway.
-pub(crate) fn keep_owner_of(file: impl AsFd, seen: &Seen) {
+pub(crate) fn keep_owner_of(file: impl AsFd, seen: &EntryIdentity) {
     let (user, group) = (Uid::from_raw(seen.owner.0), Gid::from_raw(seen.owner.1));
     let _not_allowed = rustix::fs::fchown(file, Some(user), Some(group));
 }
 
-fn times(seen: &Seen) -> Timestamps {
+fn times(seen: &EntryIdentity) -> Timestamps {
     let (seconds, nanoseconds) = seen.stamp.mtime;
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },

@@ -13,10 +13,10 @@ use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
-use crate::place::Place;
+use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::sensitive::is_sensitive_name;
-use crate::stamp::{EntryKind, Meta, Seen, look, look_at};
+use crate::stamp::{EntryIdentity, EntryKind, Meta, look, look_at};
 
 /// The bytes of names that are asked for at once.
 const READ_AT_ONCE: usize = 32 << 10;
@@ -27,14 +27,14 @@ const DEEPEST: usize = 16 << 10;
 #[derive(Debug)]
 pub struct Folder {
     fd: OwnedFd,
-    place: Place,
+    place: WorkspacePath,
     /// What has a sensitive name here or in the workspace folder, once it was asked for; `None` when that is hidden.
-    secrets: OnceLock<Option<Vec<Seen>>>,
+    secrets: OnceLock<Option<Vec<EntryIdentity>>>,
 }
 
 /// One entry of a folder.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct FolderEntry {
     /// What it is; links are not followed.
     pub meta: Meta,
     /// What it points to, if it is a link.
@@ -43,7 +43,7 @@ pub struct Entry {
 
 impl Root {
     /// Opens a folder for reading, following links that stay inside.
-    pub fn open_folder(&self, place: &Place) -> Result<Folder, PathError> {
+    pub fn open_folder(&self, place: &WorkspacePath) -> Result<Folder, PathError> {
         self.refuse_sensitive(place, place)?;
         let (fd, resolved) =
             self.open_resolved(place, Folder::FLAGS).map_err(|error| self.with_nearest(error, place))?;
@@ -54,12 +54,12 @@ impl Root {
     }
 
     /// Opens a folder by its real place, when the folder above it was opened before. A link on the way is an error.
-    pub fn enter(&self, place: Place) -> Result<Folder, PathError> {
+    pub fn enter(&self, place: WorkspacePath) -> Result<Folder, PathError> {
         let fd = beneath::open(self.handle(), place.for_kernel(), Folder::FLAGS, Links::Refuse);
         self.entered(fd, place)
     }
 
-    fn entered(&self, fd: Result<OwnedFd, Errno>, place: Place) -> Result<Folder, PathError> {
+    fn entered(&self, fd: Result<OwnedFd, Errno>, place: WorkspacePath) -> Result<Folder, PathError> {
         let failed = |errno| PathError::from_errno(&place, errno);
         let fd = fd.map_err(failed)?;
         let secret = place.name().is_some_and(is_sensitive_name) || self.is_protected(&look(&fd).map_err(failed)?);
@@ -77,7 +77,7 @@ impl Folder {
     const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK);
 
     /// Where it really is, links resolved.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &WorkspacePath {
         &self.place
     }
 
@@ -111,10 +111,10 @@ impl Folder {
     }
 
     /// The entry with this name, links not followed; `None` when it is gone.
-    pub fn entry(&self, name: &OsStr) -> Result<Option<Entry>, PathError> {
+    pub fn entry(&self, name: &OsStr) -> Result<Option<FolderEntry>, PathError> {
         let Some(seen) = look_at(&self.fd, name).map_err(|errno| self.failed(errno))? else { return Ok(None) };
         let target = if seen.kind() == EntryKind::Link { read_link(&self.fd, name) } else { None };
-        Ok(Some(Entry { meta: seen.meta(), target }))
+        Ok(Some(FolderEntry { meta: seen.meta(), target }))
     }
 
     /// The user and group that the entry with this name belongs to; `None` when it is gone.
@@ -142,7 +142,7 @@ impl Folder {
     }
 
     /// Whether the same file also has a sensitive name. Where that cannot be told, it has.
-    fn is_secret(&self, root: &Root, seen: &Seen) -> bool {
+    fn is_secret(&self, root: &Root, seen: &EntryIdentity) -> bool {
         let secrets = self.secrets.get_or_init(|| root.secrets_beside(&self.place).ok());
         secrets.as_ref().is_none_or(|secrets| secrets.iter().any(|secret| secret.is(seen)))
     }

@@ -21,10 +21,10 @@ mod walk;
 pub mod web;
 
 pub use error::PathError;
-pub use folder::{Entry, Folder};
+pub use folder::{Folder, FolderEntry};
 pub use git_index::{submodules, tracked};
 pub use look::OpenFile;
-pub use place::{Place, show_name};
+pub use place::{WorkspacePath, show_name};
 pub use root::Root;
 pub use sensitive::{is_sensitive, is_sensitive_name};
-pub use stamp::{EntryKind, Meta, Stamp};
+pub use stamp::{EntryKind, FileStamp, Meta};

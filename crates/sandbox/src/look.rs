@@ -9,10 +9,10 @@ use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
-use crate::place::Place;
+use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::sensitive::{fold, is_sensitive_name};
-use crate::stamp::{EntryKind, Meta, Seen, look, look_at};
+use crate::stamp::{EntryIdentity, EntryKind, Meta, look, look_at};
 
 /// How many names are offered for a missing one.
 const SUGGESTIONS: usize = 3;
@@ -29,13 +29,13 @@ pub struct OpenFile {
     /// What it was when it was opened.
     pub meta: Meta,
     /// Where it really is, links resolved.
-    pub place: Place,
-    pub(crate) seen: Seen,
+    pub place: WorkspacePath,
+    pub(crate) seen: EntryIdentity,
 }
 
 impl Root {
     /// Opens a regular file for reading, following links that stay inside.
-    pub fn open_file(&self, place: &Place) -> Result<OpenFile, PathError> {
+    pub fn open_file(&self, place: &WorkspacePath) -> Result<OpenFile, PathError> {
         self.refuse_sensitive(place, place)?;
         // Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -55,7 +55,7 @@ impl Root {
     }
 
     /// The entry itself, links not followed; `None` when nothing is there.
-    pub fn meta(&self, place: &Place) -> Result<Option<Meta>, PathError> {
+    pub fn meta(&self, place: &WorkspacePath) -> Result<Option<Meta>, PathError> {
         let failed = |errno| PathError::from_errno(place, errno);
         let (Some(parent), Some(name)) = (place.parent(), place.name()) else {
             return look(self.handle()).map(|seen| Some(seen.meta())).map_err(failed);
@@ -69,7 +69,7 @@ impl Root {
     }
 
     /// Existing paths whose name is like that of a missing one, best first.
-    pub fn nearest(&self, place: &Place) -> Vec<String> {
+    pub fn nearest(&self, place: &WorkspacePath) -> Vec<String> {
         let (Some(parent), Some(name)) = (place.parent(), place.name()) else { return Vec::new() };
         if self.refuse_sensitive(&parent, place).is_err() {
             return Vec::new();
@@ -89,7 +89,7 @@ impl Root {
         alike.into_iter().take(SUGGESTIONS).map(|(_, name)| parent.join(name).to_string()).collect()
     }
 
-    pub(crate) fn with_nearest(&self, error: PathError, place: &Place) -> PathError {
+    pub(crate) fn with_nearest(&self, error: PathError, place: &WorkspacePath) -> PathError {
         if matches!(error, PathError::NotFound { .. }) {
             return PathError::NotFound { path: place.to_string(), nearest: self.nearest(place) };
         }
@@ -97,12 +97,17 @@ impl Root {
     }
 
     /// Refuses a file that is also reachable by a sensitive name beside it or in the workspace folder.
-    pub(crate) fn refuse_twin(&self, seen: &Seen, resolved: &Place, typed: &Place) -> Result<(), PathError> {
+    pub(crate) fn refuse_twin(
+        &self,
+        seen: &EntryIdentity,
+        resolved: &WorkspacePath,
+        typed: &WorkspacePath,
+    ) -> Result<(), PathError> {
         if seen.links < 2 || seen.kind() == EntryKind::Directory {
             return Ok(());
         }
         // A folder that cannot be listed hides whether there is a twin; then the answer is no.
-        let beside = self.secrets_beside(&resolved.parent().unwrap_or_else(Place::root));
+        let beside = self.secrets_beside(&resolved.parent().unwrap_or_else(WorkspacePath::root));
         if beside.is_ok_and(|secrets| !secrets.iter().any(|twin| twin.is(seen))) {
             return Ok(());
         }
@@ -110,14 +115,14 @@ impl Root {
     }
 
     /// What has a sensitive name in a folder or in the workspace folder.
-    pub(crate) fn secrets_beside(&self, folder: &Place) -> Result<Vec<Seen>, Errno> {
+    pub(crate) fn secrets_beside(&self, folder: &WorkspacePath) -> Result<Vec<EntryIdentity>, Errno> {
         let mut secrets = self.secrets_in(folder)?;
-        secrets.extend(self.secrets_in(&Place::root())?);
+        secrets.extend(self.secrets_in(&WorkspacePath::root())?);
         Ok(secrets)
     }
 
     /// What has a sensitive name in a folder, which a harmless name elsewhere may be another name of.
-    pub(crate) fn secrets_in(&self, folder: &Place) -> Result<Vec<Seen>, Errno> {
+    pub(crate) fn secrets_in(&self, folder: &WorkspacePath) -> Result<Vec<EntryIdentity>, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let open = beneath::open(self.handle(), folder.for_kernel(), flags, Links::Refuse)?;
         let names = beneath::names(&open)?;

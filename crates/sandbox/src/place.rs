@@ -17,16 +17,16 @@ const LONGEST_COMPONENT: usize = 255;
 /// It is shown without loss: bytes that are not UTF-8 and characters that would disturb a terminal or the reading
 /// order appear as `%XX`, and a `%` is written `%25` only where it would otherwise read as such an escape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place(PathBuf);
+pub struct WorkspacePath(PathBuf);
 
-impl Place {
+impl WorkspacePath {
     /// The workspace folder itself.
-    pub fn root() -> Place {
-        Place(PathBuf::new())
+    pub fn root() -> WorkspacePath {
+        WorkspacePath(PathBuf::new())
     }
 
     /// Normalises a relative path lexically.
-    pub(crate) fn relative(path: &Path, typed: &str) -> Result<Place, PathError> {
+    pub(crate) fn relative(path: &Path, typed: &str) -> Result<WorkspacePath, PathError> {
         let mut parts = Vec::new();
         for component in path.components() {
             match component {
@@ -43,20 +43,20 @@ impl Place {
                 }
             }
         }
-        Ok(Place(parts.into_iter().collect()))
+        Ok(WorkspacePath(parts.into_iter().collect()))
     }
 
     /// The place that `shown()` text stands for.
-    pub(crate) fn from_shown(text: &str) -> Result<Place, PathError> {
+    pub(crate) fn from_shown(text: &str) -> Result<WorkspacePath, PathError> {
         let bytes = read_shown(text);
         if bytes.contains(&0) {
             return Err(malformed(text, "it contains a NUL byte"));
         }
-        Place::relative(Path::new(OsStr::from_bytes(&bytes)), text)
+        WorkspacePath::relative(Path::new(OsStr::from_bytes(&bytes)), text)
     }
 
     /// The place that is shown by the names of this one; `None` when none of them is what we show another name as.
-    pub fn meant(&self) -> Option<Place> {
+    pub fn meant(&self) -> Option<WorkspacePath> {
         let mut differs = false;
         let mut read = |name: &OsStr| {
             let meant = meant_by(name);
@@ -64,12 +64,12 @@ impl Place {
             meant.unwrap_or_else(|| name.to_owned())
         };
         let path = self.0.iter().map(&mut read).collect();
-        differs.then_some(Place(path))
+        differs.then_some(WorkspacePath(path))
     }
 
     /// A place from a path that is known to be relative and normalised.
-    pub(crate) fn known(path: PathBuf) -> Place {
-        Place(path)
+    pub(crate) fn known(path: PathBuf) -> WorkspacePath {
+        WorkspacePath(path)
     }
 
     /// The path relative to the workspace; empty for the workspace itself.
@@ -83,17 +83,17 @@ impl Place {
     }
 
     /// An entry of this folder; `name` is one component as a listing gives it.
-    pub fn join(&self, name: impl AsRef<OsStr>) -> Place {
+    pub fn join(&self, name: impl AsRef<OsStr>) -> WorkspacePath {
         let bytes = name.as_ref().as_bytes();
         if !bytes.contains(&b'/') && !matches!(bytes, b"" | b"." | b"..") {
-            return Place(self.0.join(name.as_ref()));
+            return WorkspacePath(self.0.join(name.as_ref()));
         }
         let mut parts: Vec<&OsStr> = self.0.iter().collect();
         parts.extend(Path::new(name.as_ref()).components().filter_map(|component| match component {
             Component::Normal(part) => Some(part),
             Component::CurDir | Component::ParentDir | Component::RootDir | Component::Prefix(_) => None,
         }));
-        Place(parts.into_iter().collect())
+        WorkspacePath(parts.into_iter().collect())
     }
 
     /// Goes down to an entry of this folder.
@@ -107,11 +107,11 @@ impl Place {
     }
 
     /// The folder that holds this place; `None` for the workspace itself.
-    pub fn parent(&self) -> Option<Place> {
+    pub fn parent(&self) -> Option<WorkspacePath> {
         if self.is_root() {
             return None;
         }
-        self.0.parent().map(|parent| Place(parent.to_owned()))
+        self.0.parent().map(|parent| WorkspacePath(parent.to_owned()))
     }
 
     /// The last component; `None` for the workspace itself.
@@ -130,7 +130,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for WorkspacePath {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_root() {
             return formatter.write_str(".");

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::medium;
-use crate::place::{self, Place};
+use crate::place::{self, WorkspacePath};
 use crate::sensitive::is_sensitive;
-use crate::stamp::{EntryKind, Seen, look, look_at, look_behind};
+use crate::stamp::{EntryIdentity, EntryKind, look, look_at, look_behind};
 
 /// A folder that every path is opened beneath.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Root {
     path: PathBuf,
     /// The same folder as it was given: people type paths through links to their workspace.
     given: PathBuf,
-    seen: Seen,
+    seen: EntryIdentity,
     is_near: bool,
     protected: Vec<Protected>,
 }
@@ -28,7 +28,7 @@ pub struct Root {
 /// A folder that nobody may reach into.
 #[derive(Debug)]
 struct Protected {
-    seen: Seen,
+    seen: EntryIdentity,
     beneath: bool,
 }
 
@@ -59,30 +59,30 @@ impl Root {
 
     /// What was typed, relative or absolute inside the workspace, as a normalised place. A name is taken word for word;
     /// where nothing is called that, it may be the text that something there is shown as.
-    pub fn place(&self, typed: &str) -> Result<Place, PathError> {
+    pub fn place(&self, typed: &str) -> Result<WorkspacePath, PathError> {
         let called = self.place_called(typed)?;
         Ok(if called.meant().is_some() { self.there_or_shown(called) } else { called })
     }
 
     /// The same, always word for word.
-    pub fn place_called(&self, typed: &str) -> Result<Place, PathError> {
+    pub fn place_called(&self, typed: &str) -> Result<WorkspacePath, PathError> {
         place::check_text(typed)?;
         let path = Path::new(typed);
         if !path.is_absolute() {
-            return Place::relative(path, typed);
+            return WorkspacePath::relative(path, typed);
         }
         let outside = || PathError::Outside { path: typed.to_owned() };
         let normal = normalise_absolute(path).ok_or_else(outside)?;
         let inside =
             normal.strip_prefix(&self.path).or_else(|_| normal.strip_prefix(&self.given)).map_err(|_| outside())?;
-        Place::relative(inside, typed)
+        WorkspacePath::relative(inside, typed)
     }
 
     /// The longest part of a path that is there, by its name or by what that stands for, decides; what is not there yet
     /// is called as it was typed.
-    fn there_or_shown(&self, typed: Place) -> Place {
+    fn there_or_shown(&self, typed: WorkspacePath) -> WorkspacePath {
         let parts = std::iter::once(typed.as_path()).chain(typed.ancestors());
-        let found = parts.map(|part| Place::known(part.to_owned())).find_map(|called| {
+        let found = parts.map(|part| WorkspacePath::known(part.to_owned())).find_map(|called| {
             match self.meta(&called) {
                 // Text of ours may be longer than any name.
                 Ok(None) | Err(PathError::NotDirectory { .. } | PathError::Malformed { .. }) => {}
@@ -96,7 +96,7 @@ impl Root {
     }
 
     /// The real place after following links that stay inside; what does not exist yet is kept as it is.
-    pub fn resolve(&self, place: &Place) -> Result<Place, PathError> {
+    pub fn resolve(&self, place: &WorkspacePath) -> Result<WorkspacePath, PathError> {
         self.refuse_sensitive(place, place)?;
         let resolved = self.resolve_existing(place)?;
         self.refuse_sensitive(&resolved, place)?;
@@ -105,7 +105,7 @@ impl Root {
     }
 
     /// The real place of an entry that may itself be a link, which is not followed.
-    pub fn resolve_entry(&self, place: &Place) -> Result<Place, PathError> {
+    pub fn resolve_entry(&self, place: &WorkspacePath) -> Result<WorkspacePath, PathError> {
         self.refuse_sensitive(place, place)?;
         let (Some(parent), Some(name)) = (place.parent(), place.name()) else {
             return Ok(place.clone());
@@ -116,7 +116,7 @@ impl Root {
         Ok(resolved)
     }
 
-    fn resolve_existing(&self, place: &Place) -> Result<Place, PathError> {
+    fn resolve_existing(&self, place: &WorkspacePath) -> Result<WorkspacePath, PathError> {
         match beneath::open(&self.folder, place.for_kernel(), OFlags::PATH, Links::Refuse) {
             // Nothing on the way is a link, so the place is already the real one.
             Ok(_) => Ok(place.clone()),
@@ -130,7 +130,7 @@ impl Root {
     }
 
     /// The real place of something that does not exist: its deepest existing folder is resolved.
-    fn resolve_missing(&self, place: &Place) -> Result<Place, PathError> {
+    fn resolve_missing(&self, place: &WorkspacePath) -> Result<WorkspacePath, PathError> {
         let (Some(parent), Some(name)) = (place.parent(), place.name()) else {
             return Err(PathError::NotFound { path: place.to_string(), nearest: Vec::new() });
         };
@@ -150,7 +150,11 @@ impl Root {
     }
 
     /// Opens a place, following links that stay inside, and says where it really is.
-    pub(crate) fn open_resolved(&self, place: &Place, flags: OFlags) -> Result<(OwnedFd, Place), PathError> {
+    pub(crate) fn open_resolved(
+        &self,
+        place: &WorkspacePath,
+        flags: OFlags,
+    ) -> Result<(OwnedFd, WorkspacePath), PathError> {
         match beneath::open(&self.folder, place.for_kernel(), flags, Links::Refuse) {
             Ok(fd) => Ok((fd, place.clone())),
             Err(Errno::LOOP) => self.follow(place, flags),
@@ -158,7 +162,7 @@ impl Root {
         }
     }
 
-    fn follow(&self, place: &Place, flags: OFlags) -> Result<(OwnedFd, Place), PathError> {
+    fn follow(&self, place: &WorkspacePath, flags: OFlags) -> Result<(OwnedFd, WorkspacePath), PathError> {
         let failed = |errno| PathError::from_errno(place, errno);
         let fd = beneath::open(&self.folder, place.for_kernel(), flags, Links::Follow).map_err(failed)?;
         let real = beneath::whereabouts(&fd).map_err(failed)?;
@@ -171,11 +175,11 @@ impl Root {
                 relative.to_owned()
             }
         };
-        Ok((fd, Place::known(relative)))
+        Ok((fd, WorkspacePath::known(relative)))
     }
 
     /// Opens a folder by its real place; a link on the way is an error.
-    pub(crate) fn open_real_folder(&self, place: &Place) -> Result<OwnedFd, PathError> {
+    pub(crate) fn open_real_folder(&self, place: &WorkspacePath) -> Result<OwnedFd, PathError> {
         beneath::open_folder(&self.folder, place.for_kernel(), Links::Refuse)
             .map_err(|errno| PathError::from_errno(place, errno))
     }
@@ -186,7 +190,7 @@ impl Root {
     }
 
     /// What the workspace folder was when it was opened.
-    pub(crate) fn seen(&self) -> &Seen {
+    pub(crate) fn seen(&self) -> &EntryIdentity {
         &self.seen
     }
 
@@ -196,7 +200,7 @@ impl Root {
     }
 
     /// Refuses a place with a sensitive name, naming what the caller typed.
-    pub(crate) fn refuse_sensitive(&self, place: &Place, typed: &Place) -> Result<(), PathError> {
+    pub(crate) fn refuse_sensitive(&self, place: &WorkspacePath, typed: &WorkspacePath) -> Result<(), PathError> {
         if is_sensitive(place) {
             return Err(PathError::Sensitive { path: typed.to_string() });
         }
@@ -204,7 +208,7 @@ impl Root {
     }
 
     /// Refuses a real place in or at a protected folder.
-    pub(crate) fn refuse_protected(&self, resolved: &Place, typed: &Place) -> Result<(), PathError> {
+    pub(crate) fn refuse_protected(&self, resolved: &WorkspacePath, typed: &WorkspacePath) -> Result<(), PathError> {
         if !self.protected.iter().any(|protected| protected.beneath) {
             return Ok(());
         }
@@ -212,14 +216,19 @@ impl Root {
     }
 
     /// The same for what lies on another mount, where a protected folder may appear by a bind mount.
-    pub(crate) fn refuse_protected_at(&self, seen: &Seen, resolved: &Place, typed: &Place) -> Result<(), PathError> {
+    pub(crate) fn refuse_protected_at(
+        &self,
+        seen: &EntryIdentity,
+        resolved: &WorkspacePath,
+        typed: &WorkspacePath,
+    ) -> Result<(), PathError> {
         if self.protected.is_empty() || seen.shares_mount(&self.seen) {
             return self.refuse_protected(resolved, typed);
         }
         self.refuse_protected_folders(resolved, typed)
     }
 
-    fn refuse_protected_folders(&self, resolved: &Place, typed: &Place) -> Result<(), PathError> {
+    fn refuse_protected_folders(&self, resolved: &WorkspacePath, typed: &WorkspacePath) -> Result<(), PathError> {
         for ancestor in std::iter::once(resolved.as_path()).chain(resolved.ancestors()) {
             let found = if ancestor.as_os_str().is_empty() { None } else { look_at(&self.folder, ancestor).ok() };
             if found.flatten().is_some_and(|seen| self.is_protected(&seen)) {
@@ -230,7 +239,7 @@ impl Root {
     }
 
     /// Whether this is one of the protected folders.
-    pub(crate) fn is_protected(&self, seen: &Seen) -> bool {
+    pub(crate) fn is_protected(&self, seen: &EntryIdentity) -> bool {
         seen.kind() == EntryKind::Directory && self.protected.iter().any(|protected| protected.seen.is(seen))
     }
 }

@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::place::Place;
+use crate::place::WorkspacePath;
 
 /// Whether any component of the place is a name that holds secrets.
-pub fn is_sensitive(place: &Place) -> bool {
+pub fn is_sensitive(place: &WorkspacePath) -> bool {
     place.as_path().iter().any(is_sensitive_name)
 }
 

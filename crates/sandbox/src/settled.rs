@@ -7,9 +7,9 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::PathError;
 use crate::folder::Folder;
 use crate::medium::{BTRFS, EXT, F2FS, TMPFS, XFS, is_one_of};
-use crate::place::Place;
+use crate::place::WorkspacePath;
 use crate::root::Root;
-use crate::stamp::{EntryKind, Stamp, look, look_at};
+use crate::stamp::{EntryKind, FileStamp, look, look_at};
 
 /// File systems that take times from this machine's clock, and tell the first write through every new mapping. Others
 /// may, but are not known to: on tmpfs a mapping can be written without a trace, on overlayfs it cannot be noticed.
@@ -22,7 +22,7 @@ const F_SETSIG: libc::c_int = 10;
 impl Root {
     /// The stamp of a file that nobody is about to change: if it is the same later, the content is too. `None` means
     /// that the stamp could stay although the content changes.
-    pub fn settled_stamp(&self, place: &Place) -> Result<Option<Stamp>, PathError> {
+    pub fn settled_stamp(&self, place: &WorkspacePath) -> Result<Option<FileStamp>, PathError> {
         // Invariant: the clock is read first. Whatever is written from now on is stamped with this time or a later one,
         // so only a stamp from before cannot be given twice.
         let now = now();
@@ -32,7 +32,7 @@ impl Root {
     }
 
     /// The stamp of a folder by its real place; `None` when there is none.
-    pub fn folder_stamp(&self, place: &Place) -> Option<Stamp> {
+    pub fn folder_stamp(&self, place: &WorkspacePath) -> Option<FileStamp> {
         let seen = look_at(self.handle(), place.for_kernel()).ok()??;
         (seen.kind() == EntryKind::Directory).then_some(seen.stamp)
     }
@@ -41,7 +41,7 @@ impl Root {
 impl Folder {
     /// The stamp of a folder whose names are about to be read: if [`Root::folder_stamp`] is the same later, so are the
     /// names. `None` means that the stamp could stay although a name comes or goes.
-    pub fn settled_stamp(&self) -> Option<Stamp> {
+    pub fn settled_stamp(&self) -> Option<FileStamp> {
         // Invariant: the clock is read first, for the same reason.
         let now = now();
         let stamp = look(self.handle()).ok()?.stamp;
@@ -55,7 +55,7 @@ fn now() -> (i64, u32) {
 }
 
 /// Whether a stamp cannot be given again. One of whole seconds may be from a filesystem that knows no parts of them.
-fn is_past(stamp: &Stamp, now: (i64, u32)) -> bool {
+fn is_past(stamp: &FileStamp, now: (i64, u32)) -> bool {
     match stamp.ctime {
         (seconds, 0) => seconds < now.0,
         ctime => ctime < now,

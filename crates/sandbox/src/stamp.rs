@@ -53,8 +53,8 @@ impl EntryKind {
 
 /// Tells whether an entry is still the one that was seen, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "Packed", into = "Packed")]
-pub struct Stamp {
+#[serde(from = "PackedStamp", into = "PackedStamp")]
+pub struct FileStamp {
     /// The device.
     pub dev: u64,
     /// The inode.
@@ -70,29 +70,29 @@ pub struct Stamp {
 }
 
 /// The short form in which stamps are stored: plans hold one for every deleted file.
-type Packed = (u64, u64, u64, i64, u32, i64, u32, u32);
+type PackedStamp = (u64, u64, u64, i64, u32, i64, u32, u32);
 
-impl From<Packed> for Stamp {
-    fn from((dev, ino, size, mtime_s, mtime_n, ctime_s, ctime_n, mode): Packed) -> Stamp {
-        Stamp { dev, ino, size, mtime: (mtime_s, mtime_n), ctime: (ctime_s, ctime_n), mode }
+impl From<PackedStamp> for FileStamp {
+    fn from((dev, ino, size, mtime_s, mtime_n, ctime_s, ctime_n, mode): PackedStamp) -> FileStamp {
+        FileStamp { dev, ino, size, mtime: (mtime_s, mtime_n), ctime: (ctime_s, ctime_n), mode }
     }
 }
 
-impl From<Stamp> for Packed {
-    fn from(stamp: Stamp) -> Packed {
-        let Stamp { dev, ino, size, mtime, ctime, mode } = stamp;
+impl From<FileStamp> for PackedStamp {
+    fn from(stamp: FileStamp) -> PackedStamp {
+        let FileStamp { dev, ino, size, mtime, ctime, mode } = stamp;
         (dev, ino, size, mtime.0, mtime.1, ctime.0, ctime.1, mode)
     }
 }
 
-impl Stamp {
+impl FileStamp {
     /// What kind of entry it is.
     pub fn kind(&self) -> EntryKind {
         EntryKind::from_mode(self.mode)
     }
 
     /// Whether both are the same content with the same mode, wherever it lies.
-    pub(crate) fn same_content(&self, other: &Stamp) -> bool {
+    pub(crate) fn same_content(&self, other: &FileStamp) -> bool {
         if self.mode != other.mode {
             return false;
         }
@@ -107,12 +107,12 @@ impl Stamp {
     }
 
     /// Whether nothing but a rename has happened to the entry.
-    pub(crate) fn same_apart_from_renames(&self, other: &Stamp) -> bool {
+    pub(crate) fn same_apart_from_renames(&self, other: &FileStamp) -> bool {
         self.dev == other.dev && self.ino == other.ino && self.same_content(other)
     }
 
     /// Whether nothing at all has happened to the entry.
-    pub(crate) fn untouched(&self, other: &Stamp) -> bool {
+    pub(crate) fn untouched(&self, other: &FileStamp) -> bool {
         self.same_apart_from_renames(other) && (self.kind() == EntryKind::Directory || self.ctime == other.ctime)
     }
 }
@@ -131,14 +131,14 @@ pub struct Meta {
     /// How many names it has.
     pub links: u64,
     /// Tells whether it is still the same later.
-    pub stamp: Stamp,
+    pub stamp: FileStamp,
 }
 
 /// A stamp with what else tells two entries apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Seen {
+pub(crate) struct EntryIdentity {
     #[serde(rename = "s")]
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
     /// When the inode was made: an inode number is used again after its file is gone.
     #[serde(rename = "b")]
     pub(crate) born: (i64, u32),
@@ -150,14 +150,14 @@ pub(crate) struct Seen {
     pub(crate) owner: (u32, u32),
 }
 
-impl Seen {
+impl EntryIdentity {
     /// Whether both are the same inode.
-    pub(crate) fn is(&self, other: &Seen) -> bool {
+    pub(crate) fn is(&self, other: &EntryIdentity) -> bool {
         (self.stamp.dev, self.stamp.ino, self.born) == (other.stamp.dev, other.stamp.ino, other.born)
     }
 
     /// Whether both are the same inode and nothing but a rename has happened to it.
-    pub(crate) fn is_unchanged(&self, other: &Seen) -> bool {
+    pub(crate) fn is_unchanged(&self, other: &EntryIdentity) -> bool {
         self.is(other) && self.stamp.same_apart_from_renames(&other.stamp)
     }
 
@@ -166,7 +166,7 @@ impl Seen {
     }
 
     /// Whether both lie on the same mount, so that a rename between them can work.
-    pub(crate) fn shares_mount(&self, other: &Seen) -> bool {
+    pub(crate) fn shares_mount(&self, other: &EntryIdentity) -> bool {
         self.stamp.dev == other.stamp.dev && self.mount == other.mount
     }
 
@@ -184,7 +184,7 @@ impl Seen {
 }
 
 /// Looks at an entry of an open folder without following a link.
-pub(crate) fn look_at(dir: impl AsFd, name: impl AsRef<Path>) -> Result<Option<Seen>, Errno> {
+pub(crate) fn look_at(dir: impl AsFd, name: impl AsRef<Path>) -> Result<Option<EntryIdentity>, Errno> {
     match rustix::fs::statx(dir, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted()) {
         Ok(found) => Ok(Some(seen(&found))),
         Err(Errno::NOENT) => Ok(None),
@@ -193,12 +193,12 @@ pub(crate) fn look_at(dir: impl AsFd, name: impl AsRef<Path>) -> Result<Option<S
 }
 
 /// Looks at what a path leads to.
-pub(crate) fn look_behind(path: &Path) -> Result<Seen, Errno> {
+pub(crate) fn look_behind(path: &Path) -> Result<EntryIdentity, Errno> {
     rustix::fs::statx(CWD, path, AtFlags::empty(), wanted()).map(|found| seen(&found))
 }
 
 /// Looks at an open file or folder.
-pub(crate) fn look(fd: impl AsFd) -> Result<Seen, Errno> {
+pub(crate) fn look(fd: impl AsFd) -> Result<EntryIdentity, Errno> {
     rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, wanted()).map(|found| seen(&found))
 }
 
@@ -206,10 +206,10 @@ fn wanted() -> StatxFlags {
     StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID
 }
 
-fn seen(found: &Statx) -> Seen {
+fn seen(found: &Statx) -> EntryIdentity {
     let has = |flag: StatxFlags| found.stx_mask & flag.bits() != 0;
-    Seen {
-        stamp: Stamp {
+    EntryIdentity {
+        stamp: FileStamp {
             dev: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
             ino: found.stx_ino,
             size: found.stx_size,

@@ -9,22 +9,22 @@ use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
-use crate::place::Place;
+use crate::place::WorkspacePath;
 use crate::root::Root;
-use crate::stamp::{EntryKind, Seen, look, look_at};
+use crate::stamp::{EntryIdentity, EntryKind, look, look_at};
 
 /// The longest content that is read for comparison.
 const LONGEST: u64 = 1 << 20;
 
 /// The real place that a write goes to, and what is there now.
 #[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) place: Place,
-    pub(crate) seen: Option<Seen>,
+pub(crate) struct WriteTarget {
+    pub(crate) place: WorkspacePath,
+    pub(crate) seen: Option<EntryIdentity>,
     file: Option<File>,
 }
 
-impl Target {
+impl WriteTarget {
     /// The content that is there now, unless it is long or not a file.
     pub(crate) fn read(&self) -> Result<Option<Vec<u8>>, PathError> {
         let (Some(file), Some(seen)) = (&self.file, &self.seen) else { return Ok(None) };
@@ -41,13 +41,13 @@ impl Target {
 
 impl Root {
     /// Finds what a write to `place` would replace; links that stay inside are followed.
-    pub(crate) fn target(&self, place: &Place) -> Result<Target, PathError> {
+    pub(crate) fn target(&self, place: &WorkspacePath) -> Result<WriteTarget, PathError> {
         self.refuse_sensitive(place, place)?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let (file, resolved) = match self.open_resolved(place, flags) {
             Ok(found) => found,
             Err(PathError::NotFound { .. }) => {
-                return Ok(Target { place: self.resolve(place)?, seen: None, file: None });
+                return Ok(WriteTarget { place: self.resolve(place)?, seen: None, file: None });
             }
             Err(error) => return Err(error),
         };
@@ -55,11 +55,11 @@ impl Root {
         self.refuse_sensitive(&resolved, place)?;
         self.refuse_protected_at(&seen, &resolved, place)?;
         self.refuse_twin(&seen, &resolved, place)?;
-        Ok(Target { place: resolved, seen: Some(seen), file: Some(File::from(file)) })
+        Ok(WriteTarget { place: resolved, seen: Some(seen), file: Some(File::from(file)) })
     }
 
     /// Looks at an entry by its real place; a link on the way to it is an error.
-    pub(crate) fn look_real(&self, place: &Place) -> Result<Option<Seen>, PathError> {
+    pub(crate) fn look_real(&self, place: &WorkspacePath) -> Result<Option<EntryIdentity>, PathError> {
         let failed = |errno| PathError::from_errno(place, errno);
         let (Some(parent), Some(name)) = (place.parent(), place.name()) else {
             return look(self.handle()).map(Some).map_err(failed);
@@ -75,15 +75,15 @@ impl Root {
     }
 
     /// Whether a link at `place` would lead out of the workspace, as far as can be told now.
-    pub(crate) fn link_leads_outside(&self, place: &Place, target: &Path) -> bool {
-        let parent = place.parent().unwrap_or_else(Place::root);
+    pub(crate) fn link_leads_outside(&self, place: &WorkspacePath, target: &Path) -> bool {
+        let parent = place.parent().unwrap_or_else(WorkspacePath::root);
         let path = if target.is_absolute() {
             let Ok(inside) = target.strip_prefix(self.path()) else { return true };
             inside.to_owned()
         } else {
             parent.as_path().join(target)
         };
-        if Place::relative(&path, "").is_err() {
+        if WorkspacePath::relative(&path, "").is_err() {
             return true;
         }
         // Links on the way may lead out even where the words do not.

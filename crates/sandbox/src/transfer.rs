@@ -8,25 +8,25 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::beneath;
-use crate::stamp::{EntryKind, Seen, look_at};
-use crate::walk::{Step, Visit, walk};
+use crate::stamp::{EntryIdentity, EntryKind, look_at};
+use crate::walk::{Visit, WalkStep, walk};
 
 /// An entry named by its open folder.
 #[derive(Clone, Copy)]
-pub(crate) struct Spot<'a> {
+pub(crate) struct EntryRef<'a> {
     pub(crate) dir: BorrowedFd<'a>,
     pub(crate) name: &'a OsStr,
 }
 
-impl Spot<'_> {
+impl EntryRef<'_> {
     /// What is there now.
-    pub(crate) fn look(&self) -> Result<Option<Seen>, Errno> {
+    pub(crate) fn look(&self) -> Result<Option<EntryIdentity>, Errno> {
         look_at(self.dir, self.name)
     }
 }
 
 /// Removes an entry with everything beneath it; nothing there is fine.
-pub(crate) fn remove(spot: Spot<'_>) -> Result<(), Errno> {
+pub(crate) fn remove(spot: EntryRef<'_>) -> Result<(), Errno> {
     // Most slots hold a file: try that before looking.
     match rustix::fs::unlinkat(spot.dir, Path::new(spot.name), AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
@@ -44,7 +44,7 @@ pub(crate) fn remove(spot: Spot<'_>) -> Result<(), Errno> {
     })
 }
 
-fn make_writable(step: &Step<'_>) -> Result<(), Errno> {
+fn make_writable(step: &WalkStep<'_>) -> Result<(), Errno> {
     if step.seen.stamp.mode & 0o700 == 0o700 {
         return Ok(());
     }

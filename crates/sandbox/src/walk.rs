@@ -8,16 +8,16 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::beneath;
-use crate::stamp::{EntryKind, Seen, look, look_at};
+use crate::stamp::{EntryIdentity, EntryKind, look, look_at};
 
 /// How many folders stay open on the way down; the others are opened again by `..` on the way up.
 const OPEN_AT_ONCE: usize = 16;
 
 /// One step of a walk: an entry in the open folder `dir`.
-pub(crate) struct Step<'a> {
+pub(crate) struct WalkStep<'a> {
     pub(crate) dir: BorrowedFd<'a>,
     pub(crate) name: &'a OsStr,
-    pub(crate) seen: &'a Seen,
+    pub(crate) seen: &'a EntryIdentity,
     /// How many folders beneath the start the entry lies; the start itself has 0.
     pub(crate) depth: usize,
 }
@@ -25,15 +25,15 @@ pub(crate) struct Step<'a> {
 /// Where a walk is.
 pub(crate) enum Visit<'a> {
     /// An entry, before its own entries if it is a folder.
-    Entry(Step<'a>),
+    Entry(WalkStep<'a>),
     /// A folder whose entries have all been visited.
-    Leave(Step<'a>),
+    Leave(WalkStep<'a>),
 }
 
 /// The open folders from the start of a walk down to where it is.
 #[derive(Default)]
 pub(crate) struct Descent {
-    levels: Vec<(Option<OwnedFd>, Seen)>,
+    levels: Vec<(Option<OwnedFd>, EntryIdentity)>,
     only_names: bool,
 }
 
@@ -91,9 +91,9 @@ impl Descent {
 }
 
 /// A folder on the way down and what is left to visit in it.
-struct Level {
+struct WalkLevel {
     name: OsString,
-    seen: Seen,
+    seen: EntryIdentity,
     left: Vec<OsString>,
 }
 
@@ -104,39 +104,39 @@ pub(crate) fn walk<E: From<Errno>>(
     mut visit: impl FnMut(Visit<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let seen = look_at(start, name)?.ok_or(Errno::NOENT)?;
-    visit(Visit::Entry(Step { dir: start, name, seen: &seen, depth: 0 }))?;
+    visit(Visit::Entry(WalkStep { dir: start, name, seen: &seen, depth: 0 }))?;
     if seen.kind() != EntryKind::Directory {
         return Ok(());
     }
     let mut open = Descent::default();
     open.enter(start, name)?;
-    let mut levels = vec![Level { name: name.to_owned(), seen, left: names_to_visit(open.deepest()?)? }];
+    let mut levels = vec![WalkLevel { name: name.to_owned(), seen, left: names_to_visit(open.deepest()?)? }];
     while let Some(level) = levels.last_mut() {
         let Some(name) = level.left.pop() else {
             let Some(done) = levels.pop() else { break };
             open.leave()?;
             let dir = if levels.is_empty() { start } else { open.deepest()? };
-            visit(Visit::Leave(Step { dir, name: &done.name, seen: &done.seen, depth: levels.len() }))?;
+            visit(Visit::Leave(WalkStep { dir, name: &done.name, seen: &done.seen, depth: levels.len() }))?;
             continue;
         };
         // What vanished since its name was read is not there any more.
         let Some(seen) = look_at(open.deepest()?, &name)? else { continue };
-        visit(Visit::Entry(Step { dir: open.deepest()?, name: &name, seen: &seen, depth: levels.len() }))?;
+        visit(Visit::Entry(WalkStep { dir: open.deepest()?, name: &name, seen: &seen, depth: levels.len() }))?;
         if seen.kind() == EntryKind::Directory {
             open.enter_below(&name)?;
-            levels.push(Level { name, seen, left: names_to_visit(open.deepest()?)? });
+            levels.push(WalkLevel { name, seen, left: names_to_visit(open.deepest()?)? });
         }
     }
     Ok(())
 }
 
 /// An entry as its folder lists it; only folders are looked at.
-pub(crate) struct Glimpse<'a> {
+pub(crate) struct ListedEntry<'a> {
     pub(crate) dir: BorrowedFd<'a>,
     pub(crate) name: &'a OsStr,
     pub(crate) kind: EntryKind,
     /// What it is, for a folder.
-    pub(crate) folder: Option<&'a Seen>,
+    pub(crate) folder: Option<&'a EntryIdentity>,
     pub(crate) depth: usize,
 }
 
@@ -144,7 +144,7 @@ pub(crate) struct Glimpse<'a> {
 pub(crate) fn glance<E: From<Errno>>(
     start: BorrowedFd<'_>,
     name: &OsStr,
-    mut visit: impl FnMut(Glimpse<'_>) -> Result<(), E>,
+    mut visit: impl FnMut(ListedEntry<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut open = Descent::default();
     open.enter(start, name)?;
@@ -161,7 +161,7 @@ pub(crate) fn glance<E: From<Errno>>(
         // What vanished since its name was read is not there any more.
         let Some(kind) = seen.map(|seen| seen.kind()).or(kind.filter(|_| !must_look)) else { continue };
         let folder = seen.as_ref().filter(|_| kind == EntryKind::Directory);
-        visit(Glimpse { dir, name: &name, kind, folder, depth })?;
+        visit(ListedEntry { dir, name: &name, kind, folder, depth })?;
         if kind == EntryKind::Directory {
             open.enter_below(&name)?;
             levels.push(listed(open.deepest()?)?);

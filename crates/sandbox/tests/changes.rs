@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use haft_sandbox::changes::{
-    ChangeKind, ChangeState, Changes, ChangesError, Direction, Draft, Expected, Flag, Selection, Sync, Written,
-    recover, remove,
+    ChangeDirection, ChangeFlag, Changes, ChangesError, CommitDurability, Draft, Expected, FileChangeKind,
+    FileChangeState, PlannedWrite, Selection, recover, remove,
 };
 use haft_sandbox::{PathError, Root};
 use support::{World, commit, conflict, mode, set_mode, two_filesystems, undo};
@@ -42,20 +42,20 @@ fn every_kind_is_committed_undone_and_committed_again() {
     let before = world.picture();
     let mut changes = draft.seal().unwrap();
     assert_eq!(world.picture(), before, "planning touches nothing");
-    let kinds: Vec<(String, ChangeKind)> =
+    let kinds: Vec<(String, FileChangeKind)> =
         changes.list().into_iter().map(|change| (change.path, change.kind)).collect();
     let expected = [
-        ("gone", ChangeKind::Deleted),
-        ("gone/a", ChangeKind::Deleted),
-        ("gone/deep", ChangeKind::Deleted),
-        ("gone/deep/b", ChangeKind::Deleted),
-        ("link", ChangeKind::Link),
-        ("mode", ChangeKind::Mode),
-        ("new", ChangeKind::Created),
-        ("new/deeper", ChangeKind::Created),
-        ("new/deeper/file", ChangeKind::Created),
-        ("src/deleted", ChangeKind::Deleted),
-        ("src/replaced", ChangeKind::Changed),
+        ("gone", FileChangeKind::Deleted),
+        ("gone/a", FileChangeKind::Deleted),
+        ("gone/deep", FileChangeKind::Deleted),
+        ("gone/deep/b", FileChangeKind::Deleted),
+        ("link", FileChangeKind::Link),
+        ("mode", FileChangeKind::Mode),
+        ("new", FileChangeKind::Created),
+        ("new/deeper", FileChangeKind::Created),
+        ("new/deeper/file", FileChangeKind::Created),
+        ("src/deleted", FileChangeKind::Deleted),
+        ("src/replaced", FileChangeKind::Changed),
     ];
     assert_eq!(kinds, expected.map(|(path, kind)| (path.to_owned(), kind)));
     commit(&mut changes);
@@ -66,14 +66,14 @@ fn every_kind_is_committed_undone_and_committed_again() {
     assert!(!world.path("gone").exists() && !world.path("src/deleted").exists());
     for _ in 0..2 {
         let turned = undo(&mut Changes::open(&world.dir("all")).unwrap());
-        assert!(turned.iter().all(|change| change.state == ChangeState::Undone));
+        assert!(turned.iter().all(|change| change.state == FileChangeState::Undone));
         assert_eq!(world.picture(), before);
         commit(&mut Changes::open(&world.dir("all")).unwrap());
         assert_eq!(world.picture(), after);
     }
     assert!(matches!(
-        changes.turn(Direction::Commit, Selection::All),
-        Err(ChangesError::WrongState { state: ChangeState::Committed, .. })
+        changes.turn(ChangeDirection::Commit, Selection::All),
+        Err(ChangesError::WrongState { state: FileChangeState::Committed, .. })
     ));
     assert_eq!(recover(&world.dir("all")).unwrap().committed.len(), 8);
     remove(&world.dir("all")).unwrap();
@@ -101,7 +101,7 @@ fn another_filesystem_makes_no_difference() {
         }
         undo(&mut changes);
         world.file("gone/deep/b", "c\n");
-        assert_eq!(conflict(changes.turn(Direction::Commit, Selection::All)), ["gone"]);
+        assert_eq!(conflict(changes.turn(ChangeDirection::Commit, Selection::All)), ["gone"]);
     }
 }
 
@@ -125,25 +125,25 @@ fn a_chosen_part_takes_its_new_folders_along() {
     let world = World::new();
     let mut changes = everything(&world).seal().unwrap();
     let some = |paths: &[&str]| -> Vec<String> { paths.iter().map(|path| (*path).to_owned()).collect() };
-    let turned = changes.turn(Direction::Commit, Selection::Some(&some(&["new/deeper/file"]))).unwrap();
+    let turned = changes.turn(ChangeDirection::Commit, Selection::Some(&some(&["new/deeper/file"]))).unwrap();
     let turned: Vec<String> = turned.into_iter().map(|change| change.path).collect();
     assert_eq!(turned, ["new", "new/deeper", "new/deeper/file"]);
     assert!(world.path("gone/a").exists());
-    match changes.turn(Direction::Commit, Selection::Some(&some(&["gone/a"]))) {
+    match changes.turn(ChangeDirection::Commit, Selection::Some(&some(&["gone/a"]))) {
         Err(ChangesError::NotAUnit { unit, .. }) => assert_eq!(unit, ["gone", "gone/a", "gone/deep", "gone/deep/b"]),
         other => panic!("{other:?}"),
     }
-    match changes.turn(Direction::Undo, Selection::Some(&some(&["new"]))) {
+    match changes.turn(ChangeDirection::Undo, Selection::Some(&some(&["new"]))) {
         Err(ChangesError::NotAUnit { unit, .. }) => assert_eq!(unit, ["new", "new/deeper", "new/deeper/file"]),
         other => panic!("{other:?}"),
     }
-    match changes.turn(Direction::Commit, Selection::Some(&some(&["src/replacd"]))) {
+    match changes.turn(ChangeDirection::Commit, Selection::Some(&some(&["src/replacd"]))) {
         Err(ChangesError::UnknownPath { nearest, .. }) => assert_eq!(nearest[0], "src/replaced"),
         other => panic!("{other:?}"),
     }
-    let again = changes.turn(Direction::Commit, Selection::Some(&some(&["new"])));
-    assert!(matches!(again, Err(ChangesError::WrongState { state: ChangeState::Committed, .. })));
-    changes.turn(Direction::Undo, Selection::Some(&some(&["new/deeper/file"]))).unwrap();
+    let again = changes.turn(ChangeDirection::Commit, Selection::Some(&some(&["new"])));
+    assert!(matches!(again, Err(ChangesError::WrongState { state: FileChangeState::Committed, .. })));
+    changes.turn(ChangeDirection::Undo, Selection::Some(&some(&["new/deeper/file"]))).unwrap();
     assert!(world.path("new/deeper").exists() && !world.path("new/deeper/file").exists());
     commit(&mut changes);
     assert!(!world.path("gone").exists() && world.path("new/deeper/file").exists());
@@ -171,9 +171,9 @@ fn whatever_somebody_else_did_is_a_conflict() {
         act();
         all.insert(path.to_owned());
         let before = world.picture();
-        let found = conflict(changes.turn(Direction::Commit, Selection::All));
+        let found = conflict(changes.turn(ChangeDirection::Commit, Selection::All));
         assert_eq!(found, all.iter().cloned().collect::<Vec<_>>());
-        assert_eq!(conflict(changes.preview_turn(Direction::Commit, Selection::All)), found);
+        assert_eq!(conflict(changes.preview_turn(ChangeDirection::Commit, Selection::All)), found);
         assert_eq!(world.picture(), before, "nothing is touched");
     }
 }
@@ -189,11 +189,11 @@ fn an_undo_refuses_what_was_edited_since() {
     commit(&mut changes);
     world.file("a", "now\n");
     world.file("folder/theirs", "t\n");
-    assert_eq!(conflict(changes.turn(Direction::Undo, Selection::All)), ["a", "folder/theirs"]);
+    assert_eq!(conflict(changes.turn(ChangeDirection::Undo, Selection::All)), ["a", "folder/theirs"]);
     assert_eq!(world.read("a"), "now\n");
     fs::remove_file(world.path("folder/theirs")).unwrap();
     let paths = ["folder".to_owned(), "folder/b".to_owned()];
-    changes.turn(Direction::Undo, Selection::Some(&paths)).unwrap();
+    changes.turn(ChangeDirection::Undo, Selection::Some(&paths)).unwrap();
     assert!(!world.path("folder").exists());
 }
 
@@ -206,9 +206,9 @@ fn the_preview_of_an_undo_shows_its_own_side() {
     draft.write(&world.place("b"), b"b\n", Expected::Anything).unwrap();
     let mut changes = draft.seal().unwrap();
     commit(&mut changes);
-    let back = changes.preview_turn(Direction::Undo, Selection::All).unwrap();
+    let back = changes.preview_turn(ChangeDirection::Undo, Selection::All).unwrap();
     assert_eq!(back[0].diff.as_deref(), Some("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-two\n+one\n"));
-    assert_eq!(back[1].kind, ChangeKind::Deleted);
+    assert_eq!(back[1].kind, FileChangeKind::Deleted);
     assert_eq!((back[1].added, back[1].removed), (0, 1));
 }
 
@@ -220,16 +220,16 @@ fn discarded_is_gone_and_undone_is_not() {
     draft.write(&world.place("a"), b"new\n", Expected::Anything).unwrap();
     draft.write(&world.place("b"), b"b\n", Expected::Anything).unwrap();
     let mut changes = draft.seal().unwrap();
-    changes.turn(Direction::Commit, Selection::Some(&["a".to_owned()])).unwrap();
+    changes.turn(ChangeDirection::Commit, Selection::Some(&["a".to_owned()])).unwrap();
     undo(&mut changes);
     changes.discard().unwrap();
-    let states: Vec<ChangeState> = changes.list().into_iter().map(|change| change.state).collect();
-    assert_eq!(states, [ChangeState::Undone, ChangeState::Discarded]);
+    let states: Vec<FileChangeState> = changes.list().into_iter().map(|change| change.state).collect();
+    assert_eq!(states, [FileChangeState::Undone, FileChangeState::Discarded]);
     commit(&mut changes);
     assert_eq!(world.read("a"), "new\n");
     assert!(!world.path("b").exists());
-    let named = changes.turn(Direction::Commit, Selection::Some(&["b".to_owned()]));
-    assert!(matches!(named, Err(ChangesError::WrongState { state: ChangeState::Discarded, .. })));
+    let named = changes.turn(ChangeDirection::Commit, Selection::Some(&["b".to_owned()]));
+    assert!(matches!(named, Err(ChangesError::WrongState { state: FileChangeState::Discarded, .. })));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn expectations_are_checked_while_planning() {
     let exists = draft.write(&world.place("a"), b"x", Expected::Nothing);
     assert!(matches!(exists, Err(ChangesError::AlreadyExists { .. })));
     let written = draft.write(&world.place("a"), b"new", Expected::Exactly(stamp)).unwrap();
-    assert_eq!(written, Written { created: false, previous_size: Some(4) });
+    assert_eq!(written, PlannedWrite { created: false, previous_size: Some(4) });
     world.file("a", "odd\n");
     let stale = world.draft("second").write(&world.place("a"), b"new", Expected::Exactly(stamp));
     assert!(matches!(stale, Err(ChangesError::Stale { .. })));
@@ -316,7 +316,7 @@ fn writing_through_a_link_changes_its_target() {
     // A link put in the way afterwards is never followed.
     fs::rename(world.path("real"), world.path("moved")).unwrap();
     symlink("moved", world.path("real")).unwrap();
-    assert_eq!(conflict(changes.turn(Direction::Commit, Selection::All)), ["real/file"]);
+    assert_eq!(conflict(changes.turn(ChangeDirection::Commit, Selection::All)), ["real/file"]);
     assert_eq!(world.read("moved/file"), "old\n");
 }
 
@@ -338,7 +338,7 @@ fn odd_names_are_kept_and_can_be_chosen() {
     let paths: Vec<String> = changes.list().into_iter().map(|change| change.path).collect();
     assert_eq!(paths, ["100%2541", "in%FFvalid", "new%0Aline"]);
     for path in paths {
-        changes.turn(Direction::Commit, Selection::Some(&[path])).unwrap();
+        changes.turn(ChangeDirection::Commit, Selection::Some(&[path])).unwrap();
     }
     assert_eq!(world.read("new\nline"), "new\n");
     undo(&mut changes);
@@ -403,7 +403,7 @@ fn long_diffs_are_shown_on_demand() {
         let diff = changes.diff("gone/long").unwrap().unwrap();
         assert!(diff.starts_with("--- a/gone/long\n+++ /dev/null\n"));
         assert!(matches!(changes.diff("lon"), Err(ChangesError::UnknownPath { .. })));
-        if changes.list()[0].state == ChangeState::Staged {
+        if changes.list()[0].state == FileChangeState::Staged {
             commit(&mut changes);
         }
     }
@@ -420,10 +420,10 @@ fn what_runs_by_itself_is_flagged() {
     draft.link(&world.place("inside/out"), Path::new("../../etc")).unwrap();
     let changes = draft.seal().unwrap();
     let flags = |path: &str| changes.list().into_iter().find(|change| change.path == path).unwrap().flags;
-    assert_eq!(flags(".git/hooks/pre-commit"), [Flag::GitHook]);
-    assert_eq!(flags("tool"), [Flag::SetUid]);
+    assert_eq!(flags(".git/hooks/pre-commit"), [ChangeFlag::GitHook]);
+    assert_eq!(flags("tool"), [ChangeFlag::SetUid]);
     assert_eq!(flags("inside/link"), []);
-    assert_eq!(flags("inside/out"), [Flag::LinkOutside]);
+    assert_eq!(flags("inside/out"), [ChangeFlag::LinkOutside]);
 }
 
 #[test]
@@ -435,8 +435,8 @@ fn one_turn_at_a_time() {
     let lock = fs::File::create(world.data.join(format!("locks/{}-{}", meta.dev(), meta.ino()))).unwrap();
     lock.lock().unwrap();
     let mut changes = changes.waiting(Duration::from_millis(5));
-    assert!(matches!(changes.turn(Direction::Commit, Selection::All), Err(ChangesError::Busy)));
-    assert!(changes.turn_at_once(Direction::Commit, Selection::All).unwrap().is_none(), "it would wait");
+    assert!(matches!(changes.turn(ChangeDirection::Commit, Selection::All), Err(ChangesError::Busy)));
+    assert!(changes.turn_at_once(ChangeDirection::Commit, Selection::All).unwrap().is_none(), "it would wait");
     drop(lock);
     commit(&mut changes);
 }
@@ -445,20 +445,20 @@ fn one_turn_at_a_time() {
 fn only_what_is_small_is_turned_at_once() {
     let world = World::new();
     let mut small = world.written("small", "a", "a\n");
-    let turned = small.turn_at_once(Direction::Commit, Selection::All).unwrap().unwrap();
-    assert_eq!((turned.len(), turned[0].state, world.read("a")), (1, ChangeState::Committed, "a\n".to_owned()));
+    let turned = small.turn_at_once(ChangeDirection::Commit, Selection::All).unwrap().unwrap();
+    assert_eq!((turned.len(), turned[0].state, world.read("a")), (1, FileChangeState::Committed, "a\n".to_owned()));
     let mut large = world.written("large", "b", &"b".repeat(1 << 17));
-    assert!(large.turn_at_once(Direction::Commit, Selection::All).unwrap().is_none());
+    assert!(large.turn_at_once(ChangeDirection::Commit, Selection::All).unwrap().is_none());
     let mut draft = world.draft("many");
     for name in ["c", "d", "e", "f", "g"] {
         draft.write(&world.place(name), b"x", Expected::Nothing).unwrap();
     }
     let mut many = draft.seal().unwrap();
-    assert!(many.turn_at_once(Direction::Commit, Selection::All).unwrap().is_none());
-    let mut draft = world.draft("disk").surviving(Sync::Disk);
+    assert!(many.turn_at_once(ChangeDirection::Commit, Selection::All).unwrap().is_none());
+    let mut draft = world.draft("disk").surviving(CommitDurability::Disk);
     draft.write(&world.place("h"), b"x", Expected::Nothing).unwrap();
     let mut flushed = draft.seal().unwrap();
-    assert!(flushed.turn_at_once(Direction::Commit, Selection::All).unwrap().is_none(), "it waits for the disk");
+    assert!(flushed.turn_at_once(ChangeDirection::Commit, Selection::All).unwrap().is_none(), "it waits for the disk");
     assert!(!world.path("h").exists());
 }
 
@@ -494,20 +494,23 @@ fn another_folder_at_the_same_path_is_refused() {
     fs::create_dir(&workspace).unwrap();
     let dir = home.path().join("changes/call");
     let root = Arc::new(Root::open(&workspace, &[]).unwrap());
-    let mut draft = Draft::new(&root, &dir).unwrap().surviving(Sync::Disk);
+    let mut draft = Draft::new(&root, &dir).unwrap().surviving(CommitDurability::Disk);
     draft.write(&root.place("a").unwrap(), b"a", Expected::Anything).unwrap();
     let mut at_hand = draft.seal().unwrap();
     let moved = home.path().join("moved");
     fs::rename(&workspace, &moved).unwrap();
-    let refused = at_hand.turn(Direction::Commit, Selection::All);
+    let refused = at_hand.turn(ChangeDirection::Commit, Selection::All);
     assert!(matches!(refused, Err(ChangesError::OtherWorkspace)), "there is none");
     fs::create_dir(&workspace).unwrap();
     let mut changes = Changes::open(&dir).unwrap();
     assert_eq!(changes.root_path(), workspace);
     for changes in [&mut changes, &mut at_hand] {
-        let refused = changes.turn(Direction::Commit, Selection::All);
+        let refused = changes.turn(ChangeDirection::Commit, Selection::All);
         assert!(matches!(refused, Err(ChangesError::OtherWorkspace)));
-        assert!(matches!(changes.preview_turn(Direction::Commit, Selection::All), Err(ChangesError::OtherWorkspace)));
+        assert!(matches!(
+            changes.preview_turn(ChangeDirection::Commit, Selection::All),
+            Err(ChangesError::OtherWorkspace)
+        ));
     }
     // A link at the path leads to the same folder.
     fs::remove_dir(&workspace).unwrap();
@@ -530,7 +533,7 @@ fn a_folder_that_cannot_be_written_leaves_everything_as_it_was() {
     let mut changes = draft.seal().unwrap();
     set_mode(&world.path("shut"), 0o555);
     let before = world.picture();
-    let denied = changes.turn(Direction::Commit, Selection::All);
+    let denied = changes.turn(ChangeDirection::Commit, Selection::All);
     assert!(matches!(denied, Err(ChangesError::Path(PathError::Denied { .. }))), "{denied:?}");
     assert_eq!(world.picture(), before);
     set_mode(&world.path("shut"), 0o755);

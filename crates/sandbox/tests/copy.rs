@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use haft_sandbox::changes::{
-    ChangeKind, Changes, ChangesError, Copied, Direction, Draft, Expected, Flag, Folders, Progress, Selection, Sync,
+    ChangeDirection, ChangeFlag, Changes, ChangesError, ChangesProgress, CommitDurability, Draft, Expected,
+    FileChangeKind, Folders, PlannedCopy, Selection,
 };
 use haft_sandbox::{PathError, Root};
 use support::{Mounted, World, commit, conflict, kinds, mode, set_mode, two_filesystems, undo};
 
-fn copied(world: &World, from: &str, to: &str) -> (Copied, Changes) {
+fn copied(world: &World, from: &str, to: &str) -> (PlannedCopy, Changes) {
     let mut draft = world.draft(&format!("{from}-{to}").replace('/', "."));
     let copied = draft.copy(&world.place(from), &world.place(to), Folders::Whole, Expected::Nothing).unwrap();
     (copied, draft.seal().unwrap())
@@ -51,15 +52,15 @@ fn a_folder_is_one_unit_with_everything_in_it() {
         assert_eq!((copied.files, world.picture() == before), (6, true), "planning touches nothing");
         let list = changes.list();
         let expected = [
-            ("e", ChangeKind::Created),
-            ("e/deep", ChangeKind::Created),
-            ("e/deep/text", ChangeKind::Created),
-            ("e/empty", ChangeKind::Created),
-            ("e/in%FFvalid", ChangeKind::Created),
-            ("e/link", ChangeKind::Link),
-            ("e/loop", ChangeKind::Link),
-            ("e/new%0Aline", ChangeKind::Created),
-            ("e/script", ChangeKind::Created),
+            ("e", FileChangeKind::Created),
+            ("e/deep", FileChangeKind::Created),
+            ("e/deep/text", FileChangeKind::Created),
+            ("e/empty", FileChangeKind::Created),
+            ("e/in%FFvalid", FileChangeKind::Created),
+            ("e/link", FileChangeKind::Link),
+            ("e/loop", FileChangeKind::Link),
+            ("e/new%0Aline", FileChangeKind::Created),
+            ("e/script", FileChangeKind::Created),
         ];
         let mut found = kinds(&list);
         found.sort_unstable_by_key(|(path, _)| *path);
@@ -89,9 +90,9 @@ fn a_part_of_a_copied_folder_cannot_be_chosen() {
     let world = World::new();
     fill(&world);
     let (_, mut changes) = copied(&world, "d", "e");
-    let some = changes.turn(Direction::Commit, Selection::Some(&["e/script".to_owned()]));
+    let some = changes.turn(ChangeDirection::Commit, Selection::Some(&["e/script".to_owned()]));
     assert!(matches!(some, Err(ChangesError::NotAUnit { .. })), "{some:?}");
-    changes.turn(Direction::Commit, Selection::Some(&["e".to_owned(), "e/script".to_owned()])).unwrap();
+    changes.turn(ChangeDirection::Commit, Selection::Some(&["e".to_owned(), "e/script".to_owned()])).unwrap();
     assert!(world.path("e/script").exists());
 }
 
@@ -110,7 +111,7 @@ fn a_file_shows_its_diff_and_keeps_what_it_replaces() {
     draft.copy(&world.place("a"), &world.place("c"), Folders::Refuse, Expected::Nothing).unwrap();
     let mut changes = draft.seal().unwrap();
     let list = changes.list();
-    assert_eq!(kinds(&list), [("b", ChangeKind::Changed), ("c", ChangeKind::Created)]);
+    assert_eq!(kinds(&list), [("b", FileChangeKind::Changed), ("c", FileChangeKind::Created)]);
     assert_eq!(list[0].diff.as_deref(), Some("--- a/b\n+++ b/b\n@@ -1 +1 @@\n-old\n+new\n"));
     assert!(list.iter().all(|change| change.flags.is_empty()), "{list:?}");
     // What was there when it was planned is what comes, whatever happens to the original.
@@ -167,8 +168,8 @@ fn what_comes_to_life_by_a_copy_is_flagged() {
     symlink("../../x", world.path("kit/up")).unwrap();
     let (_, changes) = copied(&world, "kit", ".git");
     let flags = |path: &str| changes.list().into_iter().find(|change| change.path == path).unwrap().flags;
-    assert_eq!(flags(".git/hooks/pre-commit"), [Flag::GitHook]);
-    assert_eq!(flags(".git/up"), [Flag::GitConfigCommand, Flag::LinkOutside]);
+    assert_eq!(flags(".git/hooks/pre-commit"), [ChangeFlag::GitHook]);
+    assert_eq!(flags(".git/up"), [ChangeFlag::GitConfigCommand, ChangeFlag::LinkOutside]);
 }
 
 #[test]
@@ -180,17 +181,17 @@ fn an_undo_takes_back_only_what_is_still_as_it_came() {
     // A later call that was undone is no change.
     let mut edit = world.written("edit", "e/deep/text", "edited\n");
     commit(&mut edit);
-    assert_eq!(conflict(changes.turn(Direction::Undo, Selection::All)), ["e"]);
+    assert_eq!(conflict(changes.turn(ChangeDirection::Undo, Selection::All)), ["e"]);
     undo(&mut edit);
     undo(&mut changes);
     commit(&mut changes);
     world.file("e/deep/theirs", "t\n");
-    assert_eq!(conflict(changes.turn(Direction::Undo, Selection::All)), ["e"]);
+    assert_eq!(conflict(changes.turn(ChangeDirection::Undo, Selection::All)), ["e"]);
     assert!(world.path("e/deep/theirs").exists());
     fs::remove_file(world.path("e/deep/theirs")).unwrap();
     undo(&mut changes);
     world.file("e", "somebody's\n");
-    assert_eq!(conflict(changes.turn(Direction::Commit, Selection::All)), ["e"]);
+    assert_eq!(conflict(changes.turn(ChangeDirection::Commit, Selection::All)), ["e"]);
 }
 
 #[test]
@@ -212,7 +213,7 @@ fn ten_thousand_files_tell_how_far_they_are_and_stop_when_they_must() {
     for number in 0..10_000 {
         world.file(&format!("many/{}/{number}", number % 20), "x\n");
     }
-    let told: Arc<Mutex<Vec<Progress>>> = Arc::default();
+    let told: Arc<Mutex<Vec<ChangesProgress>>> = Arc::default();
     let stop = Arc::new(AtomicBool::new(false));
     let (heard, halt) = (Arc::clone(&told), Arc::clone(&stop));
     let mut draft = world.draft("call").stop_when(Arc::clone(&stop)).telling(move |progress| {
@@ -271,7 +272,7 @@ fn a_full_workspace_takes_nothing_of_a_commit() {
     draft.copy(&root.place("d").unwrap(), &root.place("e").unwrap(), Folders::Whole, Expected::Nothing).unwrap();
     let mut changes = draft.seal().unwrap();
     let before = support::picture(&workspace);
-    let full = changes.turn(Direction::Commit, Selection::All);
+    let full = changes.turn(ChangeDirection::Commit, Selection::All);
     assert!(matches!(full, Err(ChangesError::Path(PathError::Full { .. }))), "{full:?}");
     assert_eq!(support::picture(&workspace), before);
     fs::remove_file(workspace.join("d/1")).unwrap();
@@ -325,7 +326,7 @@ fn a_file_that_is_written_meanwhile_is_never_torn() {
 fn a_copy_can_survive_a_power_cut_too() {
     let world = World::new();
     fill(&world);
-    let mut draft = world.draft("call").surviving(Sync::Disk);
+    let mut draft = world.draft("call").surviving(CommitDurability::Disk);
     draft.copy(&world.place("d"), &world.place("e"), Folders::Whole, Expected::Nothing).unwrap();
     commit(&mut draft.seal().unwrap());
     assert_eq!(world.read("e/deep/text"), "text\n");

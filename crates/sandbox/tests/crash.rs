@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use haft_sandbox::changes::{Changes, ChangesError, Direction, Selection, recover, remove};
+use haft_sandbox::changes::{ChangeDirection, Changes, ChangesError, Selection, recover, remove};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -40,39 +40,39 @@ struct Run {
 
 #[test]
 fn a_commit_is_whole_or_absent() {
-    end_everywhere("commit", Direction::Commit, &here(None));
+    end_everywhere("commit", ChangeDirection::Commit, &here(None));
 }
 
 #[test]
 fn an_undo_is_whole_or_absent() {
-    end_everywhere("undo", Direction::Undo, &here(None));
+    end_everywhere("undo", ChangeDirection::Undo, &here(None));
 }
 
 #[test]
 fn a_commit_to_another_filesystem_is_whole_or_absent() {
     if let Some((workspaces, data)) = two_filesystems() {
-        end_where_it_matters("commit", Direction::Commit, &Place { workspaces, data, user: None });
+        end_where_it_matters("commit", ChangeDirection::Commit, &Place { workspaces, data, user: None });
     }
 }
 
 #[test]
 fn an_undo_on_another_filesystem_is_whole_or_absent() {
     if let Some((data, workspaces)) = two_filesystems() {
-        end_where_it_matters("undo", Direction::Undo, &Place { workspaces, data, user: None });
+        end_where_it_matters("undo", ChangeDirection::Undo, &Place { workspaces, data, user: None });
     }
 }
 
 #[test]
 fn an_ordinary_user_s_commit_is_whole_or_absent() {
     if Uid::effective().is_root() {
-        end_everywhere("commit", Direction::Commit, &here(Some(NOBODY)));
+        end_everywhere("commit", ChangeDirection::Commit, &here(Some(NOBODY)));
     }
 }
 
 #[test]
 fn an_ordinary_user_s_undo_is_whole_or_absent() {
     if Uid::effective().is_root() {
-        end_everywhere("undo", Direction::Undo, &here(Some(NOBODY)));
+        end_everywhere("undo", ChangeDirection::Undo, &here(Some(NOBODY)));
     }
 }
 
@@ -98,7 +98,7 @@ fn here(user: Option<u32>) -> Place {
 }
 
 /// Ends the turn after every system call.
-fn end_everywhere(what: &str, direction: Direction, place: &Place) {
+fn end_everywhere(what: &str, direction: ChangeDirection, place: &Place) {
     let example = example();
     let whole = Whole::new(&example, what, place);
     for calls in 1..ENDLESS {
@@ -110,7 +110,7 @@ fn end_everywhere(what: &str, direction: Direction, place: &Place) {
 
 /// Ends the turn after every system call that has changed anything on the disk: after the others the disk is as it
 /// was after the one before, and everything else dies with the process.
-fn end_where_it_matters(what: &str, direction: Direction, place: &Place) {
+fn end_where_it_matters(what: &str, direction: ChangeDirection, place: &Place) {
     let example = example();
     let whole = Whole::new(&example, what, place);
     assert!(whole.changing.len() > 50, "hardly anything was changed");
@@ -119,7 +119,12 @@ fn end_where_it_matters(what: &str, direction: Direction, place: &Place) {
     }
 }
 
-fn end_after(calls: usize, example: &Path, (what, direction, place): (&str, Direction, &Place), whole: &Whole) -> bool {
+fn end_after(
+    calls: usize,
+    example: &Path,
+    (what, direction, place): (&str, ChangeDirection, &Place),
+    whole: &Whole,
+) -> bool {
     let run = Run::new(place);
     let child = run.start(example, what, place);
     let ended = let_run(child, calls, || {});
@@ -209,7 +214,7 @@ impl Run {
     }
 
     /// Recovers; the tree must be one of the two, and a turn that was put back must be possible again.
-    fn check(&self, direction: Direction, (before, after): (&Picture, &Picture), calls: usize) {
+    fn check(&self, direction: ChangeDirection, (before, after): (&Picture, &Picture), calls: usize) {
         let recovered = recover(&self.dir).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
         assert!(recovered.conflicted.is_empty(), "after {calls} calls: {recovered:?}");
         let now = picture(&self.workspace);
@@ -230,8 +235,8 @@ impl Run {
     fn check_begun(&self, whole: &Whole, calls: usize) {
         match Changes::open(&self.dir) {
             Ok(_) => {
-                self.check(Direction::Commit, (&whole.before, &whole.after), calls);
-                Changes::open(&self.dir).unwrap().turn(Direction::Undo, Selection::All).unwrap();
+                self.check(ChangeDirection::Commit, (&whole.before, &whole.after), calls);
+                Changes::open(&self.dir).unwrap().turn(ChangeDirection::Undo, Selection::All).unwrap();
             }
             Err(ChangesError::Gone) => remove(&self.dir).unwrap(),
             Err(error) => panic!("after {calls} calls: {error}"),

@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use haft_sandbox::changes::{Changes, ChangesError, Direction, GONE, Selection, give_up, look, remove_gone};
+use haft_sandbox::changes::{ChangeDirection, Changes, ChangesError, GONE, Selection, give_up, look, remove_gone};
 use support::World;
 
 #[test]
@@ -16,14 +16,14 @@ fn what_is_kept_is_told_and_can_be_given_up() {
     let mut changes = world.written("call", "a", &"new\n".repeat(5000));
     let staged = look(&world.dir("call")).unwrap();
     assert!(staged.has_staged && staged.bytes > 20_000, "{staged:?}");
-    changes.turn(Direction::Commit, Selection::All).unwrap();
+    changes.turn(ChangeDirection::Commit, Selection::All).unwrap();
     assert!(!look(&world.dir("call")).unwrap().has_staged);
     give_up(&world.dir("call")).unwrap();
     assert!(matches!(Changes::open(&world.dir("call")), Err(ChangesError::Gone)));
     assert!(matches!(give_up(&world.dir("call")), Err(ChangesError::Gone)));
     assert_eq!(world.read("a"), "new\n".repeat(5000));
     // Whoever had opened it before finds nothing to turn, and touches nothing.
-    changes.turn(Direction::Undo, Selection::All).unwrap_err();
+    changes.turn(ChangeDirection::Undo, Selection::All).unwrap_err();
     assert_eq!(world.read("a"), "new\n".repeat(5000));
 }
 

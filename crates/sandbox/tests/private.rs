@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use haft_sandbox::fence::{Cache, Layered, Private, Toolchains, keep, throw_away};
+use haft_sandbox::fence::{LayeredFolder, Private, ToolCache, Toolchains, keep, throw_away};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -73,7 +73,7 @@ impl World {
         fs::create_dir_all(home.join("cache")).unwrap();
         fs::create_dir(path.join("workspace")).unwrap();
         let tools = Toolchains {
-            caches: vec![Cache { name: "cache", at: home.join("cache") }],
+            caches: vec![ToolCache { name: "cache", at: home.join("cache") }],
             home,
             readable: vec![],
             hidden: vec![],
@@ -130,16 +130,16 @@ impl World {
     }
 }
 
-struct Layers(Vec<Layered>);
+struct Layers(Vec<LayeredFolder>);
 
 impl Layers {
-    fn get(&self, name: &str) -> &Layered {
+    fn get(&self, name: &str) -> &LayeredFolder {
         self.0.iter().find(|layered| layered.layer.ends_with(name)).unwrap()
     }
 
     /// Runs a script over a layer as a fenced process would.
     fn run(&self, name: &str, script: &str) {
-        let Layered { beneath, layer, .. } = self.get(name);
+        let LayeredFolder { beneath, layer, .. } = self.get(name);
         let (upper, work) = (layer.join("upper"), layer.join("work"));
         if beneath.is_empty() {
             return in_namespace(script, &upper);

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use haft_sandbox::fence::{
-    Exit, Fence, Job, Limits, OFFLINE, Private, Rung, Surroundings, Toolchains, View, keep, throw_away, toolchains,
+    CommandExit, Fence, FenceJob, FenceLimits, OFFLINE, Private, Rung, Toolchains, UserEnvironment, WorkspaceView,
+    keep, throw_away, toolchains,
 };
 
 const NOBODY: u32 = 65534;
@@ -45,7 +46,7 @@ impl World {
         let path = folder.path().canonicalize().unwrap();
         let workspace = path.join("workspace");
         fs::create_dir(&workspace).unwrap();
-        let tools = toolchains(&Surroundings { home, workspace: &workspace, variables });
+        let tools = toolchains(&UserEnvironment { home, workspace: &workspace, variables });
         World { path, tools, calls: std::cell::Cell::new(0), _folder: folder }
     }
 
@@ -57,7 +58,7 @@ impl World {
     }
 
     /// Runs a script fenced; what it wrote privately is kept if it went well. What it wrote into the workspace is not.
-    fn run(&self, script: &str) -> (Exit, String) {
+    fn run(&self, script: &str) -> (CommandExit, String) {
         self.calls.set(self.calls.get() + 1);
         let call = self.path.join(format!("data/changes/{}", self.calls.get()));
         let (layer, private) = (call.join("layer"), call.join("private"));
@@ -67,25 +68,25 @@ impl World {
         let workspace = self.path.join("workspace");
         let layers = Private::open(&self.path.join("data"), &workspace).unwrap();
         let offline = OFFLINE.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let job = Job {
+        let job = FenceJob {
             command: ["bash", "-c", script].map(str::to_owned).to_vec(),
             folder: workspace.clone(),
             environment: self.tools.environment.iter().cloned().chain(offline).collect(),
             stdin: vec![],
             workspace,
-            view: View::Aside { layer },
+            view: WorkspaceView::Aside { layer },
             layered: layers.layers(&private, &self.tools).unwrap(),
             readable: self.tools.readable.clone(),
             writable: vec![],
             hidden: self.tools.hidden.clone(),
             network: false,
-            limits: Limits::default(),
+            limits: FenceLimits::default(),
             rung: Rung::Namespaces,
         };
         let mut output = Vec::new();
         let process = Fence::new(helper()).start(&job).unwrap();
         let ended = process.wait(&mut |_, piece| output.extend_from_slice(piece)).unwrap();
-        let decide = if ended.exit == Exit::Code(0) { keep } else { throw_away };
+        let decide = if ended.exit == CommandExit::Code(0) { keep } else { throw_away };
         decide(&private).unwrap();
         (ended.exit, String::from_utf8_lossy(&output).into_owned())
     }
@@ -93,7 +94,7 @@ impl World {
     /// Runs a script that must go well.
     fn works(&self, script: &str) -> String {
         let (exit, output) = self.run(script);
-        assert_eq!(exit, Exit::Code(0), "{script}: {output}");
+        assert_eq!(exit, CommandExit::Code(0), "{script}: {output}");
         output
     }
 }
@@ -202,7 +203,7 @@ fn private_folders_last_when_the_call_does() {
     let world = World::with_home(|home| fs::create_dir_all(home.join(".cache/pip")).unwrap());
     world.works("mkdir -p ~/.config/x && echo 1 > ~/.config/x/y && echo 1 > /tmp/t && echo 1 > ~/.cache/pip/p");
     world.works("test -e ~/.config/x/y && test -e /tmp/t && test -e ~/.cache/pip/p");
-    assert_eq!(world.run("rm -r ~/.config; rm /tmp/t ~/.cache/pip/p; exit 1").0, Exit::Code(1));
+    assert_eq!(world.run("rm -r ~/.config; rm /tmp/t ~/.cache/pip/p; exit 1").0, CommandExit::Code(1));
     world.works("rm ~/.config/x/y && rm /tmp/t && test -e ~/.cache/pip/p && ls -A ~ | grep -qx .cache");
     assert!(fs::read_dir(world.tools.home.join(".cache/pip")).unwrap().next().is_none());
     assert_eq!(world.works("ls -A ~/.config/x /tmp").matches("y\n").count(), 0);

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use haft_sandbox::changes::{ChangesError, Direction, Expected, Selection};
+use haft_sandbox::changes::{ChangeDirection, ChangesError, Expected, Selection};
 use support::World;
 
 const ROUNDS: usize = 200;
@@ -35,7 +35,7 @@ fn no_edit_is_ever_lost() {
                 let content = format!("commit {round}\n");
                 draft.write(&world.place(&format!("f{file}")), content.as_bytes(), Expected::Anything).unwrap();
             }
-            match draft.seal().unwrap().turn(Direction::Commit, Selection::All) {
+            match draft.seal().unwrap().turn(ChangeDirection::Commit, Selection::All) {
                 Ok(_) => committed += 1,
                 Err(ChangesError::Conflict { .. }) => {
                     conflicts += 1;

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_sandbox::PathError;
 use haft_sandbox::changes::{
-    Change, ChangeKind, ChangeState, Changes, ChangesError, Direction, Expected, Flag, Folders, Selection, Sync,
+    ChangeDirection, ChangeFlag, Changes, ChangesError, CommitDurability, Expected, FileChange, FileChangeKind,
+    FileChangeState, Folders, Selection,
 };
 use support::{Mounted, World, commit, conflict, kinds, set_mode, two_filesystems, undo};
 
@@ -35,9 +36,9 @@ fn a_file_a_link_and_a_folder_go_and_come_back() {
     }
     let mut changes = draft.seal().unwrap();
     assert_eq!(world.picture(), before, "planning touches nothing");
-    let listed: Vec<(String, ChangeKind, Option<String>)> =
+    let listed: Vec<(String, FileChangeKind, Option<String>)> =
         changes.list().into_iter().map(|change| (change.path, change.kind, change.from)).collect();
-    let renamed = |path: &str, from: &str| (path.to_owned(), ChangeKind::Renamed, Some(from.to_owned()));
+    let renamed = |path: &str, from: &str| (path.to_owned(), FileChangeKind::Renamed, Some(from.to_owned()));
     assert_eq!(listed, [renamed("to/b", "a"), renamed("to/e", "d"), renamed("to/link", "link")]);
     let (ino, mtime) =
         (fs::metadata(world.path("a")).unwrap().ino(), fs::metadata(world.path("d")).unwrap().mtime_nsec());
@@ -64,11 +65,11 @@ fn an_undo_is_shown_from_its_own_side() {
     assert_eq!(replaced, Some(8));
     let mut changes = draft.seal().unwrap();
     let there = &changes.list()[0];
-    assert_eq!((there.kind, there.replaces, there.added, there.removed), (ChangeKind::Renamed, Some(8), 1, 1));
+    assert_eq!((there.kind, there.replaces, there.added, there.removed), (FileChangeKind::Renamed, Some(8), 1, 1));
     assert!(there.diff.as_deref().unwrap().ends_with("-old one\n+new\n"));
     commit(&mut changes);
-    let back = changes.preview_turn(Direction::Undo, Selection::All).unwrap();
-    assert_eq!(kinds(&back), [("a", ChangeKind::Renamed), ("b", ChangeKind::Created)]);
+    let back = changes.preview_turn(ChangeDirection::Undo, Selection::All).unwrap();
+    assert_eq!(kinds(&back), [("a", FileChangeKind::Renamed), ("b", FileChangeKind::Created)]);
     assert_eq!((back[0].from.as_deref(), back[1].size), (Some("b"), 8));
 }
 
@@ -177,7 +178,7 @@ fn whatever_happened_to_either_end_is_a_conflict() {
     set_mode(&world.path("mode"), 0o600);
     world.file("room", "edited\n");
     let before = world.picture();
-    let found = conflict(changes.turn(Direction::Commit, Selection::All));
+    let found = conflict(changes.turn(ChangeDirection::Commit, Selection::All));
     assert_eq!(found, ["room", "edited", "mode", "removed", "replaced", "to-taken"]);
     assert_eq!(world.picture(), before, "nothing is touched");
 }
@@ -193,7 +194,7 @@ fn an_undo_refuses_an_end_that_was_taken_and_carries_a_folder_s_news_along() {
     commit(&mut folder);
     world.file("a", "somebody's\n");
     world.file("e/new", "written since\n");
-    assert_eq!(conflict(file.turn(Direction::Undo, Selection::All)), ["a"]);
+    assert_eq!(conflict(file.turn(ChangeDirection::Undo, Selection::All)), ["a"]);
     assert_eq!((world.read("a"), world.read("b")), ("somebody's\n".to_owned(), "a\n".to_owned()));
     undo(&mut folder);
     assert_eq!((world.read("d/x"), world.read("d/new")), ("x\n".to_owned(), "written since\n".to_owned()));
@@ -212,12 +213,12 @@ fn a_move_is_chosen_by_either_end_and_goes_alone() {
     let mut changes = draft.seal().unwrap();
     let some =
         |changes: &mut Changes, path: &str, direction| changes.turn(direction, Selection::Some(&[path.to_owned()]));
-    some(&mut changes, "a2", Direction::Commit).unwrap();
-    some(&mut changes, "b", Direction::Commit).unwrap();
+    some(&mut changes, "a2", ChangeDirection::Commit).unwrap();
+    some(&mut changes, "b", ChangeDirection::Commit).unwrap();
     assert!(world.path("a2").exists() && world.path("b2").exists() && world.path("c").exists());
-    some(&mut changes, "a", Direction::Undo).unwrap();
-    let states: Vec<ChangeState> = changes.list().into_iter().map(|change| change.state).collect();
-    assert_eq!(states, [ChangeState::Undone, ChangeState::Committed, ChangeState::Staged]);
+    some(&mut changes, "a", ChangeDirection::Undo).unwrap();
+    let states: Vec<FileChangeState> = changes.list().into_iter().map(|change| change.state).collect();
+    assert_eq!(states, [FileChangeState::Undone, FileChangeState::Committed, FileChangeState::Staged]);
     changes.discard().unwrap();
     assert!(world.path("a").exists() && world.path("b2").exists() && world.path("c").exists());
 }
@@ -260,24 +261,24 @@ fn what_becomes_live_by_a_move_is_flagged() {
     world.file("deep/er/file", "f\n");
     symlink("../../file", world.path("deep/er/link")).unwrap();
     let hook = moved(&world, "kit", ".git");
-    let flagged: Vec<(String, Vec<Flag>)> = hook
+    let flagged: Vec<(String, Vec<ChangeFlag>)> = hook
         .list()
         .into_iter()
         .filter(|change| !change.flags.is_empty())
         .map(|change| (change.path, change.flags))
         .collect();
     let expected = [
-        (".git/config", Flag::GitConfigCommand),
-        (".git/hooks", Flag::InsideGit),
-        (".git/hooks/pre-commit", Flag::GitHook),
-        (".git/notes", Flag::InsideGit),
-        (".git/notes/x", Flag::InsideGit),
+        (".git/config", ChangeFlag::GitConfigCommand),
+        (".git/hooks", ChangeFlag::InsideGit),
+        (".git/hooks/pre-commit", ChangeFlag::GitHook),
+        (".git/notes", ChangeFlag::InsideGit),
+        (".git/notes/x", ChangeFlag::InsideGit),
     ];
     assert_eq!(flagged, expected.map(|(path, flag)| (path.to_owned(), vec![flag])));
     let list = moved(&world, "deep/er", "er").list();
-    let shown: Vec<(&str, &[Flag])> =
+    let shown: Vec<(&str, &[ChangeFlag])> =
         list.iter().map(|change| (change.path.as_str(), change.flags.as_slice())).collect();
-    assert_eq!(shown, [("er", &[][..]), ("er/link", &[Flag::LinkOutside])], "only what is flagged is listed");
+    assert_eq!(shown, [("er", &[][..]), ("er/link", &[ChangeFlag::LinkOutside])], "only what is flagged is listed");
     assert_eq!(list[1].from.as_deref(), Some("deep/er/link"));
 }
 
@@ -322,15 +323,15 @@ fn another_mount_inside_the_workspace_gets_a_copy_and_a_deletion_that_go_togethe
     world.file("mnt/back", "b\n");
     let mtime = fs::metadata(world.path("d/deep/x")).unwrap().mtime_nsec();
     let before = world.picture();
-    let mut draft = world.draft("call").surviving(Sync::Disk);
+    let mut draft = world.draft("call").surviving(CommitDurability::Disk);
     draft.rename(&world.place("d"), &world.place("mnt/d"), Expected::Nothing).unwrap();
     draft.rename(&world.place("mnt/back"), &world.place("back"), Expected::Nothing).unwrap();
     let mount_point = world.draft("mount").rename(&world.place("mnt"), &world.place("elsewhere"), Expected::Nothing);
     assert!(matches!(mount_point, Err(ChangesError::Path(PathError::NotRegular { what: "a mount point", .. }))));
     let mut changes = draft.seal().unwrap();
-    let paths = |list: &[Change]| -> Vec<String> { list.iter().map(|change| change.path.clone()).collect() };
+    let paths = |list: &[FileChange]| -> Vec<String> { list.iter().map(|change| change.path.clone()).collect() };
     for _ in 0..2 {
-        let turned = changes.turn(Direction::Commit, Selection::Some(&["mnt/d".to_owned()])).unwrap();
+        let turned = changes.turn(ChangeDirection::Commit, Selection::Some(&["mnt/d".to_owned()])).unwrap();
         assert!(paths(&turned).contains(&"d".to_owned()), "the deletion goes with the copy");
         assert!(!world.path("d").exists() && world.path("mnt/d/empty").is_dir());
         let meta = fs::metadata(world.path("mnt/d/deep/x")).unwrap();
@@ -343,7 +344,7 @@ fn another_mount_inside_the_workspace_gets_a_copy_and_a_deletion_that_go_togethe
         assert_eq!(fs::metadata(world.path("d/deep/x")).unwrap().mtime_nsec(), mtime);
     }
     world.file("d/deep/x", "edited\n");
-    assert_eq!(conflict(changes.turn(Direction::Commit, Selection::Some(&["d".to_owned()]))), ["d"]);
+    assert_eq!(conflict(changes.turn(ChangeDirection::Commit, Selection::Some(&["d".to_owned()]))), ["d"]);
 }
 
 /// Says so in the end, also when a check has failed.
@@ -390,7 +391,7 @@ fn no_edit_is_lost_by_a_move() {
             let seen: usize = world.read("a").parse().unwrap();
             let mut draft = world.draft(&format!("round{round}"));
             draft.rename(&world.place("a"), &world.place("b"), Expected::Nothing).unwrap();
-            match draft.seal().unwrap().turn(Direction::Commit, Selection::All) {
+            match draft.seal().unwrap().turn(ChangeDirection::Commit, Selection::All) {
                 Ok(_) => {
                     moves += 1;
                     let moved: usize = world.read("b").parse().unwrap();

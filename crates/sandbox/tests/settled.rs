@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use haft_sandbox::Stamp;
+use haft_sandbox::FileStamp;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::time::{ClockId, clock_gettime};
 use support::World;
@@ -21,7 +21,7 @@ const LENGTH: usize = 5000;
 /// Remembers one answer, as the cache does.
 #[derive(Default)]
 struct Memory {
-    kept: Option<(Stamp, Vec<u8>)>,
+    kept: Option<(FileStamp, Vec<u8>)>,
     hits: u32,
 }
 

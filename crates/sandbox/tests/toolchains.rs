@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use haft_sandbox::fence::{Surroundings, Toolchains, refused_variable, toolchains};
+use haft_sandbox::fence::{Toolchains, UserEnvironment, refused_variable, toolchains};
 
 /// A home folder and a workspace in it, made by hand.
 struct Home {
@@ -61,7 +61,7 @@ impl Home {
     }
 
     fn tools_in(&self, workspace: &Path) -> Toolchains {
-        toolchains(&Surroundings { home: &self.path, workspace, variables: &self.variables })
+        toolchains(&UserEnvironment { home: &self.path, workspace, variables: &self.variables })
     }
 
     /// The paths in the home folder, told from there and sorted.

@@ -9,9 +9,9 @@ use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 
 /// Tells blocking work that nobody wants its result any more.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub(crate) struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl StopFlag {
     /// Refuses to go on once the call was stopped. Long loops ask between two steps.
     pub(crate) fn check(&self) -> Result<(), ToolError> {
         if self.is_wanted() {
@@ -32,9 +32,9 @@ impl Stop {
 }
 
 /// Stops the work when the call is cancelled, and when nobody waits for it any more.
-struct StopOnDrop(Stop);
+struct StopWorkOnDrop(StopFlag);
 
-impl Drop for StopOnDrop {
+impl Drop for StopWorkOnDrop {
     fn drop(&mut self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
@@ -55,18 +55,18 @@ pub(crate) fn inline<T>(work: impl FnOnce() -> Result<T, ToolError>) -> Result<T
 }
 
 /// Does everything else that blocks on a thread of its own and waits for its end. After a cancel that is soon: the work
-/// asks its `Stop` between two steps.
+/// asks its `StopFlag` between two steps.
 pub(crate) async fn blocking<T: Send + 'static>(
     stop_with: StopWith<'_>,
-    work: impl FnOnce(&Stop) -> Result<T, ToolError> + Send + 'static,
+    work: impl FnOnce(&StopFlag) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    let stop = Stop::default();
+    let stop = StopFlag::default();
     let told = stop.clone();
     let mut task = tokio::task::spawn_blocking(move || work(&told));
     let ended = match stop_with {
         StopWith::Nothing => task.await,
         StopWith::Call(ctx) => {
-            let waits = StopOnDrop(stop);
+            let waits = StopWorkOnDrop(stop);
             tokio::select! {
                 ended = &mut task => ended,
                 () = ctx.cancel.cancelled() => {
@@ -94,7 +94,7 @@ mod tests {
 
     use haft_runtime::{CallId, Caller, ErrorCode, Scope, Source, ToolCtx};
 
-    use super::{Stop, StopWith, blocking, inline};
+    use super::{StopFlag, StopWith, blocking, inline};
 
     fn ctx() -> ToolCtx {
         let caller = Caller::owner("test", Scope::local("test"), Source::Cli);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     /// Work that says when it has begun, and goes on until it is stopped or told to end.
-    fn work(begun: &Sender<()>, end: &Receiver<()>, stop: &Stop) -> &'static str {
+    fn work(begun: &Sender<()>, end: &Receiver<()>, stop: &StopFlag) -> &'static str {
         begun.send(()).unwrap();
         loop {
             if stop.is_wanted() {

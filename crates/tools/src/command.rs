@@ -12,22 +12,22 @@ mod target;
 mod tests;
 mod word;
 
-pub(crate) use explain::Line;
-use read::{Reading, read};
+pub(crate) use explain::CommandExplanation;
+use read::{ParsedCommands, read};
 pub(crate) use target::Places;
 
 /// What of a shell command to look at twice, in words, and what of it cannot be read.
 pub fn worries(command: &str) -> Vec<String> {
-    let command = Command::read(command);
+    let command = CommandLine::read(command);
     let worried = command.explained().into_iter().filter(|line| line.worry.is_some());
     worried.map(|line| line.to_string()).chain(command.unclear()).collect()
 }
 
 /// A command line as far as it could be read. Advice and friction, no boundary: the fence is the boundary.
 #[derive(Debug)]
-pub(crate) struct Command(Reading);
+pub(crate) struct CommandLine(ParsedCommands);
 
-impl Command {
+impl CommandLine {
     /// Reads it; what cannot be read is marked as unclear.
     pub(crate) fn read(text: &str) -> Self {
         Self(read(text))
@@ -35,7 +35,7 @@ impl Command {
 
     /// One line for each simple command, in the order in which a shell comes to them, wherever it stands: in `$(…)`, in a
     /// string that a shell is given, behind `sudo`, `xargs` or `find -exec`.
-    pub(crate) fn explained(&self) -> Vec<Line> {
+    pub(crate) fn explained(&self) -> Vec<CommandExplanation> {
         self.0.commands.iter().filter_map(explain::line).collect()
     }
 

@@ -19,7 +19,7 @@ pub struct KeptChanges {
 
 /// What is kept of one call's changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct CallChangesSummary {
     /// How much space it takes.
     pub bytes: u64,
     /// Whether something of it waits to be committed.
@@ -28,7 +28,7 @@ pub struct Kept {
 
 /// What became of the attempt to give changes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GivenUp {
+pub enum GiveUpResult {
     /// They are gone.
     Gone,
     /// Somebody works with them at this moment.
@@ -54,10 +54,10 @@ impl KeptChanges {
     }
 
     /// What is kept of a call's changes; `None` when that is nothing.
-    pub async fn look(&self, call: &CallId) -> Result<Option<Kept>, ToolError> {
+    pub async fn look(&self, call: &CallId) -> Result<Option<CallChangesSummary>, ToolError> {
         let dir = changes_of(&self.data, call);
         blocking(StopWith::Nothing, move |_| match changes::look(&dir) {
-            Ok(kept) => Ok(Some(Kept { bytes: kept.bytes, has_staged: kept.has_staged })),
+            Ok(kept) => Ok(Some(CallChangesSummary { bytes: kept.bytes, has_staged: kept.has_staged })),
             Err(ChangesError::Gone) => Ok(None),
             Err(refused) => Err(refused).trying("look at the changes"),
         })
@@ -65,11 +65,11 @@ impl KeptChanges {
     }
 
     /// Gives the changes of a call up: it can then neither be undone nor committed.
-    pub async fn give_up(&self, call: &CallId) -> Result<GivenUp, ToolError> {
+    pub async fn give_up(&self, call: &CallId) -> Result<GiveUpResult, ToolError> {
         let dir = changes_of(&self.data, call);
         blocking(StopWith::Nothing, move |_| match changes::give_up(&dir) {
-            Ok(()) | Err(ChangesError::Gone) => Ok(GivenUp::Gone),
-            Err(ChangesError::Busy) => Ok(GivenUp::InUse),
+            Ok(()) | Err(ChangesError::Gone) => Ok(GiveUpResult::Gone),
+            Err(ChangesError::Busy) => Ok(GiveUpResult::InUse),
             Err(refused) => Err(refused).trying("remove the changes"),
         })
         .await

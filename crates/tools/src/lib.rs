@@ -25,10 +25,10 @@ use haft_runtime::{AnyTool, Shown, typed};
 
 pub use command::worries;
 pub use fenced::{FenceConfig, LongLivedProcess};
-pub use kept::{GivenUp, Kept, KeptChanges};
+pub use kept::{CallChangesSummary, GiveUpResult, KeptChanges};
 pub use lsp::{LanguageServer, LanguageServers};
 pub use project::{Manifest, Script, Trusted, project_tool, scripts};
-pub use web::{Listed, ListedError, Provider, SearchAccess, Secret, WebAccess};
+pub use web::{ListedSite, ListedSiteError, Provider, SearchAccess, Secret, WebAccess};
 pub use workbench::SandboxWorkbench;
 pub use workspace::Workspace;
 pub use workspaces::{OpenWorkspaces, Workspaces};
@@ -40,9 +40,9 @@ pub fn all(workspaces: &Arc<dyn Workspaces>, web_search: Shown) -> Vec<Arc<dyn A
     vec![
         shape::changes_files(files::CopyFile(here())),
         shape::changes_files(files::CreateDirectory(here())),
-        typed(lsp::Asking::<lsp::Definition>::new(here())),
+        typed(lsp::LanguageServerTool::<lsp::GotoDefinition>::new(here())),
         shape::changes_files(files::DeleteFile(here())),
-        typed(lsp::Asking::<lsp::Diagnostics>::new(here())),
+        typed(lsp::LanguageServerTool::<lsp::Diagnostics>::new(here())),
         shape::changes_files(files::EditFile(here())),
         typed(git::GitBranch(here())),
         typed(git::GitCommit(here())),
@@ -52,18 +52,18 @@ pub fn all(workspaces: &Arc<dyn Workspaces>, web_search: Shown) -> Vec<Arc<dyn A
         typed(git::GitStatus(here())),
         shape::reads(search::Glob(here())),
         shape::reads(search::Grep(here())),
-        typed(lsp::Asking::<lsp::Hover>::new(here())),
+        typed(lsp::LanguageServerTool::<lsp::Hover>::new(here())),
         shape::reads(files::ListDirectory(here())),
         shape::changes_files(files::MoveFile(here())),
         shape::reads(files::ReadFile(here())),
-        typed(lsp::Asking::<lsp::References>::new(here())),
+        typed(lsp::LanguageServerTool::<lsp::References>::new(here())),
         typed(shell::RunCode(here())),
         typed(shell::ShellBackground(here())),
         typed(shell::ShellExec(here())),
         typed(shell::ShellKill(here())),
         shape::reads(shell::ShellList(here())),
         shape::reads(shell::ShellOutput(here())),
-        typed(lsp::Asking::<lsp::Symbols>::new(here())),
+        typed(lsp::LanguageServerTool::<lsp::Symbols>::new(here())),
         typed(web::WebFetch(here())),
         typed(web::WebSearch { workspaces: here(), shown: web_search }),
         shape::changes_files(files::WriteFile(here())),

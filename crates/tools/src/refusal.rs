@@ -5,7 +5,7 @@ use std::io;
 use haft_runtime::{Category, ErrorCode, ToolError};
 use haft_sandbox::{
     PathError,
-    changes::{ChangeState, ChangesError},
+    changes::{ChangesError, FileChangeState},
 };
 use serde_json::{Value, json};
 
@@ -174,12 +174,12 @@ fn unknown_path(doing: &str, path: &str, nearest: &[String]) -> ToolError {
 }
 
 /// An empty path says that none of the changes can go this way.
-fn wrong_state(doing: &str, path: &str, state: ChangeState) -> ToolError {
+fn wrong_state(doing: &str, path: &str, state: FileChangeState) -> ToolError {
     let stands = match state {
-        ChangeState::Staged => "not committed yet",
-        ChangeState::Committed => "committed already",
-        ChangeState::Undone => "undone already",
-        ChangeState::Discarded => "discarded",
+        FileChangeState::Staged => "not committed yet",
+        FileChangeState::Committed => "committed already",
+        FileChangeState::Undone => "undone already",
+        FileChangeState::Discarded => "discarded",
     };
     let what = if path.is_empty() { "these changes are" } else { "it is" };
     let refused = match path {

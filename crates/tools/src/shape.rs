@@ -73,17 +73,17 @@ pub(crate) trait ChangesFiles: Send + Sync + 'static {
 
 /// A reading tool as the line holds it.
 pub(crate) fn reads<T: Reads>(tool: T) -> Arc<dyn AnyTool> {
-    typed(Reading(tool))
+    typed(ReadingTool(tool))
 }
 
 /// A changing tool as the line holds it.
 pub(crate) fn changes_files<T: ChangesFiles>(tool: T) -> Arc<dyn AnyTool> {
-    typed(Changing(tool))
+    typed(ChangingTool(tool))
 }
 
-struct Reading<T>(T);
+struct ReadingTool<T>(T);
 
-impl<T: Reads> Tool for Reading<T> {
+impl<T: Reads> Tool for ReadingTool<T> {
     type Input = T::Input;
     type Output = T::Output;
 
@@ -106,9 +106,9 @@ impl<T: Reads> Tool for Reading<T> {
     }
 }
 
-struct Changing<T>(T);
+struct ChangingTool<T>(T);
 
-impl<T: ChangesFiles> Tool for Changing<T> {
+impl<T: ChangesFiles> Tool for ChangingTool<T> {
     type Input = T::Input;
     type Output = T::Output;
 

@@ -4,15 +4,15 @@ use haft_runtime as runtime;
 use haft_sandbox::changes as sandbox;
 
 /// What people see of changes.
-pub(crate) fn change_list(changes: Vec<sandbox::Change>) -> runtime::ChangeList {
+pub(crate) fn change_list(changes: Vec<sandbox::FileChange>) -> runtime::ChangeList {
     runtime::ChangeList(changes.into_iter().map(change).collect())
 }
 
 /// The sandbox's word for a direction.
-pub(crate) fn direction(direction: runtime::Direction) -> sandbox::Direction {
+pub(crate) fn direction(direction: runtime::Direction) -> sandbox::ChangeDirection {
     match direction {
-        runtime::Direction::Commit => sandbox::Direction::Commit,
-        runtime::Direction::Undo => sandbox::Direction::Undo,
+        runtime::Direction::Commit => sandbox::ChangeDirection::Commit,
+        runtime::Direction::Undo => sandbox::ChangeDirection::Undo,
     }
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn selection(paths: Option<&[String]>) -> sandbox::Selection<'_> {
     paths.map_or(sandbox::Selection::All, sandbox::Selection::Some)
 }
 
-fn change(change: sandbox::Change) -> runtime::Change {
+fn change(change: sandbox::FileChange) -> runtime::Change {
     runtime::Change {
         path: change.path,
         kind: kind(change.kind),
@@ -43,36 +43,36 @@ fn change(change: sandbox::Change) -> runtime::Change {
     }
 }
 
-fn kind(kind: sandbox::ChangeKind) -> runtime::ChangeKind {
+fn kind(kind: sandbox::FileChangeKind) -> runtime::ChangeKind {
     match kind {
-        sandbox::ChangeKind::Created => runtime::ChangeKind::Created,
-        sandbox::ChangeKind::Changed => runtime::ChangeKind::Changed,
-        sandbox::ChangeKind::Deleted => runtime::ChangeKind::Deleted,
-        sandbox::ChangeKind::Mode => runtime::ChangeKind::Mode,
-        sandbox::ChangeKind::Link => runtime::ChangeKind::Link,
-        sandbox::ChangeKind::Renamed => runtime::ChangeKind::Renamed,
+        sandbox::FileChangeKind::Created => runtime::ChangeKind::Created,
+        sandbox::FileChangeKind::Changed => runtime::ChangeKind::Changed,
+        sandbox::FileChangeKind::Deleted => runtime::ChangeKind::Deleted,
+        sandbox::FileChangeKind::Mode => runtime::ChangeKind::Mode,
+        sandbox::FileChangeKind::Link => runtime::ChangeKind::Link,
+        sandbox::FileChangeKind::Renamed => runtime::ChangeKind::Renamed,
     }
 }
 
-fn state(state: sandbox::ChangeState) -> runtime::ChangeState {
+fn state(state: sandbox::FileChangeState) -> runtime::ChangeState {
     match state {
-        sandbox::ChangeState::Staged => runtime::ChangeState::Staged,
-        sandbox::ChangeState::Committed => runtime::ChangeState::Committed,
-        sandbox::ChangeState::Undone => runtime::ChangeState::Undone,
-        sandbox::ChangeState::Discarded => runtime::ChangeState::Discarded,
+        sandbox::FileChangeState::Staged => runtime::ChangeState::Staged,
+        sandbox::FileChangeState::Committed => runtime::ChangeState::Committed,
+        sandbox::FileChangeState::Undone => runtime::ChangeState::Undone,
+        sandbox::FileChangeState::Discarded => runtime::ChangeState::Discarded,
     }
 }
 
-fn flag(flag: sandbox::Flag) -> runtime::Flag {
+fn flag(flag: sandbox::ChangeFlag) -> runtime::Flag {
     match flag {
-        sandbox::Flag::HaftFiles => runtime::Flag::HaftFiles,
-        sandbox::Flag::GitHook => runtime::Flag::GitHook,
-        sandbox::Flag::GitConfigCommand => runtime::Flag::GitConfigCommand,
-        sandbox::Flag::LinkOutside => runtime::Flag::LinkOutside,
-        sandbox::Flag::SetUid => runtime::Flag::SetUid,
-        sandbox::Flag::SensitiveName => runtime::Flag::SensitiveName,
-        sandbox::Flag::RunsByItself => runtime::Flag::RunsByItself,
-        sandbox::Flag::IgnoreRules => runtime::Flag::IgnoreRules,
-        sandbox::Flag::InsideGit => runtime::Flag::InsideGit,
+        sandbox::ChangeFlag::HaftFiles => runtime::Flag::HaftFiles,
+        sandbox::ChangeFlag::GitHook => runtime::Flag::GitHook,
+        sandbox::ChangeFlag::GitConfigCommand => runtime::Flag::GitConfigCommand,
+        sandbox::ChangeFlag::LinkOutside => runtime::Flag::LinkOutside,
+        sandbox::ChangeFlag::SetUid => runtime::Flag::SetUid,
+        sandbox::ChangeFlag::SensitiveName => runtime::Flag::SensitiveName,
+        sandbox::ChangeFlag::RunsByItself => runtime::Flag::RunsByItself,
+        sandbox::ChangeFlag::IgnoreRules => runtime::Flag::IgnoreRules,
+        sandbox::ChangeFlag::InsideGit => runtime::Flag::InsideGit,
     }
 }

@@ -146,7 +146,7 @@ fn is_done(change: &Change, turn: &Turn) -> bool {
     change.state == end && turn.paths.as_ref().is_none_or(is_chosen)
 }
 
-fn sentence(way: Direction, found: &changes::Recovered, done: usize) -> String {
+fn sentence(way: Direction, found: &changes::RecoveryReport, done: usize) -> String {
     let way = named(way);
     let back = found.rolled_back.len();
     match (found.conflicted.as_slice(), done) {

@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc};
 
 use haft_runtime::{CallId, ErrorCode, Shown, ToolError};
 use haft_sandbox::{
-    changes::Sync,
+    changes::CommitDurability,
     fence::{Probe, Toolchains},
 };
 
@@ -15,7 +15,7 @@ pub(crate) use commands::WorkspaceCommands;
 pub(crate) use files::{CHANGES, WorkspaceFiles, changes_of};
 
 use crate::{
-    fenced::{Bench, FenceConfig, Fenced},
+    fenced::{CommandContext, FenceConfig, WorkspaceFence},
     lsp::{LanguageServers, RunningServers},
     shell::Tasks,
     web::{Web, WebAccess},
@@ -45,14 +45,14 @@ impl Workspace {
     /// The same workspace, whose changes survive a power cut too.
     #[must_use]
     pub fn down_to_the_disk(mut self) -> Self {
-        self.files.sync = Sync::Disk;
+        self.files.sync = CommitDurability::Disk;
         self
     }
 
     /// The same workspace, in which commands can be run.
     #[must_use]
     pub fn running_commands(mut self, config: FenceConfig) -> Self {
-        self.commands.fenced = Some(Arc::new(Fenced::new(config, self.path(), self.files.data())));
+        self.commands.fenced = Some(Arc::new(WorkspaceFence::new(config, self.path(), self.files.data())));
         self
     }
 
@@ -105,8 +105,8 @@ impl Workspace {
     }
 
     /// Where what belongs to a call is held aside.
-    pub(crate) fn bench(&self, call: &CallId) -> Result<Bench, ToolError> {
-        Ok(Bench {
+    pub(crate) fn bench(&self, call: &CallId) -> Result<CommandContext, ToolError> {
+        Ok(CommandContext {
             fenced: Arc::clone(self.commands.fenced()?),
             root: Arc::clone(self.files.root()),
             dir: changes_of(self.files.data(), call),

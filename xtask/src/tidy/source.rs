@@ -1,14 +1,14 @@
 //! Rust source as the rules see it: code, and the texts in it, without comments and tests.
 
 /// A source file, taken apart.
-pub(super) struct Source {
+pub(super) struct SourceFile {
     /// The code, with every text empty and every comment gone.
     pub(super) code: String,
     /// The texts in it.
     pub(super) texts: Vec<String>,
 }
 
-impl Source {
+impl SourceFile {
     /// Takes a file apart. Its tests are left out.
     pub(super) fn of(file: &str) -> Self {
         let file = file.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
@@ -112,7 +112,7 @@ mod tests {
             let var = '\''; call(r"x");
             #[cfg(test)]
 mod tests { solo }"##;
-        let source = Source::of(file);
+        let source = SourceFile::of(file);
         assert_eq!(source.texts, ["solo \\\" // x", "gateway \"quoted\"", "", "x"]);
         let words: Vec<&str> = source.words().collect();
         let expected = "let a let b let c let d a str let var call cfg";
@@ -123,6 +123,6 @@ mod tests { solo }"##;
     fn defined_types_are_found() {
         let file = "pub(crate) struct One;\nenum Two { A }\n    type Inner = u8;\npub type Three = u8;\n    struct Four(u8);\n\
                     let structure = 1;\npub trait Five: Send {}\nstruct lower;\n";
-        assert_eq!(Source::of(file).types(), ["One", "Two", "Three", "Four", "Five"]);
+        assert_eq!(SourceFile::of(file).types(), ["One", "Two", "Three", "Four", "Five"]);
     }
 }

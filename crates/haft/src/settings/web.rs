@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use haft_sandbox::web::{Allowed, Limits, PORTS, Rules, Url};
-use haft_tools::{Listed, Provider, SearchAccess, Secret, WebAccess};
+use haft_sandbox::web::{AllowedHost, FetchLimits, PORTS, Url, WebRules};
+use haft_tools::{ListedSite, Provider, SearchAccess, Secret, WebAccess};
 
 use super::values::{duration, texts};
 
@@ -17,9 +17,9 @@ const LONGEST_KEY: u64 = 8 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebSettings {
     /// What is read from unasked.
-    pub allowlist: Vec<Listed>,
+    pub allowlist: Vec<ListedSite>,
     /// What may be reached although it is not public.
-    pub allow: Vec<Allowed>,
+    pub allow: Vec<AllowedHost>,
     /// The ports that may be reached.
     pub ports: Vec<u16>,
     /// How long a host may take to be connected with.
@@ -38,7 +38,7 @@ pub struct WebSettings {
 
 impl Default for WebSettings {
     fn default() -> Self {
-        let Limits { connect, silence } = Limits::default();
+        let FetchLimits { connect, silence } = FetchLimits::default();
         Self {
             allowlist: Vec::new(),
             allow: Vec::new(),
@@ -72,8 +72,8 @@ impl WebSettings {
     }
 
     /// Which addresses may be dialled.
-    pub(crate) fn rules(&self) -> Rules {
-        Rules { ports: self.ports.clone(), allowed: self.allow.clone() }
+    pub(crate) fn rules(&self) -> WebRules {
+        WebRules { ports: self.ports.clone(), allowed: self.allow.clone() }
     }
 
     /// The same for the tools, with the key in the place of its name.
@@ -82,7 +82,7 @@ impl WebSettings {
             self.provider.map(|provider| self.search(provider, data, variables).map_err(|err| format!("{err:#}")));
         WebAccess {
             rules: self.rules(),
-            limits: Limits { connect: self.connect, silence: self.silence },
+            limits: FetchLimits { connect: self.connect, silence: self.silence },
             allowlist: self.allowlist.clone(),
             timeout: self.timeout,
             search,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use haft_mcp::{Endpoint, Launch, LaunchedServer, Transport, UpstreamSpec};
 use haft_runtime::{ErrorCode, Redactor, ToolError};
-use haft_sandbox::web::{Client, Limits, Url};
+use haft_sandbox::web::{FetchLimits, Url, WebClient};
 use haft_tools::{LongLivedProcess, Script, Workspace};
 
 use crate::{
@@ -92,7 +92,7 @@ fn revealed(server: &McpServer, workspace: &Workspace, settings: &Settings) -> R
 }
 
 /// The guarded client. Where the user names a server by its URL, that very host and port may be reached.
-fn client(server: &McpServer, url: &str, settings: &Settings) -> Client {
+fn client(server: &McpServer, url: &str, settings: &Settings) -> WebClient {
     let mut rules = settings.web.rules();
     let named =
         Url::parse(url).ok().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
@@ -101,7 +101,7 @@ fn client(server: &McpServer, url: &str, settings: &Settings) -> Client {
         ServerOrigin::ByTheWorkspace => {}
     }
     let silence = server.timeout.max(FIRST_ANSWER);
-    Client::new(rules, Limits { connect: settings.web.connect, silence })
+    WebClient::new(rules, FetchLimits { connect: settings.web.connect, silence })
 }
 
 /// The files that the command of a workspace's server names, as they were trusted. What the user names is the user's.

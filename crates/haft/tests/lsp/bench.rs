@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_runtime::{AnyTool, CallId, Caller, Isolation, Ran, Scope, Shown, Source, ToolCtx, ToolError, ToolOutput};
-use haft_sandbox::fence::Limits;
+use haft_sandbox::fence::FenceLimits;
 use haft_tools::{FenceConfig, LanguageServer, LanguageServers, OpenWorkspaces, Workspace, Workspaces};
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ fn around(home: PathBuf, variables: std::collections::BTreeMap<String, String>) 
         program: HAFT.into(),
         home,
         variables,
-        limits: Limits::default(),
+        limits: FenceLimits::default(),
         minimum: Isolation::Namespaces,
         readable: vec![script()],
         writable: Vec::new(),

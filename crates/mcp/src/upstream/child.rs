@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::fence::{Bound, Ended, Exit, Process, Stopper};
+use haft_sandbox::fence::{Bound, CommandExit, FenceStopper, Process, ProcessEnd};
 use tokio::{sync::watch, time::timeout};
 
 /// How much is kept of what a server says beside messages, and how many lines of it are told.
@@ -40,7 +40,7 @@ impl StderrTail {
 /// A process that runs. Dropping it ends everything that it has started.
 #[derive(Debug)]
 pub(super) struct Child {
-    stopper: Stopper,
+    stopper: FenceStopper,
     ended: watch::Receiver<Option<String>>,
     tail: StderrTail,
 }
@@ -52,10 +52,10 @@ impl Child {
         let (stopper, words) = (process.stopper(), tail.clone());
         drop(tokio::task::spawn_blocking(move || {
             let how = match process.wait(&mut |_, bytes| words.push(bytes)) {
-                Ok(Ended { bound: Some(bound), .. }) => format!("it took more than it may ({})", limit(bound)),
-                Ok(Ended { exit: Exit::Code(code), .. }) => format!("it ended with exit code {code}"),
-                Ok(Ended { exit: Exit::Signal(signal), .. }) => format!("it was ended by signal {signal}"),
-                Ok(Ended { exit: Exit::Stopped, .. }) => "it was ended".to_owned(),
+                Ok(ProcessEnd { bound: Some(bound), .. }) => format!("it took more than it may ({})", limit(bound)),
+                Ok(ProcessEnd { exit: CommandExit::Code(code), .. }) => format!("it ended with exit code {code}"),
+                Ok(ProcessEnd { exit: CommandExit::Signal(signal), .. }) => format!("it was ended by signal {signal}"),
+                Ok(ProcessEnd { exit: CommandExit::Stopped, .. }) => "it was ended".to_owned(),
                 Err(err) => err.to_string(),
             };
             // Nobody may be left who wants to know.

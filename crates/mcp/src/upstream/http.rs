@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use haft_sandbox::web::{
-    Client, HeaderMap, Method, Request, Response, StatusCode, WebError,
+    HeaderMap, Method, Request, Response, StatusCode, WebClient, WebError,
     header::{self, HeaderName, HeaderValue},
 };
 use rmcp::{
@@ -39,7 +39,7 @@ pub struct Endpoint {
     /// What the user calls it.
     pub name: String,
     /// Dials what may be dialled.
-    pub client: Arc<Client>,
+    pub client: Arc<WebClient>,
     /// Where it is.
     pub url: String,
     /// What is sent with every request, such as a token.
@@ -72,7 +72,7 @@ impl Endpoint {
 #[derive(Clone)]
 pub(super) struct Guarded {
     name: String,
-    client: Arc<Client>,
+    client: Arc<WebClient>,
     patience: Duration,
     broke: Arc<OnceLock<String>>,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_sandbox::Root;
-use haft_sandbox::changes::{Direction, Draft, Expected, Folders, Selection, Sync};
+use haft_sandbox::changes::{ChangeDirection, CommitDurability, Draft, Expected, Folders, Selection};
 
 const EDITS: usize = 2000;
 const DELETES: usize = 15;
@@ -20,8 +20,8 @@ pub(crate) fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir(&workspace)?;
     let root = Arc::new(Root::open(&workspace, &[])?);
     bare(home.path())?;
-    edits(&root, home.path(), Sync::Process, EDITS)?;
-    edits(&root, home.path(), Sync::Disk, EDITS / 20)?;
+    edits(&root, home.path(), CommitDurability::Process, EDITS)?;
+    edits(&root, home.path(), CommitDurability::Disk, EDITS / 20)?;
     deletes(&root, home.path())?;
     moves_and_copies(&root, home.path())
 }
@@ -42,16 +42,16 @@ fn moves_and_copies(root: &Arc<Root>, home: &Path) -> Result<(), Box<dyn Error>>
             let mut changes = draft.seal()?;
             plans.push(started.elapsed());
             let planned = Instant::now();
-            changes.turn(Direction::Commit, Selection::All)?;
+            changes.turn(ChangeDirection::Commit, Selection::All)?;
             turns.push(planned.elapsed());
-            changes.turn(Direction::Undo, Selection::All)?;
+            changes.turn(ChangeDirection::Undo, Selection::All)?;
         }
         println!("{what} of {FILES} files: p50 plan {:?}, commit {:?}", median(&mut plans), median(&mut turns));
     }
     Ok(())
 }
 
-fn edits(root: &Arc<Root>, home: &Path, sync: Sync, count: usize) -> Result<(), Box<dyn Error>> {
+fn edits(root: &Arc<Root>, home: &Path, sync: CommitDurability, count: usize) -> Result<(), Box<dyn Error>> {
     let text = "a line of text like any other\n".repeat(40);
     fs::create_dir_all(root.path().join("src"))?;
     fs::write(root.path().join("src/small.rs"), &text)?;
@@ -65,7 +65,7 @@ fn edits(root: &Arc<Root>, home: &Path, sync: Sync, count: usize) -> Result<(), 
         draft.write(&place, content.as_bytes(), Expected::Anything)?;
         let mut changes = draft.seal()?;
         let planned = started.elapsed();
-        changes.turn(Direction::Commit, Selection::All)?;
+        changes.turn(ChangeDirection::Commit, Selection::All)?;
         let life = started.elapsed();
         plans.push(planned);
         turns.push(life - planned);
@@ -104,7 +104,7 @@ fn deletes(root: &Arc<Root>, home: &Path) -> Result<(), Box<dyn Error>> {
         draft.delete(&root.place("many")?, true)?;
         let mut changes = draft.seal()?;
         let planned = started.elapsed();
-        changes.turn(Direction::Commit, Selection::All)?;
+        changes.turn(ChangeDirection::Commit, Selection::All)?;
         ours.push(started.elapsed());
         commits.push(started.elapsed() - planned);
         fill(&root.path().join("many"))?;

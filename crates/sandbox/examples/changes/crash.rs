@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_sandbox::Root;
-use haft_sandbox::changes::{Changes, Direction, Draft, Expected, Folders, Selection, Sort, recover};
+use haft_sandbox::changes::{ChangeDirection, Changes, Draft, Expected, Folders, PathOrigin, Selection, recover};
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 
@@ -22,13 +22,13 @@ pub(crate) fn run(what: &str, workspace: &Path, dir: &Path, user: &str) -> Resul
         "commit" => {
             let mut changes = plan(workspace, dir)?;
             stop_for_tracer()?;
-            changes.turn(Direction::Commit, Selection::All)?;
+            changes.turn(ChangeDirection::Commit, Selection::All)?;
         }
         "undo" => {
             let mut changes = plan(workspace, dir)?;
-            changes.turn(Direction::Commit, Selection::All)?;
+            changes.turn(ChangeDirection::Commit, Selection::All)?;
             stop_for_tracer()?;
-            changes.turn(Direction::Undo, Selection::All)?;
+            changes.turn(ChangeDirection::Undo, Selection::All)?;
         }
         "edit" => {
             fs::write(workspace.join("replaced"), "old\n")?;
@@ -36,7 +36,7 @@ pub(crate) fn run(what: &str, workspace: &Path, dir: &Path, user: &str) -> Resul
             stop_for_tracer()?;
             let mut draft = Draft::new(&root, dir)?;
             draft.write(&root.place("replaced")?, b"new\n", Expected::Anything)?;
-            draft.seal()?.turn(Direction::Commit, Selection::All)?;
+            draft.seal()?.turn(ChangeDirection::Commit, Selection::All)?;
         }
         "recover" => {
             stop_for_tracer()?;
@@ -96,7 +96,7 @@ fn plan_layer(draft: &mut Draft) -> Result<(), Box<dyn Error>> {
     fs::hard_link(upper.join("again"), upper.join("whole/beneath/again"))?;
     fs::set_permissions(upper.join("fixed"), fs::Permissions::from_mode(0o555))?;
     fs::set_permissions(upper.join("whole"), fs::Permissions::from_mode(0o555))?;
-    draft.take_layer((i64::MAX, 0), &|_, _| Sort::Source)?;
+    draft.take_layer((i64::MAX, 0), &|_, _| PathOrigin::Source)?;
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_sandbox::Root;
-use haft_sandbox::changes::{Changes, Direction, Draft, Expected, Selection, recover};
+use haft_sandbox::changes::{ChangeDirection, Changes, Draft, Expected, Selection, recover};
 
 const USAGE: &str = "changes write WORKSPACE DIR PATH   (the content comes from standard input)
 changes delete WORKSPACE DIR PATH
@@ -35,8 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             print!("{}", Changes::open(Path::new(dir))?.diff(path)?.unwrap_or_default());
             Ok(())
         }
-        ["commit", dir, ..] => turn(dir, Direction::Commit, &arguments[2..]),
-        ["undo", dir, ..] => turn(dir, Direction::Undo, &arguments[2..]),
+        ["commit", dir, ..] => turn(dir, ChangeDirection::Commit, &arguments[2..]),
+        ["undo", dir, ..] => turn(dir, ChangeDirection::Undo, &arguments[2..]),
         ["discard", dir] => Ok(Changes::open(Path::new(dir))?.discard()?),
         ["recover", dir] => {
             println!("{:?}", recover(Path::new(dir))?);
@@ -78,7 +78,7 @@ fn list(dir: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn turn(dir: &str, direction: Direction, paths: &[String]) -> Result<(), Box<dyn Error>> {
+fn turn(dir: &str, direction: ChangeDirection, paths: &[String]) -> Result<(), Box<dyn Error>> {
     let selection = if paths.is_empty() { Selection::All } else { Selection::Some(paths) };
     for change in Changes::open(Path::new(dir))?.turn(direction, selection)? {
         println!("{:?} {}", change.state, change.path);

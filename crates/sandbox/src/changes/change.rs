@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::flags::Flag;
+use super::flags::ChangeFlag;
 
 /// One path that a call would change, or has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct FileChange {
     /// The path as it is shown and selected; see [`crate::Place`] for how odd names are written.
     pub path: String,
     /// What happens to it.
-    pub kind: ChangeKind,
+    pub kind: FileChangeKind,
     /// Whether it is a folder.
     pub directory: bool,
     /// Whether it is an executable file.
@@ -30,7 +30,7 @@ pub struct Change {
     /// How many lines go; 0 when there is no diff.
     pub removed: usize,
     /// What to look at twice.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<ChangeFlag>,
     /// What this and the rest of its unit are in one line, if that says it all.
     pub summary: Option<String>,
     /// Whether it goes because it has served its purpose, as what git keeps of a merge until that is committed.
@@ -38,7 +38,7 @@ pub struct Change {
     /// Whether it only follows from other files, as build output does.
     pub derived: bool,
     /// Where it is in its life.
-    pub state: ChangeState,
+    pub state: FileChangeState,
     /// Changes with the same number are committed and undone only together.
     pub unit: usize,
 }
@@ -46,7 +46,7 @@ pub struct Change {
 /// What happens to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
+pub enum FileChangeKind {
     /// It is new.
     Created,
     /// Its content changes.
@@ -64,7 +64,7 @@ pub enum ChangeKind {
 /// Where a change is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ChangeState {
+pub enum FileChangeState {
     /// Planned; the workspace is untouched.
     Staged,
     /// In the workspace.
@@ -77,7 +77,7 @@ pub enum ChangeState {
 
 /// Which way changes are turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum ChangeDirection {
     /// Into the workspace.
     Commit,
     /// Out of it again.
@@ -89,6 +89,6 @@ pub enum Direction {
 pub enum Selection<'a> {
     /// All that can be.
     All,
-    /// Those with these paths, as [`Change::path`] gives them.
+    /// Those with these paths, as [`FileChange::path`] gives them.
     Some(&'a [String]),
 }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::error::{ChangesError, kept_io};
 use super::folder::json;
-use super::plan::{Plan, State, Sync};
+use super::plan::{ChangePlan, CommitDurability, ItemStates};
 
 pub(super) const FILE_NAME: &str = "log.jsonl";
 const BEGUN: &[u8] = b"\"begun\"";
@@ -22,23 +22,23 @@ const BEGUN: &[u8] = b"\"begun\"";
 #[derive(Debug)]
 pub(super) struct ChangeLog {
     file: File,
-    sync: Sync,
+    sync: CommitDurability,
     /// How long the plan's own line is.
     plan_ends: u64,
 }
 
 /// What the lines after the plan say.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct LogState {
     /// Where everything stands since the last turn that was decided; `None` before the first.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<ItemStates>,
     /// Whether a turn has begun and is not decided.
     pub(super) turning: bool,
 }
 
 impl ChangeLog {
     /// Makes the file and writes the plan down. Until that is whole, the folder counts for nothing.
-    pub(super) fn create(folder: BorrowedFd<'_>, plan: &Plan) -> Result<ChangeLog, ChangesError> {
+    pub(super) fn create(folder: BorrowedFd<'_>, plan: &ChangePlan) -> Result<ChangeLog, ChangesError> {
         let file = make(folder).map_err(|errno| ChangesError::kept("write the plan", errno))?;
         let line = [json(plan)?, b"\n".to_vec()].concat();
         let log = ChangeLog { file, sync: plan.sync, plan_ends: line.len() as u64 };
@@ -47,7 +47,7 @@ impl ChangeLog {
     }
 
     /// Opens the file and reads the plan; `None` when there is none, or not a whole one.
-    pub(super) fn open(folder: BorrowedFd<'_>) -> Result<Option<(ChangeLog, Plan)>, ChangesError> {
+    pub(super) fn open(folder: BorrowedFd<'_>) -> Result<Option<(ChangeLog, ChangePlan)>, ChangesError> {
         let mut file = match open(folder) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
@@ -56,19 +56,19 @@ impl ChangeLog {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|source| ChangesError::Io { what: "read the plan", source })?;
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
-        let plan: Plan = serde_json::from_slice(&bytes[..end])
+        let plan: ChangePlan = serde_json::from_slice(&bytes[..end])
             .map_err(|error| ChangesError::Corrupt { what: format!("{FILE_NAME}: {error}") })?;
         Ok(Some((ChangeLog { file, sync: plan.sync, plan_ends: end as u64 + 1 }, plan)))
     }
 
     /// What has become of the plan, by whichever process.
-    pub(super) fn standing(&self) -> Result<Standing, ChangesError> {
+    pub(super) fn standing(&self) -> Result<LogState, ChangesError> {
         let mut bytes = Vec::new();
         let mut piece = [0; 4096];
         loop {
             let at = self.plan_ends + bytes.len() as u64;
             match self.file.read_at(&mut piece, at) {
-                Ok(0) => return Ok(Standing::told_by(&bytes)),
+                Ok(0) => return Ok(LogState::told_by(&bytes)),
                 Ok(read) => bytes.extend_from_slice(&piece[..read]),
                 Err(err) if err.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(source) => return Err(ChangesError::Io { what: "read the state", source }),
@@ -82,22 +82,22 @@ impl ChangeLog {
     }
 
     /// Says where everything stands: the turn that has begun is decided.
-    pub(super) fn settle(&self, state: &State) -> Result<(), ChangesError> {
+    pub(super) fn settle(&self, state: &ItemStates) -> Result<(), ChangesError> {
         self.append(&line(&json(state)?))
     }
 
     fn append(&self, line: &[u8]) -> Result<(), ChangesError> {
         (&self.file).write_all(line).map_err(|source| kept_io("write the state", source))?;
         match self.sync {
-            Sync::Process => Ok(()),
-            Sync::Disk => self.file.sync_data().map_err(|source| kept_io("flush the state", source)),
+            CommitDurability::Process => Ok(()),
+            CommitDurability::Disk => self.file.sync_data().map_err(|source| kept_io("flush the state", source)),
         }
     }
 }
 
-impl Standing {
-    fn told_by(mut bytes: &[u8]) -> Standing {
-        let mut standing = Standing::default();
+impl LogState {
+    fn told_by(mut bytes: &[u8]) -> LogState {
+        let mut standing = LogState::default();
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             standing.hear(&bytes[..end]);
             bytes = &bytes[end + 1..];
@@ -107,8 +107,8 @@ impl Standing {
     }
 
     fn hear(&mut self, line: &[u8]) {
-        match serde_json::from_slice::<State>(line) {
-            Ok(state) => *self = Standing { state: Some(state), turning: false },
+        match serde_json::from_slice::<ItemStates>(line) {
+            Ok(state) => *self = LogState { state: Some(state), turning: false },
             // It says that a turn has begun, or was cut off when one was to be decided.
             Err(_) => self.turning |= !line.is_empty(),
         }
@@ -140,10 +140,10 @@ fn open(folder: BorrowedFd<'_>) -> Result<File, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use super::Standing;
+    use super::LogState;
 
     fn told(lines: &str) -> (Option<usize>, bool) {
-        let standing = Standing::told_by(lines.as_bytes());
+        let standing = LogState::told_by(lines.as_bytes());
         (standing.state.map(|state| state.items.len()), standing.turning)
     }
 

@@ -4,23 +4,23 @@ use std::collections::HashSet;
 
 use rustix::io::Errno;
 
-use super::change::{ChangeState, Direction};
+use super::change::{ChangeDirection, FileChangeState};
 use super::error::ChangesError;
-use super::folder::Folder;
-use super::plan::{Item, Rest};
+use super::folder::ChangesFolder;
+use super::plan::{Item, ItemState};
 use super::swap::is_empty;
-use super::tree::{Side, check_tree};
-use super::turn::{Bench, Parents};
+use super::tree::{ItemSide, check_tree};
+use super::turn::{Parents, TurnContext};
 use crate::beneath::{self, Links};
-use crate::place::Place;
-use crate::stamp::{EntryKind, Seen, Stamp};
-use crate::transfer::Spot;
+use crate::place::WorkspacePath;
+use crate::stamp::{EntryIdentity, EntryKind, FileStamp};
+use crate::transfer::EntryRef;
 
 /// The chosen items that can be turned. Any conflict is an error, but for what only follows from other files: on the
 /// way into the workspace that stays where it is, as long as anything else is left to commit.
 pub(super) fn agree(
-    bench: Bench<'_>,
-    direction: Direction,
+    bench: TurnContext<'_>,
+    direction: ChangeDirection,
     mut chosen: Vec<usize>,
     parents: &mut Parents<'_>,
 ) -> Result<Vec<usize>, ChangesError> {
@@ -34,7 +34,7 @@ pub(super) fn agree(
         let (dropped, left): (Vec<usize>, Vec<usize>) =
             chosen.into_iter().partition(|&index| clashing.contains(&units[index]));
         let matters = dropped.iter().any(|&index| !bench.plan.items[index].derived);
-        if direction == Direction::Undo || matters || left.is_empty() {
+        if direction == ChangeDirection::Undo || matters || left.is_empty() {
             let paths = clashes.into_iter().map(|clash| (clash.path, clash.why)).collect();
             return Err(ChangesError::Conflict { paths });
         }
@@ -50,7 +50,7 @@ struct Clash {
 }
 
 /// Compares every chosen item with what is really there.
-fn check(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<Vec<Clash>, ChangesError> {
+fn check(bench: TurnContext<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<Vec<Clash>, ChangesError> {
     let (plan, state) = (bench.plan, bench.state);
     let paths: HashSet<&str> = chosen.iter().map(|&index| plan.items[index].path.as_str()).collect();
     let mut clashes = Vec::new();
@@ -71,28 +71,28 @@ fn check(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Resul
     Ok(clashes)
 }
 
-type Found = Option<(String, String)>;
+type MaybeConflict = Option<(String, String)>;
 
 fn check_path(
     parents: &mut Parents<'_>,
     item: &Item,
-    rest: &Rest,
+    rest: &ItemState,
     turning: &HashSet<&str>,
-) -> Result<Found, ChangesError> {
-    if item.overtaken && rest.state == ChangeState::Staged {
+) -> Result<MaybeConflict, ChangesError> {
+    if item.overtaken && rest.state == FileChangeState::Staged {
         return Ok(Some((item.path.clone(), "it was changed while the command ran".to_owned())));
     }
     let place = item.place()?;
     let spot = match find(parents, &place, (rest.path.as_ref(), rest.state), turning)? {
-        There::Missing => return Ok(None),
-        There::Conflict(why) => return Ok(Some((item.path.clone(), why.to_owned()))),
-        There::Entry(spot, now) if now.kind() == EntryKind::Directory && item.mode.is_none() => spot,
-        There::Entry(..) => return Ok(None),
+        EntryCheck::Missing => return Ok(None),
+        EntryCheck::Conflict(why) => return Ok(Some((item.path.clone(), why.to_owned()))),
+        EntryCheck::Entry(spot, now) if now.kind() == EntryKind::Directory && item.mode.is_none() => spot,
+        EntryCheck::Entry(..) => return Ok(None),
     };
     let failed = |errno| ChangesError::at(&place, errno);
     // A folder that was moved here carries along whatever is in it; one that makes room for it is empty.
     if item.moved.is_some() {
-        let makes_room = matches!(rest.side_at_path(), Side::Old);
+        let makes_room = matches!(rest.side_at_path(), ItemSide::Old);
         let filled = makes_room && !is_empty(spot).map_err(failed)?;
         return Ok(filled.then(|| (item.path.clone(), "something was put into it".to_owned())));
     }
@@ -107,29 +107,29 @@ fn check_path(
 fn check_source(
     parents: &mut Parents<'_>,
     item: &Item,
-    rest: &Rest,
+    rest: &ItemState,
     turning: &HashSet<&str>,
-) -> Result<Found, ChangesError> {
+) -> Result<MaybeConflict, ChangesError> {
     let Some(moved) = &item.moved else { return Ok(None) };
     Ok(match find(parents, &moved.place()?, (rest.from.as_ref(), rest.state), turning)? {
-        There::Conflict(why) => Some((moved.from.clone(), why.to_owned())),
-        There::Missing | There::Entry(..) => None,
+        EntryCheck::Conflict(why) => Some((moved.from.clone(), why.to_owned())),
+        EntryCheck::Missing | EntryCheck::Entry(..) => None,
     })
 }
 
 /// What is at a place, compared with what should be there.
-enum There<'a> {
+enum EntryCheck<'a> {
     Missing,
-    Entry(Spot<'a>, Seen),
+    Entry(EntryRef<'a>, EntryIdentity),
     Conflict(&'static str),
 }
 
 fn find<'a>(
     parents: &'a mut Parents<'_>,
-    place: &'a Place,
-    (then, state): (Option<&Seen>, ChangeState),
+    place: &'a WorkspacePath,
+    (then, state): (Option<&EntryIdentity>, FileChangeState),
     turning: &HashSet<&str>,
-) -> Result<There<'a>, ChangesError> {
+) -> Result<EntryCheck<'a>, ChangesError> {
     let Some(name) = place.name() else { return Err(ChangesError::RootItself) };
     let parent = match parents.open(place) {
         Ok(parent) => parent,
@@ -137,36 +137,42 @@ fn find<'a>(
             // The folder may be one that this very turn makes.
             let made = place.parent().is_some_and(|parent| turning.contains(parent.to_string().as_str()));
             let fine = made && then.is_none();
-            return Ok(if fine { There::Missing } else { There::Conflict("its directory is gone") });
+            return Ok(if fine { EntryCheck::Missing } else { EntryCheck::Conflict("its directory is gone") });
         }
-        Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => return Ok(There::Conflict("its directory was replaced")),
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => {
+            return Ok(EntryCheck::Conflict("its directory was replaced"));
+        }
         Err(errno) => return Err(ChangesError::at(place, errno)),
     };
-    let spot = Spot { dir: parent, name };
+    let spot = EntryRef { dir: parent, name };
     let now = spot.look().map_err(|errno| ChangesError::at(place, errno))?;
     Ok(match (then, now) {
-        (None, None) => There::Missing,
-        (None, Some(_)) => There::Conflict("it has appeared"),
-        (Some(_), None) => There::Conflict("it was removed"),
-        (Some(then), Some(now)) if !now.is(then) => There::Conflict("it was replaced"),
-        (Some(then), Some(now)) if then.stamp.mode != now.stamp.mode => There::Conflict("its permissions were changed"),
-        (Some(then), Some(now)) if !is_as_left(state, &then.stamp, &now.stamp) => There::Conflict("it was changed"),
-        (Some(_), Some(now)) => There::Entry(spot, now),
+        (None, None) => EntryCheck::Missing,
+        (None, Some(_)) => EntryCheck::Conflict("it has appeared"),
+        (Some(_), None) => EntryCheck::Conflict("it was removed"),
+        (Some(then), Some(now)) if !now.is(then) => EntryCheck::Conflict("it was replaced"),
+        (Some(then), Some(now)) if then.stamp.mode != now.stamp.mode => {
+            EntryCheck::Conflict("its permissions were changed")
+        }
+        (Some(then), Some(now)) if !is_as_left(state, &then.stamp, &now.stamp) => {
+            EntryCheck::Conflict("it was changed")
+        }
+        (Some(_), Some(now)) => EntryCheck::Entry(spot, now),
     })
 }
 
 /// What was only looked at must not have been touched at all. What a turn has put there may have been renamed since:
 /// a later call that was undone moves it out and in again, which changes its ctime and nothing else.
-fn is_as_left(state: ChangeState, then: &Stamp, now: &Stamp) -> bool {
+fn is_as_left(state: FileChangeState, then: &FileStamp, now: &FileStamp) -> bool {
     match state {
-        ChangeState::Staged | ChangeState::Discarded => then.untouched(now),
-        ChangeState::Committed | ChangeState::Undone => then.same_apart_from_renames(now),
+        FileChangeState::Staged | FileChangeState::Discarded => then.untouched(now),
+        FileChangeState::Committed | FileChangeState::Undone => then.same_apart_from_renames(now),
     }
 }
 
-fn check_slot(folder: &Folder, item: &Item, rest: &Rest) -> Result<Found, ChangesError> {
-    let name = Folder::slot_name(item.slot);
-    let now = Spot { dir: folder.handle(), name: &name }
+fn check_slot(folder: &ChangesFolder, item: &Item, rest: &ItemState) -> Result<MaybeConflict, ChangesError> {
+    let name = ChangesFolder::slot_name(item.slot);
+    let now = EntryRef { dir: folder.handle(), name: &name }
         .look()
         .map_err(|errno| ChangesError::kept("look into a slot", errno))?;
     let same = match (&rest.slot, &now) {
@@ -178,7 +184,7 @@ fn check_slot(folder: &Folder, item: &Item, rest: &Rest) -> Result<Found, Change
 }
 
 /// A folder that we made goes only when nothing but what goes with it is in it.
-fn check_only_ours(spot: Spot<'_>, item: &Item, turning: &HashSet<&str>) -> Result<Found, ChangesError> {
+fn check_only_ours(spot: EntryRef<'_>, item: &Item, turning: &HashSet<&str>) -> Result<MaybeConflict, ChangesError> {
     let open = beneath::open(spot.dir, spot.name.as_ref(), rustix::fs::OFlags::RDONLY, Links::Refuse);
     let names = open.and_then(beneath::names).map_err(|errno| ChangesError::at(&item.path, errno))?;
     let place = item.place()?;

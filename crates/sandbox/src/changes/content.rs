@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::change::{ChangeKind, ChangeState};
+use super::change::{FileChangeKind, FileChangeState};
 use super::error::ChangesError;
-use super::folder::Folder;
-use super::plan::Rest;
+use super::folder::ChangesFolder;
+use super::plan::ItemState;
 use super::sealed::{Changes, open_root};
 use super::select::unknown;
-use super::show::{LONGEST_SIDE, Side, compare};
+use super::show::{DiffSide, LONGEST_SIDE, compare};
 use crate::beneath::{self, Links};
 use crate::place::read_shown_name;
-use crate::stamp::{EntryKind, Seen, look};
+use crate::stamp::{EntryIdentity, EntryKind, look};
 
 impl Changes {
     /// The whole diff of one change, also when it was too long to be kept; `None` where there is none to show.
@@ -38,20 +38,25 @@ impl Changes {
         // Beneath a folder that goes or comes there is nothing in exchange.
         let (old, new) = match found.kind {
             _ if inside.is_empty() => (old, new),
-            ChangeKind::Deleted => (old, Content::Nothing),
-            ChangeKind::Created | ChangeKind::Link => (Content::Nothing, new),
-            ChangeKind::Changed | ChangeKind::Mode | ChangeKind::Renamed => (old, new),
+            FileChangeKind::Deleted => (old, ItemContent::Nothing),
+            FileChangeKind::Created | FileChangeKind::Link => (ItemContent::Nothing, new),
+            FileChangeKind::Changed | FileChangeKind::Mode | FileChangeKind::Renamed => (old, new),
         };
-        if matches!((&old, &new), (Content::Unknown, _) | (_, Content::Unknown)) || item.mode.is_some() {
+        if matches!((&old, &new), (ItemContent::Unknown, _) | (_, ItemContent::Unknown)) || item.mode.is_some() {
             return Ok(None);
         }
         Ok(compare(path, old.side(), new.side()).diff)
     }
 
     /// What was and what will be, wherever each lies now.
-    fn sides(&self, index: usize, rest: &Rest, inside: &OsString) -> Result<Option<(Content, Content)>, ChangesError> {
+    fn sides(
+        &self,
+        index: usize,
+        rest: &ItemState,
+        inside: &OsString,
+    ) -> Result<Option<(ItemContent, ItemContent)>, ChangesError> {
         let item = &self.plan.items[index];
-        let mut slot = PathBuf::from(Folder::slot_name(item.slot));
+        let mut slot = PathBuf::from(ChangesFolder::slot_name(item.slot));
         let mut path = item.place()?.as_path().to_owned();
         if !inside.is_empty() {
             slot.push(inside);
@@ -59,47 +64,47 @@ impl Changes {
         }
         let root = open_root(&self.plan)?;
         // Only the item itself has a stamp here; entries beneath have their own in the plan.
-        let expected = |seen: Option<Seen>| if inside.is_empty() { seen } else { None };
+        let expected = |seen: Option<EntryIdentity>| if inside.is_empty() { seen } else { None };
         let aside = read(self.folder.handle(), &slot, rest.slot.is_some(), expected(rest.slot));
         let there = read(root.handle(), &path, rest.path.is_some(), expected(rest.path));
         Ok(match rest.state {
-            ChangeState::Staged | ChangeState::Undone => Some((there, aside)),
-            ChangeState::Committed => Some((aside, there)),
-            ChangeState::Discarded => None,
+            FileChangeState::Staged | FileChangeState::Undone => Some((there, aside)),
+            FileChangeState::Committed => Some((aside, there)),
+            FileChangeState::Discarded => None,
         })
     }
 }
 
-enum Content {
+enum ItemContent {
     Nothing,
     Bytes(Vec<u8>),
     Unknown,
 }
 
-impl Content {
-    fn side(&self) -> Side<'_> {
+impl ItemContent {
+    fn side(&self) -> DiffSide<'_> {
         match self {
-            Content::Nothing => Side::Nothing,
-            Content::Bytes(bytes) => Side::Content(bytes),
-            Content::Unknown => Side::Unknown,
+            ItemContent::Nothing => DiffSide::Nothing,
+            ItemContent::Bytes(bytes) => DiffSide::Content(bytes),
+            ItemContent::Unknown => DiffSide::Unknown,
         }
     }
 }
 
-fn read(dir: BorrowedFd<'_>, path: &Path, is_there: bool, expected: Option<Seen>) -> Content {
+fn read(dir: BorrowedFd<'_>, path: &Path, is_there: bool, expected: Option<EntryIdentity>) -> ItemContent {
     if !is_there {
-        return Content::Nothing;
+        return ItemContent::Nothing;
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let Ok(fd) = beneath::open(dir, path, flags, Links::Refuse) else { return Content::Unknown };
-    let Ok(seen) = look(&fd) else { return Content::Unknown };
+    let Ok(fd) = beneath::open(dir, path, flags, Links::Refuse) else { return ItemContent::Unknown };
+    let Ok(seen) = look(&fd) else { return ItemContent::Unknown };
     let other = expected.is_some_and(|expected| !seen.is_unchanged(&expected));
     if other || seen.kind() != EntryKind::File || seen.stamp.size > LONGEST_SIDE {
-        return Content::Unknown;
+        return ItemContent::Unknown;
     }
     let mut bytes = Vec::new();
     match std::fs::File::from(fd).take(LONGEST_SIDE + 1).read_to_end(&mut bytes) {
-        Ok(_) => Content::Bytes(bytes),
-        Err(_) => Content::Unknown,
+        Ok(_) => ItemContent::Bytes(bytes),
+        Err(_) => ItemContent::Unknown,
     }
 }

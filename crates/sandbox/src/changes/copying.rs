@@ -7,17 +7,17 @@ use rustix::io::Errno;
 use super::draft::{Draft, Expected};
 use super::ends::Ends;
 use super::error::ChangesError;
-use super::flags::Flag;
-use super::folder::Folder;
-use super::plan::{Beneath, Item, Sketch, Sync};
-use super::show::{Side, compare};
-use super::trail::{Ended, Trail, read_small};
-use crate::copy::{Copy, Keep, wait_for_a_tick};
+use super::flags::ChangeFlag;
+use super::folder::ChangesFolder;
+use super::plan::{CommitDurability, Item, NestedEntry, Sketch};
+use super::show::{DiffSide, compare};
+use super::trail::{Trail, WalkError, read_small};
+use crate::copy::{Copy, CopyAttributes, wait_for_a_tick};
 use crate::error::PathError;
-use crate::place::{Place, show_name};
-use crate::stamp::{EntryKind, Seen};
-use crate::transfer::Spot;
-use crate::walk::{Step, Visit, walk};
+use crate::place::{WorkspacePath, show_name};
+use crate::stamp::{EntryIdentity, EntryKind};
+use crate::transfer::EntryRef;
+use crate::walk::{Visit, WalkStep, walk};
 
 /// What happens when a folder is to be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Folders {
 
 /// What a planned copy does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct PlannedCopy {
     /// How many files and links are copied.
     pub files: usize,
     /// How many bytes they have together.
@@ -42,20 +42,20 @@ impl Draft {
     /// now, so that what is committed is what was there.
     pub fn copy(
         &mut self,
-        from: &Place,
-        to: &Place,
+        from: &WorkspacePath,
+        to: &WorkspacePath,
         folders: Folders,
         expected: Expected,
-    ) -> Result<Copied, ChangesError> {
+    ) -> Result<PlannedCopy, ChangesError> {
         let ends = self.ends(from, to, expected)?;
         if folders == Folders::Refuse && ends.source.kind() == EntryKind::Directory {
             return Err(PathError::IsDirectory { path: from.to_string() }.into());
         }
-        self.copy_between(&ends, Keep::Plain)
+        self.copy_between(&ends, CopyAttributes::Plain)
     }
 
     /// Copies into a slot what will be at the other end.
-    pub(super) fn copy_between(&mut self, ends: &Ends, keep: Keep) -> Result<Copied, ChangesError> {
+    pub(super) fn copy_between(&mut self, ends: &Ends, keep: CopyAttributes) -> Result<PlannedCopy, ChangesError> {
         let slot = self.slot_for(&ends.to)?;
         match self.fill(ends, slot, keep) {
             Ok((item, copied)) => {
@@ -70,22 +70,22 @@ impl Draft {
         }
     }
 
-    fn fill(&mut self, ends: &Ends, slot: usize, keep: Keep) -> Result<(Item, Copied), ChangesError> {
-        let parent = self.root.open_real_folder(&ends.from.parent().unwrap_or_else(Place::root))?;
+    fn fill(&mut self, ends: &Ends, slot: usize, keep: CopyAttributes) -> Result<(Item, PlannedCopy), ChangesError> {
+        let parent = self.root.open_real_folder(&ends.from.parent().unwrap_or_else(WorkspacePath::root))?;
         let name = ends.from.name().ok_or(ChangesError::RootItself)?;
         let kept = |errno| ChangesError::kept("stage a copy", errno);
         let slots = rustix::io::dup(self.folder()?.handle()).map_err(kept)?;
-        let slot_name = Folder::slot_name(slot);
-        let to = Spot { dir: slots.as_fd(), name: &slot_name };
-        let mut copying = Copying::new(ends, to, keep);
+        let slot_name = ChangesFolder::slot_name(slot);
+        let to = EntryRef { dir: slots.as_fd(), name: &slot_name };
+        let mut copying = CopyRun::new(ends, to, keep);
         let walked = walk(parent.as_fd(), name, |visit| match visit {
             Visit::Entry(step) => self.copy_entry(&mut copying, &step),
-            Visit::Leave(step) => copying.leave(&step).map_err(Ended::System),
+            Visit::Leave(step) => copying.leave(&step).map_err(WalkError::System),
         });
         walked.map_err(|ended| copying.trail.error(ended))?;
-        let Copying { staged, sketch, brings, copied, .. } = copying;
+        let CopyRun { staged, sketch, brings, copied, .. } = copying;
         let staged = staged.ok_or(ChangesError::Gone)?;
-        if self.folder()?.sync == Sync::Disk {
+        if self.folder()?.sync == CommitDurability::Disk {
             rustix::fs::syncfs(&slots).map_err(kept)?;
         }
         let diff = self.diff_between(ends, to, &staged);
@@ -93,7 +93,7 @@ impl Draft {
         Ok((Item { slot, brings, ..Item::swap(Some(staged), ends.there, sketch) }, copied))
     }
 
-    fn copy_entry(&mut self, copying: &mut Copying<'_>, step: &Step<'_>) -> Result<(), Ended> {
+    fn copy_entry(&mut self, copying: &mut CopyRun<'_>, step: &WalkStep<'_>) -> Result<(), WalkError> {
         copying.trail.go_to(step.depth, step.name);
         self.check_stopped()?;
         self.refuse_step(step.name, Some(step.seen), &copying.trail)?;
@@ -108,21 +108,21 @@ impl Draft {
             meter.add_bytes(bytes);
             if super::draft::is_set(stop.as_deref()) { Err(Errno::CANCELED) } else { Ok(()) }
         })?;
-        let spot = Spot { dir: step.dir, name: step.name };
+        let spot = EntryRef { dir: step.dir, name: step.name };
         let mode = copying.keep.bits(step.seen);
         let flags = self.flags_on_arrival(spot, copying.trail.to(), step.seen.kind(), mode);
         Ok(copying.note(step, flags)?)
     }
 
     /// A harmless name beneath a folder may be another name of a secret in the workspace folder.
-    fn refuse_secret(&self, copying: &mut Copying<'_>, seen: &Seen) -> Result<(), ChangesError> {
+    fn refuse_secret(&self, copying: &mut CopyRun<'_>, seen: &EntryIdentity) -> Result<(), ChangesError> {
         if seen.links < 2 {
             return Ok(());
         }
         let secrets = match &mut copying.secrets {
             Some(secrets) => secrets,
             none => {
-                let top = Place::root();
+                let top = WorkspacePath::root();
                 none.insert(self.root.secrets_in(&top).map_err(|errno| PathError::from_errno(&top, errno))?)
             }
         };
@@ -133,45 +133,45 @@ impl Draft {
     }
 
     /// The diff between a file that makes room, or nothing, and the single file that comes.
-    pub(super) fn diff_between(&mut self, ends: &Ends, new: Spot<'_>, seen: &Seen) -> Sketch {
-        let is_file = |seen: &Seen| seen.kind() == EntryKind::File;
+    pub(super) fn diff_between(&mut self, ends: &Ends, new: EntryRef<'_>, seen: &EntryIdentity) -> Sketch {
+        let is_file = |seen: &EntryIdentity| seen.kind() == EntryKind::File;
         if !is_file(seen) || !ends.there.as_ref().is_none_or(is_file) {
             return Sketch::default();
         }
         let Some(new) = read_small(new, seen) else { return Sketch::default() };
         let old = ends.there.as_ref().map(|there| self.read_place(&ends.to, there));
         let old = match &old {
-            None => Side::Nothing,
-            Some(Some(content)) => Side::Content(content),
-            Some(None) => Side::Unknown,
+            None => DiffSide::Nothing,
+            Some(Some(content)) => DiffSide::Content(content),
+            Some(None) => DiffSide::Unknown,
         };
-        let shown = compare(&ends.to.to_string(), old, Side::Content(&new));
+        let shown = compare(&ends.to.to_string(), old, DiffSide::Content(&new));
         self.keep_diff(shown)
     }
 
-    pub(super) fn read_place(&self, place: &Place, seen: &Seen) -> Option<Vec<u8>> {
+    pub(super) fn read_place(&self, place: &WorkspacePath, seen: &EntryIdentity) -> Option<Vec<u8>> {
         let folder = self.root.open_real_folder(&place.parent()?).ok()?;
-        read_small(Spot { dir: folder.as_fd(), name: place.name()? }, seen)
+        read_small(EntryRef { dir: folder.as_fd(), name: place.name()? }, seen)
     }
 }
 
 /// A copy under way, and what it has made so far.
-struct Copying<'a> {
+struct CopyRun<'a> {
     copy: Copy<'a>,
-    keep: Keep,
+    keep: CopyAttributes,
     trail: Trail,
-    secrets: Option<Vec<Seen>>,
-    staged: Option<Seen>,
+    secrets: Option<Vec<EntryIdentity>>,
+    staged: Option<EntryIdentity>,
     sketch: Sketch,
-    brings: Vec<Beneath>,
+    brings: Vec<NestedEntry>,
     /// Where in `brings` the open folders are.
     open: Vec<usize>,
-    copied: Copied,
+    copied: PlannedCopy,
 }
 
-impl<'a> Copying<'a> {
-    fn new(ends: &Ends, to: Spot<'a>, keep: Keep) -> Copying<'a> {
-        Copying {
+impl<'a> CopyRun<'a> {
+    fn new(ends: &Ends, to: EntryRef<'a>, keep: CopyAttributes) -> CopyRun<'a> {
+        CopyRun {
             copy: Copy::new(to, keep),
             keep,
             trail: Trail::new(&ends.from, &ends.to, ends.source),
@@ -180,11 +180,11 @@ impl<'a> Copying<'a> {
             sketch: Sketch::default(),
             brings: Vec::new(),
             open: Vec::new(),
-            copied: Copied::default(),
+            copied: PlannedCopy::default(),
         }
     }
 
-    fn note(&mut self, step: &Step<'_>, flags: Vec<Flag>) -> Result<(), Errno> {
+    fn note(&mut self, step: &WalkStep<'_>, flags: Vec<ChangeFlag>) -> Result<(), Errno> {
         let made = self.copy.look(step)?;
         let is_folder = step.seen.kind() == EntryKind::Directory;
         if !is_folder {
@@ -201,12 +201,12 @@ impl<'a> Copying<'a> {
             self.open.push(self.brings.len());
         }
         let sketch = (!sketch.flags.is_empty()).then_some(sketch);
-        self.brings.push(Beneath { depth: step.depth, name: show_name(step.name), stamp: made.stamp, sketch });
+        self.brings.push(NestedEntry { depth: step.depth, name: show_name(step.name), stamp: made.stamp, sketch });
         Ok(())
     }
 
     /// A folder is what it will be only once everything is in it.
-    fn leave(&mut self, step: &Step<'_>) -> Result<(), Errno> {
+    fn leave(&mut self, step: &WalkStep<'_>) -> Result<(), Errno> {
         self.trail.go_to(step.depth, step.name);
         let made = self.copy.leave(step)?;
         if step.depth == 0 {

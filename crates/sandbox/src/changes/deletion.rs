@@ -5,21 +5,21 @@ use std::os::fd::AsFd;
 use super::draft::Draft;
 use super::error::ChangesError;
 use super::flags::{Subject, flags};
-use super::plan::{Beneath, Item, Sketch};
-use super::show::{Side, compare};
-use super::trail::{Ended, Trail, read_small};
+use super::plan::{Item, NestedEntry, Sketch};
+use super::show::{DiffSide, compare};
+use super::trail::{Trail, WalkError, read_small};
 use crate::error::PathError;
-use crate::place::{Place, show_name};
-use crate::stamp::{EntryKind, Seen};
-use crate::transfer::Spot;
-use crate::walk::{Step, Visit, walk};
+use crate::place::{WorkspacePath, show_name};
+use crate::stamp::{EntryIdentity, EntryKind};
+use crate::transfer::EntryRef;
+use crate::walk::{Visit, WalkStep, walk};
 
 /// How many files beneath a folder are read for their diffs.
 const READ_BENEATH: usize = 64;
 
 impl Draft {
     /// Plans to delete a file, a link (never what it points to) or a folder, and lists every path that goes.
-    pub fn delete(&mut self, place: &Place, recursive: bool) -> Result<Vec<Place>, ChangesError> {
+    pub fn delete(&mut self, place: &WorkspacePath, recursive: bool) -> Result<Vec<WorkspacePath>, ChangesError> {
         self.check_stopped()?;
         if place.is_root() {
             return Err(ChangesError::RootItself);
@@ -64,8 +64,8 @@ impl Draft {
         Ok(removed)
     }
 
-    fn planned_beneath(&self, resolved: &Place) -> Vec<Place> {
-        let beneath = |place: &&Place| place.as_path().starts_with(resolved.as_path()) && *place != resolved;
+    fn planned_beneath(&self, resolved: &WorkspacePath) -> Vec<WorkspacePath> {
+        let beneath = |place: &&WorkspacePath| place.as_path().starts_with(resolved.as_path()) && *place != resolved;
         self.items
             .range(resolved.clone()..)
             .map(|(place, _)| place)
@@ -76,13 +76,13 @@ impl Draft {
     }
 
     /// Whether an end of a planned move lies beneath.
-    fn takes_a_move_along(&self, resolved: &Place, beneath: &[Place]) -> bool {
-        let is_end = |place: &Place| self.items.get(place).is_some_and(Item::is_end_of_a_move);
+    fn takes_a_move_along(&self, resolved: &WorkspacePath, beneath: &[WorkspacePath]) -> bool {
+        let is_end = |place: &WorkspacePath| self.items.get(place).is_some_and(Item::is_end_of_a_move);
         let source = self.sources.range(resolved.clone()..).next();
         beneath.iter().any(is_end) || source.is_some_and(|source| source.as_path().starts_with(resolved.as_path()))
     }
 
-    pub(super) fn forget(&mut self, place: &Place) -> Result<(), ChangesError> {
+    pub(super) fn forget(&mut self, place: &WorkspacePath) -> Result<(), ChangesError> {
         if let Some(item) = self.items.remove(place) {
             self.folder()?.empty_slot(item.slot)?;
         }
@@ -91,10 +91,10 @@ impl Draft {
 
     fn plan_removal(
         &mut self,
-        resolved: &Place,
-        before: Seen,
+        resolved: &WorkspacePath,
+        before: EntryIdentity,
         recursive: bool,
-        removed: &mut Vec<Place>,
+        removed: &mut Vec<WorkspacePath>,
     ) -> Result<Item, ChangesError> {
         self.note_removal(resolved, before, |draft, step, trail| {
             draft.refuse_step(step.name, Some(step.seen), trail)?;
@@ -102,7 +102,7 @@ impl Draft {
                 return Ok(());
             }
             if !recursive {
-                return Err(Ended::Refused(ChangesError::NotEmpty { path: resolved.to_string() }));
+                return Err(WalkError::Refused(ChangesError::NotEmpty { path: resolved.to_string() }));
             }
             removed.push(trail.from().clone());
             Ok(())
@@ -113,11 +113,11 @@ impl Draft {
     /// sees each entry first and may end it.
     pub(super) fn note_removal(
         &mut self,
-        resolved: &Place,
-        before: Seen,
-        mut judge: impl FnMut(&Draft, &Step<'_>, &Trail) -> Result<(), Ended>,
+        resolved: &WorkspacePath,
+        before: EntryIdentity,
+        mut judge: impl FnMut(&Draft, &WalkStep<'_>, &Trail) -> Result<(), WalkError>,
     ) -> Result<Item, ChangesError> {
-        let parent = self.root.open_real_folder(&resolved.parent().unwrap_or_else(Place::root))?;
+        let parent = self.root.open_real_folder(&resolved.parent().unwrap_or_else(WorkspacePath::root))?;
         let name = resolved.name().ok_or(ChangesError::RootItself)?;
         let mut tree = Vec::new();
         let mut sketch = Sketch::default();
@@ -136,7 +136,7 @@ impl Draft {
             }
             let plain = shown.diff.is_none() && shown.flags.is_empty() && !shown.binary;
             let sketch = if plain { None } else { Some(shown) };
-            tree.push(Beneath { depth: step.depth, name: show_name(step.name), stamp: step.seen.stamp, sketch });
+            tree.push(NestedEntry { depth: step.depth, name: show_name(step.name), stamp: step.seen.stamp, sketch });
             Ok(())
         });
         walked.map_err(|ended| trail.error(ended))?;
@@ -144,14 +144,14 @@ impl Draft {
     }
 
     /// The diff and flags of something that goes; only the first files beneath a folder are read.
-    fn sketch_removal(&mut self, step: &Step<'_>, place: &Place, read: &mut usize) -> Sketch {
+    fn sketch_removal(&mut self, step: &WalkStep<'_>, place: &WorkspacePath, read: &mut usize) -> Sketch {
         let is_file = step.seen.kind() == EntryKind::File;
         let wanted = is_file && *read < READ_BENEATH && self.has_room_for_diffs();
-        let content = if wanted { read_small(Spot { dir: step.dir, name: step.name }, step.seen) } else { None };
+        let content = if wanted { read_small(EntryRef { dir: step.dir, name: step.name }, step.seen) } else { None };
         let mut sketch = Sketch::default();
         if let Some(content) = &content {
             *read += 1;
-            let shown = compare(&place.to_string(), Side::Content(content), Side::Nothing);
+            let shown = compare(&place.to_string(), DiffSide::Content(content), DiffSide::Nothing);
             sketch = self.keep_diff(shown);
         }
         let path = place.as_path();

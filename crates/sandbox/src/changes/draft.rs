@@ -9,18 +9,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::change_log::ChangeLog;
 use super::error::ChangesError;
 use super::flags::{Subject, flags};
-use super::folder::Folder;
-use super::plan::{Item, Plan, Sketch, State, Sync};
-use super::progress::{Meter, Progress};
+use super::folder::ChangesFolder;
+use super::plan::{ChangePlan, CommitDurability, Item, ItemStates, Sketch};
+use super::progress::{ChangesProgress, Meter};
 use super::sealed::Changes;
-use super::show::{LONGEST_SIDE, Shown, Side, compare};
+use super::show::{DiffSide, LONGEST_SIDE, RenderedDiff, compare};
 use super::stage;
 use crate::error::PathError;
 use crate::look::OpenFile;
-use crate::place::{Place, show_name};
+use crate::place::{WorkspacePath, show_name};
 use crate::root::Root;
-use crate::stamp::{EntryKind, Seen, Stamp, look};
-use crate::target::Target;
+use crate::stamp::{EntryIdentity, EntryKind, FileStamp, look};
+use crate::target::WriteTarget;
 
 /// The longest diff that is kept in the plan.
 const LONGEST_DIFF: usize = 64 << 10;
@@ -35,12 +35,12 @@ pub enum Expected {
     /// Nothing may be there.
     Nothing,
     /// Exactly what was read earlier.
-    Exactly(Stamp),
+    Exactly(FileStamp),
 }
 
 /// What a planned write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct PlannedWrite {
     /// Whether the file is new.
     pub created: bool,
     /// How long the file was before.
@@ -54,10 +54,10 @@ pub struct Written {
 #[derive(Debug)]
 pub struct Draft {
     pub(super) root: Arc<Root>,
-    pub(super) folder: Option<Folder>,
-    pub(super) items: BTreeMap<Place, Item>,
+    pub(super) folder: Option<ChangesFolder>,
+    pub(super) items: BTreeMap<WorkspacePath, Item>,
     /// Where the planned renames come from.
-    pub(super) sources: BTreeSet<Place>,
+    pub(super) sources: BTreeSet<WorkspacePath>,
     pub(super) meter: Meter,
     pub(super) stop: Option<Arc<AtomicBool>>,
     next_slot: usize,
@@ -69,7 +69,7 @@ impl Draft {
     pub fn new(root: &Arc<Root>, dir: &Path) -> Result<Draft, ChangesError> {
         Ok(Draft {
             root: Arc::clone(root),
-            folder: Some(Folder::create(dir)?),
+            folder: Some(ChangesFolder::create(dir)?),
             items: BTreeMap::new(),
             sources: BTreeSet::new(),
             meter: Meter::new(),
@@ -80,7 +80,7 @@ impl Draft {
     }
 
     /// Tells now and then how far it is, when a lot is to be looked at or copied.
-    pub fn telling(mut self, tell: impl FnMut(Progress) + Send + 'static) -> Draft {
+    pub fn telling(mut self, tell: impl FnMut(ChangesProgress) + Send + 'static) -> Draft {
         self.meter.tell(Box::new(tell));
         self
     }
@@ -92,7 +92,7 @@ impl Draft {
     }
 
     /// Says what a commit has to survive.
-    pub fn surviving(mut self, sync: Sync) -> Draft {
+    pub fn surviving(mut self, sync: CommitDurability) -> Draft {
         if let Some(folder) = &mut self.folder {
             folder.sync = sync;
         }
@@ -100,7 +100,12 @@ impl Draft {
     }
 
     /// Plans to write a file, making missing parent folders.
-    pub fn write(&mut self, place: &Place, content: &[u8], expected: Expected) -> Result<Written, ChangesError> {
+    pub fn write(
+        &mut self,
+        place: &WorkspacePath,
+        content: &[u8],
+        expected: Expected,
+    ) -> Result<PlannedWrite, ChangesError> {
         self.check_stopped()?;
         if place.is_root() {
             return Err(PathError::IsDirectory { path: place.to_string() }.into());
@@ -113,7 +118,7 @@ impl Draft {
         let like = file_to_keep(place, planned, &target)?;
         let previous_size = exists.then(|| like.map(|seen| seen.stamp.size)).flatten();
         let before = target.read()?;
-        let written = Written { created: !exists, previous_size };
+        let written = PlannedWrite { created: !exists, previous_size };
         // Writing what is already there changes nothing, so there is nothing to approve.
         if planned.is_none() && target.seen.is_some() && before.as_deref() == Some(content) {
             return Ok(written);
@@ -143,10 +148,10 @@ impl Draft {
     /// Stages content for a place, with mode and owner like a file's.
     fn write_over(
         &mut self,
-        place: Place,
-        there: Option<Seen>,
+        place: WorkspacePath,
+        there: Option<EntryIdentity>,
         before: Option<&[u8]>,
-        (content, like): (&[u8], Option<Seen>),
+        (content, like): (&[u8], Option<EntryIdentity>),
     ) -> Result<(), ChangesError> {
         let slot = self.slot_for(&place)?;
         let staged = stage::file(self.folder()?, slot, content, like.as_ref())?;
@@ -156,7 +161,7 @@ impl Draft {
     }
 
     /// Plans to make a folder and its missing parents; says whether there was anything to make.
-    pub fn make_dirs(&mut self, place: &Place) -> Result<bool, ChangesError> {
+    pub fn make_dirs(&mut self, place: &WorkspacePath) -> Result<bool, ChangesError> {
         self.check_stopped()?;
         let resolved = self.root.resolve(place)?;
         self.refuse_beneath_planned(&resolved, place)?;
@@ -164,7 +169,7 @@ impl Draft {
     }
 
     /// Plans to change the permission bits of a file or folder; says whether there was anything to change.
-    pub fn set_mode(&mut self, place: &Place, mode: u32) -> Result<bool, ChangesError> {
+    pub fn set_mode(&mut self, place: &WorkspacePath, mode: u32) -> Result<bool, ChangesError> {
         self.check_stopped()?;
         if place.is_root() {
             return Err(ChangesError::RootItself);
@@ -200,7 +205,7 @@ impl Draft {
     }
 
     /// Plans to make a link, or to point an existing one elsewhere.
-    pub fn link(&mut self, place: &Place, target: &Path) -> Result<(), ChangesError> {
+    pub fn link(&mut self, place: &WorkspacePath, target: &Path) -> Result<(), ChangesError> {
         self.check_stopped()?;
         if place.is_root() {
             return Err(ChangesError::RootItself);
@@ -208,7 +213,7 @@ impl Draft {
         let resolved = self.root.resolve_entry(place)?;
         self.refuse_beneath_planned(&resolved, place)?;
         let before = self.root.look_real(&resolved)?;
-        let is_folder = |seen: Option<Seen>| seen.is_some_and(|seen| seen.kind() == EntryKind::Directory);
+        let is_folder = |seen: Option<EntryIdentity>| seen.is_some_and(|seen| seen.kind() == EntryKind::Directory);
         let planned = self.items.get(&resolved);
         if planned.map_or(is_folder(before), |item| is_folder(item.staged)) {
             return Err(PathError::IsDirectory { path: place.to_string() }.into());
@@ -230,7 +235,7 @@ impl Draft {
         self.check_stopped()?;
         self.flag_what_git_obeys();
         let folder = self.folder.take().ok_or(ChangesError::Gone)?;
-        let plan = Plan {
+        let plan = ChangePlan {
             root: show_name(self.root.path().as_os_str()),
             root_seen: *self.root.seen(),
             tag: tag(folder.path()),
@@ -244,11 +249,11 @@ impl Draft {
                 return Err(error);
             }
         };
-        let state = State::staged(&plan);
+        let state = ItemStates::staged(&plan);
         Ok(Changes::new(folder, log, plan, state).planned_in(Arc::clone(&self.root)))
     }
 
-    pub(super) fn folder(&self) -> Result<&Folder, ChangesError> {
+    pub(super) fn folder(&self) -> Result<&ChangesFolder, ChangesError> {
         self.folder.as_ref().ok_or(ChangesError::Gone)
     }
 
@@ -257,7 +262,7 @@ impl Draft {
     }
 
     /// The slot of a path, emptied if it was already planned.
-    pub(super) fn slot_for(&mut self, place: &Place) -> Result<usize, ChangesError> {
+    pub(super) fn slot_for(&mut self, place: &WorkspacePath) -> Result<usize, ChangesError> {
         if let Some(item) = self.items.get(place) {
             let slot = item.slot;
             self.folder()?.empty_slot(slot)?;
@@ -268,7 +273,7 @@ impl Draft {
     }
 
     /// Notes an item, keeping what is known from an earlier word about the same path.
-    pub(super) fn put(&mut self, place: Place, mut item: Item) {
+    pub(super) fn put(&mut self, place: WorkspacePath, mut item: Item) {
         item.path = place.to_string();
         if let Some(earlier) = self.items.remove(&place) {
             item.before = earlier.before;
@@ -280,7 +285,7 @@ impl Draft {
     }
 
     /// Lets these be turned only together.
-    pub(super) fn bind(&mut self, places: &[Place]) {
+    pub(super) fn bind(&mut self, places: &[WorkspacePath]) {
         // Nothing else has the number of the first one's slot.
         let bond = places.first().and_then(|place| self.items.get(place)).map(|item| item.slot);
         for place in places {
@@ -291,23 +296,27 @@ impl Draft {
     }
 
     /// Refuses a path that this draft already does anything to.
-    pub(super) fn refuse_planned(&self, resolved: &Place, typed: &Place) -> Result<(), ChangesError> {
+    pub(super) fn refuse_planned(&self, resolved: &WorkspacePath, typed: &WorkspacePath) -> Result<(), ChangesError> {
         self.refuse_beneath_planned(resolved, typed)?;
-        let is_beneath = |place: &Place| place.as_path().starts_with(resolved.as_path());
+        let is_beneath = |place: &WorkspacePath| place.as_path().starts_with(resolved.as_path());
         let item = self.items.range(resolved.clone()..).next().is_some_and(|(place, _)| is_beneath(place));
         let source = self.sources.range(resolved.clone()..).next().is_some_and(is_beneath);
         if item || source { Err(ChangesError::AlreadyPlanned { path: typed.to_string() }) } else { Ok(()) }
     }
 
     /// Refuses a path beneath one that goes or becomes something other than a folder, and both ends of a move.
-    pub(super) fn refuse_beneath_planned(&self, resolved: &Place, typed: &Place) -> Result<(), ChangesError> {
+    pub(super) fn refuse_beneath_planned(
+        &self,
+        resolved: &WorkspacePath,
+        typed: &WorkspacePath,
+    ) -> Result<(), ChangesError> {
         let planned = || Err(ChangesError::AlreadyPlanned { path: typed.to_string() });
         let is_moved = self.items.get(resolved).is_some_and(Item::is_end_of_a_move);
         if is_moved || self.sources.contains(resolved) {
             return planned();
         }
         for ancestor in resolved.ancestors() {
-            let ancestor = Place::known(ancestor.to_owned());
+            let ancestor = WorkspacePath::known(ancestor.to_owned());
             if self.sources.contains(&ancestor) {
                 return planned();
             }
@@ -320,14 +329,14 @@ impl Draft {
         Ok(())
     }
 
-    fn make_parents(&mut self, resolved: &Place) -> Result<(), ChangesError> {
+    fn make_parents(&mut self, resolved: &WorkspacePath) -> Result<(), ChangesError> {
         match resolved.parent() {
             Some(parent) => self.make_folders(&parent).map(|_| ()),
             None => Ok(()),
         }
     }
 
-    fn make_folders(&mut self, resolved: &Place) -> Result<bool, ChangesError> {
+    fn make_folders(&mut self, resolved: &WorkspacePath) -> Result<bool, ChangesError> {
         let mut missing = Vec::new();
         let mut next = Some(resolved.clone());
         while let Some(place) = next.filter(|place| !place.is_root()) {
@@ -359,17 +368,17 @@ impl Draft {
 
     fn sketch_file(
         &mut self,
-        place: &Place,
+        place: &WorkspacePath,
         (exists, before): (bool, Option<&[u8]>),
         after: &[u8],
-        staged: &Seen,
+        staged: &EntryIdentity,
     ) -> Sketch {
         let old = match before {
-            _ if !exists => Side::Nothing,
-            Some(content) => Side::Content(content),
-            None => Side::Unknown,
+            _ if !exists => DiffSide::Nothing,
+            Some(content) => DiffSide::Content(content),
+            None => DiffSide::Unknown,
         };
-        let shown = compare(&place.to_string(), old, Side::Content(after));
+        let shown = compare(&place.to_string(), old, DiffSide::Content(after));
         let subject =
             Subject { before, after: Some(after), ..mode_subject(place, EntryKind::File, staged.stamp.mode & 0o7777) };
         let flags = flags(&subject);
@@ -377,7 +386,7 @@ impl Draft {
     }
 
     /// Keeps a diff as long as there is room; the rest is computed when somebody asks.
-    pub(super) fn keep_diff(&mut self, shown: Shown) -> Sketch {
+    pub(super) fn keep_diff(&mut self, shown: RenderedDiff) -> Sketch {
         let room = LONGEST_DIFF.min(self.diffs_left);
         let diff = shown.diff.filter(|diff| diff.len() <= room);
         self.diffs_left -= diff.as_ref().map_or(0, String::len);
@@ -405,10 +414,10 @@ pub(super) fn is_set(stop: Option<&AtomicBool>) -> bool {
 }
 
 pub(super) fn check_expected(
-    place: &Place,
+    place: &WorkspacePath,
     expected: Expected,
     exists: bool,
-    seen: Option<&Seen>,
+    seen: Option<&EntryIdentity>,
 ) -> Result<(), ChangesError> {
     match expected {
         Expected::Anything => Ok(()),
@@ -420,12 +429,16 @@ pub(super) fn check_expected(
 }
 
 /// The file whose mode and owner a written file keeps; anything but a file cannot be written over.
-fn file_to_keep(place: &Place, planned: Option<&Item>, target: &Target) -> Result<Option<Seen>, ChangesError> {
+fn file_to_keep(
+    place: &WorkspacePath,
+    planned: Option<&Item>,
+    target: &WriteTarget,
+) -> Result<Option<EntryIdentity>, ChangesError> {
     let there = match planned {
         None => target.seen,
         Some(item) if item.mode.is_some() => item.before.map(|before| {
             let mode = item.mode.unwrap_or_default() | (before.stamp.mode & !0o7777);
-            Seen { stamp: Stamp { mode, ..before.stamp }, ..before }
+            EntryIdentity { stamp: FileStamp { mode, ..before.stamp }, ..before }
         }),
         Some(item) => item.staged,
     };
@@ -439,7 +452,7 @@ fn file_to_keep(place: &Place, planned: Option<&Item>, target: &Target) -> Resul
     }
 }
 
-pub(super) fn mode_subject(place: &Place, kind: EntryKind, mode: u32) -> Subject<'_> {
+pub(super) fn mode_subject(place: &WorkspacePath, kind: EntryKind, mode: u32) -> Subject<'_> {
     let path = place.as_path();
     Subject { path, kind: Some(kind), mode, before: None, after: None, leads_outside: false }
 }

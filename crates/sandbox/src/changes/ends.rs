@@ -7,26 +7,31 @@ use super::error::ChangesError;
 use super::plan::Item;
 use super::swap::is_empty;
 use crate::error::PathError;
-use crate::place::Place;
-use crate::stamp::{EntryKind, Seen, look};
-use crate::transfer::Spot;
+use crate::place::WorkspacePath;
+use crate::stamp::{EntryIdentity, EntryKind, look};
+use crate::transfer::EntryRef;
 
 /// Both ends, by their real places.
 #[derive(Debug)]
 pub(super) struct Ends {
-    pub(super) from: Place,
+    pub(super) from: WorkspacePath,
     /// What is there; never a mount point.
-    pub(super) source: Seen,
-    pub(super) to: Place,
+    pub(super) source: EntryIdentity,
+    pub(super) to: WorkspacePath,
     /// What would make room.
-    pub(super) there: Option<Seen>,
+    pub(super) there: Option<EntryIdentity>,
     /// Whether a rename leads from one to the other.
     pub(super) same_mount: bool,
 }
 
 impl Draft {
     /// Finds both ends and refuses what cannot be meant. Links on the way are followed, one at the end never.
-    pub(super) fn ends(&self, from: &Place, to: &Place, expected: Expected) -> Result<Ends, ChangesError> {
+    pub(super) fn ends(
+        &self,
+        from: &WorkspacePath,
+        to: &WorkspacePath,
+        expected: Expected,
+    ) -> Result<Ends, ChangesError> {
         self.check_stopped()?;
         if from.is_root() || to.is_root() {
             return Err(ChangesError::RootItself);
@@ -55,17 +60,23 @@ impl Draft {
     }
 
     /// A folder takes the place of an empty folder only, and anything else that of anything but a folder.
-    fn refuse_in_the_way(&self, source: &Seen, there: &Seen, to: &Place, typed: &Place) -> Result<(), ChangesError> {
+    fn refuse_in_the_way(
+        &self,
+        source: &EntryIdentity,
+        there: &EntryIdentity,
+        to: &WorkspacePath,
+        typed: &WorkspacePath,
+    ) -> Result<(), ChangesError> {
         let path = typed.to_string();
-        let is_folder = |seen: &Seen| seen.kind() == EntryKind::Directory;
+        let is_folder = |seen: &EntryIdentity| seen.kind() == EntryKind::Directory;
         match (is_folder(source), is_folder(there)) {
             (false, false) => Ok(()),
             (false, true) => Err(PathError::IsDirectory { path }.into()),
             (true, false) => Err(PathError::NotDirectory { path }.into()),
             (true, true) => {
-                let parent = self.root.open_real_folder(&to.parent().unwrap_or_else(Place::root))?;
+                let parent = self.root.open_real_folder(&to.parent().unwrap_or_else(WorkspacePath::root))?;
                 let name = to.name().ok_or(ChangesError::RootItself)?;
-                let spot = Spot { dir: parent.as_fd(), name };
+                let spot = EntryRef { dir: parent.as_fd(), name };
                 let empty = is_empty(spot).map_err(|errno| ChangesError::at(typed, errno))?;
                 if empty { Ok(()) } else { Err(ChangesError::FolderInTheWay { path }) }
             }
@@ -73,7 +84,12 @@ impl Draft {
     }
 
     /// Whether a rename leads from one end to the other.
-    pub(super) fn compare_mounts(&self, from: &Place, source: &Seen, to: &Place) -> Result<bool, ChangesError> {
+    pub(super) fn compare_mounts(
+        &self,
+        from: &WorkspacePath,
+        source: &EntryIdentity,
+        to: &WorkspacePath,
+    ) -> Result<bool, ChangesError> {
         let here = self.folder_of(from)?;
         if !source.shares_mount(&here) {
             return Err(PathError::NotRegular { path: from.to_string(), what: "a mount point" }.into());
@@ -82,10 +98,10 @@ impl Draft {
     }
 
     /// The folder that holds a place, or will hold it: one that this draft makes will lie on its own folder's mount.
-    fn folder_of(&self, place: &Place) -> Result<Seen, ChangesError> {
-        let mut parent = place.parent().unwrap_or_else(Place::root);
+    fn folder_of(&self, place: &WorkspacePath) -> Result<EntryIdentity, ChangesError> {
+        let mut parent = place.parent().unwrap_or_else(WorkspacePath::root);
         while self.items.get(&parent).is_some_and(Item::makes_folder) {
-            parent = parent.parent().unwrap_or_else(Place::root);
+            parent = parent.parent().unwrap_or_else(WorkspacePath::root);
         }
         let folder = self.root.open_real_folder(&parent)?;
         look(&folder).map_err(|errno| ChangesError::at(&parent, errno))

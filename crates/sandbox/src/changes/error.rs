@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-use super::change::ChangeState;
+use super::change::FileChangeState;
 use crate::error::PathError;
 
 /// Why changes could not be planned, committed or undone.
@@ -92,7 +92,7 @@ pub enum ChangesError {
         /// The path, or nothing when all were chosen.
         path: String,
         /// The state it is in.
-        state: ChangeState,
+        state: FileChangeState,
     },
     /// The filesystem renames only the plain way, so that nothing there can be swapped in one step.
     #[error("the filesystem that `{path}` lies on cannot swap two files in one step")]
@@ -163,11 +163,11 @@ fn subject(path: &str) -> String {
     if path.is_empty() { "everything".to_owned() } else { format!("`{path}`") }
 }
 
-fn described(state: ChangeState) -> &'static str {
+fn described(state: FileChangeState) -> &'static str {
     match state {
-        ChangeState::Staged => "is staged",
-        ChangeState::Committed => "is committed",
-        ChangeState::Undone => "is undone",
-        ChangeState::Discarded => "is discarded",
+        FileChangeState::Staged => "is staged",
+        FileChangeState::Committed => "is committed",
+        FileChangeState::Undone => "is undone",
+        FileChangeState::Discarded => "is discarded",
     }
 }

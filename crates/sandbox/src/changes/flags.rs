@@ -15,7 +15,7 @@ const LONGEST_PATH: usize = 4096;
 /// Something about a change that people should see first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Flag {
+pub enum ChangeFlag {
     /// It changes what haft itself obeys.
     HaftFiles,
     /// It makes a git hook that runs by itself.
@@ -36,12 +36,18 @@ pub enum Flag {
     InsideGit,
 }
 
-impl Flag {
+impl ChangeFlag {
     /// Whether the change must be asked in every mode.
     pub fn forces_a_question(&self) -> bool {
         match self {
-            Flag::HaftFiles | Flag::GitHook | Flag::GitConfigCommand | Flag::LinkOutside | Flag::SetUid => true,
-            Flag::SensitiveName | Flag::RunsByItself | Flag::IgnoreRules | Flag::InsideGit => false,
+            ChangeFlag::HaftFiles
+            | ChangeFlag::GitHook
+            | ChangeFlag::GitConfigCommand
+            | ChangeFlag::LinkOutside
+            | ChangeFlag::SetUid => true,
+            ChangeFlag::SensitiveName | ChangeFlag::RunsByItself | ChangeFlag::IgnoreRules | ChangeFlag::InsideGit => {
+                false
+            }
         }
     }
 }
@@ -64,13 +70,13 @@ pub struct Subject<'a> {
 }
 
 /// Everything that should be seen first about a change, worst first.
-pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
+pub fn flags(subject: &Subject<'_>) -> Vec<ChangeFlag> {
     let mut found = Vec::new();
     if subject.leads_outside {
-        found.push(Flag::LinkOutside);
+        found.push(ChangeFlag::LinkOutside);
     }
     if subject.kind == Some(EntryKind::File) && subject.mode & 0o6000 != 0 {
-        found.push(Flag::SetUid);
+        found.push(ChangeFlag::SetUid);
     }
     // What no program can name by its path, none obeys for its name.
     if subject.path.as_os_str().len() > LONGEST_PATH {
@@ -87,20 +93,20 @@ pub fn flags(subject: &Subject<'_>) -> Vec<Flag> {
     let Some((name, folders)) = parts.split_last() else { return found };
     let is_the_user_s = folders.windows(2).any(|pair| pair == [".config", "haft"]);
     if is_the_user_s || parts.contains(&".haft") || matches!(*name, "haft.toml" | ".mcp.json") {
-        found.push(Flag::HaftFiles);
+        found.push(ChangeFlag::HaftFiles);
     }
     found.extend(git_flag(subject, &parts));
     if parts.iter().any(|part| is_sensitive_folded(part)) {
-        found.push(Flag::SensitiveName);
+        found.push(ChangeFlag::SensitiveName);
     }
     if runs_by_itself(name, folders) {
-        found.push(Flag::RunsByItself);
+        found.push(ChangeFlag::RunsByItself);
     }
     if matches!(*name, ".gitignore" | ".ignore" | ".rgignore" | ".gitattributes" | ".fdignore")
         || parts.ends_with(&[".git", "info", "exclude"])
         || parts.ends_with(&[".git", "info", "attributes"])
     {
-        found.push(Flag::IgnoreRules);
+        found.push(ChangeFlag::IgnoreRules);
     }
     found.sort_unstable();
     found
@@ -117,40 +123,40 @@ pub(super) fn needs_content(path: &Path) -> bool {
     matches!(name.as_deref(), Some("config" | "config.worktree" | ".gitmodules" | ".gitconfig" | ".git" | "commondir"))
 }
 
-fn git_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
+fn git_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<ChangeFlag> {
     let goes = subject.kind.is_none();
     let Some(git) = parts.iter().rposition(|part| *part == ".git") else { return settings_flag(subject, parts) };
     let inside = &parts[git + 1..];
-    let Some(name) = inside.last() else { return sends_git_elsewhere(subject).then_some(Flag::GitConfigCommand) };
+    let Some(name) = inside.last() else { return sends_git_elsewhere(subject).then_some(ChangeFlag::GitConfigCommand) };
     // A removed hook or setting runs nothing any more.
     if goes {
-        return Some(Flag::InsideGit);
+        return Some(ChangeFlag::InsideGit);
     }
     let hooks = inside[..inside.len() - 1].contains(&"hooks") || inside == ["hooks"];
     if hooks && subject.kind != Some(EntryKind::Directory) && !name.ends_with(".sample") {
-        return Some(Flag::GitHook);
+        return Some(ChangeFlag::GitHook);
     }
     let config = matches!(*name, "config" | "config.worktree") && subject.kind != Some(EntryKind::Directory);
     if config && (inside.len() == 1 || matches!(inside[0], "modules" | "worktrees")) {
         // A link may show any settings later.
         let unseen = subject.kind != Some(EntryKind::File) || subject.after.is_none();
         if unseen || git_config::adds_a_command(subject.before, subject.after) {
-            return Some(Flag::GitConfigCommand);
+            return Some(ChangeFlag::GitConfigCommand);
         }
     }
     // Git makes none; one that leads to another folder brings the hooks and settings there along.
     if subject.kind == Some(EntryKind::Link) {
-        return Some(Flag::GitConfigCommand);
+        return Some(ChangeFlag::GitConfigCommand);
     }
     // Settings are read where it says; a worktree's says so of the repository that it belongs to.
     if *name == "commondir" && (inside.len() == 1 || subject.after.map(<[u8]>::trim_ascii) != Some(b"../..")) {
-        return Some(Flag::GitConfigCommand);
+        return Some(ChangeFlag::GitConfigCommand);
     }
-    Some(Flag::InsideGit)
+    Some(ChangeFlag::InsideGit)
 }
 
 /// Settings outside of any `.git`: of the user, of submodules, and of a folder that is a repository without that name.
-fn settings_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
+fn settings_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<ChangeFlag> {
     let adds = match *parts.last()? {
         ".gitmodules" => git_config::adds_a_command(subject.before, subject.after),
         "config" | "config.worktree" | ".gitconfig" => {
@@ -158,7 +164,7 @@ fn settings_flag(subject: &Subject<'_>, parts: &[&str]) -> Option<Flag> {
         }
         _ => false,
     };
-    (adds && subject.kind == Some(EntryKind::File)).then_some(Flag::GitConfigCommand)
+    (adds && subject.kind == Some(EntryKind::File)).then_some(ChangeFlag::GitConfigCommand)
 }
 
 /// Whether a `.git` that is no folder leads to what is no part of a repository: its settings and hooks count.
@@ -267,7 +273,7 @@ fn runs_by_itself(name: &str, folders: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    fn of(path: &str) -> Vec<Flag> {
+    fn of(path: &str) -> Vec<ChangeFlag> {
         flags(&Subject {
             path: Path::new(path),
             kind: Some(EntryKind::File),
@@ -280,38 +286,38 @@ mod tests {
 
     #[test]
     fn paths_get_their_flags() {
-        let cases: &[(&str, &[Flag])] = &[
+        let cases: &[(&str, &[ChangeFlag])] = &[
             ("src/main.rs", &[]),
-            ("haft.toml", &[Flag::HaftFiles]),
-            ("sub/.mcp.json", &[Flag::HaftFiles]),
-            (".HAFT/tools/x.toml", &[Flag::HaftFiles]),
-            (".config/haft/mcp.json", &[Flag::HaftFiles]),
-            (".git/hooks/pre-commit", &[Flag::GitHook]),
-            ("sub/.git/modules/x/hooks/post-checkout", &[Flag::GitHook]),
-            (".git/hooks/pre-commit.sample", &[Flag::InsideGit]),
-            (".git/config", &[Flag::InsideGit]),
-            (".git/objects/ab/cdef", &[Flag::InsideGit]),
-            (".git/refs/heads/config", &[Flag::InsideGit]),
-            (".git/info/exclude", &[Flag::IgnoreRules, Flag::InsideGit]),
-            (".gitignore", &[Flag::IgnoreRules]),
+            ("haft.toml", &[ChangeFlag::HaftFiles]),
+            ("sub/.mcp.json", &[ChangeFlag::HaftFiles]),
+            (".HAFT/tools/x.toml", &[ChangeFlag::HaftFiles]),
+            (".config/haft/mcp.json", &[ChangeFlag::HaftFiles]),
+            (".git/hooks/pre-commit", &[ChangeFlag::GitHook]),
+            ("sub/.git/modules/x/hooks/post-checkout", &[ChangeFlag::GitHook]),
+            (".git/hooks/pre-commit.sample", &[ChangeFlag::InsideGit]),
+            (".git/config", &[ChangeFlag::InsideGit]),
+            (".git/objects/ab/cdef", &[ChangeFlag::InsideGit]),
+            (".git/refs/heads/config", &[ChangeFlag::InsideGit]),
+            (".git/info/exclude", &[ChangeFlag::IgnoreRules, ChangeFlag::InsideGit]),
+            (".gitignore", &[ChangeFlag::IgnoreRules]),
             (".gitmodules", &[]),
-            (".env", &[Flag::SensitiveName]),
-            (".github/workflows/ci.yml", &[Flag::RunsByItself]),
+            (".env", &[ChangeFlag::SensitiveName]),
+            (".github/workflows/ci.yml", &[ChangeFlag::RunsByItself]),
             (".github/CODEOWNERS", &[]),
-            ("Jenkinsfile", &[Flag::RunsByItself]),
-            (".vscode/tasks.json", &[Flag::RunsByItself]),
-            ("venv/bin/activate.fish", &[Flag::RunsByItself]),
+            ("Jenkinsfile", &[ChangeFlag::RunsByItself]),
+            (".vscode/tasks.json", &[ChangeFlag::RunsByItself]),
+            ("venv/bin/activate.fish", &[ChangeFlag::RunsByItself]),
             ("src/activate.rs", &[]),
-            ("lib/site-packages/a.pth", &[Flag::RunsByItself]),
-            (".cargo/config.toml", &[Flag::RunsByItself]),
+            ("lib/site-packages/a.pth", &[ChangeFlag::RunsByItself]),
+            (".cargo/config.toml", &[ChangeFlag::RunsByItself]),
             ("tests/conftest.py", &[]),
-            (".claude/settings.json", &[Flag::RunsByItself]),
-            (".forgejo/workflows/ci.yml", &[Flag::RunsByItself]),
-            (".config/autostart/x.desktop", &[Flag::RunsByItself]),
-            ("x.code-workspace", &[Flag::RunsByItself]),
-            (".git/commondir", &[Flag::GitConfigCommand]),
-            (".git/worktrees/x/commondir", &[Flag::GitConfigCommand]),
-            ("sub/.git", &[Flag::GitConfigCommand]),
+            (".claude/settings.json", &[ChangeFlag::RunsByItself]),
+            (".forgejo/workflows/ci.yml", &[ChangeFlag::RunsByItself]),
+            (".config/autostart/x.desktop", &[ChangeFlag::RunsByItself]),
+            ("x.code-workspace", &[ChangeFlag::RunsByItself]),
+            (".git/commondir", &[ChangeFlag::GitConfigCommand]),
+            (".git/worktrees/x/commondir", &[ChangeFlag::GitConfigCommand]),
+            ("sub/.git", &[ChangeFlag::GitConfigCommand]),
             (".config/app/config", &[]),
         ];
         for (path, expected) in cases {
@@ -332,15 +338,15 @@ mod tests {
                 leads_outside: false,
             })
         };
-        assert_eq!(of("sub/.git", "gitdir: ../evil\n"), [Flag::GitConfigCommand]);
+        assert_eq!(of("sub/.git", "gitdir: ../evil\n"), [ChangeFlag::GitConfigCommand]);
         assert_eq!(of("sub/.git", "gitdir: ../.git/modules/sub\n"), []);
-        assert_eq!(of("sub/.git", "gitdir: ../.git/modules/../../e\n"), [Flag::GitConfigCommand]);
+        assert_eq!(of("sub/.git", "gitdir: ../.git/modules/../../e\n"), [ChangeFlag::GitConfigCommand]);
         assert_eq!(of("tree/.git", "gitdir: /repo/.git/worktrees/tree\n"), []);
-        assert_eq!(of(".git/worktrees/tree/commondir", "../..\n"), [Flag::InsideGit]);
+        assert_eq!(of(".git/worktrees/tree/commondir", "../..\n"), [ChangeFlag::InsideGit]);
         // A folder with the right names in it is a repository, whatever it is called.
         let settings = "[core]\n\tbare = true\n\tfsmonitor = ./run\n";
-        assert_eq!(of("bare/config", settings), [Flag::GitConfigCommand]);
-        assert_eq!(of(".gitconfig", settings), [Flag::GitConfigCommand]);
+        assert_eq!(of("bare/config", settings), [ChangeFlag::GitConfigCommand]);
+        assert_eq!(of(".gitconfig", settings), [ChangeFlag::GitConfigCommand]);
         assert_eq!(of("app/config", "Host *\n  ProxyCommand run\n"), []);
     }
 
@@ -354,22 +360,22 @@ mod tests {
             after: None,
             leads_outside: false,
         };
-        assert_eq!(flags(&plain), [Flag::SetUid]);
+        assert_eq!(flags(&plain), [ChangeFlag::SetUid]);
         let link = Subject { kind: Some(EntryKind::Link), mode: 0o777, leads_outside: true, ..plain };
-        assert_eq!(flags(&link), [Flag::LinkOutside]);
+        assert_eq!(flags(&link), [ChangeFlag::LinkOutside]);
         let hook_goes = Subject { path: Path::new(".git/hooks/pre-push"), kind: None, mode: 0, ..plain };
-        assert_eq!(flags(&hook_goes), [Flag::InsideGit]);
+        assert_eq!(flags(&hook_goes), [ChangeFlag::InsideGit]);
         let hooks_link = Subject { path: Path::new(".git/hooks"), kind: Some(EntryKind::Link), ..plain };
-        assert_eq!(flags(&hooks_link), [Flag::GitHook]);
+        assert_eq!(flags(&hooks_link), [ChangeFlag::GitHook]);
         let config_link = Subject { path: Path::new(".git/config"), kind: Some(EntryKind::Link), ..plain };
-        assert_eq!(flags(&config_link), [Flag::GitConfigCommand]);
+        assert_eq!(flags(&config_link), [ChangeFlag::GitConfigCommand]);
         let module_link = Subject { path: Path::new(".git/modules/s"), kind: Some(EntryKind::Link), ..plain };
-        assert_eq!(flags(&module_link), [Flag::GitConfigCommand]);
+        assert_eq!(flags(&module_link), [ChangeFlag::GitConfigCommand]);
         let deep = "d/".repeat(2100) + "tool";
-        assert_eq!(flags(&Subject { path: Path::new(&deep), ..plain }), [Flag::SetUid]);
-        assert_eq!(flags(&Subject { path: Path::new(&deep), ..link }), [Flag::LinkOutside]);
+        assert_eq!(flags(&Subject { path: Path::new(&deep), ..plain }), [ChangeFlag::SetUid]);
+        assert_eq!(flags(&Subject { path: Path::new(&deep), ..link }), [ChangeFlag::LinkOutside]);
         let git_link = Subject { path: Path::new("sub/.git"), kind: Some(EntryKind::Link), ..plain };
-        assert_eq!(flags(&git_link), [Flag::GitConfigCommand]);
-        assert!(Flag::SetUid.forces_a_question() && !Flag::InsideGit.forces_a_question());
+        assert_eq!(flags(&git_link), [ChangeFlag::GitConfigCommand]);
+        assert!(ChangeFlag::SetUid.forces_a_question() && !ChangeFlag::InsideGit.forces_a_question());
     }
 }

@@ -10,23 +10,23 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::{ChangesError, kept_io};
-use super::plan::Sync;
+use super::plan::CommitDurability;
 use crate::stamp::look_at;
-use crate::transfer::{self, Spot};
+use crate::transfer::{self, EntryRef};
 
 pub(super) const SIBLINGS: &str = "siblings.json";
 
 /// The open folder of one set of changes.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct ChangesFolder {
     handle: OwnedFd,
     path: PathBuf,
-    pub(super) sync: Sync,
+    pub(super) sync: CommitDurability,
 }
 
-impl Folder {
+impl ChangesFolder {
     /// Makes the folder, for us alone.
-    pub(super) fn create(path: &Path) -> Result<Folder, ChangesError> {
+    pub(super) fn create(path: &Path) -> Result<ChangesFolder, ChangesError> {
         let failed = |errno| ChangesError::kept("make the folder", errno);
         match rustix::fs::mkdirat(CWD, path, Mode::RWXU) {
             Err(Errno::NOENT) => {
@@ -36,13 +36,13 @@ impl Folder {
             made => made.map_err(failed)?,
         }
         let handle = open_dir(path).map_err(failed)?;
-        Ok(Folder { handle, path: path.to_owned(), sync: Sync::Process })
+        Ok(ChangesFolder { handle, path: path.to_owned(), sync: CommitDurability::Process })
     }
 
     /// Opens the folder; one that is not there is gone.
-    pub(super) fn open(path: &Path) -> Result<Folder, ChangesError> {
+    pub(super) fn open(path: &Path) -> Result<ChangesFolder, ChangesError> {
         match open_dir(path) {
-            Ok(handle) => Ok(Folder { handle, path: path.to_owned(), sync: Sync::Process }),
+            Ok(handle) => Ok(ChangesFolder { handle, path: path.to_owned(), sync: CommitDurability::Process }),
             Err(Errno::NOENT | Errno::NOTDIR) => Err(ChangesError::Gone),
             Err(errno) => Err(ChangesError::kept("open the folder", errno)),
         }
@@ -84,7 +84,7 @@ impl Folder {
         let begun = rustix::fs::openat(&self.handle, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
         let mut file = std::fs::File::from(begun);
         std::io::Write::write_all(&mut file, &json(value)?).map_err(|source| kept_io("write a file", source))?;
-        if self.sync == Sync::Disk {
+        if self.sync == CommitDurability::Disk {
             file.sync_all().map_err(|source| kept_io("flush a file", source))?;
         }
         rustix::fs::renameat(&self.handle, &temporary, &self.handle, name).map_err(failed)?;
@@ -101,8 +101,10 @@ impl Folder {
     /// Flushes the folder itself, if that is wanted.
     pub(super) fn flush(&self) -> Result<(), ChangesError> {
         match self.sync {
-            Sync::Process => Ok(()),
-            Sync::Disk => rustix::fs::fsync(&self.handle).map_err(|errno| ChangesError::kept("flush", errno)),
+            CommitDurability::Process => Ok(()),
+            CommitDurability::Disk => {
+                rustix::fs::fsync(&self.handle).map_err(|errno| ChangesError::kept("flush", errno))
+            }
         }
     }
 
@@ -113,7 +115,7 @@ impl Folder {
 
     /// Removes what lies in a slot.
     pub(super) fn empty_slot(&self, slot: usize) -> Result<(), ChangesError> {
-        transfer::remove(Spot { dir: self.handle(), name: &Folder::slot_name(slot) })
+        transfer::remove(EntryRef { dir: self.handle(), name: &ChangesFolder::slot_name(slot) })
             .map_err(|errno| ChangesError::kept("empty a slot", errno))
     }
 
@@ -124,7 +126,7 @@ impl Folder {
             return Ok(());
         };
         let parent = open_dir(parent).map_err(failed)?;
-        transfer::remove(Spot { dir: parent.as_fd(), name }).map_err(failed)
+        transfer::remove(EntryRef { dir: parent.as_fd(), name }).map_err(failed)
     }
 }
 

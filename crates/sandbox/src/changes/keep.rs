@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::change::ChangeState;
+use super::change::FileChangeState;
 use super::change_log::ChangeLog;
 use super::error::ChangesError;
-use super::folder::Folder;
+use super::folder::ChangesFolder;
 use super::lock::Lock;
-use super::plan::State;
+use super::plan::ItemStates;
 use super::recover::{NO_WAIT, is_half_turned, recover};
 use super::sealed::open_root;
-use crate::transfer::{self, Spot};
+use crate::transfer::{self, EntryRef};
 
 /// Before the name of a set that is being removed. One that was given up half-way is found by it.
 pub const GONE: &str = "gone-";
 
 /// What is kept of one set of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct ChangesSummary {
     /// How much space it takes.
     pub bytes: u64,
     /// Whether something of it waits to be committed.
@@ -30,19 +30,21 @@ pub struct Kept {
 }
 
 /// Looks at a set; one that was never sealed or cannot be read has nothing staged that could be committed.
-pub fn look(dir: &Path) -> Result<Kept, ChangesError> {
-    let folder = Folder::open(dir)?;
+pub fn look(dir: &Path) -> Result<ChangesSummary, ChangesError> {
+    let folder = ChangesFolder::open(dir)?;
     let bytes = bytes_beneath(dir);
-    let Ok(Some((log, plan))) = ChangeLog::open(folder.handle()) else { return Ok(Kept { bytes, has_staged: false }) };
-    let state = log.standing().ok().and_then(|standing| standing.state).unwrap_or_else(|| State::staged(&plan));
-    let has_staged = state.items.iter().any(|rest| rest.state == ChangeState::Staged);
-    Ok(Kept { bytes, has_staged })
+    let Ok(Some((log, plan))) = ChangeLog::open(folder.handle()) else {
+        return Ok(ChangesSummary { bytes, has_staged: false });
+    };
+    let state = log.standing().ok().and_then(|standing| standing.state).unwrap_or_else(|| ItemStates::staged(&plan));
+    let has_staged = state.items.iter().any(|rest| rest.state == FileChangeState::Staged);
+    Ok(ChangesSummary { bytes, has_staged })
 }
 
 /// Removes a set with everything it keeps. A turn that is under way is not disturbed (`Busy`), a half one is healed
 /// first. Killed in the middle, it leaves a folder named [`GONE`] that can be removed without a look.
 pub fn give_up(dir: &Path) -> Result<(), ChangesError> {
-    let folder = Folder::open(dir)?;
+    let folder = ChangesFolder::open(dir)?;
     let failed = |errno| ChangesError::kept("remove the folder", errno);
     let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else { return Err(ChangesError::Gone) };
     let gone = parent.join([OsStr::new(GONE), name].join(OsStr::new("")));
@@ -68,7 +70,7 @@ pub fn remove_gone(gone: &Path) -> Result<(), ChangesError> {
     let failed = |errno| ChangesError::kept("remove the folder", errno);
     let (Some(parent), Some(name)) = (gone.parent(), gone.file_name()) else { return Ok(()) };
     let parent = std::fs::File::open(parent).map_err(|source| ChangesError::Io { what: "open the folder", source })?;
-    match transfer::remove(Spot { dir: parent.as_fd(), name }) {
+    match transfer::remove(EntryRef { dir: parent.as_fd(), name }) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(failed(errno)),
     }

@@ -7,7 +7,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::ChangesError;
-use crate::stamp::Seen;
+use crate::stamp::EntryIdentity;
 
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
@@ -20,7 +20,11 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Takes the lock of a workspace in `locks/` beside the folder that holds all changes.
-    pub(super) fn take(changes: BorrowedFd<'_>, workspace: &Seen, wait: Duration) -> Result<Lock, ChangesError> {
+    pub(super) fn take(
+        changes: BorrowedFd<'_>,
+        workspace: &EntryIdentity,
+        wait: Duration,
+    ) -> Result<Lock, ChangesError> {
         let failed = |errno| ChangesError::kept("lock the workspace", errno);
         let file = open(changes, workspace).map_err(failed)?;
         let mut deadline = None;
@@ -42,7 +46,7 @@ impl Lock {
     }
 }
 
-fn open(changes: BorrowedFd<'_>, workspace: &Seen) -> Result<OwnedFd, Errno> {
+fn open(changes: BorrowedFd<'_>, workspace: &EntryIdentity) -> Result<OwnedFd, Errno> {
     let name = format!("../../locks/{}-{}", workspace.stamp.dev, workspace.stamp.ino);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;

@@ -8,22 +8,27 @@ use rustix::io::Errno;
 use super::draft::{Draft, Expected, mode_subject};
 use super::ends::Ends;
 use super::error::ChangesError;
-use super::flags::{Flag, Subject, flags, needs_content};
-use super::plan::{Beneath, Item, Moved, Sketch};
-use super::trail::{Ended, Trail, read_small};
-use crate::copy::Keep;
+use super::flags::{ChangeFlag, Subject, flags, needs_content};
+use super::plan::{Item, MoveOrigin, NestedEntry, Sketch};
+use super::trail::{Trail, WalkError, read_small};
+use crate::copy::CopyAttributes;
 use crate::folder::read_link;
-use crate::place::{Place, show_name};
+use crate::place::{WorkspacePath, show_name};
 use crate::stamp::{EntryKind, look_at};
-use crate::transfer::Spot;
-use crate::walk::{Glimpse, glance};
+use crate::transfer::EntryRef;
+use crate::walk::{ListedEntry, glance};
 
 impl Draft {
     /// Plans to move a file, a link or a folder, and gives the size of what it takes the place of.
     ///
     /// It is one rename, whatever is in a folder. Where no rename leads, on another filesystem, it is a copy and a
     /// deletion that go only together.
-    pub fn rename(&mut self, from: &Place, to: &Place, expected: Expected) -> Result<Option<u64>, ChangesError> {
+    pub fn rename(
+        &mut self,
+        from: &WorkspacePath,
+        to: &WorkspacePath,
+        expected: Expected,
+    ) -> Result<Option<u64>, ChangesError> {
         let ends = self.ends(from, to, expected)?;
         if ends.same_mount {
             self.plan_rename(&ends)?;
@@ -34,12 +39,12 @@ impl Draft {
     }
 
     pub(super) fn plan_rename(&mut self, ends: &Ends) -> Result<(), ChangesError> {
-        let parent = self.root.open_real_folder(&ends.from.parent().unwrap_or_else(Place::root))?;
+        let parent = self.root.open_real_folder(&ends.from.parent().unwrap_or_else(WorkspacePath::root))?;
         let name = ends.from.name().ok_or(ChangesError::RootItself)?;
-        let spot = Spot { dir: parent.as_fd(), name };
+        let spot = EntryRef { dir: parent.as_fd(), name };
         let mut trail = Trail::new(&ends.from, &ends.to, ends.source);
         let top = self.flags_of_move(spot, &trail, ends.source.kind(), ends.source.stamp.mode & 0o7777);
-        let mut flagged = Flagged::default();
+        let mut flagged = FlaggedEntries::default();
         if ends.source.kind() == EntryKind::Directory {
             glance(spot.dir, spot.name, |glimpse| self.look_over(&mut trail, &mut flagged, &glimpse))
                 .map_err(|ended| trail.error(ended))?;
@@ -48,7 +53,7 @@ impl Draft {
             Some(_) => self.diff_between(ends, spot, &ends.source),
             None => Sketch::default(),
         };
-        let moved = Some(Moved { from: ends.from.to_string(), seen: ends.source });
+        let moved = Some(MoveOrigin { from: ends.from.to_string(), seen: ends.source });
         let slot = self.slot_for(&ends.to)?;
         let sketch = Sketch { flags: top, ..diff };
         self.put(ends.to.clone(), Item { slot, moved, tree: flagged.list, ..Item::swap(None, ends.there, sketch) });
@@ -59,24 +64,29 @@ impl Draft {
     /// The deletion is planned first: whatever is changed after it was noted, also while it is copied, is a conflict.
     fn plan_copy_and_delete(&mut self, ends: &Ends) -> Result<(), ChangesError> {
         self.delete(&ends.from, true)?;
-        self.copy_between(ends, Keep::Everything)?;
+        self.copy_between(ends, CopyAttributes::Everything)?;
         self.bind(&[ends.from.clone(), ends.to.clone()]);
         Ok(())
     }
 
-    fn look_over(&mut self, trail: &mut Trail, flagged: &mut Flagged, glimpse: &Glimpse<'_>) -> Result<(), Ended> {
+    fn look_over(
+        &mut self,
+        trail: &mut Trail,
+        flagged: &mut FlaggedEntries,
+        glimpse: &ListedEntry<'_>,
+    ) -> Result<(), WalkError> {
         trail.go_to(glimpse.depth, glimpse.name);
         self.check_stopped()?;
         self.refuse_step(glimpse.name, glimpse.folder, trail)?;
         self.meter.add_path();
-        let spot = Spot { dir: glimpse.dir, name: glimpse.name };
+        let spot = EntryRef { dir: glimpse.dir, name: glimpse.name };
         // Its permissions come along: what may run as somebody else already could.
         let found = self.flags_of_move(spot, trail, glimpse.kind, 0);
         Ok(flagged.note(glimpse, found)?)
     }
 
     /// What is to be seen first about an entry that leaves one place and comes to another.
-    fn flags_of_move(&self, spot: Spot<'_>, trail: &Trail, kind: EntryKind, mode: u32) -> Vec<Flag> {
+    fn flags_of_move(&self, spot: EntryRef<'_>, trail: &Trail, kind: EntryKind, mode: u32) -> Vec<ChangeFlag> {
         let path = trail.from().as_path();
         let mut found = self.flags_on_arrival(spot, trail.to(), kind, mode);
         found.extend(flags(&Subject { path, kind: None, mode: 0, before: None, after: None, leads_outside: false }));
@@ -86,7 +96,13 @@ impl Draft {
     }
 
     /// What is to be seen first about an entry once it is at a place, whatever it was where it came from.
-    pub(super) fn flags_on_arrival(&self, spot: Spot<'_>, to: &Place, kind: EntryKind, mode: u32) -> Vec<Flag> {
+    pub(super) fn flags_on_arrival(
+        &self,
+        spot: EntryRef<'_>,
+        to: &WorkspacePath,
+        kind: EntryKind,
+        mode: u32,
+    ) -> Vec<ChangeFlag> {
         let read = || read_small(spot, &spot.look().ok()??);
         let content = if kind == EntryKind::File && needs_content(to.as_path()) { read() } else { None };
         let leads_outside = kind == EntryKind::Link
@@ -104,14 +120,14 @@ fn climbs_back(target: &Path) -> bool {
 
 /// What is flagged beneath a folder that moves. The rest is not listed.
 #[derive(Default)]
-struct Flagged {
-    list: Vec<Beneath>,
+struct FlaggedEntries {
+    list: Vec<NestedEntry>,
     /// The folders that the walk is in and that are not listed yet.
-    above: Vec<Option<Beneath>>,
+    above: Vec<Option<NestedEntry>>,
 }
 
-impl Flagged {
-    fn note(&mut self, glimpse: &Glimpse<'_>, flags: Vec<Flag>) -> Result<(), Errno> {
+impl FlaggedEntries {
+    fn note(&mut self, glimpse: &ListedEntry<'_>, flags: Vec<ChangeFlag>) -> Result<(), Errno> {
         self.above.truncate(glimpse.depth - 1);
         if flags.is_empty() && glimpse.kind != EntryKind::Directory {
             return Ok(());
@@ -122,7 +138,7 @@ impl Flagged {
         };
         let sketch = (!flags.is_empty()).then(|| Sketch { flags, ..Sketch::default() });
         let is_flagged = sketch.is_some();
-        let entry = Beneath { depth: glimpse.depth, name: show_name(glimpse.name), stamp: seen.stamp, sketch };
+        let entry = NestedEntry { depth: glimpse.depth, name: show_name(glimpse.name), stamp: seen.stamp, sketch };
         if is_flagged {
             self.list.extend(self.above.iter_mut().filter_map(Option::take));
             self.list.push(entry);

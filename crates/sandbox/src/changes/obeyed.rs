@@ -8,15 +8,15 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::draft::Draft;
-use super::flags::Flag;
+use super::flags::ChangeFlag;
 use super::git_config::hook_folders;
 use super::layer::real_paths;
-use super::plan::{Beneath, Item};
+use super::plan::{Item, NestedEntry};
 use super::show::LONGEST_SIDE;
-use crate::place::{Place, read_shown_name};
+use crate::place::{WorkspacePath, read_shown_name};
 use crate::root::Root;
 use crate::sensitive::fold;
-use crate::stamp::{EntryKind, Stamp};
+use crate::stamp::{EntryKind, FileStamp};
 
 /// What makes a folder a repository, whatever it is called.
 const REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
@@ -25,19 +25,19 @@ const SETTINGS: &[&str] = &["config", "config.worktree"];
 const ELSEWHERE: &str = "commondir";
 
 /// Something that comes into the workspace.
-struct Coming {
+struct IncomingEntry {
     /// The item that it is, or lies beneath.
-    item: Place,
+    item: WorkspacePath,
     /// Which of the entries beneath that item it is.
     entry: Option<usize>,
-    place: Place,
-    stamp: Stamp,
+    place: WorkspacePath,
+    stamp: FileStamp,
     /// It was moved, with whatever lies in it.
     whole: bool,
 }
 
 /// What is known of the folders that were looked at.
-struct Known<'a> {
+struct RepositoryFacts<'a> {
     root: &'a Root,
     /// What comes and makes a folder a repository.
     parts: HashSet<PathBuf>,
@@ -52,11 +52,12 @@ impl Draft {
         if coming.is_empty() {
             return;
         }
-        let is_part =
-            |coming: &&Coming| coming.place.name().is_some_and(|name| REPOSITORY.iter().any(|part| *part == name));
+        let is_part = |coming: &&IncomingEntry| {
+            coming.place.name().is_some_and(|name| REPOSITORY.iter().any(|part| *part == name))
+        };
         let parts = coming.iter().filter(is_part).map(|coming| coming.place.as_path().to_owned()).collect();
         let root = Arc::clone(&self.root);
-        let mut known = Known { root: &root, parts, repositories: HashMap::new(), hooks: HashMap::new() };
+        let mut known = RepositoryFacts { root: &root, parts, repositories: HashMap::new(), hooks: HashMap::new() };
         for coming in &coming {
             let Some(flag) = known.flag(coming) else { continue };
             let Some(item) = self.items.get_mut(&coming.item) else { continue };
@@ -72,15 +73,15 @@ impl Draft {
     }
 
     /// Everything that comes and may be obeyed by its name, or because it can be run.
-    fn coming(&self) -> Vec<Coming> {
+    fn coming(&self) -> Vec<IncomingEntry> {
         let mut all = Vec::new();
         for (place, item) in &self.items {
             let comes = item.moved.as_ref().map(|moved| moved.seen).or(item.staged).map(|seen| seen.stamp);
             let turned = item.mode.and_then(|mode| item.before.map(|before| with_mode(before.stamp, mode)));
             let whole = item.moved.is_some();
-            let counts = |stamp: &Stamp| whole || may_count(place.name().unwrap_or_default(), stamp);
+            let counts = |stamp: &FileStamp| whole || may_count(place.name().unwrap_or_default(), stamp);
             if let Some(stamp) = turned.or(comes).filter(counts) {
-                all.push(Coming { item: place.clone(), entry: None, place: place.clone(), stamp, whole });
+                all.push(IncomingEntry { item: place.clone(), entry: None, place: place.clone(), stamp, whole });
             }
             beneath(place, item, &mut all);
         }
@@ -88,8 +89,8 @@ impl Draft {
     }
 }
 
-fn beneath(place: &Place, item: &Item, all: &mut Vec<Coming>) {
-    let counts = |entry: &Beneath| may_count(&read_shown_name(&entry.name), &entry.stamp);
+fn beneath(place: &WorkspacePath, item: &Item, all: &mut Vec<IncomingEntry>) {
+    let counts = |entry: &NestedEntry| may_count(&read_shown_name(&entry.name), &entry.stamp);
     if !item.brings.iter().any(counts) {
         return;
     }
@@ -97,13 +98,13 @@ fn beneath(place: &Place, item: &Item, all: &mut Vec<Coming>) {
         let entry = &item.brings[at];
         if counts(entry) {
             let (item, place) = (place.clone(), place.join(&path));
-            all.push(Coming { item, entry: Some(at), place, stamp: entry.stamp, whole: false });
+            all.push(IncomingEntry { item, entry: Some(at), place, stamp: entry.stamp, whole: false });
         }
     }
 }
 
 /// Whether something may be obeyed: it can be run or leads elsewhere, or has a name that git knows.
-fn may_count(name: &OsStr, stamp: &Stamp) -> bool {
+fn may_count(name: &OsStr, stamp: &FileStamp) -> bool {
     match stamp.kind() {
         EntryKind::Link => true,
         EntryKind::File if stamp.mode & 0o111 != 0 => true,
@@ -116,12 +117,12 @@ fn may_count(name: &OsStr, stamp: &Stamp) -> bool {
     }
 }
 
-fn with_mode(stamp: Stamp, mode: u32) -> Stamp {
-    Stamp { mode: stamp.mode & !0o7777 | mode, ..stamp }
+fn with_mode(stamp: FileStamp, mode: u32) -> FileStamp {
+    FileStamp { mode: stamp.mode & !0o7777 | mode, ..stamp }
 }
 
-impl Known<'_> {
-    fn flag(&mut self, coming: &Coming) -> Option<Flag> {
+impl RepositoryFacts<'_> {
+    fn flag(&mut self, coming: &IncomingEntry) -> Option<ChangeFlag> {
         let (kind, path) = (coming.stamp.kind(), coming.place.as_path());
         let name = fold(path.file_name()?);
         let parent = path.parent()?;
@@ -129,17 +130,17 @@ impl Known<'_> {
         if SETTINGS.contains(&name.as_ref()) && !is_folder {
             // What could be read was judged by what it says.
             let unseen = kind == EntryKind::Link || coming.stamp.size > LONGEST_SIDE;
-            return (unseen && self.is_repository(parent)).then_some(Flag::GitConfigCommand);
+            return (unseen && self.is_repository(parent)).then_some(ChangeFlag::GitConfigCommand);
         }
         if name == ELSEWHERE && !is_folder {
-            return self.has(&parent.join(REPOSITORY[0])).then_some(Flag::GitConfigCommand);
+            return self.has(&parent.join(REPOSITORY[0])).then_some(ChangeFlag::GitConfigCommand);
         }
         if name == "head" && self.is_repository(parent) && self.waits_for_a_repository(parent) {
-            return Some(Flag::GitHook);
+            return Some(ChangeFlag::GitHook);
         }
         let can_be_run = kind == EntryKind::Link || (kind == EntryKind::File && coming.stamp.mode & 0o111 != 0);
         let is_hook = (can_be_run && !name.ends_with(".sample")) || (coming.whole && is_folder);
-        (is_hook && (self.lies_among_hooks(path) || self.is_made_a_hook(path))).then_some(Flag::GitHook)
+        (is_hook && (self.lies_among_hooks(path) || self.is_made_a_hook(path))).then_some(ChangeFlag::GitHook)
     }
 
     /// Whether it lies in the folder of hooks of a repository, or is that folder.
@@ -168,13 +169,13 @@ impl Known<'_> {
     }
 
     fn has(&self, path: &Path) -> bool {
-        self.parts.contains(path) || matches!(self.root.meta(&Place::known(path.to_owned())), Ok(Some(_)))
+        self.parts.contains(path) || matches!(self.root.meta(&WorkspacePath::known(path.to_owned())), Ok(Some(_)))
     }
 
     /// Whether there are hooks or hidden settings already, where nothing but the rest was missing.
     fn waits_for_a_repository(&self, folder: &Path) -> bool {
         let is_link = |name: &str| {
-            let meta = self.root.meta(&Place::known(folder.join(name)));
+            let meta = self.root.meta(&WorkspacePath::known(folder.join(name)));
             matches!(meta, Ok(Some(meta)) if meta.kind == EntryKind::Link)
         };
         let hooks = names(self.root, &folder.join(HOOKS));
@@ -185,12 +186,12 @@ impl Known<'_> {
 /// Where in the workspace the hooks of the repository in a folder lie, if not where they usually do.
 fn hooks_elsewhere(root: &Root, folder: &Path) -> Vec<PathBuf> {
     let git = folder.join(".git");
-    let meta = |path: &Path| root.meta(&Place::known(path.to_owned())).ok().flatten();
+    let meta = |path: &Path| root.meta(&WorkspacePath::known(path.to_owned())).ok().flatten();
     if meta(&git).is_none_or(|meta| meta.kind != EntryKind::Directory) {
         return Vec::new();
     }
     let mut settings = Vec::new();
-    if let Ok(open) = root.open_file(&Place::known(git.join(SETTINGS[0]))) {
+    if let Ok(open) = root.open_file(&WorkspacePath::known(git.join(SETTINGS[0]))) {
         // What cannot be read names nothing that git would find.
         let _read = open.file.take(LONGEST_SIDE).read_to_end(&mut settings);
     }
@@ -199,10 +200,9 @@ fn hooks_elsewhere(root: &Root, folder: &Path) -> Vec<PathBuf> {
     let hooks = git.join(HOOKS);
     let inside = names(root, &hooks).into_iter().map(|name| hooks.join(name));
     for path in inside.chain([hooks.clone()]) {
-        let target = path
-            .parent()
-            .zip(path.file_name())
-            .and_then(|(parent, name)| root.enter(Place::known(parent.to_owned())).ok()?.entry(name).ok()??.target);
+        let target = path.parent().zip(path.file_name()).and_then(|(parent, name)| {
+            root.enter(WorkspacePath::known(parent.to_owned())).ok()?.entry(name).ok()??.target
+        });
         found.extend(target.and_then(|target| reached(root, path.parent()?, &target)));
     }
     found
@@ -211,7 +211,7 @@ fn hooks_elsewhere(root: &Root, folder: &Path) -> Vec<PathBuf> {
 /// The names in a folder that can be read.
 fn names(root: &Root, folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
-    let Ok(open) = root.enter(Place::known(folder.to_owned())) else { return names };
+    let Ok(open) = root.enter(WorkspacePath::known(folder.to_owned())) else { return names };
     while matches!(open.read_on(|name, _| names.push(name.to_string_lossy().into_owned())), Ok(true)) {}
     names
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::change::{Change, ChangeKind, ChangeState};
+use super::change::{FileChange, FileChangeKind, FileChangeState};
 use super::error::ChangesError;
-use super::flags::{Flag, Subject, flags};
-use crate::place::{Place, read_shown_name};
-use crate::stamp::{EntryKind, Seen, Stamp};
+use super::flags::{ChangeFlag, Subject, flags};
+use crate::place::{WorkspacePath, read_shown_name};
+use crate::stamp::{EntryIdentity, EntryKind, FileStamp};
 
 /// How many paths are few.
 const FEW: usize = 4;
@@ -19,7 +19,7 @@ const SMALL: u64 = 64 << 10;
 /// What a commit survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sync {
+pub enum CommitDurability {
     /// The end of the process at any moment.
     #[default]
     Process,
@@ -29,13 +29,13 @@ pub enum Sync {
 
 /// Everything that was planned; never changes once it is sealed.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Plan {
-    /// The workspace's path as [`Place`] shows paths.
+pub(super) struct ChangePlan {
+    /// The workspace's path as [`WorkspacePath`] shows paths.
     pub(super) root: String,
-    pub(super) root_seen: Seen,
+    pub(super) root_seen: EntryIdentity,
     /// Makes the names of siblings unlike anything else in the workspace.
     pub(super) tag: String,
-    pub(super) sync: Sync,
+    pub(super) sync: CommitDurability,
     /// In path order.
     pub(super) items: Vec<Item>,
 }
@@ -47,22 +47,22 @@ pub(super) struct Item {
     pub(super) slot: usize,
     /// What lies in the slot before the first commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) staged: Option<Seen>,
+    pub(super) staged: Option<EntryIdentity>,
     /// What lay at the path while it was planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) before: Option<Seen>,
+    pub(super) before: Option<EntryIdentity>,
     /// The new permission bits, if nothing but they change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mode: Option<u32>,
     /// What comes here by a rename; then nothing is staged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) moved: Option<Moved>,
+    pub(super) moved: Option<MoveOrigin>,
     /// Everything beneath a folder that goes; of one that is moved only what is flagged, with the folders on the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) tree: Vec<Beneath>,
+    pub(super) tree: Vec<NestedEntry>,
     /// Everything beneath a folder that comes, in path order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) brings: Vec<Beneath>,
+    pub(super) brings: Vec<NestedEntry>,
     /// Items with the same number are only turned together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) bond: Option<usize>,
@@ -77,27 +77,27 @@ pub(super) struct Item {
 
 /// Something that comes from another path of the workspace.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Moved {
+pub(super) struct MoveOrigin {
     pub(super) from: String,
     /// What lay there while it was planned.
-    pub(super) seen: Seen,
+    pub(super) seen: EntryIdentity,
 }
 
 /// An entry beneath a folder that goes, comes or is moved.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Beneath {
+pub(super) struct NestedEntry {
     /// How many folders beneath the item's path it lies, at least 1.
     #[serde(rename = "d")]
     pub(super) depth: usize,
     #[serde(rename = "n")]
     pub(super) name: String,
     #[serde(rename = "s")]
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamp,
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub(super) sketch: Option<Sketch>,
 }
 
-/// The part of a [`Change`] that does not follow from anything else.
+/// The part of a [`FileChange`] that does not follow from anything else.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sketch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ pub(super) struct Sketch {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) removed: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) flags: Vec<Flag>,
+    pub(super) flags: Vec<ChangeFlag>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) summary: Option<String>,
     /// It goes because it has served its purpose.
@@ -122,23 +122,23 @@ pub(super) struct Sketch {
 
 /// Where every item is at rest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct State {
-    pub(super) items: Vec<Rest>,
+pub(super) struct ItemStates {
+    pub(super) items: Vec<ItemState>,
 }
 
 /// Where one item is at rest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Rest {
-    pub(super) state: ChangeState,
+pub(super) struct ItemState {
+    pub(super) state: FileChangeState,
     /// What lies in the slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) slot: Option<Seen>,
+    pub(super) slot: Option<EntryIdentity>,
     /// What lies at the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) path: Option<Seen>,
+    pub(super) path: Option<EntryIdentity>,
     /// What lies where a rename comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) from: Option<Seen>,
+    pub(super) from: Option<EntryIdentity>,
     /// What belongs into the slot still lies beside the path.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_sibling: bool,
@@ -147,7 +147,7 @@ pub(super) struct Rest {
     pub(super) copied: bool,
 }
 
-impl Plan {
+impl ChangePlan {
     /// The unit of each item: the first item of those that are only turned together.
     pub(super) fn units(&self) -> Vec<usize> {
         let mut first = HashMap::new();
@@ -157,22 +157,22 @@ impl Plan {
 
     /// Whether a turn takes a few system calls which wait for no disk, on another filesystem too.
     pub(super) fn is_brief(&self) -> bool {
-        self.sync == Sync::Process && self.items.len() <= FEW && self.items.iter().all(Item::is_small)
+        self.sync == CommitDurability::Process && self.items.len() <= FEW && self.items.iter().all(Item::is_small)
     }
 }
 
-impl State {
+impl ItemStates {
     /// The state right after sealing.
-    pub(super) fn staged(plan: &Plan) -> State {
-        let rest = |item: &Item| Rest {
-            state: ChangeState::Staged,
+    pub(super) fn staged(plan: &ChangePlan) -> ItemStates {
+        let rest = |item: &Item| ItemState {
+            state: FileChangeState::Staged,
             slot: item.staged,
             path: item.before,
             from: item.moved.as_ref().map(|moved| moved.seen),
             in_sibling: false,
             copied: false,
         };
-        State { items: plan.items.iter().map(rest).collect() }
+        ItemStates { items: plan.items.iter().map(rest).collect() }
     }
 
     /// Whether a turn is decided but not everything is in its slot yet.
@@ -183,7 +183,7 @@ impl State {
 
 impl Item {
     /// An item that exchanges what is staged with what is there.
-    pub(super) fn swap(staged: Option<Seen>, before: Option<Seen>, sketch: Sketch) -> Item {
+    pub(super) fn swap(staged: Option<EntryIdentity>, before: Option<EntryIdentity>, sketch: Sketch) -> Item {
         Item {
             path: String::new(),
             slot: 0,
@@ -211,7 +211,7 @@ impl Item {
     }
 
     /// Where in the workspace it is.
-    pub(super) fn place(&self) -> Result<Place, ChangesError> {
+    pub(super) fn place(&self) -> Result<WorkspacePath, ChangesError> {
         known(&self.path)
     }
 
@@ -234,7 +234,7 @@ impl Item {
     }
 
     /// What people see of it: the item itself, then everything beneath.
-    pub(super) fn changes(&self, unit: usize, state: ChangeState) -> Vec<Change> {
+    pub(super) fn changes(&self, unit: usize, state: FileChangeState) -> Vec<FileChange> {
         let moved = self.moved.as_ref();
         let shown = moved.map(|moved| moved.seen).or(self.staged).or(self.before).map(|seen| seen.stamp);
         let mut first = change(self.path.clone(), self.kind(), shown, &self.sketch);
@@ -244,7 +244,7 @@ impl Item {
         first.from = moved.map(|moved| moved.from.clone());
         first.replaces = moved.and(self.before).map(|before| before.stamp.size);
         let mut list = vec![first];
-        let gone = if moved.is_some() { ChangeKind::Renamed } else { ChangeKind::Deleted };
+        let gone = if moved.is_some() { FileChangeKind::Renamed } else { FileChangeKind::Deleted };
         let froms = moved.map(|moved| paths(&moved.from, &self.tree));
         // What is there again in a folder that takes the place of another is not listed twice.
         let mut again = HashMap::new();
@@ -253,14 +253,14 @@ impl Item {
             if !self.brings.is_empty() {
                 again.insert(path.clone(), list.len());
             }
-            list.push(Change { from, ..entry.change(path, gone) });
+            list.push(FileChange { from, ..entry.change(path, gone) });
         }
         for (path, entry) in paths(&self.path, &self.brings).into_iter().zip(&self.brings) {
             let before = again.get(&path).copied();
             let kind = match (entry.stamp.kind(), before) {
-                (EntryKind::Link, _) => ChangeKind::Link,
-                (_, Some(_)) => ChangeKind::Changed,
-                (_, None) => ChangeKind::Created,
+                (EntryKind::Link, _) => FileChangeKind::Link,
+                (_, Some(_)) => FileChangeKind::Changed,
+                (_, None) => FileChangeKind::Created,
             };
             let change = entry.change(path, kind);
             match before {
@@ -277,7 +277,7 @@ impl Item {
     }
 
     /// What an undo brings back that must be asked about as if it were new: what it was counts, not that it went.
-    pub(super) fn flags_of_return(&self) -> HashMap<String, Vec<Flag>> {
+    pub(super) fn flags_of_return(&self) -> HashMap<String, Vec<ChangeFlag>> {
         let own = self.before.map(|before| (self.path.clone(), before.stamp));
         let beneath = self.tree.iter().map(|entry| entry.stamp);
         let back = own.into_iter().chain(paths(&self.path, &self.tree).into_iter().zip(beneath));
@@ -287,7 +287,7 @@ impl Item {
             let path_only =
                 Subject { path: Path::new(&name), kind, mode, before: None, after: None, leads_outside: false };
             let mut found = flags(&path_only);
-            found.retain(|flag| matches!(flag, Flag::SetUid | Flag::GitHook));
+            found.retain(|flag| matches!(flag, ChangeFlag::SetUid | ChangeFlag::GitHook));
             (path, found)
         });
         judged.filter(|(_, flags)| !flags.is_empty()).collect()
@@ -298,31 +298,31 @@ impl Item {
         self.path.len() + lengths(&self.path, &self.tree) + lengths(&self.path, &self.brings)
     }
 
-    fn kind(&self) -> ChangeKind {
+    fn kind(&self) -> FileChangeKind {
         match (self.mode, &self.moved, &self.staged, &self.before) {
-            (Some(_), _, _, _) => ChangeKind::Mode,
-            (None, Some(_), _, _) => ChangeKind::Renamed,
-            (None, None, None, _) => ChangeKind::Deleted,
-            (None, None, Some(staged), _) if staged.kind() == EntryKind::Link => ChangeKind::Link,
-            (None, None, Some(_), None) => ChangeKind::Created,
-            (None, None, Some(_), Some(_)) => ChangeKind::Changed,
+            (Some(_), _, _, _) => FileChangeKind::Mode,
+            (None, Some(_), _, _) => FileChangeKind::Renamed,
+            (None, None, None, _) => FileChangeKind::Deleted,
+            (None, None, Some(staged), _) if staged.kind() == EntryKind::Link => FileChangeKind::Link,
+            (None, None, Some(_), None) => FileChangeKind::Created,
+            (None, None, Some(_), Some(_)) => FileChangeKind::Changed,
         }
     }
 }
 
-impl Moved {
+impl MoveOrigin {
     /// Where in the workspace it comes from.
-    pub(super) fn place(&self) -> Result<Place, ChangesError> {
+    pub(super) fn place(&self) -> Result<WorkspacePath, ChangesError> {
         known(&self.from)
     }
 }
 
-fn known(shown: &str) -> Result<Place, ChangesError> {
-    Place::from_shown(shown).map_err(|error| ChangesError::Corrupt { what: error.to_string() })
+fn known(shown: &str) -> Result<WorkspacePath, ChangesError> {
+    WorkspacePath::from_shown(shown).map_err(|error| ChangesError::Corrupt { what: error.to_string() })
 }
 
 /// The whole paths of entries that are noted by depth and name.
-fn paths(top: &str, entries: &[Beneath]) -> Vec<String> {
+fn paths(top: &str, entries: &[NestedEntry]) -> Vec<String> {
     let mut above = top.to_owned();
     let mut ends = vec![above.len()];
     let mut paths = Vec::with_capacity(entries.len());
@@ -338,7 +338,7 @@ fn paths(top: &str, entries: &[Beneath]) -> Vec<String> {
 }
 
 /// How long the whole paths of entries are together, without making them.
-fn lengths(top: &str, entries: &[Beneath]) -> usize {
+fn lengths(top: &str, entries: &[NestedEntry]) -> usize {
     let mut ends = vec![top.len()];
     let mut all = 0_usize;
     for entry in entries {
@@ -350,13 +350,13 @@ fn lengths(top: &str, entries: &[Beneath]) -> usize {
     all
 }
 
-impl Beneath {
+impl NestedEntry {
     /// Whether this is the entry that a walk finds there.
     pub(super) fn is_named(&self, name: &std::ffi::OsStr, depth: usize) -> bool {
         self.depth == depth && (read_shown_name(&self.name) == name)
     }
 
-    fn change(&self, path: String, kind: ChangeKind) -> Change {
+    fn change(&self, path: String, kind: FileChangeKind) -> FileChange {
         match &self.sketch {
             Some(sketch) => change(path, kind, Some(self.stamp), sketch),
             None => change(path, kind, Some(self.stamp), &Sketch::default()),
@@ -364,10 +364,10 @@ impl Beneath {
     }
 }
 
-fn change(path: String, kind: ChangeKind, shown: Option<Stamp>, sketch: &Sketch) -> Change {
+fn change(path: String, kind: FileChangeKind, shown: Option<FileStamp>, sketch: &Sketch) -> FileChange {
     let is = |kind| shown.is_some_and(|stamp| stamp.kind() == kind);
     let Sketch { diff, binary, added, removed, flags, summary, spent, strays } = sketch.clone();
-    Change {
+    FileChange {
         path,
         kind,
         directory: is(EntryKind::Directory),
@@ -384,7 +384,7 @@ fn change(path: String, kind: ChangeKind, shown: Option<Stamp>, sketch: &Sketch)
         spent,
         // Whether the rest of what it belongs to is derived, that one knows.
         derived: !strays,
-        state: ChangeState::Staged,
+        state: FileChangeState::Staged,
         unit: 0,
     }
 }

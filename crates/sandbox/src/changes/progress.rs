@@ -8,7 +8,7 @@ const EVERY: Duration = Duration::from_millis(250);
 
 /// How much was looked at or copied so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct ChangesProgress {
     /// Files, links and folders.
     pub paths: usize,
     /// Bytes of files that were copied.
@@ -17,17 +17,17 @@ pub struct Progress {
 
 /// Counts, and tells whoever waits.
 pub(super) struct Meter {
-    done: Progress,
+    done: ChangesProgress,
     told: Instant,
-    tell: Option<Box<dyn FnMut(Progress) + Send>>,
+    tell: Option<Box<dyn FnMut(ChangesProgress) + Send>>,
 }
 
 impl Meter {
     pub(super) fn new() -> Meter {
-        Meter { done: Progress::default(), told: Instant::now(), tell: None }
+        Meter { done: ChangesProgress::default(), told: Instant::now(), tell: None }
     }
 
-    pub(super) fn tell(&mut self, tell: Box<dyn FnMut(Progress) + Send>) {
+    pub(super) fn tell(&mut self, tell: Box<dyn FnMut(ChangesProgress) + Send>) {
         self.tell = Some(tell);
     }
 

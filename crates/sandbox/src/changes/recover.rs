@@ -5,27 +5,27 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::change::{ChangeState, Direction};
-use super::change_log::{ChangeLog, Standing};
+use super::change::{ChangeDirection, FileChangeState};
+use super::change_log::{ChangeLog, LogState};
 use super::closed::close_again;
 use super::error::ChangesError;
-use super::folder::{Folder, SIBLINGS};
+use super::folder::{ChangesFolder, SIBLINGS};
 use super::lock::Lock;
-use super::plan::{Item, Rest, State};
-use super::rename::{self, Source, Way};
+use super::plan::{Item, ItemState, ItemStates};
+use super::rename::{self, MovePaths, MoveSource};
 use super::sealed::{PATIENCE, open_root};
 use super::select::{can_turn, rank};
-use super::siblings::{self, Sibling, Siblings};
-use super::swap::{self, Pair, PutBack};
-use super::tree::{Likeness, is_intact};
-use super::turn::{Aside, Bench, Parents};
-use crate::place::Place;
-use crate::stamp::Seen;
-use crate::transfer::{self, Spot};
+use super::siblings::{self, CrossFilesystemCopies, CrossFilesystemCopy};
+use super::swap::{self, Pair, PutBackResult};
+use super::tree::{TreeMatch, is_intact};
+use super::turn::{AsideLocation, Parents, TurnContext};
+use crate::place::WorkspacePath;
+use crate::stamp::EntryIdentity;
+use crate::transfer::{self, EntryRef};
 
 /// What a recovery found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveryReport {
     /// Paths that had been swapped and are as before again.
     pub rolled_back: Vec<String>,
     /// Paths that somebody else has changed since; they were left alone, and what was there before the turn is still
@@ -36,21 +36,21 @@ pub struct Recovered {
 }
 
 /// Makes a half turn whole or absent; does nothing where there is none.
-pub fn recover(dir: &Path) -> Result<Recovered, ChangesError> {
-    let mut folder = Folder::open(dir)?;
+pub fn recover(dir: &Path) -> Result<RecoveryReport, ChangesError> {
+    let mut folder = ChangesFolder::open(dir)?;
     let (log, plan) = ChangeLog::open(folder.handle())?.ok_or(ChangesError::Gone)?;
     folder.sync = plan.sync;
     let root = open_root(&plan)?;
     let _lock = Lock::take(folder.handle(), root.seen(), PATIENCE)?;
     let standing = log.standing()?;
-    let state = standing.state.unwrap_or_else(|| State::staged(&plan));
-    let bench = Bench { folder: &folder, log: &log, root: &root, plan: &plan, state: &state };
+    let state = standing.state.unwrap_or_else(|| ItemStates::staged(&plan));
+    let bench = TurnContext { folder: &folder, log: &log, root: &root, plan: &plan, state: &state };
     let (state, mut recovered) = heal(bench, standing.turning)?;
     recovered.committed = plan
         .items
         .iter()
         .zip(&state.items)
-        .filter(|(_, rest)| rest.state == ChangeState::Committed)
+        .filter(|(_, rest)| rest.state == FileChangeState::Committed)
         .map(|(item, _)| item.path.clone())
         .collect();
     Ok(recovered)
@@ -58,7 +58,7 @@ pub fn recover(dir: &Path) -> Result<Recovered, ChangesError> {
 
 /// Removes a set of changes with everything it keeps, sealed or not; nothing there is fine.
 pub fn remove(dir: &Path) -> Result<(), ChangesError> {
-    match Folder::open(dir) {
+    match ChangesFolder::open(dir) {
         Ok(folder) => folder.remove(),
         Err(ChangesError::Gone) => Ok(()),
         Err(error) => Err(error),
@@ -66,39 +66,39 @@ pub fn remove(dir: &Path) -> Result<(), ChangesError> {
 }
 
 /// Whether a turn has begun that did not come to its end.
-pub(super) fn is_half_turned(folder: &Folder, standing: &Standing) -> Result<bool, ChangesError> {
+pub(super) fn is_half_turned(folder: &ChangesFolder, standing: &LogState) -> Result<bool, ChangesError> {
     Ok(standing.turning || folder.has(SIBLINGS)?)
 }
 
 /// Brings everything to rest; the workspace's lock is held. `turning` says that a turn has begun and was not decided.
-pub(super) fn heal(bench: Bench<'_>, turning: bool) -> Result<(State, Recovered), ChangesError> {
+pub(super) fn heal(bench: TurnContext<'_>, turning: bool) -> Result<(ItemStates, RecoveryReport), ChangesError> {
     if bench.state.items.len() != bench.plan.items.len() {
         return Err(ChangesError::Corrupt { what: "the state does not fit the plan".to_owned() });
     }
     if bench.state.is_unfinished() {
-        return Ok((siblings::finish(bench)?, Recovered::default()));
+        return Ok((siblings::finish(bench)?, RecoveryReport::default()));
     }
     if turning {
         return roll_back(bench);
     }
-    if let Some(left) = bench.folder.read::<Siblings>(SIBLINGS)? {
+    if let Some(left) = bench.folder.read::<CrossFilesystemCopies>(SIBLINGS)? {
         siblings::clean(bench, &left)?;
     }
-    Ok((bench.state.clone(), Recovered::default()))
+    Ok((bench.state.clone(), RecoveryReport::default()))
 }
 
 /// Puts back whatever an undecided turn has swapped.
-pub(super) fn roll_back(bench: Bench<'_>) -> Result<(State, Recovered), ChangesError> {
-    let siblings: Siblings = bench.folder.read(SIBLINGS)?.unwrap_or_default();
+pub(super) fn roll_back(bench: TurnContext<'_>) -> Result<(ItemStates, RecoveryReport), ChangesError> {
+    let siblings: CrossFilesystemCopies = bench.folder.read(SIBLINGS)?.unwrap_or_default();
     let mut next = bench.state.clone();
-    let mut recovered = Recovered::default();
+    let mut recovered = RecoveryReport::default();
     let mut parents = Parents::new(bench.root);
     for index in order(bench) {
         let item = &bench.plan.items[index];
         match put_back(bench, &siblings, index, &mut parents)? {
-            PutBack::AtRest => {}
-            PutBack::Done => recovered.rolled_back.push(item.path.clone()),
-            PutBack::Conflict => recovered.conflicted.push(item.path.clone()),
+            PutBackResult::AtRest => {}
+            PutBackResult::Done => recovered.rolled_back.push(item.path.clone()),
+            PutBackResult::Conflict => recovered.conflicted.push(item.path.clone()),
         }
         refresh(item, &mut next.items[index], &mut parents)?;
     }
@@ -112,22 +112,22 @@ pub(super) fn roll_back(bench: Bench<'_>) -> Result<(State, Recovered), ChangesE
 ///
 /// Only a commit touches what is not committed and only an undo touches what is, so each kind is put back in its own
 /// direction and the direction of the broken turn need not be known.
-fn order(bench: Bench<'_>) -> Vec<usize> {
+fn order(bench: TurnContext<'_>) -> Vec<usize> {
     let of = |direction| {
         let mut list: Vec<usize> =
             (0..bench.plan.items.len()).filter(|&index| can_turn(bench.state.items[index].state, direction)).collect();
         list.sort_by_key(|&index| (rank(&bench.plan.items[index]), index));
         list
     };
-    of(Direction::Commit).into_iter().rev().chain(of(Direction::Undo)).collect()
+    of(ChangeDirection::Commit).into_iter().rev().chain(of(ChangeDirection::Undo)).collect()
 }
 
 fn put_back(
-    bench: Bench<'_>,
-    siblings: &Siblings,
+    bench: TurnContext<'_>,
+    siblings: &CrossFilesystemCopies,
     index: usize,
     parents: &mut Parents<'_>,
-) -> Result<PutBack, ChangesError> {
+) -> Result<PutBackResult, ChangesError> {
     let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
     let place = item.place()?;
     let failed = |errno| ChangesError::at(&place, errno);
@@ -138,13 +138,13 @@ fn put_back(
         Err(errno) => return Err(failed(errno)),
     };
     if item.mode.is_some() {
-        let path = parent.map(|dir| Spot { dir, name });
-        return path.map_or(Ok(PutBack::Conflict), |path| put_back_mode(item, rest, path)).map_err(failed);
+        let path = parent.map(|dir| EntryRef { dir, name });
+        return path.map_or(Ok(PutBackResult::Conflict), |path| put_back_mode(item, rest, path)).map_err(failed);
     }
     let sibling = siblings.of(index);
-    let aside = Aside::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
+    let aside = AsideLocation::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
     let aside = aside.spot();
-    let path = parent.map(|dir| Spot { dir, name });
+    let path = parent.map(|dir| EntryRef { dir, name });
     let copy = sibling.and_then(|sibling| sibling.copy);
     close_again(&[Some(aside), path], &[rest.slot, rest.path, rest.from, copy]).map_err(failed)?;
     if item.moved.is_some() {
@@ -154,33 +154,33 @@ fn put_back(
         return put_back_sibling(bench, index, (sibling, siblings.ready), (aside, path)).map_err(failed);
     }
     let Some(path) = path else { return still_aside(aside, rest.slot.as_ref()).map_err(failed) };
-    let intact = |spot: Spot<'_>| is_intact(spot, item, rest.side_in_slot(), rest.likeness_aside());
+    let intact = |spot: EntryRef<'_>| is_intact(spot, item, rest.side_in_slot(), rest.likeness_aside());
     swap::put_back(Pair { aside, path }, rest.slot.as_ref(), rest.path.as_ref(), &intact).map_err(failed)
 }
 
 fn put_back_sibling(
-    bench: Bench<'_>,
+    bench: TurnContext<'_>,
     index: usize,
-    (sibling, ready): (&Sibling, bool),
-    (aside, path): (Spot<'_>, Option<Spot<'_>>),
-) -> Result<PutBack, Errno> {
+    (sibling, ready): (&CrossFilesystemCopy, bool),
+    (aside, path): (EntryRef<'_>, Option<EntryRef<'_>>),
+) -> Result<PutBackResult, Errno> {
     let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
     // Before everything was copied nothing was swapped.
     if !ready {
         transfer::remove(aside)?;
-        return Ok(PutBack::AtRest);
+        return Ok(PutBackResult::AtRest);
     }
     siblings::sweep(aside)?;
     let copy = sibling.copy.as_ref();
     let outcome = match path {
         // The slot has never been emptied: without a sibling and with the old thing in place all is done.
-        Some(path) if aside.look()?.is_none() && is_at_rest(path, rest)? => PutBack::AtRest,
+        Some(path) if aside.look()?.is_none() && is_at_rest(path, rest)? => PutBackResult::AtRest,
         Some(path) => {
             // A copy has other inodes than those in the plan.
-            let intact = |spot: Spot<'_>| is_intact(spot, item, rest.side_in_slot(), Likeness::Copied);
+            let intact = |spot: EntryRef<'_>| is_intact(spot, item, rest.side_in_slot(), TreeMatch::Copied);
             swap::put_back(Pair { aside, path }, copy, rest.path.as_ref(), &intact)?
         }
-        None if aside.look()?.is_none() && rest.path.is_none() => PutBack::AtRest,
+        None if aside.look()?.is_none() && rest.path.is_none() => PutBackResult::AtRest,
         None => still_aside(aside, copy)?,
     };
     siblings::put_away(bench.folder, aside, item, copy)?;
@@ -189,37 +189,37 @@ fn put_back_sibling(
 
 /// Puts back what was moved, or what was being moved back.
 fn move_back(
-    bench: Bench<'_>,
+    bench: TurnContext<'_>,
     index: usize,
-    (path, aside): (Option<Spot<'_>>, Spot<'_>),
-    sibling: Option<(&Sibling, bool)>,
-) -> Result<PutBack, ChangesError> {
+    (path, aside): (Option<EntryRef<'_>>, EntryRef<'_>),
+    sibling: Option<(&CrossFilesystemCopy, bool)>,
+) -> Result<PutBackResult, ChangesError> {
     let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
     let failed = |errno| ChangesError::at(&item.path, errno);
-    let Some(moved) = &item.moved else { return Ok(PutBack::AtRest) };
+    let Some(moved) = &item.moved else { return Ok(PutBackResult::AtRest) };
     // Before everything was copied nothing was moved.
     if sibling.is_some_and(|(_, ready)| !ready) {
         transfer::remove(aside).map_err(failed)?;
-        return Ok(PutBack::AtRest);
+        return Ok(PutBackResult::AtRest);
     }
     if sibling.is_some() {
         siblings::sweep(aside).map_err(failed)?;
     }
-    let source = match Source::open(bench.root, moved)? {
+    let source = match MoveSource::open(bench.root, moved)? {
         Ok(source) => Some(source),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
         Err(errno) => return Err(failed(errno)),
     };
-    let from = source.as_ref().map(Source::spot).transpose()?;
+    let from = source.as_ref().map(MoveSource::spot).transpose()?;
     close_again(&[from], &[rest.slot, rest.path, rest.from]).map_err(failed)?;
     let both_rest = rename::is_at_rest(from, rest.from.as_ref()).map_err(failed)?
         && rename::is_at_rest(path, rest.path.as_ref()).map_err(failed)?;
     let outcome = match (from, path) {
-        _ if both_rest => PutBack::AtRest,
+        _ if both_rest => PutBackResult::AtRest,
         (Some(from), Some(path)) => {
-            rename::put_back(Way { from, path, aside: item.before.map(|_| aside) }, item, rest).map_err(failed)?
+            rename::put_back(MovePaths { from, path, aside: item.before.map(|_| aside) }, item, rest).map_err(failed)?
         }
-        (Some(_), None) | (None, Some(_) | None) => PutBack::Conflict,
+        (Some(_), None) | (None, Some(_) | None) => PutBackResult::Conflict,
     };
     if let Some((sibling, _)) = sibling {
         siblings::put_away(bench.folder, aside, item, sibling.copy.as_ref()).map_err(failed)?;
@@ -227,7 +227,7 @@ fn move_back(
     Ok(outcome)
 }
 
-fn is_at_rest(path: Spot<'_>, rest: &Rest) -> Result<bool, Errno> {
+fn is_at_rest(path: EntryRef<'_>, rest: &ItemState) -> Result<bool, Errno> {
     Ok(match (path.look()?, &rest.path) {
         (None, None) => true,
         (Some(now), Some(before)) => now.is_unchanged(before),
@@ -236,29 +236,34 @@ fn is_at_rest(path: Spot<'_>, rest: &Rest) -> Result<bool, Errno> {
 }
 
 /// Without its folder a path cannot hold anything of ours.
-fn still_aside(aside: Spot<'_>, held: Option<&Seen>) -> Result<PutBack, Errno> {
+fn still_aside(aside: EntryRef<'_>, held: Option<&EntryIdentity>) -> Result<PutBackResult, Errno> {
     let same = match (aside.look()?, held) {
         (Some(found), Some(held)) => found.is(held),
         (None, None) => true,
         (Some(_), None) | (None, Some(_)) => false,
     };
-    Ok(if same { PutBack::AtRest } else { PutBack::Conflict })
+    Ok(if same { PutBackResult::AtRest } else { PutBackResult::Conflict })
 }
 
-fn put_back_mode(item: &Item, rest: &Rest, path: Spot<'_>) -> Result<PutBack, Errno> {
-    let Some(before) = &rest.path else { return Ok(PutBack::AtRest) };
-    let Some(now) = path.look()? else { return Ok(PutBack::Conflict) };
+fn put_back_mode(item: &Item, rest: &ItemState, path: EntryRef<'_>) -> Result<PutBackResult, Errno> {
+    let Some(before) = &rest.path else { return Ok(PutBackResult::AtRest) };
+    let Some(now) = path.look()? else { return Ok(PutBackResult::Conflict) };
     if now.is_unchanged(before) {
-        return Ok(PutBack::AtRest);
+        return Ok(PutBackResult::AtRest);
     }
-    let direction = if rest.state == ChangeState::Committed { Direction::Undo } else { Direction::Commit };
+    let direction =
+        if rest.state == FileChangeState::Committed { ChangeDirection::Undo } else { ChangeDirection::Commit };
     let mut turned = *before;
     turned.stamp.mode = (before.stamp.mode & !0o7777) | item.mode_towards(direction).unwrap_or_default();
-    if swap::change_mode(path, &turned, before.stamp.mode)? { Ok(PutBack::Done) } else { Ok(PutBack::Conflict) }
+    if swap::change_mode(path, &turned, before.stamp.mode)? {
+        Ok(PutBackResult::Done)
+    } else {
+        Ok(PutBackResult::Conflict)
+    }
 }
 
 /// Renames and changes of mode move an entry's ctime: what is otherwise untouched gets its new stamp.
-fn refresh(item: &Item, rest: &mut Rest, parents: &mut Parents<'_>) -> Result<(), ChangesError> {
+fn refresh(item: &Item, rest: &mut ItemState, parents: &mut Parents<'_>) -> Result<(), ChangesError> {
     restamp(&item.place()?, &mut rest.path, parents)?;
     match &item.moved {
         Some(moved) => restamp(&moved.place()?, &mut rest.from, parents),
@@ -266,10 +271,14 @@ fn refresh(item: &Item, rest: &mut Rest, parents: &mut Parents<'_>) -> Result<()
     }
 }
 
-fn restamp(place: &Place, seen: &mut Option<Seen>, parents: &mut Parents<'_>) -> Result<(), ChangesError> {
+fn restamp(
+    place: &WorkspacePath,
+    seen: &mut Option<EntryIdentity>,
+    parents: &mut Parents<'_>,
+) -> Result<(), ChangesError> {
     let Some(before) = *seen else { return Ok(()) };
     let (Ok(dir), Some(name)) = (parents.open(place), place.name()) else { return Ok(()) };
-    let now = Spot { dir, name }.look().map_err(|errno| ChangesError::at(place, errno))?;
+    let now = EntryRef { dir, name }.look().map_err(|errno| ChangesError::at(place, errno))?;
     if let Some(now) = now.filter(|now| now.is_unchanged(&before)) {
         *seen = Some(now);
     }

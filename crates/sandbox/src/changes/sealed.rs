@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::change::{Change, ChangeKind, ChangeState, Direction, Selection};
+use super::change::{ChangeDirection, FileChange, FileChangeKind, FileChangeState, Selection};
 use super::change_log::ChangeLog;
 use super::check::agree;
 use super::error::ChangesError;
-use super::flags::Flag;
-use super::folder::Folder;
+use super::flags::ChangeFlag;
+use super::folder::ChangesFolder;
 use super::lock::Lock;
-use super::plan::{Item, Plan, State};
+use super::plan::{ChangePlan, Item, ItemStates};
 use super::recover::{NO_WAIT, heal, is_half_turned};
 use super::select::select;
 use super::show::reversed;
-use super::turn::{Bench, Parents, turn};
+use super::turn::{Parents, TurnContext, turn};
 use crate::place::read_shown_name;
 use crate::root::Root;
-use crate::transfer::Spot;
+use crate::transfer::EntryRef;
 
 /// How long a turn waits for another one in the same workspace.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,10 +27,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// A sealed set of changes, opened by any process.
 #[derive(Debug)]
 pub struct Changes {
-    pub(super) folder: Folder,
+    pub(super) folder: ChangesFolder,
     log: ChangeLog,
-    pub(super) plan: Plan,
-    pub(super) state: State,
+    pub(super) plan: ChangePlan,
+    pub(super) state: ItemStates,
     root: Option<Arc<Root>>,
     /// The workspace as it was open while they were planned; it may be elsewhere by now.
     planned_in: Option<Arc<Root>>,
@@ -39,7 +39,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    pub(super) fn new(folder: Folder, log: ChangeLog, plan: Plan, state: State) -> Changes {
+    pub(super) fn new(folder: ChangesFolder, log: ChangeLog, plan: ChangePlan, state: ItemStates) -> Changes {
         let root_path = PathBuf::from(std::ffi::OsString::from_vec(crate::place::read_shown(&plan.root)));
         Changes { folder, log, plan, state, root: None, planned_in: None, root_path, patience: PATIENCE }
     }
@@ -51,12 +51,12 @@ impl Changes {
 
     /// Opens sealed changes; a half turn that nobody is working on is healed first.
     pub fn open(dir: &Path) -> Result<Changes, ChangesError> {
-        let mut folder = Folder::open(dir)?;
+        let mut folder = ChangesFolder::open(dir)?;
         let (log, plan) = ChangeLog::open(folder.handle())?.ok_or(ChangesError::Gone)?;
         folder.sync = plan.sync;
         let standing = log.standing()?;
         let half_turned = is_half_turned(&folder, &standing)?;
-        let state = standing.state.unwrap_or_else(|| State::staged(&plan));
+        let state = standing.state.unwrap_or_else(|| ItemStates::staged(&plan));
         let mut changes = Changes::new(folder, log, plan, state);
         if half_turned {
             changes.heal_if_free()?;
@@ -71,7 +71,7 @@ impl Changes {
     }
 
     /// Every changed path, in path order.
-    pub fn list(&self) -> Vec<Change> {
+    pub fn list(&self) -> Vec<FileChange> {
         self.changes_of(0..self.plan.items.len())
     }
 
@@ -91,16 +91,16 @@ impl Changes {
     }
 
     /// Commits or undoes the chosen changes, all or none; gives those that were turned.
-    pub fn turn(&mut self, direction: Direction, paths: Selection<'_>) -> Result<Vec<Change>, ChangesError> {
+    pub fn turn(&mut self, direction: ChangeDirection, paths: Selection<'_>) -> Result<Vec<FileChange>, ChangesError> {
         self.turn_within(self.patience, direction, paths)
     }
 
     /// The same, if that takes a few system calls which wait for nobody; `None` where it would take longer.
     pub fn turn_at_once(
         &mut self,
-        direction: Direction,
+        direction: ChangeDirection,
         paths: Selection<'_>,
-    ) -> Result<Option<Vec<Change>>, ChangesError> {
+    ) -> Result<Option<Vec<FileChange>>, ChangesError> {
         if !self.plan.is_brief() || !self.root()?.is_near() {
             return Ok(None);
         }
@@ -113,9 +113,9 @@ impl Changes {
     fn turn_within(
         &mut self,
         patience: Duration,
-        direction: Direction,
+        direction: ChangeDirection,
         paths: Selection<'_>,
-    ) -> Result<Vec<Change>, ChangesError> {
+    ) -> Result<Vec<FileChange>, ChangesError> {
         let root = self.root()?;
         let _lock = Lock::take(self.folder.handle(), root.seen(), patience)?;
         self.refresh(&root)?;
@@ -132,14 +132,18 @@ impl Changes {
     }
 
     /// What a turn would do, and whether it could; touches nothing. An undo is shown from its own side.
-    pub fn preview_turn(&self, direction: Direction, paths: Selection<'_>) -> Result<Vec<Change>, ChangesError> {
+    pub fn preview_turn(
+        &self,
+        direction: ChangeDirection,
+        paths: Selection<'_>,
+    ) -> Result<Vec<FileChange>, ChangesError> {
         let root = match &self.root {
             Some(root) => Arc::clone(root),
             None => self.open_root()?,
         };
         let state = self.log.standing()?.state.unwrap_or_else(|| self.state.clone());
         let chosen = select(&self.plan, &state, direction, paths)?;
-        let bench = Bench { state: &state, ..self.bench(&root) };
+        let bench = TurnContext { state: &state, ..self.bench(&root) };
         let mut chosen = agree(bench, direction, chosen, &mut Parents::new(&root))?;
         chosen.sort_unstable();
         let units = self.plan.units();
@@ -147,8 +151,8 @@ impl Changes {
             let item = &self.plan.items[index];
             let changes = item.changes(units[index], state.items[index].state).into_iter();
             match direction {
-                Direction::Commit => changes.collect(),
-                Direction::Undo => {
+                ChangeDirection::Commit => changes.collect(),
+                ChangeDirection::Undo => {
                     let mut back = item.flags_of_return();
                     let inverted = changes.flat_map(|change| inverted(item, change));
                     let flagged = inverted.map(|change| match back.remove(&change.path) {
@@ -167,11 +171,12 @@ impl Changes {
         let root = self.root()?;
         let _lock = Lock::take(self.folder.handle(), root.seen(), self.patience)?;
         self.refresh(&root)?;
-        let staged: Vec<usize> =
-            (0..self.plan.items.len()).filter(|&index| self.state.items[index].state == ChangeState::Staged).collect();
+        let staged: Vec<usize> = (0..self.plan.items.len())
+            .filter(|&index| self.state.items[index].state == FileChangeState::Staged)
+            .collect();
         let mut next = self.state.clone();
         for &index in &staged {
-            next.items[index].state = ChangeState::Discarded;
+            next.items[index].state = FileChangeState::Discarded;
         }
         self.log.settle(&next)?;
         for index in staged {
@@ -184,8 +189,8 @@ impl Changes {
     /// Empties a slot, unless it holds something that we did not put there.
     fn empty_slot(&self, index: usize) -> Result<(), ChangesError> {
         let slot = self.plan.items[index].slot;
-        let name = Folder::slot_name(slot);
-        let found = Spot { dir: self.folder.handle(), name: &name }
+        let name = ChangesFolder::slot_name(slot);
+        let found = EntryRef { dir: self.folder.handle(), name: &name }
             .look()
             .map_err(|errno| ChangesError::kept("look into a slot", errno))?;
         match (&self.state.items[index].slot, found) {
@@ -208,8 +213,8 @@ impl Changes {
         Ok(())
     }
 
-    fn bench<'a>(&'a self, root: &'a Root) -> Bench<'a> {
-        Bench { folder: &self.folder, log: &self.log, root, plan: &self.plan, state: &self.state }
+    fn bench<'a>(&'a self, root: &'a Root) -> TurnContext<'a> {
+        TurnContext { folder: &self.folder, log: &self.log, root, plan: &self.plan, state: &self.state }
     }
 
     fn heal_if_free(&mut self) -> Result<(), ChangesError> {
@@ -240,7 +245,7 @@ impl Changes {
         }
     }
 
-    fn changes_of(&self, chosen: impl IntoIterator<Item = usize>) -> Vec<Change> {
+    fn changes_of(&self, chosen: impl IntoIterator<Item = usize>) -> Vec<FileChange> {
         let units = self.plan.units();
         let changes = |index: usize| self.plan.items[index].changes(units[index], self.state.items[index].state);
         chosen.into_iter().flat_map(changes).collect()
@@ -248,25 +253,27 @@ impl Changes {
 }
 
 /// A change from the other side. What had made room for a move is listed beside it.
-fn inverted(item: &Item, change: Change) -> Vec<Change> {
+fn inverted(item: &Item, change: FileChange) -> Vec<FileChange> {
     let kind = match change.kind {
-        ChangeKind::Created => ChangeKind::Deleted,
-        ChangeKind::Deleted => ChangeKind::Created,
-        ChangeKind::Link if item.before.is_none() => ChangeKind::Deleted,
-        kind @ (ChangeKind::Changed | ChangeKind::Mode | ChangeKind::Link | ChangeKind::Renamed) => kind,
+        FileChangeKind::Created => FileChangeKind::Deleted,
+        FileChangeKind::Deleted => FileChangeKind::Created,
+        FileChangeKind::Link if item.before.is_none() => FileChangeKind::Deleted,
+        kind @ (FileChangeKind::Changed | FileChangeKind::Mode | FileChangeKind::Link | FileChangeKind::Renamed) => {
+            kind
+        }
     };
     let diff = change.diff.as_deref().map(reversed);
     let summary = change.summary.as_ref().map(|summary| format!("undo {summary}"));
     let Some(home) = change.from.clone() else {
-        return vec![Change { kind, diff, added: change.removed, removed: change.added, summary, ..change }];
+        return vec![FileChange { kind, diff, added: change.removed, removed: change.added, summary, ..change }];
     };
-    let plain = Change { from: None, replaces: None, diff: None, added: 0, removed: 0, ..change.clone() };
-    let back = Change { path: home, from: Some(change.path.clone()), ..plain.clone() };
-    let replaced = change.replaces.map(|size| Change { kind: ChangeKind::Created, size, ..plain });
+    let plain = FileChange { from: None, replaces: None, diff: None, added: 0, removed: 0, ..change.clone() };
+    let back = FileChange { path: home, from: Some(change.path.clone()), ..plain.clone() };
+    let replaced = change.replaces.map(|size| FileChange { kind: FileChangeKind::Created, size, ..plain });
     std::iter::once(back).chain(replaced).collect()
 }
 
-fn with_flags(mut change: Change, more: Vec<Flag>) -> Change {
+fn with_flags(mut change: FileChange, more: Vec<ChangeFlag>) -> FileChange {
     change.flags.extend(more);
     change.flags.sort_unstable();
     change.flags.dedup();
@@ -274,7 +281,7 @@ fn with_flags(mut change: Change, more: Vec<Flag>) -> Change {
 }
 
 /// Opens the workspace of a plan, if it is still the same folder.
-pub(super) fn open_root(plan: &Plan) -> Result<Root, ChangesError> {
+pub(super) fn open_root(plan: &ChangePlan) -> Result<Root, ChangesError> {
     let root = Root::open(Path::new(&read_shown_name(&plan.root)), &[]).map_err(|_| ChangesError::OtherWorkspace)?;
     if root.seen().is(&plan.root_seen) { Ok(root) } else { Err(ChangesError::OtherWorkspace) }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::change::{ChangeState, Direction, Selection};
+use super::change::{ChangeDirection, FileChangeState, Selection};
 use super::error::ChangesError;
-use super::plan::{Item, Plan, State};
+use super::plan::{ChangePlan, Item, ItemStates};
 use crate::place::show_name;
 
 /// How many similar paths are offered for an unknown one.
@@ -12,9 +12,9 @@ const SUGGESTIONS: usize = 3;
 
 /// The items that a turn takes, in the order in which they are swapped.
 pub(super) fn select(
-    plan: &Plan,
-    state: &State,
-    direction: Direction,
+    plan: &ChangePlan,
+    state: &ItemStates,
+    direction: ChangeDirection,
     selection: Selection<'_>,
 ) -> Result<Vec<usize>, ChangesError> {
     let mut chosen = match selection {
@@ -22,19 +22,21 @@ pub(super) fn select(
         Selection::Some(paths) => some(plan, state, direction, paths)?,
     };
     chosen.sort_by_key(|&index| (rank(&plan.items[index]), index));
-    if direction == Direction::Undo {
+    if direction == ChangeDirection::Undo {
         chosen.reverse();
     }
     Ok(chosen)
 }
 
 /// Whether a change in this state can be turned this way.
-pub(super) fn can_turn(state: ChangeState, direction: Direction) -> bool {
+pub(super) fn can_turn(state: FileChangeState, direction: ChangeDirection) -> bool {
     match (state, direction) {
-        (ChangeState::Staged | ChangeState::Undone, Direction::Commit) => true,
-        (ChangeState::Committed, Direction::Undo) => true,
-        (ChangeState::Committed | ChangeState::Discarded, Direction::Commit) => false,
-        (ChangeState::Staged | ChangeState::Undone | ChangeState::Discarded, Direction::Undo) => false,
+        (FileChangeState::Staged | FileChangeState::Undone, ChangeDirection::Commit) => true,
+        (FileChangeState::Committed, ChangeDirection::Undo) => true,
+        (FileChangeState::Committed | FileChangeState::Discarded, ChangeDirection::Commit) => false,
+        (FileChangeState::Staged | FileChangeState::Undone | FileChangeState::Discarded, ChangeDirection::Undo) => {
+            false
+        }
     }
 }
 
@@ -47,7 +49,7 @@ pub(super) fn rank(item: &Item) -> u8 {
     }
 }
 
-fn all(plan: &Plan, state: &State, direction: Direction) -> Result<Vec<usize>, ChangesError> {
+fn all(plan: &ChangePlan, state: &ItemStates, direction: ChangeDirection) -> Result<Vec<usize>, ChangesError> {
     let chosen: Vec<usize> =
         (0..plan.items.len()).filter(|&index| can_turn(state.items[index].state, direction)).collect();
     match state.items.first() {
@@ -56,7 +58,12 @@ fn all(plan: &Plan, state: &State, direction: Direction) -> Result<Vec<usize>, C
     }
 }
 
-fn some(plan: &Plan, state: &State, direction: Direction, paths: &[String]) -> Result<Vec<usize>, ChangesError> {
+fn some(
+    plan: &ChangePlan,
+    state: &ItemStates,
+    direction: ChangeDirection,
+    paths: &[String],
+) -> Result<Vec<usize>, ChangesError> {
     let by_path = by_path(plan);
     let mut chosen = HashSet::new();
     let mut beneath = Vec::new();
@@ -75,7 +82,7 @@ fn some(plan: &Plan, state: &State, direction: Direction, paths: &[String]) -> R
     for path in beneath {
         let index = *folders.get(path).ok_or_else(|| unknown(plan, path))?;
         if !chosen.contains(&index) {
-            let unit = plan.items[index].changes(index, ChangeState::Staged).into_iter().map(|change| change.path);
+            let unit = plan.items[index].changes(index, FileChangeState::Staged).into_iter().map(|change| change.path);
             return Err(ChangesError::NotAUnit { path: path.clone(), unit: unit.collect() });
         }
     }
@@ -83,20 +90,25 @@ fn some(plan: &Plan, state: &State, direction: Direction, paths: &[String]) -> R
     let turned: HashSet<usize> = chosen.iter().map(|&index| units[index]).collect();
     chosen.extend((0..units.len()).filter(|&index| turned.contains(&units[index])));
     match direction {
-        Direction::Commit => add_parents(plan, state, &by_path, &mut chosen)?,
-        Direction::Undo => check_folders_are_whole(plan, state, &chosen)?,
+        ChangeDirection::Commit => add_parents(plan, state, &by_path, &mut chosen)?,
+        ChangeDirection::Undo => check_folders_are_whole(plan, state, &chosen)?,
     }
     Ok(chosen.into_iter().collect())
 }
 
 /// Every item by its path; a move also by where it comes from.
-fn by_path(plan: &Plan) -> HashMap<&str, usize> {
+fn by_path(plan: &ChangePlan) -> HashMap<&str, usize> {
     let items = plan.items.iter().enumerate();
     let sources = items.clone().filter_map(|(index, item)| Some((item.moved.as_ref()?.from.as_str(), index)));
     sources.chain(items.map(|(index, item)| (item.path.as_str(), index))).collect()
 }
 
-fn check_state(plan: &Plan, state: &State, direction: Direction, index: usize) -> Result<(), ChangesError> {
+fn check_state(
+    plan: &ChangePlan,
+    state: &ItemStates,
+    direction: ChangeDirection,
+    index: usize,
+) -> Result<(), ChangesError> {
     let state = state.items[index].state;
     if can_turn(state, direction) {
         return Ok(());
@@ -105,18 +117,18 @@ fn check_state(plan: &Plan, state: &State, direction: Direction, index: usize) -
 }
 
 /// Every entry beneath a folder that goes, comes or moves, with the item of that folder.
-fn folders_of(plan: &Plan) -> HashMap<String, usize> {
+fn folders_of(plan: &ChangePlan) -> HashMap<String, usize> {
     let folders = plan.items.iter().enumerate().filter(|(_, item)| !item.tree.is_empty() || !item.brings.is_empty());
     let entries = folders.flat_map(|(index, item)| {
-        item.changes(index, ChangeState::Staged).into_iter().skip(1).map(move |change| (change.path, index))
+        item.changes(index, FileChangeState::Staged).into_iter().skip(1).map(move |change| (change.path, index))
     });
     entries.collect()
 }
 
 /// A new file needs its new folders.
 fn add_parents(
-    plan: &Plan,
-    state: &State,
+    plan: &ChangePlan,
+    state: &ItemStates,
     by_path: &HashMap<&str, usize>,
     chosen: &mut HashSet<usize>,
 ) -> Result<(), ChangesError> {
@@ -125,8 +137,8 @@ fn add_parents(
         while let Some((parent, _)) = path.rsplit_once('/') {
             path = parent;
             let Some(&above) = by_path.get(parent).filter(|&&above| plan.items[above].makes_folder()) else { continue };
-            if state.items[above].state != ChangeState::Committed {
-                check_state(plan, state, Direction::Commit, above)?;
+            if state.items[above].state != FileChangeState::Committed {
+                check_state(plan, state, ChangeDirection::Commit, above)?;
                 chosen.insert(above);
             }
         }
@@ -135,13 +147,13 @@ fn add_parents(
 }
 
 /// A new folder goes only with everything that was put into it.
-fn check_folders_are_whole(plan: &Plan, state: &State, chosen: &HashSet<usize>) -> Result<(), ChangesError> {
+fn check_folders_are_whole(plan: &ChangePlan, state: &ItemStates, chosen: &HashSet<usize>) -> Result<(), ChangesError> {
     for &index in chosen.iter().filter(|&&index| plan.items[index].makes_folder()) {
         let inside = format!("{}/", plan.items[index].path);
         // In path order everything inside follows at once.
         let unit: Vec<usize> = (index + 1..plan.items.len())
             .take_while(|&other| plan.items[other].path.starts_with(&inside))
-            .filter(|&other| state.items[other].state == ChangeState::Committed)
+            .filter(|&other| state.items[other].state == FileChangeState::Committed)
             .collect();
         if unit.iter().any(|other| !chosen.contains(other)) {
             let path = plan.items[index].path.clone();
@@ -153,7 +165,7 @@ fn check_folders_are_whole(plan: &Plan, state: &State, chosen: &HashSet<usize>) 
 }
 
 /// The answer to a path that is not among the changes.
-pub(super) fn unknown(plan: &Plan, path: &str) -> ChangesError {
+pub(super) fn unknown(plan: &ChangePlan, path: &str) -> ChangesError {
     let mut alike: Vec<(f64, &str)> = plan
         .items
         .iter()

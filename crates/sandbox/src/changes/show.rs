@@ -18,7 +18,7 @@ const PIECE: usize = 64;
 
 /// What a comparison shows.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct RenderedDiff {
     pub(super) diff: Option<String>,
     pub(super) binary: bool,
     pub(super) added: usize,
@@ -27,7 +27,7 @@ pub(super) struct Shown {
 
 /// One side of a comparison.
 #[derive(Clone, Copy)]
-pub(super) enum Side<'a> {
+pub(super) enum DiffSide<'a> {
     /// Nothing is there on this side.
     Nothing,
     /// The whole content.
@@ -37,18 +37,20 @@ pub(super) enum Side<'a> {
 }
 
 /// Compares what was with what will be.
-pub(super) fn compare(path: &str, before: Side<'_>, after: Side<'_>) -> Shown {
-    let (Some(old), Some(new)) = (bytes(before), bytes(after)) else { return Shown::default() };
+pub(super) fn compare(path: &str, before: DiffSide<'_>, after: DiffSide<'_>) -> RenderedDiff {
+    let (Some(old), Some(new)) = (bytes(before), bytes(after)) else { return RenderedDiff::default() };
     if is_binary(old) || is_binary(new) {
-        return Shown { binary: true, ..Shown::default() };
+        return RenderedDiff { binary: true, ..RenderedDiff::default() };
     }
     if old.len().max(new.len()) as u64 > LONGEST_SIDE {
-        return Shown::default();
+        return RenderedDiff::default();
     }
-    let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else { return Shown::default() };
+    let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else {
+        return RenderedDiff::default();
+    };
     let deadline = Instant::now() + PATIENCE;
     let by_lines = |old, new| TextDiff::configure().algorithm(Algorithm::Myers).deadline(deadline).diff_lines(old, new);
-    let part = Part::around_what_differs(old, new);
+    let part = DiffWindow::around_what_differs(old, new);
     let (diff, lines) = match by_lines(part.old, part.new) {
         diff if part.shows_all_of(&diff) => (diff, part.lines_before),
         _ => (by_lines(old, new), 0),
@@ -65,20 +67,20 @@ pub(super) fn compare(path: &str, before: Side<'_>, after: Side<'_>) -> Shown {
     }
     let (old_name, new_name) = (header("a/", path, before), header("b/", path, after));
     let text = diff.unified_diff().context_radius(CONTEXT).header(&old_name, &new_name).to_string();
-    Shown { diff: Some(further_down(text, lines)), binary: false, added, removed }
+    RenderedDiff { diff: Some(further_down(text, lines)), binary: false, added, removed }
 }
 
 /// Two texts without the lines that are the same at their beginnings and at their ends, but for those that are shown around
 /// a change: most changes are small, and comparing is hard work.
-struct Part<'a> {
+struct DiffWindow<'a> {
     old: &'a str,
     new: &'a str,
     lines_before: usize,
     is_cut_at_end: bool,
 }
 
-impl<'a> Part<'a> {
-    fn around_what_differs(old: &'a str, new: &'a str) -> Part<'a> {
+impl<'a> DiffWindow<'a> {
+    fn around_what_differs(old: &'a str, new: &'a str) -> DiffWindow<'a> {
         let (before, after) = (old.as_bytes(), new.as_bytes());
         let begin = line_start(before, same_at_the_beginning(before, after));
         let same = same_at_the_end(&before[begin..], &after[begin..]);
@@ -89,7 +91,7 @@ impl<'a> Part<'a> {
         let left_out = after_lines(CONTEXT, end);
         let from = (0..CONTEXT).fold(begin, |at, _| line_start(before, at.saturating_sub(1)));
         let [old, new] = [old, new].map(|text| &text[from..text.len() - left_out.len()]);
-        Part { old, new, lines_before: line_ends(&before[..from]), is_cut_at_end: !left_out.is_empty() }
+        DiffWindow { old, new, lines_before: line_ends(&before[..from]), is_cut_at_end: !left_out.is_empty() }
     }
 
     /// Whether a diff of it is one of the whole texts: a change among lines that repeat themselves may be shown further on.
@@ -155,8 +157,8 @@ fn further_down(diff: String, lines: usize) -> String {
 
 /// A unified diff of a file's content; `None` means that it is not there. What is not text, or too long, has no diff.
 pub fn diff(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Option<String> {
-    let before = before.map_or(Side::Nothing, Side::Content);
-    let after = after.map_or(Side::Nothing, Side::Content);
+    let before = before.map_or(DiffSide::Nothing, DiffSide::Content);
+    let after = after.map_or(DiffSide::Nothing, DiffSide::Content);
     compare(path, before, after).diff
 }
 
@@ -173,18 +175,18 @@ pub(super) fn is_binary(content: &[u8]) -> bool {
     }
 }
 
-fn bytes(side: Side<'_>) -> Option<&[u8]> {
+fn bytes(side: DiffSide<'_>) -> Option<&[u8]> {
     match side {
-        Side::Nothing => Some(b""),
-        Side::Content(content) => Some(content),
-        Side::Unknown => None,
+        DiffSide::Nothing => Some(b""),
+        DiffSide::Content(content) => Some(content),
+        DiffSide::Unknown => None,
     }
 }
 
-fn header<'a>(prefix: &str, path: &str, side: Side<'_>) -> Cow<'a, str> {
+fn header<'a>(prefix: &str, path: &str, side: DiffSide<'_>) -> Cow<'a, str> {
     match side {
-        Side::Nothing => Cow::Borrowed("/dev/null"),
-        Side::Content(_) | Side::Unknown => Cow::Owned(format!("{prefix}{path}")),
+        DiffSide::Nothing => Cow::Borrowed("/dev/null"),
+        DiffSide::Content(_) | DiffSide::Unknown => Cow::Owned(format!("{prefix}{path}")),
     }
 }
 
@@ -253,11 +255,11 @@ mod tests {
 
     #[test]
     fn a_diff_reads_like_any_other() {
-        let shown = compare("a.txt", Side::Content(b"one\ntwo\n"), Side::Content(b"one\n2"));
+        let shown = compare("a.txt", DiffSide::Content(b"one\ntwo\n"), DiffSide::Content(b"one\n2"));
         let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n\\ No newline at end of file\n";
         assert_eq!(shown.diff.as_deref(), Some(expected));
         assert_eq!((shown.added, shown.removed, shown.binary), (1, 1, false));
-        let created = compare("a.txt", Side::Nothing, Side::Content(b"x\n"));
+        let created = compare("a.txt", DiffSide::Nothing, DiffSide::Content(b"x\n"));
         assert!(created.diff.is_some_and(|diff| diff.starts_with("--- /dev/null\n+++ b/a.txt\n")));
     }
 
@@ -268,7 +270,7 @@ mod tests {
             same in "[ab]?([ab\r]{0,2}\n){0,60}", end in "([ab\r]{0,2}\n){0,60}[ab]?",
         ) {
             let (old, new) = (format!("{same}{before}{end}"), format!("{same}{after}{end}"));
-            let shown = compare("p", Side::Content(old.as_bytes()), Side::Content(new.as_bytes()));
+            let shown = compare("p", DiffSide::Content(old.as_bytes()), DiffSide::Content(new.as_bytes()));
             let whole = TextDiff::configure().diff_lines(&old, &new);
             let text = whole.unified_diff().context_radius(CONTEXT).header("a/p", "b/p").to_string();
             let count = |tag| whole.iter_all_changes().filter(|change| change.tag() == tag).count();
@@ -283,23 +285,23 @@ mod tests {
             [b"", b"one\ntwo\nthree\n", b"one\n2\nthree", b"-- x\n++ y\n", b"a\nb\nc\nd\ne\nf\ng\nh\nI\nj\nk", b"k"];
         for before in texts {
             for after in texts {
-                let there = compare("p", Side::Content(before), Side::Content(after)).diff.unwrap();
-                let back = compare("p", Side::Content(after), Side::Content(before)).diff.unwrap();
+                let there = compare("p", DiffSide::Content(before), DiffSide::Content(after)).diff.unwrap();
+                let back = compare("p", DiffSide::Content(after), DiffSide::Content(before)).diff.unwrap();
                 assert_eq!(reversed(&reversed(&there)), there);
                 assert_eq!(reversed(&there).lines().count(), back.lines().count());
             }
         }
-        let created = compare("p", Side::Nothing, Side::Content(b"x\n")).diff.unwrap();
+        let created = compare("p", DiffSide::Nothing, DiffSide::Content(b"x\n")).diff.unwrap();
         assert_eq!(reversed(&created), "--- a/p\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
     }
 
     #[test]
     fn content_that_is_not_text_is_binary() {
-        assert!(compare("p", Side::Nothing, Side::Content(b"a\0b")).binary);
-        assert!(compare("p", Side::Content(b"\xff\xfe"), Side::Nothing).binary);
+        assert!(compare("p", DiffSide::Nothing, DiffSide::Content(b"a\0b")).binary);
+        assert!(compare("p", DiffSide::Content(b"\xff\xfe"), DiffSide::Nothing).binary);
         let mut split = vec![b'a'; HEAD - 1];
         split.extend_from_slice("é".as_bytes());
         assert!(!is_binary(&split));
-        assert_eq!(compare("p", Side::Unknown, Side::Content(b"a")), Shown::default());
+        assert_eq!(compare("p", DiffSide::Unknown, DiffSide::Content(b"a")), RenderedDiff::default());
     }
 }

@@ -14,44 +14,48 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::error::ChangesError;
-use super::folder::{Folder, SIBLINGS};
-use super::plan::{Item, Plan, Rest, State};
+use super::folder::{ChangesFolder, SIBLINGS};
+use super::plan::{ChangePlan, Item, ItemState, ItemStates};
 use super::swap::{is_no_swap, rename};
-use super::turn::{Bench, Parents};
+use super::turn::{Parents, TurnContext};
 use crate::beneath::{self, Links};
 use crate::copy::copy;
 use crate::error::PathError;
-use crate::place::Place;
+use crate::place::WorkspacePath;
 use crate::root::Root;
-use crate::stamp::{Seen, look};
-use crate::transfer::{self, Spot};
+use crate::stamp::{EntryIdentity, look};
+use crate::transfer::{self, EntryRef};
 
 /// All siblings of one turn, by the index of their item.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Siblings {
+pub(super) struct CrossFilesystemCopies {
     /// Whether all copies are made; before that nothing has been swapped.
     pub(super) ready: bool,
-    pub(super) list: BTreeMap<usize, Sibling>,
+    pub(super) list: BTreeMap<usize, CrossFilesystemCopy>,
 }
 
 /// One sibling.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Sibling {
+pub(super) struct CrossFilesystemCopy {
     /// The folder it lies in, as it is shown.
     pub(super) folder: String,
     /// The copy of what lay in the slot; nothing when the slot was empty.
-    pub(super) copy: Option<Seen>,
+    pub(super) copy: Option<EntryIdentity>,
 }
 
-impl Siblings {
-    pub(super) fn of(&self, index: usize) -> Option<&Sibling> {
+impl CrossFilesystemCopies {
+    pub(super) fn of(&self, index: usize) -> Option<&CrossFilesystemCopy> {
         self.list.get(&index)
     }
 }
 
 /// Makes the siblings of all chosen items whose path is on another filesystem than their slot.
-pub(super) fn prepare(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<Siblings, ChangesError> {
-    let mut siblings = Siblings { ready: false, list: find_homes(bench, chosen, parents)? };
+pub(super) fn prepare(
+    bench: TurnContext<'_>,
+    chosen: &[usize],
+    parents: &mut Parents<'_>,
+) -> Result<CrossFilesystemCopies, ChangesError> {
+    let mut siblings = CrossFilesystemCopies { ready: false, list: find_homes(bench, chosen, parents)? };
     if siblings.list.is_empty() {
         return Ok(siblings);
     }
@@ -63,9 +67,9 @@ pub(super) fn prepare(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<
         }
         let failed = |errno| ChangesError::at(&item.path, errno);
         let (folder, name) = open(bench.root, bench.plan, item, &sibling.folder)?;
-        let to = Spot { dir: folder.as_fd(), name: &name };
-        let slot = Folder::slot_name(item.slot);
-        copy(Spot { dir: bench.folder.handle(), name: &slot }, to).map_err(failed)?;
+        let to = EntryRef { dir: folder.as_fd(), name: &name };
+        let slot = ChangesFolder::slot_name(item.slot);
+        copy(EntryRef { dir: bench.folder.handle(), name: &slot }, to).map_err(failed)?;
         sibling.copy = to.look().map_err(failed)?;
     }
     siblings.ready = true;
@@ -75,17 +79,17 @@ pub(super) fn prepare(bench: Bench<'_>, chosen: &[usize], parents: &mut Parents<
 
 /// Finds out which items need a sibling, and in which folder it can lie.
 fn find_homes(
-    bench: Bench<'_>,
+    bench: TurnContext<'_>,
     chosen: &[usize],
     parents: &mut Parents<'_>,
-) -> Result<BTreeMap<usize, Sibling>, ChangesError> {
+) -> Result<BTreeMap<usize, CrossFilesystemCopy>, ChangesError> {
     let slots = look(bench.folder.handle()).map_err(|errno| ChangesError::kept("look at the slots", errno))?;
     let mut list = BTreeMap::new();
     let mut planned = None;
-    let mut last: Option<(Place, Option<String>)> = None;
+    let mut last: Option<(WorkspacePath, Option<String>)> = None;
     for &index in chosen.iter().filter(|&&index| bench.plan.items[index].uses_its_slot()) {
         let place = bench.plan.items[index].place()?;
-        let parent = place.parent().unwrap_or_else(Place::root);
+        let parent = place.parent().unwrap_or_else(WorkspacePath::root);
         if last.as_ref().is_none_or(|(place, _)| *place != parent) {
             let here = if parent.is_root() { Ok(*bench.root.seen()) } else { parents.open(&place).and_then(look) };
             let home = if here.is_ok_and(|here| here.shares_mount(&slots)) {
@@ -97,7 +101,7 @@ fn find_homes(
             last = Some((parent, home));
         }
         if let Some((_, Some(folder))) = &last {
-            list.insert(index, Sibling { folder: folder.clone(), copy: None });
+            list.insert(index, CrossFilesystemCopy { folder: folder.clone(), copy: None });
         }
     }
     Ok(list)
@@ -108,11 +112,11 @@ fn find_homes(
 /// It must exist before and after the turn and stay writable, so folders that the plan touches are passed over.
 fn find_home(
     root: &Root,
-    parent: &Place,
-    slots: &Seen,
+    parent: &WorkspacePath,
+    slots: &EntryIdentity,
     planned: &HashSet<String>,
 ) -> Result<Option<String>, ChangesError> {
-    let mut mount: Option<Seen> = None;
+    let mut mount: Option<EntryIdentity> = None;
     let mut deepest = None;
     let mut next = Some(parent.clone());
     while let Some(place) = next {
@@ -135,15 +139,20 @@ fn find_home(
 }
 
 /// Opens the folder of a sibling and gives the sibling's name.
-pub(super) fn open(root: &Root, plan: &Plan, item: &Item, folder: &str) -> Result<(OwnedFd, OsString), ChangesError> {
-    let place = Place::from_shown(folder).map_err(|error| ChangesError::Corrupt { what: error.to_string() })?;
+pub(super) fn open(
+    root: &Root,
+    plan: &ChangePlan,
+    item: &Item,
+    folder: &str,
+) -> Result<(OwnedFd, OsString), ChangesError> {
+    let place = WorkspacePath::from_shown(folder).map_err(|error| ChangesError::Corrupt { what: error.to_string() })?;
     Ok((root.open_real_folder(&place)?, OsString::from(format!(".haft-{}-{}", plan.tag, item.slot))))
 }
 
 /// Brings what a decided turn has displaced into the slots and removes the siblings.
-pub(super) fn finish(bench: Bench<'_>) -> Result<State, ChangesError> {
-    let Bench { folder, root, plan, .. } = bench;
-    let siblings: Siblings = folder.read(SIBLINGS)?.unwrap_or_default();
+pub(super) fn finish(bench: TurnContext<'_>) -> Result<ItemStates, ChangesError> {
+    let TurnContext { folder, root, plan, .. } = bench;
+    let siblings: CrossFilesystemCopies = folder.read(SIBLINGS)?.unwrap_or_default();
     let mut next = bench.state.clone();
     for (index, rest) in next.items.iter_mut().enumerate().filter(|(_, rest)| rest.in_sibling) {
         bring_home(folder, root, (plan, &plan.items[index]), (siblings.of(index), rest))?;
@@ -155,32 +164,37 @@ pub(super) fn finish(bench: Bench<'_>) -> Result<State, ChangesError> {
 }
 
 fn bring_home(
-    folder: &Folder,
+    folder: &ChangesFolder,
     root: &Root,
-    (plan, item): (&Plan, &Item),
-    (sibling, rest): (Option<&Sibling>, &mut Rest),
+    (plan, item): (&ChangePlan, &Item),
+    (sibling, rest): (Option<&CrossFilesystemCopy>, &mut ItemState),
 ) -> Result<(), ChangesError> {
     rest.in_sibling = false;
     rest.copied = true;
     let Some(displaced) = rest.slot else { return folder.empty_slot(item.slot) };
     let failed = |errno| ChangesError::kept("keep what was displaced", errno);
     let Some((dir, name)) = open_if_there(root, plan, item, sibling)? else { return Ok(()) };
-    let from = Spot { dir: dir.as_fd(), name: &name };
+    let from = EntryRef { dir: dir.as_fd(), name: &name };
     // Somebody has taken it away: a later undo will find nothing and say so.
     if !from.look().map_err(failed)?.is_some_and(|found| found.is(&displaced)) {
         return Ok(());
     }
-    rest.slot = keep(folder, from, item.slot, &Folder::slot_name(item.slot)).map_err(failed)?;
+    rest.slot = keep(folder, from, item.slot, &ChangesFolder::slot_name(item.slot)).map_err(failed)?;
     Ok(())
 }
 
 /// Copies an entry into the slots under a name, replacing what is there only once the copy is whole.
-fn keep(folder: &Folder, from: Spot<'_>, slot: usize, name: &OsString) -> Result<Option<Seen>, Errno> {
+fn keep(
+    folder: &ChangesFolder,
+    from: EntryRef<'_>,
+    slot: usize,
+    name: &OsString,
+) -> Result<Option<EntryIdentity>, Errno> {
     let fresh = OsString::from(format!("slot-{slot}.new"));
-    let to = Spot { dir: folder.handle(), name: &fresh };
+    let to = EntryRef { dir: folder.handle(), name: &fresh };
     transfer::remove(to)?;
     copy(from, to)?;
-    let kept = Spot { dir: folder.handle(), name };
+    let kept = EntryRef { dir: folder.handle(), name };
     transfer::remove(kept)?;
     rustix::fs::renameat_with(to.dir, Path::new(to.name), kept.dir, Path::new(kept.name), RenameFlags::NOREPLACE)?;
     kept.look()
@@ -189,14 +203,19 @@ fn keep(folder: &Folder, from: Spot<'_>, slot: usize, name: &OsString) -> Result
 /// Removes a sibling after its swap was put back; what is not our own copy is kept beside the slot.
 ///
 /// It is renamed first: a folder that is half removed must not be taken for one that somebody has changed.
-pub(super) fn put_away(folder: &Folder, from: Spot<'_>, item: &Item, copy: Option<&Seen>) -> Result<(), Errno> {
+pub(super) fn put_away(
+    folder: &ChangesFolder,
+    from: EntryRef<'_>,
+    item: &Item,
+    copy: Option<&EntryIdentity>,
+) -> Result<(), Errno> {
     let Some(found) = from.look()? else { return Ok(()) };
     if !copy.is_some_and(|copy| found.is(copy)) {
         keep(folder, from, item.slot, &OsString::from(format!("slot-{}.kept", item.slot)))?;
     }
     let going = going(from);
     match rustix::fs::renameat_with(from.dir, Path::new(from.name), from.dir, &going, RenameFlags::NOREPLACE) {
-        Ok(()) => transfer::remove(Spot { dir: from.dir, name: going.as_os_str() }),
+        Ok(()) => transfer::remove(EntryRef { dir: from.dir, name: going.as_os_str() }),
         // Where nothing can be swapped, nothing was, and nobody looks whether it is whole.
         Err(errno) if is_no_swap(errno) => transfer::remove(from),
         Err(errno) => Err(errno),
@@ -204,9 +223,9 @@ pub(super) fn put_away(folder: &Folder, from: Spot<'_>, item: &Item, copy: Optio
 }
 
 /// Takes away what somebody else has already replaced, and keeps it beside the slot.
-pub(super) fn set_aside(folder: &Folder, from: Spot<'_>, item: &Item) -> Result<(), Errno> {
+pub(super) fn set_aside(folder: &ChangesFolder, from: EntryRef<'_>, item: &Item) -> Result<(), Errno> {
     let name = OsString::from(format!("slot-{}.kept", item.slot));
-    let kept = Spot { dir: folder.handle(), name: &name };
+    let kept = EntryRef { dir: folder.handle(), name: &name };
     match rename(from, kept, RenameFlags::NOREPLACE) {
         Err(Errno::XDEV) => {
             keep(folder, from, item.slot, &name)?;
@@ -217,23 +236,23 @@ pub(super) fn set_aside(folder: &Folder, from: Spot<'_>, item: &Item) -> Result<
 }
 
 /// Removes what an earlier [`put_away`] was stopped at.
-pub(super) fn sweep(sibling: Spot<'_>) -> Result<(), Errno> {
-    transfer::remove(Spot { dir: sibling.dir, name: going(sibling).as_os_str() })
+pub(super) fn sweep(sibling: EntryRef<'_>) -> Result<(), Errno> {
+    transfer::remove(EntryRef { dir: sibling.dir, name: going(sibling).as_os_str() })
 }
 
-fn going(sibling: Spot<'_>) -> PathBuf {
+fn going(sibling: EntryRef<'_>) -> PathBuf {
     let mut name = sibling.name.to_owned();
     name.push("-going");
     PathBuf::from(name)
 }
 
 /// Removes every sibling and the list of them.
-pub(super) fn clean(bench: Bench<'_>, siblings: &Siblings) -> Result<(), ChangesError> {
-    let Bench { folder, root, plan, .. } = bench;
+pub(super) fn clean(bench: TurnContext<'_>, siblings: &CrossFilesystemCopies) -> Result<(), ChangesError> {
+    let TurnContext { folder, root, plan, .. } = bench;
     for (&index, sibling) in &siblings.list {
         let item = plan.items.get(index).ok_or_else(|| ChangesError::Corrupt { what: SIBLINGS.to_owned() })?;
         if let Some((dir, name)) = open_if_there(root, plan, item, Some(sibling))? {
-            transfer::remove(Spot { dir: dir.as_fd(), name: &name })
+            transfer::remove(EntryRef { dir: dir.as_fd(), name: &name })
                 .map_err(|errno| ChangesError::at(&item.path, errno))?;
         }
     }
@@ -242,9 +261,9 @@ pub(super) fn clean(bench: Bench<'_>, siblings: &Siblings) -> Result<(), Changes
 
 fn open_if_there(
     root: &Root,
-    plan: &Plan,
+    plan: &ChangePlan,
     item: &Item,
-    sibling: Option<&Sibling>,
+    sibling: Option<&CrossFilesystemCopy>,
 ) -> Result<Option<(OwnedFd, OsString)>, ChangesError> {
     let Some(sibling) = sibling else { return Ok(None) };
     match open(root, plan, item, &sibling.folder) {

@@ -7,30 +7,40 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::ChangesError;
-use super::folder::Folder;
-use super::plan::Sync;
+use super::folder::ChangesFolder;
+use super::plan::CommitDurability;
 use crate::copy::keep_owner_of;
-use crate::stamp::{Seen, look, look_at};
+use crate::stamp::{EntryIdentity, look, look_at};
 
 /// The permissions of a new file, before the umask takes its part.
 const ALL: u32 = 0o666;
 
 /// Makes a file in a slot; it takes owner and mode of `like`, or what the umask leaves.
-pub(super) fn file(folder: &Folder, slot: usize, content: &[u8], like: Option<&Seen>) -> Result<Seen, ChangesError> {
+pub(super) fn file(
+    folder: &ChangesFolder,
+    slot: usize,
+    content: &[u8],
+    like: Option<&EntryIdentity>,
+) -> Result<EntryIdentity, ChangesError> {
     let mode = like.map_or(ALL, |like| like.stamp.mode & 0o777);
     let made = make_file(folder, slot, mode).and_then(|file| fill(folder, &file, content, like));
     made.map_err(|errno| ChangesError::kept("stage a file", errno))
 }
 
-fn make_file(folder: &Folder, slot: usize, mode: u32) -> Result<OwnedFd, Errno> {
+fn make_file(folder: &ChangesFolder, slot: usize, mode: u32) -> Result<OwnedFd, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let name = Folder::slot_name(slot);
+    let name = ChangesFolder::slot_name(slot);
     rustix::fs::openat(folder.handle(), Path::new(&name), flags, Mode::from_raw_mode(mode))
 }
 
-fn fill(folder: &Folder, file: &OwnedFd, content: &[u8], like: Option<&Seen>) -> Result<Seen, Errno> {
+fn fill(
+    folder: &ChangesFolder,
+    file: &OwnedFd,
+    content: &[u8],
+    like: Option<&EntryIdentity>,
+) -> Result<EntryIdentity, Errno> {
     write_all(file, content)?;
-    if folder.sync == Sync::Disk {
+    if folder.sync == CommitDurability::Disk {
         rustix::fs::fsync(file)?;
     }
     let seen = look(file)?;
@@ -59,29 +69,29 @@ fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<(), Errno> {
 }
 
 /// Makes an empty folder in a slot, with what the umask leaves of all permissions.
-pub(super) fn folder(folder: &Folder, slot: usize) -> Result<Seen, ChangesError> {
-    let name = Folder::slot_name(slot);
+pub(super) fn folder(folder: &ChangesFolder, slot: usize) -> Result<EntryIdentity, ChangesError> {
+    let name = ChangesFolder::slot_name(slot);
     rustix::fs::mkdirat(folder.handle(), Path::new(&name), Mode::from_raw_mode(0o777))
         .and_then(|()| look_again(folder, slot))
         .map_err(|errno| ChangesError::kept("stage a folder", errno))
 }
 
 /// Makes a link in a slot.
-pub(super) fn link(folder: &Folder, slot: usize, target: &Path) -> Result<Seen, ChangesError> {
-    let name = Folder::slot_name(slot);
+pub(super) fn link(folder: &ChangesFolder, slot: usize, target: &Path) -> Result<EntryIdentity, ChangesError> {
+    let name = ChangesFolder::slot_name(slot);
     rustix::fs::symlinkat(target, folder.handle(), Path::new(&name))
         .and_then(|()| look_again(folder, slot))
         .map_err(|errno| ChangesError::kept("stage a link", errno))
 }
 
 /// Changes the permissions of what lies in a slot.
-pub(super) fn mode(folder: &Folder, slot: usize, mode: u32) -> Result<Seen, ChangesError> {
-    let name = Folder::slot_name(slot);
+pub(super) fn mode(folder: &ChangesFolder, slot: usize, mode: u32) -> Result<EntryIdentity, ChangesError> {
+    let name = ChangesFolder::slot_name(slot);
     rustix::fs::chmodat(folder.handle(), Path::new(&name), Mode::from_raw_mode(mode), AtFlags::empty())
         .and_then(|()| look_again(folder, slot))
         .map_err(|errno| ChangesError::kept("stage a mode", errno))
 }
 
-fn look_again(folder: &Folder, slot: usize) -> Result<Seen, Errno> {
-    look_at(folder.handle(), Folder::slot_name(slot))?.ok_or(Errno::NOENT)
+fn look_again(folder: &ChangesFolder, slot: usize) -> Result<EntryIdentity, Errno> {
+    look_at(folder.handle(), ChangesFolder::slot_name(slot))?.ok_or(Errno::NOENT)
 }

@@ -11,41 +11,41 @@ use super::draft::Draft;
 use super::error::ChangesError;
 use super::show::LONGEST_SIDE;
 use crate::error::PathError;
-use crate::place::Place;
+use crate::place::WorkspacePath;
 use crate::sensitive::is_sensitive_name;
-use crate::stamp::Seen;
-use crate::transfer::Spot;
+use crate::stamp::EntryIdentity;
+use crate::transfer::EntryRef;
 
 /// Why a walk ended early.
-pub(super) enum Ended {
+pub(super) enum WalkError {
     System(Errno),
     Refused(ChangesError),
 }
 
-impl From<Errno> for Ended {
-    fn from(errno: Errno) -> Ended {
-        Ended::System(errno)
+impl From<Errno> for WalkError {
+    fn from(errno: Errno) -> WalkError {
+        WalkError::System(errno)
     }
 }
 
-impl From<ChangesError> for Ended {
-    fn from(error: ChangesError) -> Ended {
-        Ended::Refused(error)
+impl From<ChangesError> for WalkError {
+    fn from(error: ChangesError) -> WalkError {
+        WalkError::Refused(error)
     }
 }
 
 /// The path of the entry that a walk is at, at both ends.
 #[derive(Debug)]
 pub(super) struct Trail {
-    from: Place,
-    to: Place,
+    from: WorkspacePath,
+    to: WorkspacePath,
     depth: usize,
-    top: Seen,
+    top: EntryIdentity,
 }
 
 impl Trail {
     /// A walk over `top` at `from`, whose entries will be found at `to`.
-    pub(super) fn new(from: &Place, to: &Place, top: Seen) -> Trail {
+    pub(super) fn new(from: &WorkspacePath, to: &WorkspacePath, top: EntryIdentity) -> Trail {
         Trail { from: from.clone(), to: to.clone(), depth: 0, top }
     }
 
@@ -63,24 +63,26 @@ impl Trail {
     }
 
     /// Where the entry is.
-    pub(super) fn from(&self) -> &Place {
+    pub(super) fn from(&self) -> &WorkspacePath {
         &self.from
     }
 
     /// Where it will be.
-    pub(super) fn to(&self) -> &Place {
+    pub(super) fn to(&self) -> &WorkspacePath {
         &self.to
     }
 
     /// What ended the walk, about the entry that it was at.
-    pub(super) fn error(&self, ended: Ended) -> ChangesError {
+    pub(super) fn error(&self, ended: WalkError) -> ChangesError {
         let path = self.from().to_string();
         match ended {
-            Ended::Refused(error) => error,
-            Ended::System(Errno::CANCELED) => ChangesError::Stopped,
-            Ended::System(Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => ChangesError::Unsteady { path },
-            Ended::System(Errno::OPNOTSUPP) => PathError::NotRegular { path, what: "a socket or a device" }.into(),
-            Ended::System(errno) => ChangesError::at(&path, errno),
+            WalkError::Refused(error) => error,
+            WalkError::System(Errno::CANCELED) => ChangesError::Stopped,
+            WalkError::System(Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                ChangesError::Unsteady { path }
+            }
+            WalkError::System(Errno::OPNOTSUPP) => PathError::NotRegular { path, what: "a socket or a device" }.into(),
+            WalkError::System(errno) => ChangesError::at(&path, errno),
         }
     }
 }
@@ -88,7 +90,12 @@ impl Trail {
 impl Draft {
     /// Refuses what no tool may touch, and mount points, which no rename takes along. `seen` may be left out for what
     /// is neither a folder nor looked at.
-    pub(super) fn refuse_step(&self, name: &OsStr, seen: Option<&Seen>, trail: &Trail) -> Result<(), ChangesError> {
+    pub(super) fn refuse_step(
+        &self,
+        name: &OsStr,
+        seen: Option<&EntryIdentity>,
+        trail: &Trail,
+    ) -> Result<(), ChangesError> {
         if is_sensitive_name(name) || seen.is_some_and(|seen| self.root.is_protected(seen)) {
             return Err(PathError::Sensitive { path: trail.from().to_string() }.into());
         }
@@ -100,7 +107,7 @@ impl Draft {
 }
 
 /// The content of a file that is short enough to be compared.
-pub(super) fn read_small(spot: Spot<'_>, seen: &Seen) -> Option<Vec<u8>> {
+pub(super) fn read_small(spot: EntryRef<'_>, seen: &EntryIdentity) -> Option<Vec<u8>> {
     if seen.stamp.size > LONGEST_SIDE {
         return None;
     }

@@ -2,20 +2,25 @@
 
 use rustix::io::Errno;
 
-use super::change::ChangeState;
-use super::plan::{Beneath, Item, Rest};
+use super::change::FileChangeState;
+use super::plan::{Item, ItemState, NestedEntry};
 use crate::place::show_name;
-use crate::stamp::Seen;
-use crate::transfer::Spot;
+use crate::stamp::EntryIdentity;
+use crate::transfer::EntryRef;
 use crate::walk::{Visit, walk};
 
 /// Whether a folder holds exactly what the plan says.
-pub(super) fn is_intact(spot: Spot<'_>, item: &Item, side: Side, likeness: Likeness) -> Result<bool, Errno> {
+pub(super) fn is_intact(spot: EntryRef<'_>, item: &Item, side: ItemSide, likeness: TreeMatch) -> Result<bool, Errno> {
     Ok(check_tree(spot, item, side, likeness)?.is_none())
 }
 
 /// Compares a folder with the entries in the plan; says how the first that differs does.
-pub(super) fn check_tree(spot: Spot<'_>, item: &Item, side: Side, likeness: Likeness) -> Result<Option<String>, Errno> {
+pub(super) fn check_tree(
+    spot: EntryRef<'_>,
+    item: &Item,
+    side: ItemSide,
+    likeness: TreeMatch,
+) -> Result<Option<String>, Errno> {
     let mut expected = item.beneath(side).iter();
     let mut difference = None;
     let walked = walk(spot.dir, spot.name, |visit| {
@@ -40,17 +45,17 @@ pub(super) fn check_tree(spot: Spot<'_>, item: &Item, side: Side, likeness: Like
     }
 }
 
-fn is_like(entry: &Beneath, seen: &Seen, likeness: Likeness) -> bool {
+fn is_like(entry: &NestedEntry, seen: &EntryIdentity, likeness: TreeMatch) -> bool {
     match likeness {
-        Likeness::Untouched => entry.stamp.untouched(&seen.stamp),
-        Likeness::Renamed => entry.stamp.same_apart_from_renames(&seen.stamp),
-        Likeness::Copied => entry.stamp.same_content(&seen.stamp),
+        TreeMatch::Untouched => entry.stamp.untouched(&seen.stamp),
+        TreeMatch::Renamed => entry.stamp.same_apart_from_renames(&seen.stamp),
+        TreeMatch::Copied => entry.stamp.same_content(&seen.stamp),
     }
 }
 
 /// Which of the two things that an item exchanges.
 #[derive(Clone, Copy)]
-pub(super) enum Side {
+pub(super) enum ItemSide {
     /// What was there before the first commit.
     Old,
     /// What a commit puts there.
@@ -59,7 +64,7 @@ pub(super) enum Side {
 
 /// How exactly entries beneath a folder must be what the plan says.
 #[derive(Clone, Copy)]
-pub(super) enum Likeness {
+pub(super) enum TreeMatch {
     /// Nothing at all may have happened to them.
     Untouched,
     /// They may have been out and in again: a later call that was undone leaves them so.
@@ -68,46 +73,46 @@ pub(super) enum Likeness {
     Copied,
 }
 
-impl Rest {
+impl ItemState {
     /// What lies at the path.
-    pub(super) fn side_at_path(&self) -> Side {
+    pub(super) fn side_at_path(&self) -> ItemSide {
         match self.state {
-            ChangeState::Committed => Side::New,
-            ChangeState::Staged | ChangeState::Undone | ChangeState::Discarded => Side::Old,
+            FileChangeState::Committed => ItemSide::New,
+            FileChangeState::Staged | FileChangeState::Undone | FileChangeState::Discarded => ItemSide::Old,
         }
     }
 
     /// What lies in the slot.
-    pub(super) fn side_in_slot(&self) -> Side {
+    pub(super) fn side_in_slot(&self) -> ItemSide {
         match self.side_at_path() {
-            Side::Old => Side::New,
-            Side::New => Side::Old,
+            ItemSide::Old => ItemSide::New,
+            ItemSide::New => ItemSide::Old,
         }
     }
 
     /// How exactly what lies here must be as planned.
-    pub(super) fn likeness(&self) -> Likeness {
+    pub(super) fn likeness(&self) -> TreeMatch {
         if self.copied {
-            return Likeness::Copied;
+            return TreeMatch::Copied;
         }
         match self.state {
-            ChangeState::Staged | ChangeState::Discarded => Likeness::Untouched,
-            ChangeState::Committed | ChangeState::Undone => Likeness::Renamed,
+            FileChangeState::Staged | FileChangeState::Discarded => TreeMatch::Untouched,
+            FileChangeState::Committed | FileChangeState::Undone => TreeMatch::Renamed,
         }
     }
 
     /// How exactly what lies in the slot must be as planned: a file there may have a second name that was renamed.
-    pub(super) fn likeness_aside(&self) -> Likeness {
-        if self.copied { Likeness::Copied } else { Likeness::Renamed }
+    pub(super) fn likeness_aside(&self) -> TreeMatch {
+        if self.copied { TreeMatch::Copied } else { TreeMatch::Renamed }
     }
 }
 
 impl Item {
     /// Everything that lies beneath one of its two things, if that is a folder.
-    fn beneath(&self, side: Side) -> &[Beneath] {
+    fn beneath(&self, side: ItemSide) -> &[NestedEntry] {
         match side {
-            Side::Old => &self.tree,
-            Side::New => &self.brings,
+            ItemSide::Old => &self.tree,
+            ItemSide::New => &self.brings,
         }
     }
 }

@@ -6,44 +6,44 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::change::{ChangeState, Direction};
+use super::change::{ChangeDirection, FileChangeState};
 use super::change_log::ChangeLog;
 use super::error::ChangesError;
-use super::folder::Folder;
-use super::plan::{Item, Plan, Rest, State, Sync};
+use super::folder::ChangesFolder;
+use super::plan::{ChangePlan, CommitDurability, Item, ItemState, ItemStates};
 use super::recover::roll_back;
-use super::rename::{self, Source, Turned, Way};
-use super::siblings::{self, Siblings};
+use super::rename::{self, MoveOutcome, MovePaths, MoveSource};
+use super::siblings::{self, CrossFilesystemCopies};
 use super::swap::{self, Pair};
 use super::tree::is_intact;
 use crate::beneath::{self, Links};
 use crate::error::PathError;
-use crate::place::Place;
+use crate::place::WorkspacePath;
 use crate::root::Root;
-use crate::stamp::{EntryKind, Seen};
-use crate::transfer::Spot;
+use crate::stamp::{EntryIdentity, EntryKind};
+use crate::transfer::EntryRef;
 
 /// Everything a turn works on; the workspace's lock is held meanwhile.
 #[derive(Clone, Copy)]
-pub(super) struct Bench<'a> {
-    pub(super) folder: &'a Folder,
+pub(super) struct TurnContext<'a> {
+    pub(super) folder: &'a ChangesFolder,
     pub(super) log: &'a ChangeLog,
     pub(super) root: &'a Root,
-    pub(super) plan: &'a Plan,
-    pub(super) state: &'a State,
+    pub(super) plan: &'a ChangePlan,
+    pub(super) state: &'a ItemStates,
 }
 
 /// Swaps the chosen items in order and gives the new state; on any surprise everything is put back.
 pub(super) fn turn(
-    bench: Bench<'_>,
-    direction: Direction,
+    bench: TurnContext<'_>,
+    direction: ChangeDirection,
     chosen: &[usize],
     parents: &mut Parents<'_>,
-) -> Result<State, ChangesError> {
+) -> Result<ItemStates, ChangesError> {
     bench.log.begin()?;
     match swap_all(bench, direction, (chosen, parents)) {
         // The turn is decided: what cannot be brought home now is brought home by the next one to open the changes.
-        Ok(next) if next.is_unfinished() => Ok(siblings::finish(Bench { state: &next, ..bench }).unwrap_or(next)),
+        Ok(next) if next.is_unfinished() => Ok(siblings::finish(TurnContext { state: &next, ..bench }).unwrap_or(next)),
         Ok(next) => Ok(next),
         Err(error) => {
             // If this fails as well, the turn stays undecided and the next one to open the changes recovers.
@@ -54,16 +54,16 @@ pub(super) fn turn(
 }
 
 fn swap_all(
-    bench: Bench<'_>,
-    direction: Direction,
+    bench: TurnContext<'_>,
+    direction: ChangeDirection,
     (chosen, parents): (&[usize], &mut Parents<'_>),
-) -> Result<State, ChangesError> {
+) -> Result<ItemStates, ChangesError> {
     let siblings = siblings::prepare(bench, chosen, parents)?;
     let mut next = bench.state.clone();
     for &index in chosen {
         next.items[index] = swap_one(bench, direction, index, (&mut *parents, &siblings))?;
     }
-    if bench.plan.sync == Sync::Disk {
+    if bench.plan.sync == CommitDurability::Disk {
         bench.folder.flush()?;
     }
     bench.log.settle(&next)?;
@@ -71,38 +71,38 @@ fn swap_all(
 }
 
 fn swap_one(
-    bench: Bench<'_>,
-    direction: Direction,
+    bench: TurnContext<'_>,
+    direction: ChangeDirection,
     index: usize,
-    (parents, siblings): (&mut Parents<'_>, &Siblings),
-) -> Result<Rest, ChangesError> {
+    (parents, siblings): (&mut Parents<'_>, &CrossFilesystemCopies),
+) -> Result<ItemState, ChangesError> {
     let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
     let place = item.place()?;
     let failed = |errno| ChangesError::at(&place, errno);
     let name = place.name().ok_or(ChangesError::RootItself)?;
-    let path = Spot { dir: parents.open(&place).map_err(failed)?, name };
+    let path = EntryRef { dir: parents.open(&place).map_err(failed)?, name };
     let state = match direction {
-        Direction::Commit => ChangeState::Committed,
-        Direction::Undo => ChangeState::Undone,
+        ChangeDirection::Commit => FileChangeState::Committed,
+        ChangeDirection::Undo => FileChangeState::Undone,
     };
     if let Some(mode) = item.mode_towards(direction) {
-        return change_mode(item, rest, path, mode).map(|path| Rest { state, path: Some(path), ..rest.clone() });
+        return change_mode(item, rest, path, mode).map(|path| ItemState { state, path: Some(path), ..rest.clone() });
     }
     let sibling = siblings.of(index);
     let held = sibling.map_or(rest.slot, |sibling| sibling.copy);
-    let aside = Aside::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
+    let aside = AsideLocation::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
     if item.moved.is_some() {
-        let rest = Rest { state, slot: held, in_sibling: sibling.is_some(), ..rest.clone() };
+        let rest = ItemState { state, slot: held, in_sibling: sibling.is_some(), ..rest.clone() };
         return move_one(bench, direction, item, (path, aside.spot()), &rest);
     }
     let pair = Pair { aside: aside.spot(), path };
     swap::swap(pair, held.as_ref(), rest.path.as_ref()).map_err(|errno| refused(item, errno))?;
     let displaced = inspect(item, rest, pair.aside)?;
-    if bench.plan.sync == Sync::Disk {
+    if bench.plan.sync == CommitDurability::Disk {
         flush(path.dir).map_err(failed)?;
     }
     let now = if held.is_some() { path.look().map_err(failed)? } else { None };
-    Ok(Rest { state, slot: displaced, path: now, in_sibling: sibling.is_some(), ..rest.clone() })
+    Ok(ItemState { state, slot: displaced, path: now, in_sibling: sibling.is_some(), ..rest.clone() })
 }
 
 /// What the system says to a rename.
@@ -118,38 +118,38 @@ fn refused(item: &Item, errno: Errno) -> ChangesError {
 
 /// Moves an entry to its path, or back to where it came from. `rest` says what lies where before that.
 fn move_one(
-    bench: Bench<'_>,
-    direction: Direction,
+    bench: TurnContext<'_>,
+    direction: ChangeDirection,
     item: &Item,
-    (path, aside): (Spot<'_>, Spot<'_>),
-    rest: &Rest,
-) -> Result<Rest, ChangesError> {
+    (path, aside): (EntryRef<'_>, EntryRef<'_>),
+    rest: &ItemState,
+) -> Result<ItemState, ChangesError> {
     let moved = item.moved.as_ref().ok_or_else(|| surprise(item))?;
     let failed = |errno| refused(item, errno);
-    let source = Source::open(bench.root, moved)?.map_err(failed)?;
-    let way = Way { from: source.spot()?, path, aside: item.before.map(|_| aside) };
+    let source = MoveSource::open(bench.root, moved)?.map_err(failed)?;
+    let way = MovePaths { from: source.spot()?, path, aside: item.before.map(|_| aside) };
     let (seen, replaced) = match direction {
-        Direction::Commit => (rest.from, rest.path),
-        Direction::Undo => (rest.path, rest.slot),
+        ChangeDirection::Commit => (rest.from, rest.path),
+        ChangeDirection::Undo => (rest.path, rest.slot),
     };
     let seen = seen.ok_or_else(|| surprise(item))?;
     match rename::turn(way, direction, &seen, replaced.as_ref()).map_err(failed)? {
-        Turned::Done => {}
-        Turned::PutBack => return Err(surprise(item)),
-        Turned::Overtaken(left) => {
+        MoveOutcome::Done => {}
+        MoveOutcome::PutBack => return Err(surprise(item)),
+        MoveOutcome::Overtaken(left) => {
             siblings::set_aside(bench.folder, left, item).map_err(failed)?;
             return Err(surprise(item));
         }
     }
-    if bench.plan.sync == Sync::Disk {
+    if bench.plan.sync == CommitDurability::Disk {
         flush(way.from.dir).and_then(|()| flush(path.dir)).map_err(failed)?;
     }
-    let look = |spot: Spot<'_>| spot.look().map_err(failed);
+    let look = |spot: EntryRef<'_>| spot.look().map_err(failed);
     let slot = way.aside.map(look).transpose()?.flatten();
-    Ok(Rest { slot, path: look(path)?, from: look(way.from)?, ..rest.clone() })
+    Ok(ItemState { slot, path: look(path)?, from: look(way.from)?, ..rest.clone() })
 }
 
-fn change_mode(item: &Item, rest: &Rest, path: Spot<'_>, mode: u32) -> Result<Seen, ChangesError> {
+fn change_mode(item: &Item, rest: &ItemState, path: EntryRef<'_>, mode: u32) -> Result<EntryIdentity, ChangesError> {
     let failed = |errno| ChangesError::at(&item.path, errno);
     let before = rest.path.as_ref().ok_or_else(|| surprise(item))?;
     if !swap::change_mode(path, before, mode).map_err(failed)? {
@@ -159,7 +159,7 @@ fn change_mode(item: &Item, rest: &Rest, path: Spot<'_>, mode: u32) -> Result<Se
 }
 
 /// Looks at what a swap has displaced: it must be what was expected there, untouched.
-fn inspect(item: &Item, rest: &Rest, aside: Spot<'_>) -> Result<Option<Seen>, ChangesError> {
+fn inspect(item: &Item, rest: &ItemState, aside: EntryRef<'_>) -> Result<Option<EntryIdentity>, ChangesError> {
     let Some(expected) = &rest.path else { return Ok(None) };
     let failed = |errno| ChangesError::at(&item.path, errno);
     let displaced = aside.look().map_err(failed)?.ok_or_else(|| surprise(item))?;
@@ -185,37 +185,41 @@ fn flush(folder: BorrowedFd<'_>) -> Result<(), Errno> {
 
 impl Item {
     /// The permission bits to set, if this changes nothing else.
-    pub(super) fn mode_towards(&self, direction: Direction) -> Option<u32> {
+    pub(super) fn mode_towards(&self, direction: ChangeDirection) -> Option<u32> {
         let after = self.mode?;
         match direction {
-            Direction::Commit => Some(after),
-            Direction::Undo => self.before.map(|before| before.stamp.mode & 0o7777),
+            ChangeDirection::Commit => Some(after),
+            ChangeDirection::Undo => self.before.map(|before| before.stamp.mode & 0o7777),
         }
     }
 }
 
 /// Where a thing lies that is not at its path: in its slot, or beside the path on another filesystem.
-pub(super) enum Aside<'a> {
+pub(super) enum AsideLocation<'a> {
     Slot(BorrowedFd<'a>, std::ffi::OsString),
     Sibling(OwnedFd, std::ffi::OsString),
 }
 
-impl<'a> Aside<'a> {
+impl<'a> AsideLocation<'a> {
     /// Opens the slot, or the sibling if the folder it lies in is given.
-    pub(super) fn open(bench: Bench<'a>, item: &Item, sibling_in: Option<&str>) -> Result<Aside<'a>, ChangesError> {
+    pub(super) fn open(
+        bench: TurnContext<'a>,
+        item: &Item,
+        sibling_in: Option<&str>,
+    ) -> Result<AsideLocation<'a>, ChangesError> {
         match sibling_in {
-            None => Ok(Aside::Slot(bench.folder.handle(), Folder::slot_name(item.slot))),
+            None => Ok(AsideLocation::Slot(bench.folder.handle(), ChangesFolder::slot_name(item.slot))),
             Some(folder) => {
                 let (folder, name) = siblings::open(bench.root, bench.plan, item, folder)?;
-                Ok(Aside::Sibling(folder, name))
+                Ok(AsideLocation::Sibling(folder, name))
             }
         }
     }
 
-    pub(super) fn spot(&self) -> Spot<'_> {
+    pub(super) fn spot(&self) -> EntryRef<'_> {
         match self {
-            Aside::Slot(dir, name) => Spot { dir: *dir, name },
-            Aside::Sibling(dir, name) => Spot { dir: dir.as_fd(), name },
+            AsideLocation::Slot(dir, name) => EntryRef { dir: *dir, name },
+            AsideLocation::Sibling(dir, name) => EntryRef { dir: dir.as_fd(), name },
         }
     }
 }
@@ -223,7 +227,7 @@ impl<'a> Aside<'a> {
 /// Opens the folders of paths beneath the root, keeping the last one open for its neighbours.
 pub(super) struct Parents<'a> {
     root: &'a Root,
-    last: Option<(Place, OwnedFd)>,
+    last: Option<(WorkspacePath, OwnedFd)>,
 }
 
 impl<'a> Parents<'a> {
@@ -232,14 +236,14 @@ impl<'a> Parents<'a> {
     }
 
     /// The open folder that holds a place; a link on the way is an error.
-    pub(super) fn open(&mut self, place: &Place) -> Result<BorrowedFd<'_>, Errno> {
+    pub(super) fn open(&mut self, place: &WorkspacePath) -> Result<BorrowedFd<'_>, Errno> {
         let parent = place.as_path().parent().unwrap_or(Path::new(""));
         if parent.as_os_str().is_empty() {
             return Ok(self.root.handle());
         }
         if self.last.as_ref().is_none_or(|(last, _)| last.as_path() != parent) {
             let folder = beneath::open_folder(self.root.handle(), parent, Links::Refuse)?;
-            self.last = Some((Place::known(parent.to_owned()), folder));
+            self.last = Some((WorkspacePath::known(parent.to_owned()), folder));
         }
         self.last.as_ref().map(|(_, folder)| folder.as_fd()).ok_or(Errno::BADF)
     }

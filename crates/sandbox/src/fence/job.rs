@@ -23,7 +23,7 @@ pub enum Rung {
 
 /// One command and the fence around it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Job {
+pub struct FenceJob {
     /// The program and its arguments. A name without a slash is looked for in the `PATH` of `environment`.
     pub command: Vec<String>,
     /// Where it starts: an absolute path in the workspace.
@@ -35,9 +35,9 @@ pub struct Job {
     /// The workspace, at its real path.
     pub workspace: PathBuf,
     /// How it sees the workspace.
-    pub view: View,
+    pub view: WorkspaceView,
     /// Folders of its own, each over what it may only read.
-    pub layered: Vec<Layered>,
+    pub layered: Vec<LayeredFolder>,
     /// Files and folders outside that it may read, beside the system's.
     pub readable: Vec<PathBuf>,
     /// Folders outside that it may write: the user has declared them.
@@ -47,7 +47,7 @@ pub struct Job {
     /// Whether it reaches the network, which is then all of it.
     pub network: bool,
     /// How much of everything it may take.
-    pub limits: Limits,
+    pub limits: FenceLimits,
     /// The fence that it runs in; it never runs in a weaker one.
     pub rung: Rung,
 }
@@ -55,7 +55,7 @@ pub struct Job {
 /// How a process sees the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum View {
+pub enum WorkspaceView {
     /// It may only read.
     ReadOnly,
     /// It writes into the workspace itself; settings and hooks in it are read-only.
@@ -69,7 +69,7 @@ pub enum View {
 
 /// A folder that a process may write, over others that it then only reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Layered {
+pub struct LayeredFolder {
     /// Where the process sees it.
     pub at: PathBuf,
     /// What lies beneath, the uppermost first. There may be none.
@@ -82,7 +82,7 @@ pub struct Layered {
 
 /// How much a command and everything that it starts may take together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct FenceLimits {
     /// Seconds of processor time, for each process.
     pub cpu_seconds: u64,
     /// Bytes of resident memory of the whole tree.
@@ -113,9 +113,9 @@ pub enum Bound {
     Disk,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for FenceLimits {
+    fn default() -> FenceLimits {
+        FenceLimits {
             cpu_seconds: 3600,
             memory: 4 << 30,
             processes: 1024,

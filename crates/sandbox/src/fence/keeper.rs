@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::error::FenceError;
-use super::process::Stream;
+use super::process::CommandStream;
 use super::start::HELPER;
 
 /// How long the keeper of the fence has to end everything by itself before it is killed, which ends everything too.
@@ -63,10 +63,10 @@ impl Keeper {
     }
 
     /// What there is to hear of the command: nothing the second time.
-    pub(super) fn take_outputs(&mut self) -> Vec<(Stream, OwnedFd)> {
+    pub(super) fn take_outputs(&mut self) -> Vec<(CommandStream, OwnedFd)> {
         let mut outputs = Vec::with_capacity(2);
-        outputs.extend(self.child.stdout.take().map(|pipe| (Stream::Stdout, pipe.into())));
-        outputs.extend(self.child.stderr.take().map(|pipe| (Stream::Stderr, pipe.into())));
+        outputs.extend(self.child.stdout.take().map(|pipe| (CommandStream::Stdout, pipe.into())));
+        outputs.extend(self.child.stderr.take().map(|pipe| (CommandStream::Stderr, pipe.into())));
         outputs
     }
 

@@ -16,11 +16,13 @@ mod wire;
 pub use error::FenceError;
 pub use inside::{become_helper_if_asked, changes_files_of, needs_namespaces, runs_as};
 pub(crate) use job::STEERING;
-pub use job::{Bound, Job, Layered, Limits, Rung, View};
+pub use job::{Bound, FenceJob, FenceLimits, LayeredFolder, Rung, WorkspaceView};
 pub use mounts::mounts_within;
-pub use private::{Abandoned, Private, abandoned, keep, throw_away};
+pub use private::{AbandonedFolders, Private, abandoned, keep, throw_away};
 pub use probe::{Missing, Probe};
-pub use process::{Ended, Exit, Process, Signal, Stopper, Stream};
+pub use process::{CommandExit, CommandStream, FenceStopper, Process, ProcessEnd, Signal};
 pub use start::{Fence, HELPER};
-pub use tick::Tick;
-pub use toolchains::{Cache, Found, LeftOut, OFFLINE, Surroundings, Toolchains, refused_variable, toolchains};
+pub use tick::FileTime;
+pub use toolchains::{
+    LeftOut, OFFLINE, ToolCache, Toolchain, Toolchains, UserEnvironment, refused_variable, toolchains,
+};

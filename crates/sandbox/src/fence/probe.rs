@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::FenceError;
 use super::inside::UNUSED;
-use super::job::{Job, Limits, Rung, View};
-use super::process::Exit;
+use super::job::{FenceJob, FenceLimits, Rung, WorkspaceView};
+use super::process::CommandExit;
 use super::start::Fence;
-use crate::transfer::{self, Spot};
+use crate::transfer::{self, EntryRef};
 
 /// Which fences can be built here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ struct Circumstances {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Remembered {
+struct ProbeMemory {
     circumstances: Circumstances,
     probe: Probe,
 }
@@ -58,7 +58,7 @@ impl Fence {
     /// next boot; what is missing may be there the next time.
     pub fn probe(&self, cache: &Path) -> Probe {
         let circumstances = Circumstances::now(self.program()).ok();
-        let remembered = fs::read(cache).ok().and_then(|bytes| serde_json::from_slice::<Remembered>(&bytes).ok());
+        let remembered = fs::read(cache).ok().and_then(|bytes| serde_json::from_slice::<ProbeMemory>(&bytes).ok());
         if let Some(remembered) = remembered
             && Some(&remembered.circumstances) == circumstances.as_ref()
         {
@@ -70,7 +70,7 @@ impl Fence {
             && probe.landlock.is_ok()
         {
             // If it cannot be remembered, it is found out again.
-            let _ = Remembered { circumstances, probe: probe.clone() }.keep(cache);
+            let _ = ProbeMemory { circumstances, probe: probe.clone() }.keep(cache);
         }
         probe
     }
@@ -105,11 +105,11 @@ impl Fence {
         Probe { rung, namespaces, landlock }
     }
 
-    fn try_once(&self, job: &Job) -> Result<(), Missing> {
+    fn try_once(&self, job: &FenceJob) -> Result<(), Missing> {
         // A fence for this alone: that both are tried does not mean that a command will be run.
         let ended = Fence::new(self.program()).start(job).and_then(|process| process.wait(&mut |_, _| {}));
         let (step, why) = match ended {
-            Ok(ended) if ended.exit == Exit::Code(0) => return Ok(()),
+            Ok(ended) if ended.exit == CommandExit::Code(0) => return Ok(()),
             Ok(ended) => ("run `true`".to_owned(), format!("it ended with {:?}", ended.exit)),
             Err(FenceError::Unavailable { step, why }) => (step, why),
             Err(error) => ("start it".to_owned(), error.to_string()),
@@ -127,7 +127,7 @@ impl Fence {
 fn remove(folder: &Path) {
     let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else { return };
     if let Ok(above) = fs::File::open(above) {
-        let _ = transfer::remove(Spot { dir: above.as_fd(), name });
+        let _ = transfer::remove(EntryRef { dir: above.as_fd(), name });
     }
 }
 
@@ -181,16 +181,16 @@ impl Site {
         Ok(site)
     }
 
-    fn job(&self, rung: Rung) -> Job {
+    fn job(&self, rung: Rung) -> FenceJob {
         let view = match rung {
-            Rung::Namespaces => View::Aside { layer: self.layer.clone() },
-            Rung::Landlock => View::Direct,
+            Rung::Namespaces => WorkspaceView::Aside { layer: self.layer.clone() },
+            Rung::Landlock => WorkspaceView::Direct,
         };
         if rung == Rung::Landlock && rustix::process::geteuid().is_root() {
             // Landlock alone never runs anything as root; whether it works does not depend on whom it runs as.
             let _ = std::os::unix::fs::chown(&self.workspace, Some(UNUSED), Some(UNUSED));
         }
-        Job {
+        FenceJob {
             command: vec!["/bin/true".to_owned()],
             folder: PathBuf::from("/usr"),
             environment: Vec::new(),
@@ -202,7 +202,7 @@ impl Site {
             writable: Vec::new(),
             hidden: Vec::new(),
             network: false,
-            limits: Limits::default(),
+            limits: FenceLimits::default(),
             rung,
         }
     }
@@ -220,7 +220,7 @@ impl Circumstances {
     }
 }
 
-impl Remembered {
+impl ProbeMemory {
     fn keep(&self, cache: &Path) -> io::Result<()> {
         let new = cache.with_extension(format!("new{}", std::process::id()));
         fs::write(&new, serde_json::to_vec(self)?)?;

@@ -14,8 +14,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::error::FenceError;
 use super::job::Bound;
 use super::keeper::Keeper;
-use super::tick::Tick;
-use super::wire::{self, Report};
+use super::tick::FileTime;
+use super::wire::{self, FenceReport};
 
 /// The largest piece of output that is told at once.
 const PIECE: usize = 64 << 10;
@@ -26,7 +26,7 @@ const WIDE: usize = 1 << 20;
 
 /// One of the two outputs of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stream {
+pub enum CommandStream {
     /// The standard output.
     Stdout,
     /// The standard error.
@@ -35,33 +35,33 @@ pub enum Stream {
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum CommandExit {
     /// By itself, with this code.
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// By a [`Stopper`].
+    /// By a [`FenceStopper`].
     Stopped,
 }
 
 /// How a fenced process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProcessEnd {
     /// How the command ended.
-    pub exit: Exit,
+    pub exit: CommandExit,
     /// The limit that it ran into, if it did.
     pub bound: Option<Bound>,
     /// When it began. Only for one that writes the clock had moved on since it was asked for.
-    pub began: Tick,
+    pub began: FileTime,
 }
 
 /// A fenced process tree. Dropping it ends the whole tree.
 #[derive(Debug)]
 pub struct Process {
     keeper: Keeper,
-    stopper: Stopper,
+    stopper: FenceStopper,
     program: String,
-    began: Tick,
+    began: FileTime,
 }
 
 /// A signal that asks a command to end by itself.
@@ -80,12 +80,12 @@ pub enum Signal {
 
 /// Ends a whole process tree, from any thread.
 #[derive(Clone, Debug)]
-pub struct Stopper {
+pub struct FenceStopper {
     lifeline: Arc<UnixStream>,
     stopped: Arc<AtomicBool>,
 }
 
-impl Stopper {
+impl FenceStopper {
     /// Ends the whole tree at once. It may be called any number of times, also when the tree has ended.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
@@ -106,8 +106,8 @@ impl Stopper {
 
 impl Process {
     /// What a keeper runs that was given its order.
-    pub(super) fn new(keeper: Keeper, program: String, asked: Tick) -> Process {
-        let stopper = Stopper { lifeline: keeper.lifeline().clone(), stopped: Arc::default() };
+    pub(super) fn new(keeper: Keeper, program: String, asked: FileTime) -> Process {
+        let stopper = FenceStopper { lifeline: keeper.lifeline().clone(), stopped: Arc::default() };
         Process { keeper, stopper, program, began: asked }
     }
 
@@ -116,7 +116,7 @@ impl Process {
     }
 
     /// What ends the tree.
-    pub fn stopper(&self) -> Stopper {
+    pub fn stopper(&self) -> FenceStopper {
         self.stopper.clone()
     }
 
@@ -126,17 +126,17 @@ impl Process {
     }
 
     /// Hears the output, in the order in which it is read, until everything has ended.
-    pub fn wait(self, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, FenceError> {
+    pub fn wait(self, hear: &mut dyn FnMut(CommandStream, &[u8])) -> Result<ProcessEnd, FenceError> {
         self.wait_taking(&mut |stream, piece| hear(stream, &piece))
     }
 
     /// Waits as [`Process::wait`] does, for whoever has a use for the pieces themselves.
-    pub fn wait_taking(mut self, hear: &mut dyn FnMut(Stream, Vec<u8>)) -> Result<Ended, FenceError> {
+    pub fn wait_taking(mut self, hear: &mut dyn FnMut(CommandStream, Vec<u8>)) -> Result<ProcessEnd, FenceError> {
         let mut pipes = self.keeper.take_outputs();
         let mut last = None;
         let mut keeper_lives = true;
         let mut room = Vec::with_capacity(PIECE);
-        let mut flood = Flood { bytes: 0, last: Instant::now() };
+        let mut flood = OutputRate { bytes: 0, last: Instant::now() };
         while keeper_lives || !pipes.is_empty() {
             let ready = self.ready(&pipes, keeper_lives).map_err(FenceError::Output)?;
             let mut open = Vec::with_capacity(2);
@@ -156,8 +156,13 @@ impl Process {
             pipes = open;
             if ready.report {
                 match wire::receive(self.socket()) {
-                    Ok(Report::Began(tick)) => self.began = tick,
-                    Ok(report @ (Report::Failed(_) | Report::NotFound | Report::NotRun(_) | Report::Ended { .. })) => {
+                    Ok(FenceReport::Began(tick)) => self.began = tick,
+                    Ok(
+                        report @ (FenceReport::Failed(_)
+                        | FenceReport::NotFound
+                        | FenceReport::NotRun(_)
+                        | FenceReport::Ended { .. }),
+                    ) => {
                         last.get_or_insert(report);
                     }
                     Err(_) => keeper_lives = false,
@@ -170,7 +175,7 @@ impl Process {
     }
 
     /// Waits until there is something to read.
-    fn ready(&self, pipes: &[(Stream, OwnedFd)], keeper_lives: bool) -> io::Result<Ready> {
+    fn ready(&self, pipes: &[(CommandStream, OwnedFd)], keeper_lives: bool) -> io::Result<ReadyPipes> {
         let mut polled: Vec<_> = pipes.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)).collect();
         if keeper_lives {
             polled.push(PollFd::new(self.socket(), PollFlags::IN));
@@ -178,33 +183,33 @@ impl Process {
         rustix::io::retry_on_intr(|| poll(&mut polled, None))?;
         let mut ready: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
         let report = keeper_lives && ready.pop() == Some(true);
-        Ok(Ready { pipes: ready, report })
+        Ok(ReadyPipes { pipes: ready, report })
     }
 
-    fn outcome(&self, last: Option<Report>) -> Result<Ended, FenceError> {
+    fn outcome(&self, last: Option<FenceReport>) -> Result<ProcessEnd, FenceError> {
         let stopped = self.stopper.stopped.load(Ordering::SeqCst);
         let (exit, bound) = match last {
-            Some(Report::Failed(failure)) => {
+            Some(FenceReport::Failed(failure)) => {
                 return Err(FenceError::Unavailable { step: failure.step, why: failure.why });
             }
-            Some(Report::NotFound) => return Err(FenceError::NotFound { program: self.program.clone() }),
-            Some(Report::NotRun(why)) => return Err(FenceError::NotRun { program: self.program.clone(), why }),
-            Some(Report::Ended { status, bound }) => (exit_of(status), bound),
-            Some(Report::Began(_)) | None if stopped => (Exit::Stopped, None),
-            Some(Report::Began(_)) | None => return Err(FenceError::Lost),
+            Some(FenceReport::NotFound) => return Err(FenceError::NotFound { program: self.program.clone() }),
+            Some(FenceReport::NotRun(why)) => return Err(FenceError::NotRun { program: self.program.clone(), why }),
+            Some(FenceReport::Ended { status, bound }) => (exit_of(status), bound),
+            Some(FenceReport::Began(_)) | None if stopped => (CommandExit::Stopped, None),
+            Some(FenceReport::Began(_)) | None => return Err(FenceError::Lost),
         };
-        Ok(Ended { exit, bound, began: self.began })
+        Ok(ProcessEnd { exit, bound, began: self.began })
     }
 }
 
 /// How much output there was, and how fast it comes.
-struct Flood {
+struct OutputRate {
     bytes: usize,
     /// When the last piece was heard.
     last: Instant,
 }
 
-impl Flood {
+impl OutputRate {
     /// Gives whoever talks much a wide pipe. Nobody has any number of those; a narrow one does it, too.
     fn widen(&mut self, pipe: &OwnedFd, length: usize) {
         let before = self.bytes;
@@ -225,7 +230,7 @@ impl Flood {
 }
 
 /// What can be read: for each pipe, and of the keeper.
-struct Ready {
+struct ReadyPipes {
     pipes: Vec<bool>,
     report: bool,
 }
@@ -249,6 +254,10 @@ fn read(pipe: impl AsFd, room: &mut Vec<u8>) -> io::Result<Option<usize>> {
     }
 }
 
-fn exit_of(status: i32) -> Exit {
-    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
+fn exit_of(status: i32) -> CommandExit {
+    if libc::WIFSIGNALED(status) {
+        CommandExit::Signal(libc::WTERMSIG(status))
+    } else {
+        CommandExit::Code(libc::WEXITSTATUS(status))
+    }
 }

@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::job::{Bound, Job};
-use super::tick::Tick;
+use super::job::{Bound, FenceJob};
+use super::tick::FileTime;
 
 /// More than any job or report has; a longer frame is not from us.
 const LONGEST: u32 = 1 << 30;
@@ -17,11 +17,11 @@ const LARGEST_AT_ONCE: u32 = 64 << 10;
 /// What the process that builds the fence is asked for. What the command reads from its standard input follows as a
 /// frame of its own.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct FenceRequest {
     /// What to run, without its standard input.
-    pub(super) job: Job,
+    pub(super) job: FenceJob,
     /// When it was asked for.
-    pub(super) asked: Tick,
+    pub(super) asked: FileTime,
     /// Where its standard input comes from.
     pub(super) input: Input,
 }
@@ -37,11 +37,11 @@ pub(super) enum Input {
 
 /// What the process that builds the fence says about it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Report {
+pub(super) enum FenceReport {
     /// The fence stands, and the command is about to run.
-    Began(Tick),
+    Began(FileTime),
     /// The fence could not be built, and nothing was run.
-    Failed(Failure),
+    Failed(StepFailure),
     /// There is no such program inside.
     NotFound,
     /// The program is there, but the system does not run it, and why.
@@ -52,32 +52,32 @@ pub(super) enum Report {
 
 /// A step of building the fence that failed, and why.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Failure {
+pub(super) struct StepFailure {
     pub(super) step: String,
     pub(super) why: String,
 }
 
-impl Failure {
+impl StepFailure {
     /// A step that failed.
-    pub(super) fn new(step: String, error: &io::Error) -> Failure {
-        Failure { step, why: error.to_string() }
+    pub(super) fn new(step: String, error: &io::Error) -> StepFailure {
+        StepFailure { step, why: error.to_string() }
     }
 
     /// A step that was not even tried.
-    pub(super) fn refused(step: &str, why: &str) -> Failure {
-        Failure { step: step.to_owned(), why: why.to_owned() }
+    pub(super) fn refused(step: &str, why: &str) -> StepFailure {
+        StepFailure { step: step.to_owned(), why: why.to_owned() }
     }
 }
 
 /// Says at which step something failed.
 pub(super) trait AtStep<T> {
     /// Names the step.
-    fn at(self, step: impl FnOnce() -> String) -> Result<T, Failure>;
+    fn at(self, step: impl FnOnce() -> String) -> Result<T, StepFailure>;
 }
 
 impl<T, E: Into<io::Error>> AtStep<T> for Result<T, E> {
-    fn at(self, step: impl FnOnce() -> String) -> Result<T, Failure> {
-        self.map_err(|error| Failure::new(step(), &error.into()))
+    fn at(self, step: impl FnOnce() -> String) -> Result<T, StepFailure> {
+        self.map_err(|error| StepFailure::new(step(), &error.into()))
     }
 }
 

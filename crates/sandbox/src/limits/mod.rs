@@ -8,6 +8,6 @@ mod stopper;
 mod walls;
 
 pub use error::LimitsError;
-pub use order::{Order, Walls};
-pub use run::{Listener, run};
-pub use stopper::Stopper;
+pub use order::{ProgramSpec, Walls};
+pub use run::{OutputListener, run};
+pub use stopper::ProgramStopper;

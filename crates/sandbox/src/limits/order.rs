@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 /// One program to run, without a shell. It has nothing on its standard input.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct ProgramSpec {
     /// The program, by its absolute path.
     pub program: PathBuf,
     /// Its arguments.

@@ -16,10 +16,10 @@ use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_gr
 
 use super::error::LimitsError;
 use super::lifeline::Lifeline;
-use super::order::{Order, Walls};
-use super::stopper::Stopper;
+use super::order::{ProgramSpec, Walls};
+use super::stopper::ProgramStopper;
 use super::walls;
-use crate::fence::{Exit, Stream};
+use crate::fence::{CommandExit, CommandStream};
 
 /// The largest piece of output that is told at once.
 const PIECE: usize = 64 << 10;
@@ -35,20 +35,20 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const LARGEST_FILE: u64 = 8 << 30;
 
 /// Hears what a program says.
-pub trait Listener: Send + 'static {
+pub trait OutputListener: Send + 'static {
     /// Hears the next piece of it.
-    fn hear(&mut self, stream: Stream, bytes: &[u8]);
+    fn hear(&mut self, stream: CommandStream, bytes: &[u8]);
 }
 
 /// Runs a program and hears its output, in the order in which it is read, until it has ended or is stopped; then tells
 /// how, and gives the listener back.
 ///
 /// All of it happens on a thread of its own: walls around a thread stay, and what is heard needs nothing from outside them.
-pub fn run<L: Listener>(
-    order: Order,
-    stopper: Stopper,
+pub fn run<L: OutputListener>(
+    order: ProgramSpec,
+    stopper: ProgramStopper,
     mut listener: L,
-    tell: impl FnOnce(L, Result<Exit, LimitsError>) + Send + 'static,
+    tell: impl FnOnce(L, Result<CommandExit, LimitsError>) + Send + 'static,
 ) -> Result<(), LimitsError> {
     let running = move || {
         let exit = walled(&order.walls).and_then(|()| Group::start(&order));
@@ -79,7 +79,7 @@ struct Group {
 
 /// What was heard in one round.
 #[derive(Clone, Copy)]
-enum Said {
+enum ReadRound {
     Nothing,
     Some,
     /// As much as is heard in one round; there may be more.
@@ -87,13 +87,13 @@ enum Said {
 }
 
 /// Why a wait is over.
-struct Woken {
+struct WakeReason {
     ended: bool,
     rung: bool,
 }
 
 impl Group {
-    fn start(order: &Order) -> Result<Group, LimitsError> {
+    fn start(order: &ProgramSpec) -> Result<Group, LimitsError> {
         let lifeline = Lifeline::new().map_err(LimitsError::Lost)?;
         let input = lifeline.standard_input().map_err(LimitsError::Lost)?;
         let mut child = spawn(order, input)?;
@@ -110,19 +110,19 @@ impl Group {
         }
     }
 
-    fn hear(&mut self, stopper: &Stopper, listener: &mut impl Listener) -> io::Result<Exit> {
-        let mut pipes: Vec<(Stream, OwnedFd)> = Vec::with_capacity(2);
-        pipes.extend(self.child.stdout.take().map(|pipe| (Stream::Stdout, pipe.into())));
-        pipes.extend(self.child.stderr.take().map(|pipe| (Stream::Stderr, pipe.into())));
+    fn hear(&mut self, stopper: &ProgramStopper, listener: &mut impl OutputListener) -> io::Result<CommandExit> {
+        let mut pipes: Vec<(CommandStream, OwnedFd)> = Vec::with_capacity(2);
+        pipes.extend(self.child.stdout.take().map(|pipe| (CommandStream::Stdout, pipe.into())));
+        pipes.extend(self.child.stderr.take().map(|pipe| (CommandStream::Stderr, pipe.into())));
         for (_, pipe) in &pipes {
             fcntl_setfl(pipe, OFlags::NONBLOCK)?;
             // With less room, the program waits more often.
             let _ = fcntl_setpipe_size(pipe, ROOM);
         }
         let mut piece = vec![0; PIECE];
-        let (mut said, mut stopped) = (Said::Nothing, false);
+        let (mut said, mut stopped) = (ReadRound::Nothing, false);
         loop {
-            let Woken { ended, rung } = self.wait(stopper, (&pipes, said), stopped)?;
+            let WakeReason { ended, rung } = self.wait(stopper, (&pipes, said), stopped)?;
             if ended || rung {
                 self.end_all();
             }
@@ -137,24 +137,29 @@ impl Group {
 
     /// Waits for its end, for the bell, and for what it says: where it may speak already, a moment, so that more comes
     /// together.
-    fn wait(&self, stopper: &Stopper, (pipes, said): (&[(Stream, OwnedFd)], Said), stopped: bool) -> io::Result<Woken> {
+    fn wait(
+        &self,
+        stopper: &ProgramStopper,
+        (pipes, said): (&[(CommandStream, OwnedFd)], ReadRound),
+        stopped: bool,
+    ) -> io::Result<WakeReason> {
         let mut polled = vec![PollFd::new(&self.end, PollFlags::IN)];
         if !stopped {
             polled.push(PollFd::new(stopper.bell(), PollFlags::IN));
         }
         let others = polled.len();
         let patience = match said {
-            Said::More => Some(&AT_ONCE),
-            Said::Some => Some(&GATHER),
-            Said::Nothing if self.since.elapsed() < EARLY => Some(&GATHER),
-            Said::Nothing => {
+            ReadRound::More => Some(&AT_ONCE),
+            ReadRound::Some => Some(&GATHER),
+            ReadRound::Nothing if self.since.elapsed() < EARLY => Some(&GATHER),
+            ReadRound::Nothing => {
                 polled.extend(pipes.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)));
                 None
             }
         };
         rustix::io::retry_on_intr(|| poll(&mut polled, patience))?;
         let is_ready = |one: Option<&PollFd<'_>>| one.is_some_and(|one| !one.revents().is_empty());
-        Ok(Woken { ended: is_ready(polled.first()), rung: is_ready(polled[..others].get(1)) })
+        Ok(WakeReason { ended: is_ready(polled.first()), rung: is_ready(polled[..others].get(1)) })
     }
 
     /// Before the leader was waited for, the number of the group cannot belong to others.
@@ -174,7 +179,7 @@ impl Drop for Group {
 
 /// Invariant: nothing here may make the standard library fork instead of calling posix_spawn, whose cost does not grow
 /// with our memory: no pre_exec, uid, gid or groups.
-fn spawn(order: &Order, input: OwnedFd) -> Result<Child, LimitsError> {
+fn spawn(order: &ProgramSpec, input: OwnedFd) -> Result<Child, LimitsError> {
     #[expect(clippy::disallowed_methods, reason = "this is one of the two places where processes are started")]
     Command::new(&order.program)
         .args(&order.arguments)
@@ -203,7 +208,11 @@ fn limit(leader: Pid, cpu_seconds: u64) -> io::Result<()> {
 
 /// Tells what lies in the pipes, of each at most what fits into it, and drops those that are at their end.
 // Invariant: a round has an end, however quickly the program speaks, and after its own end one round is enough.
-fn heard(pipes: &mut Vec<(Stream, OwnedFd)>, piece: &mut [u8], listener: &mut impl Listener) -> io::Result<Said> {
+fn heard(
+    pipes: &mut Vec<(CommandStream, OwnedFd)>,
+    piece: &mut [u8],
+    listener: &mut impl OutputListener,
+) -> io::Result<ReadRound> {
     let (mut most, mut failed) = (0, Ok(()));
     pipes.retain(|(stream, pipe)| {
         let mut length = 0;
@@ -226,17 +235,17 @@ fn heard(pipes: &mut Vec<(Stream, OwnedFd)>, piece: &mut [u8], listener: &mut im
         true
     });
     failed.map(|()| match most {
-        0 => Said::Nothing,
-        ROOM.. => Said::More,
-        _ => Said::Some,
+        0 => ReadRound::Nothing,
+        ROOM.. => ReadRound::More,
+        _ => ReadRound::Some,
     })
 }
 
 /// What came to its own end in the moment in which it was stopped did come to its end.
-fn exit_of(status: ExitStatus, stopped: bool) -> Exit {
+fn exit_of(status: ExitStatus, stopped: bool) -> CommandExit {
     match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, _) if stopped => Exit::Stopped,
-        (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+        (Some(code), _) => CommandExit::Code(code),
+        (None, _) if stopped => CommandExit::Stopped,
+        (None, signal) => CommandExit::Signal(signal.unwrap_or_default()),
     }
 }

@@ -8,13 +8,13 @@ use super::LimitsError;
 
 /// Ends one run with everything that it has started. Clones end the same run.
 #[derive(Clone, Debug)]
-pub struct Stopper(Arc<OwnedFd>);
+pub struct ProgramStopper(Arc<OwnedFd>);
 
-impl Stopper {
+impl ProgramStopper {
     /// A stopper for a run that is yet to be started.
-    pub fn new() -> Result<Stopper, LimitsError> {
+    pub fn new() -> Result<ProgramStopper, LimitsError> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        Ok(Stopper(Arc::new(bell.map_err(|errno| LimitsError::Lost(errno.into()))?)))
+        Ok(ProgramStopper(Arc::new(bell.map_err(|errno| LimitsError::Lost(errno.into()))?)))
     }
 
     /// Ends it at once. It may be called any number of times.

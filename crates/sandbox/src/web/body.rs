@@ -7,16 +7,16 @@ const OVERHEAD: usize = 64 << 10;
 
 /// What was read of a body.
 #[derive(Debug)]
-pub struct Body {
+pub struct ResponseBody {
     /// The bytes, unpacked.
     pub bytes: Vec<u8>,
     /// How it ended.
-    pub end: End,
+    pub end: BodyEnd,
 }
 
 /// How the reading of a body ended.
 #[derive(Debug)]
-pub enum End {
+pub enum BodyEnd {
     /// It is all there.
     Whole,
     /// It is longer than was asked for.
@@ -28,31 +28,31 @@ pub enum End {
 impl Response {
     /// Reads the body up to `most` unpacked bytes. What came before the connection broke is worth having; when nothing
     /// came, that is an error.
-    pub async fn read(mut self, most: usize) -> Result<Body, WebError> {
+    pub async fn read(mut self, most: usize) -> Result<ResponseBody, WebError> {
         let mut decoder = Decoder::new(&self.headers, most);
         let mut packed = 0;
         let end = loop {
             let chunk = match self.chunk().await {
                 Ok(Some(chunk)) => chunk,
-                Ok(None) => break End::Whole,
+                Ok(None) => break BodyEnd::Whole,
                 Err(error) if decoder.kept().bytes.is_empty() => return Err(error),
-                Err(error) => break End::Broken(error.to_string()),
+                Err(error) => break BodyEnd::Broken(error.to_string()),
             };
             packed += chunk.len();
             let (after, taken) = decoder.take(&chunk);
             decoder = after;
             match taken {
-                Ok(()) if packed > most.saturating_add(OVERHEAD) => break End::Limit,
+                Ok(()) if packed > most.saturating_add(OVERHEAD) => break BodyEnd::Limit,
                 Ok(()) => {}
-                Err(_) if decoder.kept().full => break End::Limit,
-                Err(err) => break End::Broken(format!("it cannot be unpacked: {err}")),
+                Err(_) if decoder.kept().full => break BodyEnd::Limit,
+                Err(err) => break BodyEnd::Broken(format!("it cannot be unpacked: {err}")),
             }
         };
         let (bytes, finished) = decoder.finish();
         let end = match (end, finished) {
-            (End::Whole, Err(err)) if packed > 0 => End::Broken(format!("it cannot be unpacked: {err}")),
+            (BodyEnd::Whole, Err(err)) if packed > 0 => BodyEnd::Broken(format!("it cannot be unpacked: {err}")),
             (end, Ok(()) | Err(_)) => end,
         };
-        Ok(Body { bytes, end })
+        Ok(ResponseBody { bytes, end })
     }
 }

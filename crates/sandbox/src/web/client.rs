@@ -20,10 +20,10 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     dial::Duplex,
     error::{Refusal, WebError},
-    paced::Paced,
-    request::{Packing, Request},
+    paced::TimeoutStream,
+    request::{BodyEncoding, Request},
     resolve::Resolver,
-    rules::{Rules, Target},
+    rules::{WebRules, WebTarget},
     tls::Tls,
 };
 
@@ -33,14 +33,14 @@ const MOST_HEADERS: usize = 200;
 
 /// How long a host may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct FetchLimits {
     /// To be looked up, to take a connection and to secure it.
     pub connect: Duration,
     /// Between two signs of life.
     pub silence: Duration,
 }
 
-impl Default for Limits {
+impl Default for FetchLimits {
     fn default() -> Self {
         Self { connect: Duration::from_secs(2), silence: Duration::from_secs(2) }
     }
@@ -48,16 +48,16 @@ impl Default for Limits {
 
 /// Sends requests to what the rules let through, and to nothing else.
 #[derive(Debug)]
-pub struct Client {
-    pub(super) rules: Rules,
-    pub(super) limits: Limits,
+pub struct WebClient {
+    pub(super) rules: WebRules,
+    pub(super) limits: FetchLimits,
     pub(super) resolver: Resolver,
     pub(super) tls: Tls,
 }
 
-impl Client {
+impl WebClient {
     /// A client that keeps these rules. It knows no proxy.
-    pub fn new(rules: Rules, limits: Limits) -> Self {
+    pub fn new(rules: WebRules, limits: FetchLimits) -> Self {
         Self { rules, limits, resolver: Resolver::of_system(), tls: Tls::default() }
     }
 
@@ -68,31 +68,31 @@ impl Client {
     }
 
     /// Checks a URL; nothing is looked up or sent.
-    pub fn target(&self, url: &str) -> Result<Target, Refusal> {
+    pub fn target(&self, url: &str) -> Result<WebTarget, Refusal> {
         self.rules.target(url)
     }
 
     /// Sends one request and waits for the head of its answer, whatever that says.
     pub async fn send(&self, request: &Request) -> Result<Response, WebError> {
-        self.exchange(request, Packing::Any).await
+        self.exchange(request, BodyEncoding::Any).await
     }
 
     /// The same for an answer whose body is read piece by piece, as it comes, and therefore not packed.
     pub async fn stream(&self, request: &Request) -> Result<Response, WebError> {
-        self.exchange(request, Packing::None).await
+        self.exchange(request, BodyEncoding::None).await
     }
 
-    async fn exchange(&self, request: &Request, packing: Packing) -> Result<Response, WebError> {
+    async fn exchange(&self, request: &Request, packing: BodyEncoding) -> Result<Response, WebError> {
         let host = request.target.host().to_owned();
         let late = |_| WebError::Late;
         let stream = timeout_at(request.until, self.dial(&request.target)).await.map_err(late)??;
-        let patient = Patience { host, silence: self.limits.silence, until: request.until };
+        let patient = ResponseTimeout { host, silence: self.limits.silence, until: request.until };
         let written = request.written(Full::new(request.body.clone()), packing)?;
         let mut builder = http1::Builder::new();
         builder.max_buf_size(LARGEST_HEAD).max_headers(MOST_HEADERS);
-        let handshake = builder.handshake(TokioIo::new(Paced::new(stream, self.limits.silence)));
+        let handshake = builder.handshake(TokioIo::new(TimeoutStream::new(stream, self.limits.silence)));
         let (mut sender, connection) = handshake.await.map_err(|err| patient.broken(err))?;
-        let mut connection: Connection = Some(Box::pin(connection));
+        let mut connection: ExchangeConnection = Some(Box::pin(connection));
         let answered = timeout_at(request.until, driven(&mut connection, sender.send_request(written)));
         let answer = answered.await.map_err(late)?.map_err(|err| patient.broken(err))?;
         let (head, body) = answer.into_parts();
@@ -100,9 +100,9 @@ impl Client {
     }
 }
 
-type Wire = TokioIo<Paced<Box<dyn Duplex>>>;
+type ConnectionIo = TokioIo<TimeoutStream<Box<dyn Duplex>>>;
 /// What moves bytes between the socket and the two halves of an exchange; gone when it has ended.
-type Connection = Option<Pin<Box<http1::Connection<Wire, Full<Bytes>>>>>;
+type ExchangeConnection = Option<Pin<Box<http1::Connection<ConnectionIo, Full<Bytes>>>>>;
 
 /// The answer to a request; its body is still on its way.
 pub struct Response {
@@ -111,8 +111,8 @@ pub struct Response {
     /// What was said beside it.
     pub headers: HeaderMap,
     body: Incoming,
-    connection: Connection,
-    patient: Patience,
+    connection: ExchangeConnection,
+    patient: ResponseTimeout,
 }
 
 impl Response {
@@ -135,7 +135,7 @@ impl Response {
 }
 
 /// Waits for something while the connection moves on.
-async fn driven<T>(connection: &mut Connection, work: impl Future<Output = T>) -> T {
+async fn driven<T>(connection: &mut ExchangeConnection, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     poll_fn(|cx| {
         // How a connection ends is told to whoever waits for the exchange.
@@ -148,13 +148,13 @@ async fn driven<T>(connection: &mut Connection, work: impl Future<Output = T>) -
 }
 
 /// How long a host is waited for, and how its failings are told.
-struct Patience {
+struct ResponseTimeout {
     host: String,
     silence: Duration,
     until: Instant,
 }
 
-impl Patience {
+impl ResponseTimeout {
     fn broken(&self, source: hyper::Error) -> WebError {
         let host = self.host.clone();
         let mut cause = source.source();

@@ -11,23 +11,23 @@ const BUFFER: usize = 16 << 10;
 
 /// Unpacks what it is given and keeps as much of it as it may.
 pub(super) enum Decoder {
-    Plain(Kept),
-    Gzip(MultiGzDecoder<Kept>),
-    Zlib(ZlibDecoder<Kept>),
-    Deflate(DeflateDecoder<Kept>),
-    Brotli(Box<DecompressorWriter<Kept>>),
+    Plain(LimitedBytes),
+    Gzip(MultiGzDecoder<LimitedBytes>),
+    Zlib(ZlibDecoder<LimitedBytes>),
+    Deflate(DeflateDecoder<LimitedBytes>),
+    Brotli(Box<DecompressorWriter<LimitedBytes>>),
     /// `deflate`, of which only the first byte tells which of two things is meant.
-    Undecided(Kept),
+    Undecided(LimitedBytes),
 }
 
 /// Bytes up to a limit.
-pub(super) struct Kept {
+pub(super) struct LimitedBytes {
     pub(super) bytes: Vec<u8>,
     most: usize,
     pub(super) full: bool,
 }
 
-impl Write for Kept {
+impl Write for LimitedBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = self.most - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -46,7 +46,7 @@ impl Write for Kept {
 impl Decoder {
     /// For a body that came with these headers. What is packed in a way that was not asked for is kept as it is.
     pub(super) fn new(headers: &HeaderMap, most: usize) -> Self {
-        let kept = Kept { bytes: Vec::new(), most, full: false };
+        let kept = LimitedBytes { bytes: Vec::new(), most, full: false };
         let packed = headers.get(header::CONTENT_ENCODING).and_then(|packed| packed.to_str().ok()).unwrap_or_default();
         match packed.trim().to_ascii_lowercase().as_str() {
             "gzip" | "x-gzip" => Self::Gzip(MultiGzDecoder::new(kept)),
@@ -79,7 +79,7 @@ impl Decoder {
     }
 
     /// What was kept so far.
-    pub(super) fn kept(&self) -> &Kept {
+    pub(super) fn kept(&self) -> &LimitedBytes {
         match self {
             Self::Plain(kept) | Self::Undecided(kept) => kept,
             Self::Gzip(gzip) => gzip.get_ref(),

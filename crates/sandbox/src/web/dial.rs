@@ -8,17 +8,17 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{client::Client, error::WebError, rules::Target, tls::secured};
+use super::{client::WebClient, error::WebError, rules::WebTarget, tls::secured};
 
 /// Something that bytes go through both ways.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
 
-impl Client {
+impl WebClient {
     /// Looks the host up, checks what was found and connects to that very address. Looking up, connecting and securing
     /// have one limit together.
-    pub(super) async fn dial(&self, target: &Target) -> Result<Box<dyn Duplex>, WebError> {
+    pub(super) async fn dial(&self, target: &WebTarget) -> Result<Box<dyn Duplex>, WebError> {
         let connector = if target.is_secure() { Some(self.tls.connector()?) } else { None };
         let limit = self.limits.connect;
         let until = Instant::now() + limit;
@@ -40,7 +40,7 @@ impl Client {
     }
 
     /// Invariant: every address that is dialled has been checked here, and is not looked up again.
-    async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, WebError> {
+    async fn addresses(&self, target: &WebTarget) -> Result<Vec<SocketAddr>, WebError> {
         let found = match target.address() {
             Some(address) => vec![address],
             None => {

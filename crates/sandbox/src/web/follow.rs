@@ -4,10 +4,10 @@ use hyper::{Method, StatusCode, header};
 use url::Url;
 
 use super::{
-    client::{Client, Response},
+    client::{Response, WebClient},
     error::{Refusal, WebError},
     request::Request,
-    rules::Target,
+    rules::WebTarget,
 };
 
 /// How many redirects are followed.
@@ -16,7 +16,7 @@ const MOST: usize = 5;
 const LONGEST_SHOWN: usize = 200;
 
 /// The last answer, and how it was come to.
-pub struct Fetched {
+pub struct FetchOutcome {
     /// The answer.
     pub response: Response,
     /// Who gave it.
@@ -24,12 +24,12 @@ pub struct Fetched {
     /// Where redirects led, one after the other; the last is `url`.
     pub redirects: Vec<Url>,
     /// Where the answer points to, when it is a redirect that was not followed.
-    pub not_followed: Option<NotFollowed>,
+    pub not_followed: Option<UnfollowedRedirect>,
 }
 
 /// A redirect that was not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotFollowed {
+pub struct UnfollowedRedirect {
     /// Where it points to.
     pub to: Url,
     /// Why it was not followed.
@@ -38,37 +38,41 @@ pub struct NotFollowed {
 
 /// Why there is no answer, and how far it got.
 #[derive(Debug)]
-pub struct Failed {
+pub struct FetchFailure {
     /// Why.
     pub error: WebError,
     /// The redirects that were followed before.
     pub redirects: Vec<Url>,
 }
 
-impl Client {
+impl WebClient {
     /// Sends a request, and after it what redirects ask for, as long as `may_go` says so of the next URL.
-    pub async fn fetch(&self, mut request: Request, may_go: impl Fn(&Target) -> bool) -> Result<Fetched, Failed> {
+    pub async fn fetch(
+        &self,
+        mut request: Request,
+        may_go: impl Fn(&WebTarget) -> bool,
+    ) -> Result<FetchOutcome, FetchFailure> {
         let mut redirects = Vec::new();
         loop {
             let sent = self.send(&request).await;
             let response = match sent {
                 Ok(response) => response,
-                Err(error) => return Err(Failed { error, redirects }),
+                Err(error) => return Err(FetchFailure { error, redirects }),
             };
             let url = request.target.url().clone();
             let Some(next) = location(&response, &url) else {
-                return Ok(Fetched { response, url, redirects, not_followed: None });
+                return Ok(FetchOutcome { response, url, redirects, not_followed: None });
             };
             let target = match next.and_then(|next| self.rules.check(next)) {
                 Ok(target) => target,
-                Err(refusal) => return Err(Failed { error: refusal.into(), redirects }),
+                Err(refusal) => return Err(FetchFailure { error: refusal.into(), redirects }),
             };
             if let Some(why) = why_not(&request, &target, response.status, &may_go) {
-                let not_followed = Some(NotFollowed { to: target.url().clone(), why });
-                return Ok(Fetched { response, url, redirects, not_followed });
+                let not_followed = Some(UnfollowedRedirect { to: target.url().clone(), why });
+                return Ok(FetchOutcome { response, url, redirects, not_followed });
             }
             if redirects.len() == MOST {
-                return Err(Failed { error: WebError::TooManyRedirects { most: MOST }, redirects });
+                return Err(FetchFailure { error: WebError::TooManyRedirects { most: MOST }, redirects });
             }
             redirects.push(target.url().clone());
             request = request.redirected(target, response.status);
@@ -97,9 +101,9 @@ fn location(response: &Response, from: &Url) -> Option<Result<Url, Refusal>> {
 
 fn why_not(
     request: &Request,
-    target: &Target,
+    target: &WebTarget,
     status: StatusCode,
-    may_go: impl Fn(&Target) -> bool,
+    may_go: impl Fn(&WebTarget) -> bool,
 ) -> Option<&'static str> {
     let sends_again = request.method != Method::GET
         && matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);

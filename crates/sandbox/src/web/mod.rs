@@ -15,13 +15,13 @@ mod resolve;
 mod rules;
 mod tls;
 
-pub use allowed::{Allowed, AllowedError};
-pub use body::{Body, End};
-pub use client::{Client, Limits, Response};
+pub use allowed::{AllowedHost, AllowedHostError};
+pub use body::{BodyEnd, ResponseBody};
+pub use client::{FetchLimits, Response, WebClient};
 pub use error::{Refusal, WebError};
-pub use follow::{Failed, Fetched, NotFollowed};
+pub use follow::{FetchFailure, FetchOutcome, UnfollowedRedirect};
 pub use hyper::{HeaderMap, Method, StatusCode, body::Bytes, header};
 pub use request::{Request, is_forbidden};
 pub use resolve::Resolver;
-pub use rules::{PORTS, Rules, Target};
+pub use rules::{PORTS, WebRules, WebTarget};
 pub use url::Url;

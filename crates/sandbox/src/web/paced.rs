@@ -13,14 +13,14 @@ use tokio::{
 };
 
 /// A connection on which nothing may stand still for longer than its limit.
-pub(super) struct Paced<S> {
+pub(super) struct TimeoutStream<S> {
     stream: S,
     limit: Duration,
     patience: Pin<Box<Sleep>>,
     waits: bool,
 }
 
-impl<S> Paced<S> {
+impl<S> TimeoutStream<S> {
     pub(super) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, patience: Box::pin(tokio::time::sleep(limit)), waits: false }
     }
@@ -40,14 +40,14 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
         self.moved(polled, cx)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.moved(polled, cx)

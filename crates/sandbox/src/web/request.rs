@@ -8,7 +8,7 @@ use hyper::{
 use tokio::time::Instant;
 use url::Position;
 
-use super::{error::WebError, rules::Target};
+use super::{error::WebError, rules::WebTarget};
 
 /// Headers that say how a message is carried, or speak to somebody on the way: only the client sets them.
 const CARRIAGE: &[HeaderName] = &[
@@ -30,12 +30,12 @@ const ENCODINGS: &str = "gzip, deflate, br";
 
 /// How the body of an answer may be packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(super) enum BodyEncoding {
     Any,
     None,
 }
 
-impl Packing {
+impl BodyEncoding {
     fn words(self) -> &'static str {
         match self {
             Self::Any => ENCODINGS,
@@ -53,7 +53,7 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Where to.
-    pub target: Target,
+    pub target: WebTarget,
     /// What to do there.
     pub method: Method,
     /// What to say beside it.
@@ -66,7 +66,7 @@ pub struct Request {
 
 impl Request {
     /// The message on the wire.
-    pub(super) fn written<B>(&self, body: B, packing: Packing) -> Result<hyper::Request<B>, WebError> {
+    pub(super) fn written<B>(&self, body: B, packing: BodyEncoding) -> Result<hyper::Request<B>, WebError> {
         let url = self.target.url();
         let mut written = hyper::Request::new(body);
         *written.method_mut() = self.method.clone();
@@ -84,7 +84,7 @@ impl Request {
     }
 
     /// The request that a redirect asks for.
-    pub(super) fn redirected(mut self, target: Target, status: StatusCode) -> Self {
+    pub(super) fn redirected(mut self, target: WebTarget, status: StatusCode) -> Self {
         let becomes_get = status == StatusCode::SEE_OTHER
             || (matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND) && self.method == Method::POST);
         if becomes_get {

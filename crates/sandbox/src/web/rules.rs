@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 use super::{
     address,
-    allowed::Allowed,
+    allowed::AllowedHost,
     error::Refusal,
     name::{self, without_last_dot},
 };
@@ -16,31 +16,31 @@ pub const PORTS: &[u16] = &[80, 443, 8080, 8443];
 
 /// What may be reached: public addresses on these ports, and what an operator allows beside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct WebRules {
     /// The ports that may be dialled.
     pub ports: Vec<u16>,
     /// What an operator allows although it is not public.
-    pub allowed: Vec<Allowed>,
+    pub allowed: Vec<AllowedHost>,
 }
 
-impl Default for Rules {
+impl Default for WebRules {
     fn default() -> Self {
         Self { ports: PORTS.to_vec(), allowed: Vec::new() }
     }
 }
 
-/// A URL that keeps the rules, as far as that can be told without looking its host up. Only `Rules` makes one.
+/// A URL that keeps the rules, as far as that can be told without looking its host up. Only `WebRules` makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct WebTarget {
     url: Url,
     host: String,
     address: Option<IpAddr>,
     port: u16,
 }
 
-impl Rules {
+impl WebRules {
     /// Checks a URL as somebody wrote it.
-    pub fn target(&self, text: &str) -> Result<Target, Refusal> {
+    pub fn target(&self, text: &str) -> Result<WebTarget, Refusal> {
         match Url::parse(text) {
             Ok(url) => self.check(url),
             Err(err) => {
@@ -51,9 +51,9 @@ impl Rules {
     }
 
     /// Checks a URL.
-    pub fn check(&self, url: Url) -> Result<Target, Refusal> {
+    pub fn check(&self, url: Url) -> Result<WebTarget, Refusal> {
         match self.part(&url) {
-            Ok((host, address, port)) => Ok(Target { url, host, address, port }),
+            Ok((host, address, port)) => Ok(WebTarget { url, host, address, port }),
             Err(rule) => Err(Refusal { url: without_credentials(url), rule }),
         }
     }
@@ -89,7 +89,7 @@ impl Rules {
     }
 
     /// Checks what a name was looked up as. One bad answer spoils all: whoever gives it may give it alone next time.
-    pub(super) fn addresses(&self, target: &Target, found: &[IpAddr]) -> Result<Vec<SocketAddr>, Refusal> {
+    pub(super) fn addresses(&self, target: &WebTarget, found: &[IpAddr]) -> Result<Vec<SocketAddr>, Refusal> {
         let (host, port) = (&target.host, target.port);
         let bad = |address: &IpAddr| {
             let what = address::not_public(*address)?;
@@ -103,8 +103,8 @@ impl Rules {
     }
 
     /// What an operator said about a host; an entry with a port of its own comes first.
-    fn exception(&self, host: &str, address: Option<IpAddr>, port: u16) -> Option<&Allowed> {
-        let fits = |allowed: &&Allowed| {
+    fn exception(&self, host: &str, address: Option<IpAddr>, port: u16) -> Option<&AllowedHost> {
+        let fits = |allowed: &&AllowedHost| {
             allowed.names(host, port) || address.is_some_and(|address| allowed.holds(address, port))
         };
         let fitting = || self.allowed.iter().filter(fits);
@@ -112,7 +112,7 @@ impl Rules {
     }
 }
 
-impl Target {
+impl WebTarget {
     /// The URL.
     pub fn url(&self) -> &Url {
         &self.url

@@ -9,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::{error::WebError, rules::Target};
+use super::{error::WebError, rules::WebTarget};
 
 /// The system's certificates, read when the first secure connection is made.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ fn configured() -> Result<Arc<ClientConfig>, String> {
 pub(super) async fn secured(
     connector: &TlsConnector,
     stream: TcpStream,
-    target: &Target,
+    target: &WebTarget,
 ) -> io::Result<TlsStream<TcpStream>> {
     let name = match target.address() {
         Some(address) => ServerName::IpAddress(address.into()),

@@ -1,9 +1,9 @@
 //! What an operator allows.
 
-use haft_sandbox::web::{Allowed, Rules};
+use haft_sandbox::web::{AllowedHost, WebRules};
 
-fn rules(allowed: &[&str]) -> Rules {
-    Rules { allowed: allowed.iter().map(|entry| entry.parse().unwrap()).collect(), ..Rules::default() }
+fn rules(allowed: &[&str]) -> WebRules {
+    WebRules { allowed: allowed.iter().map(|entry| entry.parse().unwrap()).collect(), ..WebRules::default() }
 }
 
 #[test]
@@ -43,9 +43,9 @@ fn an_entry_allows_what_it_names_and_nothing_beside_it() {
 #[test]
 fn an_entry_is_shown_as_it_is_written() {
     for entry in ["127.0.0.1:9000", "127.0.0.1", "[::1]:9000", "10.1.0.0/16", "fd00::/8", "wiki.local", "wiki:9000"] {
-        assert_eq!(entry.parse::<Allowed>().unwrap().to_string(), entry);
+        assert_eq!(entry.parse::<AllowedHost>().unwrap().to_string(), entry);
     }
     for wrong in ["", "10.0.0.0/33", "10.0/8", "fd00::/129", "a b", "wiki:0", "wiki:70000", "http://wiki", "/8"] {
-        assert!(wrong.parse::<Allowed>().is_err(), "{wrong}");
+        assert!(wrong.parse::<AllowedHost>().is_err(), "{wrong}");
     }
 }

@@ -4,35 +4,36 @@ use std::{io::Write, net::TcpListener, time::Duration};
 
 use flate2::{Compression, write::GzEncoder};
 use haft_sandbox::web::{
-    Body, Bytes, Client, End, Failed, Fetched, HeaderMap, Limits, Method, Request, Rules, WebError,
+    BodyEnd, Bytes, FetchFailure, FetchLimits, FetchOutcome, HeaderMap, Method, Request, ResponseBody, WebClient,
+    WebError, WebRules,
 };
 use tokio::time::Instant;
 
 use crate::servers::Server;
 
-fn client(servers: &[&Server]) -> Client {
+fn client(servers: &[&Server]) -> WebClient {
     let allowed = servers.iter().map(|server| server.address.to_string().parse().unwrap()).collect();
-    let limits = Limits { connect: Duration::from_secs(10), silence: Duration::from_millis(300) };
-    Client::new(Rules { allowed, ..Rules::default() }, limits)
+    let limits = FetchLimits { connect: Duration::from_secs(10), silence: Duration::from_millis(300) };
+    WebClient::new(WebRules { allowed, ..WebRules::default() }, limits)
 }
 
-fn get(client: &Client, url: &str) -> Request {
+fn get(client: &WebClient, url: &str) -> Request {
     let until = Instant::now() + Duration::from_secs(20);
     let target = client.target(url).unwrap();
     Request { target, method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), until }
 }
 
-fn post(client: &Client, url: &str, body: &'static str) -> Request {
+fn post(client: &WebClient, url: &str, body: &'static str) -> Request {
     Request { method: Method::POST, body: Bytes::from_static(body.as_bytes()), ..get(client, url) }
 }
 
-async fn fetch(servers: &[&Server], path: &str) -> Result<Fetched, Failed> {
+async fn fetch(servers: &[&Server], path: &str) -> Result<FetchOutcome, FetchFailure> {
     let client = client(servers);
     let request = get(&client, &servers[0].url(path));
     client.fetch(request, |_| true).await
 }
 
-async fn body_of(server: &Server, most: usize) -> Result<Body, WebError> {
+async fn body_of(server: &Server, most: usize) -> Result<ResponseBody, WebError> {
     let client = client(&[server]);
     let request = get(&client, &server.url("/"));
     client.send(&request).await?.read(most).await
@@ -138,8 +139,8 @@ async fn a_post_becomes_a_get_unless_the_answer_says_to_send_it_again() {
     }
     let other = Server::saying(answer("", b""));
     let first = Server::redirecting(307, format!("http://127.0.0.2:{}/", other.address.port()));
-    let rules = Rules { allowed: vec!["127.0.0.0/8".parse().unwrap()], ports: (1024..=65535).collect() };
-    let client = Client::new(rules, Limits::default());
+    let rules = WebRules { allowed: vec!["127.0.0.0/8".parse().unwrap()], ports: (1024..=65535).collect() };
+    let client = WebClient::new(rules, FetchLimits::default());
     let kept =
         client.fetch(post(&client, &first.url("/"), "x=1"), |_| true).await.map_err(|failed| failed.error).unwrap();
     assert!(kept.not_followed.is_some() && other.hits() == 0);
@@ -178,7 +179,7 @@ async fn packed_bodies_are_unpacked() {
             &body,
         ));
         let body = body_of(&server, 1 << 20).await.unwrap();
-        assert!(matches!(body.end, End::Whole), "{encoding}: {:?}", body.end);
+        assert!(matches!(body.end, BodyEnd::Whole), "{encoding}: {:?}", body.end);
         assert_eq!(String::from_utf8(body.bytes).unwrap(), text.repeat(times), "{encoding}");
     }
     // `some words` as brotli packs it when it does not pack it.
@@ -208,7 +209,7 @@ async fn a_bomb_goes_off_in_little_room() {
     });
     let before = peak_memory();
     let body = body_of(&bomb, 2 << 20).await.unwrap();
-    assert_eq!((body.bytes.len(), matches!(body.end, End::Limit)), (2 << 20, true));
+    assert_eq!((body.bytes.len(), matches!(body.end, BodyEnd::Limit)), (2 << 20, true));
     assert!(peak_memory() - before < 64 << 10, "{} KiB", peak_memory() - before);
     // Packed bytes without end that unpack to nothing have an end too.
     let empty = gzip(b"");
@@ -217,7 +218,7 @@ async fn a_bomb_goes_off_in_little_room() {
         while stream.write_all(&empty).is_ok() {}
     });
     let body = body_of(&endless, 1000).await.unwrap();
-    assert!(body.bytes.is_empty() && matches!(body.end, End::Limit));
+    assert!(body.bytes.is_empty() && matches!(body.end, BodyEnd::Limit));
 }
 
 #[tokio::test]
@@ -241,7 +242,7 @@ async fn bodies_end_where_they_may() {
         while stream.write_all(b"4\r\nabcd\r\n").is_ok() {}
     });
     let body = body_of(&endless, 1002).await.unwrap();
-    assert_eq!((body.bytes.len(), matches!(body.end, End::Limit)), (1002, true));
+    assert_eq!((body.bytes.len(), matches!(body.end, BodyEnd::Limit)), (1002, true));
 }
 
 #[tokio::test]
@@ -292,7 +293,7 @@ async fn slow_servers_are_given_up() {
         let read = async { client.send(&request).await?.read(1000).await };
         match read.await {
             Err(error) => assert!(matches!(error, WebError::Late), "{error:?}"),
-            Ok(body) => assert!(!body.bytes.is_empty() && matches!(body.end, End::Broken(_))),
+            Ok(body) => assert!(!body.bytes.is_empty() && matches!(body.end, BodyEnd::Broken(_))),
         }
         assert!(started.elapsed() < Duration::from_secs(10));
     }
@@ -301,8 +302,8 @@ async fn slow_servers_are_given_up() {
 #[tokio::test]
 async fn nobody_there_is_told_of() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let rules = Rules { allowed: vec![gone.to_string().parse().unwrap()], ..Rules::default() };
-    let client = Client::new(rules, Limits::default());
+    let rules = WebRules { allowed: vec![gone.to_string().parse().unwrap()], ..WebRules::default() };
+    let client = WebClient::new(rules, FetchLimits::default());
     let failed = client.send(&get(&client, &format!("http://{gone}/"))).await.map(|response| response.status);
     assert!(matches!(&failed, Err(error @ WebError::Unreachable { .. }) if error.nothing_sent()), "{failed:?}");
     let failed = client.send(&get(&client, &format!("https://{gone}/"))).await.map(|response| response.status);

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::web::{Bytes, Client, HeaderMap, Limits, Method, Request, Resolver, Rules, WebError};
+use haft_sandbox::web::{Bytes, FetchLimits, HeaderMap, Method, Request, Resolver, WebClient, WebError, WebRules};
 use tokio::time::Instant;
 
 use crate::servers::Server;
@@ -18,7 +18,7 @@ fn answers(answers: &'static [&'static str]) -> Resolver {
     Resolver::new(move |_| Ok(answers.iter().map(|answer| answer.parse::<IpAddr>().unwrap()).collect()))
 }
 
-async fn send(client: &Client, url: &str) -> Result<u16, WebError> {
+async fn send(client: &WebClient, url: &str) -> Result<u16, WebError> {
     let target = client.target(url).unwrap();
     let until = Instant::now() + Duration::from_secs(20);
     let request = Request { target, method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), until };
@@ -40,7 +40,7 @@ async fn one_bad_answer_spoils_all() {
         &["0.0.0.0"],
         &["100.100.100.200"],
     ] {
-        let client = Client::new(Rules::default(), Limits::default()).resolving_with(answers(bad));
+        let client = WebClient::new(WebRules::default(), FetchLimits::default()).resolving_with(answers(bad));
         let refused = send(&client, "http://rebind.example.org/").await;
         assert!(matches!(refused, Err(WebError::Refused(_))), "{bad:?}: {refused:?}");
     }
@@ -57,8 +57,8 @@ async fn what_was_checked_is_what_is_dialled() {
         let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
         Ok(vec![if first { "127.0.0.1" } else { "127.0.0.2" }.parse().unwrap()])
     });
-    let rules = Rules { ports: vec![port], allowed: vec!["127.0.0.1".parse().unwrap()] };
-    let client = Client::new(rules, Limits::default()).resolving_with(rebinding);
+    let rules = WebRules { ports: vec![port], allowed: vec!["127.0.0.1".parse().unwrap()] };
+    let client = WebClient::new(rules, FetchLimits::default()).resolving_with(rebinding);
     let url = format!("http://rebind.example.org:{port}/");
     assert_eq!(send(&client, &url).await.unwrap(), 200);
     assert_eq!((asked.load(Ordering::SeqCst), server.hits()), (1, 1));
@@ -72,30 +72,30 @@ async fn what_was_checked_is_what_is_dialled() {
 async fn a_named_host_may_lead_anywhere_and_an_address_is_not_looked_up() {
     let server = Server::saying("HTTP/1.1 204 X\r\n\r\n");
     let port = server.address.port();
-    let rules = Rules { allowed: vec![format!("wiki:{port}").parse().unwrap()], ..Rules::default() };
-    let client = Client::new(rules, Limits::default()).resolving_with(answers(&["127.0.0.1"]));
+    let rules = WebRules { allowed: vec![format!("wiki:{port}").parse().unwrap()], ..WebRules::default() };
+    let client = WebClient::new(rules, FetchLimits::default()).resolving_with(answers(&["127.0.0.1"]));
     assert_eq!(send(&client, &format!("http://wiki:{port}/")).await.unwrap(), 204);
     assert!(client.target(&format!("http://127.0.0.1:{port}/")).is_err());
 
-    let rules = Rules { allowed: vec![server.address.to_string().parse().unwrap()], ..Rules::default() };
+    let rules = WebRules { allowed: vec![server.address.to_string().parse().unwrap()], ..WebRules::default() };
     let never = Resolver::new(|name| panic!("{name} was looked up"));
-    let client = Client::new(rules, Limits::default()).resolving_with(never);
+    let client = WebClient::new(rules, FetchLimits::default()).resolving_with(never);
     assert_eq!(send(&client, &server.url("/")).await.unwrap(), 204);
 }
 
 #[tokio::test]
 async fn a_resolver_that_takes_for_ever_or_knows_nothing_is_told_of() {
-    let limits = Limits { connect: Duration::from_millis(50), ..Limits::default() };
+    let limits = FetchLimits { connect: Duration::from_millis(50), ..FetchLimits::default() };
     let (_open, held) = std::sync::mpsc::channel::<()>();
     let held = std::sync::Mutex::new(held);
     let slow = Resolver::new(move |_| {
         let _waited = held.lock().unwrap().recv_timeout(Duration::from_secs(2));
         Ok(Vec::new())
     });
-    let client = Client::new(Rules::default(), limits).resolving_with(slow);
+    let client = WebClient::new(WebRules::default(), limits).resolving_with(slow);
     let late = send(&client, "http://example.org/").await;
     assert!(matches!(late, Err(WebError::SlowToConnect { .. })), "{late:?}");
-    let client = Client::new(Rules::default(), Limits::default()).resolving_with(answers(&[]));
+    let client = WebClient::new(WebRules::default(), FetchLimits::default()).resolving_with(answers(&[]));
     let unknown = send(&client, "http://example.org/").await;
     assert!(matches!(unknown, Err(WebError::Unresolved { .. })), "{unknown:?}");
 }

@@ -1,6 +1,6 @@
 //! URLs in every spelling.
 
-use haft_sandbox::web::Rules;
+use haft_sandbox::web::WebRules;
 
 /// What is public, and so is everything that only looks odd.
 const PUBLIC: &[&str] = &[
@@ -282,14 +282,14 @@ const REFUSED: &[&str] = &[
 #[test]
 fn what_is_public_may_be_fetched() {
     for url in PUBLIC {
-        assert_eq!(Rules::default().target(url).map(|_| ()), Ok(()), "{url}");
+        assert_eq!(WebRules::default().target(url).map(|_| ()), Ok(()), "{url}");
     }
 }
 
 #[test]
 fn everything_else_is_refused_with_a_reason() {
     for url in REFUSED {
-        match Rules::default().target(url) {
+        match WebRules::default().target(url) {
             Ok(target) => panic!("{url} may be fetched, as {}", target.url()),
             Err(refusal) => assert!(!refusal.rule.is_empty(), "{url}"),
         }
@@ -301,7 +301,7 @@ fn everything_else_is_refused_with_a_reason() {
 fn a_label_or_a_name_that_is_too_long_is_refused() {
     let (label, name) = ("a".repeat(64), "abc.".repeat(70));
     for url in [format!("http://{label}.org/"), format!("http://{name}org/")] {
-        assert!(Rules::default().target(&url).is_err(), "{url}");
+        assert!(WebRules::default().target(&url).is_err(), "{url}");
     }
 }
 
@@ -320,7 +320,7 @@ fn a_refusal_says_which_rule_and_shows_no_password() {
         ("ftp://example.org/", "http and https"),
         ("https://me:hunter2@example.org/", "password"),
     ] {
-        let refusal = Rules::default().target(url).unwrap_err().to_string();
+        let refusal = WebRules::default().target(url).unwrap_err().to_string();
         assert!(refusal.contains(says) && !refusal.contains("hunter2"), "{refusal}");
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use haft_sandbox::fence::{Job, Rung, View};
+use haft_sandbox::fence::{FenceJob, Rung, WorkspaceView};
 
 use crate::world::{Answer, Who, World};
 
@@ -67,13 +67,13 @@ impl Target {
         .to_vec()
     }
 
-    fn job(&self, rung: Rung, view: View) -> Job {
+    fn job(&self, rung: Rung, view: WorkspaceView) -> FenceJob {
         let (rung_name, view_name) = (
             if rung == Rung::Namespaces { "namespaces" } else { "landlock" },
-            if view == View::Direct { "direct" } else { "aside" },
+            if view == WorkspaceView::Direct { "direct" } else { "aside" },
         );
         let hidden = [".env", "private"].map(|name| self.world.workspace.join(name)).to_vec();
-        Job {
+        FenceJob {
             command: ["/usr/bin/python3", "-"].map(str::to_owned).to_vec(),
             environment: self.variables(rung_name, view_name),
             stdin: ATTEMPTS.into(),
@@ -96,9 +96,9 @@ impl Drop for Target {
 fn nothing_gets_out_of_namespaces() {
     for who in Who::all() {
         let target = Target::new(*who);
-        held(*who, &target.world.run(&target.job(Rung::Namespaces, View::Direct)), 150);
+        held(*who, &target.world.run(&target.job(Rung::Namespaces, WorkspaceView::Direct)), 150);
         let layer = target.world.layer("layer");
-        held(*who, &target.world.run(&target.job(Rung::Namespaces, View::Aside { layer })), 130);
+        held(*who, &target.world.run(&target.job(Rung::Namespaces, WorkspaceView::Aside { layer })), 130);
     }
 }
 
@@ -106,7 +106,7 @@ fn nothing_gets_out_of_namespaces() {
 fn nothing_gets_out_of_landlock() {
     for who in Who::at(Rung::Landlock) {
         let target = Target::new(who);
-        held(who, &target.world.run(&target.job(Rung::Landlock, View::Direct)), 130);
+        held(who, &target.world.run(&target.job(Rung::Landlock, WorkspaceView::Direct)), 130);
     }
 }
 
@@ -139,7 +139,7 @@ socket.create_connection(('127.0.0.1', int(os.environ['PORT']))); print('connect
     for rung in [Rung::Namespaces, Rung::Landlock] {
         for who in Who::at(rung) {
             let target = Target::new(who);
-            let job = Job { stdin: script.into(), network: true, ..target.job(rung, View::Direct) };
+            let job = FenceJob { stdin: script.into(), network: true, ..target.job(rung, WorkspaceView::Direct) };
             let answer = target.world.run(&job);
             assert_eq!(answer.stdout, "held\nheld\nconnected\n", "{rung:?} {who:?} {answer:?}");
         }
@@ -154,7 +154,7 @@ os.write(fd, open('/bin/echo', 'rb').read())
 os.execve(fd, ['echo', 'ran'], {})";
     for who in Who::all() {
         let world = World::new(*who);
-        let job = Job { command: ["/usr/bin/python3", "-c", script].map(str::to_owned).to_vec(), ..world.job("") };
+        let job = FenceJob { command: ["/usr/bin/python3", "-c", script].map(str::to_owned).to_vec(), ..world.job("") };
         assert_eq!(world.run(&job).stdout, "ran\n", "{who:?}");
     }
 }

@@ -7,7 +7,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use haft_sandbox::fence::{Ended, Exit, FenceError, Job, Process, Rung, Stream, Tick, View};
+use haft_sandbox::fence::{
+    CommandExit, CommandStream, FenceError, FenceJob, FileTime, Process, ProcessEnd, Rung, WorkspaceView,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{Who, World, alive, run_here, within};
@@ -28,12 +30,12 @@ kill -STOP -1
 wait";
 
 /// A world, and a job that starts four sleeping processes of its own mark and then does something.
-fn staying(who: Who, rung: Rung, then: &str) -> (World, Job, String) {
+fn staying(who: Who, rung: Rung, then: &str) -> (World, FenceJob, String) {
     let world = World::new(who);
     let mark = format!("{}", std::process::id())
         + &world.workspace.to_string_lossy().replace(|c: char| !c.is_ascii_digit(), "7");
     let script = format!("{STAYS}\n{then}").replace("MARK", &mark);
-    let job = Job { rung, ..world.job(&script) };
+    let job = FenceJob { rung, ..world.job(&script) };
     (world, job, mark)
 }
 
@@ -44,7 +46,7 @@ fn here(rung: Rung) -> Vec<Who> {
 }
 
 /// Starts a job here, and waits until all four processes sleep.
-fn start(world: &World, job: &Job, mark: &str) -> Process {
+fn start(world: &World, job: &FenceJob, mark: &str) -> Process {
     let process = world.fence().start(job).unwrap();
     assert!(within(LONG, || sleeping(mark) == 4), "{} of 4 sleep", sleeping(mark));
     process
@@ -91,7 +93,7 @@ fn a_stopper_ends_all() {
             stopper.stop();
             assert!(gone(&mark), "{rung:?} {who:?}");
             let ended = process.wait(&mut |_, _| {}).unwrap();
-            assert_eq!((ended.exit, ended.bound), (Exit::Stopped, None), "{rung:?} {who:?}");
+            assert_eq!((ended.exit, ended.bound), (CommandExit::Stopped, None), "{rung:?} {who:?}");
             stopper.stop();
         }
     }
@@ -158,11 +160,11 @@ fn who_builds_the_next_fence_waits_for_it_and_ends_with_it() {
     for who in here(Rung::Namespaces) {
         let world = World::new(who);
         let (fence, helper) = (world.fence(), world.helper().to_string_lossy().into_owned());
-        let job = Job { view: View::ReadOnly, ..world.job("exit 5") };
+        let job = FenceJob { view: WorkspaceView::ReadOnly, ..world.job("exit 5") };
         let run = || {
             let process = fence.start(&job).unwrap();
             let id = i32::try_from(process.id()).unwrap();
-            assert_eq!(process.wait(&mut |_, _| {}).unwrap().exit, Exit::Code(5), "{who:?}");
+            assert_eq!(process.wait(&mut |_, _| {}).unwrap().exit, CommandExit::Code(5), "{who:?}");
             id
         };
         run();
@@ -191,7 +193,7 @@ fn an_end_is_told_as_it_was() {
                 ("kill -9 $$", "Signal(9)"),
                 ("kill -TERM $$", "Signal(15)"),
             ] {
-                assert_eq!(world.run(&Job { rung, ..world.job(script) }).exit, exit, "{rung:?} {who:?}");
+                assert_eq!(world.run(&FenceJob { rung, ..world.job(script) }).exit, exit, "{rung:?} {who:?}");
             }
         }
     }
@@ -202,22 +204,22 @@ fn what_cannot_run_is_told() {
     let rung = Rung::Namespaces;
     for who in here(rung) {
         let world = World::new(who);
-        let missing = Job { command: vec!["no-such-program".to_owned()], ..world.job("") };
+        let missing = FenceJob { command: vec!["no-such-program".to_owned()], ..world.job("") };
         assert!(
             matches!(run_here(&world, &missing), Err(FenceError::NotFound { program }) if program == "no-such-program")
         );
-        let none = Job { command: Vec::new(), ..world.job("") };
+        let none = FenceJob { command: Vec::new(), ..world.job("") };
         assert!(matches!(run_here(&world, &none), Err(FenceError::NotFound { .. })));
-        let elsewhere = Job { folder: "/nowhere".into(), ..world.job("true") };
+        let elsewhere = FenceJob { folder: "/nowhere".into(), ..world.job("true") };
         assert!(
             matches!(run_here(&world, &elsewhere), Err(FenceError::Unavailable { step, .. }) if step == "enter /nowhere")
         );
         let layer = world.beside("no-layer");
-        let aside = Job { view: View::Aside { layer: layer.clone() }, ..world.job("true") };
+        let aside = FenceJob { view: WorkspaceView::Aside { layer: layer.clone() }, ..world.job("true") };
         assert!(
             matches!(run_here(&world, &aside), Err(FenceError::Unavailable { step, .. }) if step.contains("upper"))
         );
-        let staged = Job { rung: Rung::Landlock, view: View::Aside { layer }, ..world.job("true") };
+        let staged = FenceJob { rung: Rung::Landlock, view: WorkspaceView::Aside { layer }, ..world.job("true") };
         assert!(matches!(run_here(&world, &staged), Err(FenceError::Unavailable { .. })));
     }
 }
@@ -242,7 +244,7 @@ fn a_program_that_does_not_start_is_told_with_its_reason() {
                 (vec!["./busy".to_owned()], "somebody is writing it"),
                 (vec!["true".to_owned(), "x".repeat(200 << 10)], "fewer or shorter arguments"),
             ] {
-                let ended = run_here(&world, &Job { rung, command: command.clone(), ..world.job("") });
+                let ended = run_here(&world, &FenceJob { rung, command: command.clone(), ..world.job("") });
                 let told = matches!(&ended, Err(FenceError::NotRun { program, why }) if *program == command[0] && why.contains(reason));
                 assert!(told, "{rung:?} {who:?} {:?}: {ended:?}", command[0]);
             }
@@ -254,7 +256,7 @@ fn a_program_that_does_not_start_is_told_with_its_reason() {
 #[test]
 fn landlock_alone_never_runs_as_root() {
     let world = World::new(Who::all()[0]);
-    let job = Job { rung: Rung::Landlock, ..world.job("id -u") };
+    let job = FenceJob { rung: Rung::Landlock, ..world.job("id -u") };
     if world.who == Who::Root {
         assert!(
             matches!(run_here(&world, &job), Err(FenceError::Unavailable { step, .. }) if step == "become another user")
@@ -273,11 +275,11 @@ fn a_flood_of_output_is_heard_whole_and_in_pieces() {
     let ended = world.fence().start(&job).unwrap().wait(&mut |stream, piece| {
         largest = largest.max(piece.len());
         match stream {
-            Stream::Stdout => out += piece.len() as u64,
-            Stream::Stderr => err.extend_from_slice(piece),
+            CommandStream::Stdout => out += piece.len() as u64,
+            CommandStream::Stderr => err.extend_from_slice(piece),
         }
     });
-    assert!(matches!(ended, Ok(Ended { exit: Exit::Code(0), .. })), "{ended:?}");
+    assert!(matches!(ended, Ok(ProcessEnd { exit: CommandExit::Code(0), .. })), "{ended:?}");
     assert_eq!((out, err.as_slice()), (FLOOD, b"end\n".as_slice()));
     assert!(largest <= 128 << 10, "{largest}");
 }
@@ -293,7 +295,7 @@ fn its_beginning_divides_what_was_there_from_what_came() {
                 // Without the wait for the clock, half of them would have the same time.
                 fs::metadata(&before).unwrap();
                 let before = changed(&world.file(&format!("sub/before{round}"), "again"));
-                let answer = world.run(&Job { rung, ..world.job(&format!("echo > sub/after{round}")) });
+                let answer = world.run(&FenceJob { rung, ..world.job(&format!("echo > sub/after{round}")) });
                 let after = changed(&world.workspace.join(format!("sub/after{round}")));
                 let began = answer.began.unwrap();
                 assert!(before < began && began <= after, "{rung:?} {who:?} {before:?} {began:?} {after:?}");
@@ -302,9 +304,9 @@ fn its_beginning_divides_what_was_there_from_what_came() {
     }
 }
 
-fn changed(path: &std::path::Path) -> Tick {
+fn changed(path: &std::path::Path) -> FileTime {
     let meta = fs::metadata(path).unwrap();
-    Tick(meta.ctime(), u32::try_from(meta.ctime_nsec()).unwrap())
+    FileTime(meta.ctime(), u32::try_from(meta.ctime_nsec()).unwrap())
 }
 
 fn kill(pid: i32) {
@@ -317,7 +319,7 @@ fn a_command_is_talked_with_until_it_hears_the_end() {
         for who in here(rung) {
             let world = World::new(who);
             let script = "while read line; do echo \"heard $line\"; done; echo bye >&2; exit 3";
-            let (process, socket) = world.fence().converse(&Job { rung, ..world.job(script) }).unwrap();
+            let (process, socket) = world.fence().converse(&FenceJob { rung, ..world.job(script) }).unwrap();
             socket.set_read_timeout(Some(LONG)).unwrap();
             let waiting = std::thread::spawn(move || {
                 let mut said = Vec::new();
@@ -334,7 +336,7 @@ fn a_command_is_talked_with_until_it_hears_the_end() {
             socket.shutdown(Shutdown::Write).unwrap();
             // Its end is heard, so nobody else holds the other end.
             assert_eq!(heard.read_line(&mut String::new()).unwrap(), 0, "{who:?} {rung:?}");
-            assert_eq!(waiting.join().unwrap(), (Exit::Code(3), b"bye\n".to_vec()), "{who:?} {rung:?}");
+            assert_eq!(waiting.join().unwrap(), (CommandExit::Code(3), b"bye\n".to_vec()), "{who:?} {rung:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_sandbox::fence::{Job, Rung, View};
+use haft_sandbox::fence::{FenceJob, Rung, WorkspaceView};
 
 use crate::world::{Who, World};
 
@@ -41,7 +41,7 @@ fn programs_work() {
             for (program, script, says) in PROGRAMS.iter().filter(|(program, ..)| is_there(program)) {
                 let world = World::new(who);
                 world.file("sub/keep", "kept");
-                let mut job = Job { rung, ..world.job(script) };
+                let mut job = FenceJob { rung, ..world.job(script) };
                 if rung == Rung::Landlock {
                     // There is no private folder for what is temporary.
                     let temporary = world.beside("temporary");
@@ -49,7 +49,7 @@ fn programs_work() {
                     job.writable.push(temporary);
                 }
                 if rung == Rung::Namespaces {
-                    let aside = Job { view: View::Aside { layer: world.layer("layer") }, ..job.clone() };
+                    let aside = FenceJob { view: WorkspaceView::Aside { layer: world.layer("layer") }, ..job.clone() };
                     let answer = world.run(&aside);
                     let ended = (answer.stdout.as_str(), answer.exit.as_str());
                     assert_eq!(ended, (*says, "Code(0)"), "{program} aside {who:?} {answer:?}");

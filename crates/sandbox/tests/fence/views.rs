@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, symlink};
 
-use haft_sandbox::fence::{Job, Layered, Rung, View};
+use haft_sandbox::fence::{FenceJob, LayeredFolder, Rung, WorkspaceView};
 
 use crate::world::{Who, World};
 
@@ -57,7 +57,7 @@ fn a_read_only_workspace_cannot_be_written() {
             let world = World::new(who);
             world.file("old", "old");
             let script = "cat old; echo x > old && echo WRITTEN; echo x > new && echo WRITTEN; rm -f old && echo GONE; mkdir d && echo MADE";
-            let answer = world.run(&Job { view: View::ReadOnly, rung, ..world.job(script) });
+            let answer = world.run(&FenceJob { view: WorkspaceView::ReadOnly, rung, ..world.job(script) });
             assert_eq!(answer.stdout, "old", "{rung:?} {who:?} {answer:?}");
         }
     }
@@ -73,7 +73,7 @@ fn a_layer_takes_all_changes() {
         world.file("deep/below/file", "below");
         let layer = world.layer("layer");
         let script = "echo after > changed; rm gone; rm -r deep; mkdir deep; echo new > deep/new; mv kept moved; cat changed moved; ls";
-        let answer = world.run(&Job { view: View::Aside { layer: layer.clone() }, ..world.job(script) });
+        let answer = world.run(&FenceJob { view: WorkspaceView::Aside { layer: layer.clone() }, ..world.job(script) });
         assert_eq!(answer.stdout, "after\nkeptchanged\ndeep\nmoved\n", "{who:?} {answer:?}");
         assert_eq!(fs::read_to_string(world.workspace.join("changed")).unwrap(), "before");
         assert_eq!(fs::read_to_string(world.workspace.join("deep/below/file")).unwrap(), "below");
@@ -91,8 +91,10 @@ fn a_layer_can_be_used_again() {
     for who in Who::all() {
         let world = World::new(*who);
         world.file("count", "");
-        let job =
-            Job { view: View::Aside { layer: world.layer("layer") }, ..world.job("echo x >> count; wc -l < count") };
+        let job = FenceJob {
+            view: WorkspaceView::Aside { layer: world.layer("layer") },
+            ..world.job("echo x >> count; wc -l < count")
+        };
         let counts = [1, 2, 3].map(|_| world.run(&job).stdout);
         assert_eq!(counts, ["1\n", "2\n", "3\n"], "{who:?}");
         // Its owner can remove it.
@@ -106,7 +108,7 @@ fn a_mount_inside_is_told_instead_of_missing() {
     for who in Who::all().iter().filter(|_| rustix::process::geteuid().is_root()) {
         let world = World::new(*who);
         world.file("a mount/file", "");
-        let job = Job { view: View::Aside { layer: world.layer("layer") }, ..world.job("ls") };
+        let job = FenceJob { view: WorkspaceView::Aside { layer: world.layer("layer") }, ..world.job("ls") };
         let place = world.workspace.join("a mount");
         rustix::mount::mount("none", &place, "tmpfs", rustix::mount::MountFlags::empty(), None).unwrap();
         let answer = world.run(&job);
@@ -126,16 +128,16 @@ fn layers_lie_over_many_folders_or_none() {
         for (folder, name) in [(&above, "a"), (&above, "both"), (&below, "b"), (&below, "both")] {
             fs::write(folder.join(name), folder.file_name().unwrap().to_str().unwrap()).unwrap();
         }
-        let cache = Layered {
+        let cache = LayeredFolder {
             at: "/cache".into(),
             beneath: vec![above, below.clone()],
             layer: world.layer("one"),
             own_work: None,
         };
-        let empty = Layered { at: "/tmp".into(), beneath: vec![], layer: world.layer("two"), own_work: None };
+        let empty = LayeredFolder { at: "/tmp".into(), beneath: vec![], layer: world.layer("two"), own_work: None };
         let layered = vec![cache.clone(), empty.clone()];
         let script = "cat /cache/a /cache/b /cache/both; echo; echo 1 > /cache/new; echo 2 > /tmp/new";
-        let answer = world.run(&Job { layered, ..world.job(script) });
+        let answer = world.run(&FenceJob { layered, ..world.job(script) });
         assert_eq!(answer.stdout, "abovebelowabove\n", "{who:?} {answer:?}");
         assert_eq!(fs::read_to_string(cache.layer.join("upper/new")).unwrap(), "1\n");
         assert_eq!(fs::read_to_string(empty.layer.join("upper/new")).unwrap(), "2\n");
@@ -185,13 +187,14 @@ fn what_is_hidden_is_hidden_wherever_it_lies() {
         symlink("real", world.workspace.join("inside")).unwrap();
         symlink("/etc/passwd", world.workspace.join("outward")).unwrap();
         hidden.extend([world.workspace.join("inside"), world.workspace.join("outward")]);
-        let views = [View::ReadOnly, View::Direct, View::Aside { layer: world.layer("layer") }];
+        let views =
+            [WorkspaceView::ReadOnly, WorkspaceView::Direct, WorkspaceView::Aside { layer: world.layer("layer") }];
         for view in views {
             let script = format!(
                 "cat .env data/* real inside {0}/token; ls data; cd /proc/self/cwd && cat .env; mv data d2 2>/dev/null; cat d2/key; head -c4 /etc/passwd",
                 tools.display()
             );
-            let job = Job { view, hidden: hidden.clone(), readable: vec![tools.clone()], ..world.job(&script) };
+            let job = FenceJob { view, hidden: hidden.clone(), readable: vec![tools.clone()], ..world.job(&script) };
             let answer = world.run(&job);
             assert!(!answer.stdout.contains("SECRET"), "{who:?} {:?} {answer:?}", job.view);
             assert!(answer.stdout.ends_with("root"), "a link outward hides nothing: {who:?} {answer:?}");
@@ -206,7 +209,7 @@ fn declared_folders_outside_can_be_written() {
             let world = World::new(who);
             let declared = world.beside("declared");
             let script = format!("echo x > {0}/made && cat {0}/made", declared.display());
-            let answer = world.run(&Job { writable: vec![declared], rung, ..world.job(&script) });
+            let answer = world.run(&FenceJob { writable: vec![declared], rung, ..world.job(&script) });
             assert_eq!(answer.stdout, "x\n", "{rung:?} {who:?} {answer:?}");
         }
     }
@@ -220,11 +223,11 @@ fn the_network_is_there_only_when_asked_for() {
     for rung in [Rung::Namespaces, Rung::Landlock] {
         for who in Who::at(rung) {
             let world = World::new(who);
-            let off = world.run(&Job { rung, ..world.job(&script) });
+            let off = world.run(&FenceJob { rung, ..world.job(&script) });
             assert!(!off.stdout.contains("hello"), "{rung:?} {who:?} {off:?}");
             let (on, _) = std::thread::scope(|threads| {
                 let greet = threads.spawn(|| listener.accept().unwrap().0.write_all(b"hello\n").unwrap());
-                (world.run(&Job { rung, network: true, ..world.job(&script) }), greet.join().unwrap())
+                (world.run(&FenceJob { rung, network: true, ..world.job(&script) }), greet.join().unwrap())
             });
             assert!(on.stdout.starts_with("hello\n"), "{rung:?} {who:?} {on:?}");
             assert_eq!(on.stdout.contains("names"), fs::File::open("/etc/resolv.conf").is_ok(), "{rung:?} {who:?}");
@@ -240,7 +243,7 @@ threading.Thread(target=lambda: server.accept()[0].sendall(b'hello')).start()
 print(socket.create_connection(server.getsockname()).recv(5))";
     for who in Who::all() {
         let world = World::new(*who);
-        let job = Job { command: ["/usr/bin/python3", "-c", script].map(str::to_owned).to_vec(), ..world.job("") };
+        let job = FenceJob { command: ["/usr/bin/python3", "-c", script].map(str::to_owned).to_vec(), ..world.job("") };
         let answer = world.run(&job);
         assert_eq!(answer.stdout, "b'hello'\n", "{who:?} {answer:?}");
     }
@@ -251,7 +254,7 @@ fn everything_of_the_standard_input_arrives() {
     for stdin in [Vec::new(), b"some\0bytes".to_vec(), vec![b'x'; 3 << 20]] {
         let world = World::new(Who::all()[0]);
         let answer =
-            world.run(&Job { stdin: stdin.clone(), ..world.job("wc -c; echo y > /dev/stdin && echo CHANGED") });
+            world.run(&FenceJob { stdin: stdin.clone(), ..world.job("wc -c; echo y > /dev/stdin && echo CHANGED") });
         assert_eq!(answer.stdout, format!("{}\n", stdin.len()), "{answer:?}");
     }
 }
@@ -265,9 +268,9 @@ fn nothing_but_three_descriptors_and_the_own_environment_is_inherited() {
     for rung in [Rung::Namespaces, Rung::Landlock] {
         for who in Who::at(rung) {
             let world = World::new(who);
-            let job = Job { command: vec!["/usr/bin/env".to_owned()], rung, ..world.job("") };
+            let job = FenceJob { command: vec!["/usr/bin/env".to_owned()], rung, ..world.job("") };
             assert_eq!(world.run(&job).stdout.lines().count(), 3, "{rung:?} {who:?}");
-            let job = Job { command: ["/bin/ls", "/proc/self/fd"].map(str::to_owned).to_vec(), ..job };
+            let job = FenceJob { command: ["/bin/ls", "/proc/self/fd"].map(str::to_owned).to_vec(), ..job };
             assert_eq!(world.run(&job).stdout, "0\n1\n2\n3\n", "{rung:?} {who:?}, of which the last is its own");
         }
     }

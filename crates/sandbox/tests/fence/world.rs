@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use haft_sandbox::fence::{Bound, Ended, Fence, FenceError, Job, Limits, Rung, Stream, Tick, View};
+use haft_sandbox::fence::{
+    Bound, CommandStream, Fence, FenceError, FenceJob, FenceLimits, FileTime, ProcessEnd, Rung, WorkspaceView,
+};
 use serde::Deserialize;
 
 /// Somebody without rights, for the half of the tests that must not be root.
@@ -60,7 +62,7 @@ pub(crate) struct Answer {
     stderr: String,
     pub(crate) exit: String,
     pub(crate) bound: Option<Bound>,
-    pub(crate) began: Option<Tick>,
+    pub(crate) began: Option<FileTime>,
 }
 
 impl World {
@@ -121,8 +123,8 @@ impl World {
     }
 
     /// A job for a shell script that writes into the workspace.
-    pub(crate) fn job(&self, script: &str) -> Job {
-        Job {
+    pub(crate) fn job(&self, script: &str) -> FenceJob {
+        FenceJob {
             command: ["bash", "-c", script].map(str::to_owned).to_vec(),
             folder: self.workspace.clone(),
             environment: [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/home/fenced"), ("LANG", "C.UTF-8")]
@@ -130,13 +132,13 @@ impl World {
                 .to_vec(),
             stdin: Vec::new(),
             workspace: self.workspace.clone(),
-            view: View::Direct,
+            view: WorkspaceView::Direct,
             layered: Vec::new(),
             readable: Vec::new(),
             writable: Vec::new(),
             hidden: Vec::new(),
             network: false,
-            limits: Limits::default(),
+            limits: FenceLimits::default(),
             rung: Rung::Namespaces,
         }
     }
@@ -150,7 +152,7 @@ impl World {
     }
 
     /// Runs a job as the one who starts fences here.
-    pub(crate) fn run(&self, job: &Job) -> Answer {
+    pub(crate) fn run(&self, job: &FenceJob) -> Answer {
         let mut asker = self.asker();
         asker.stdin.take().unwrap().write_all(&serde_json::to_vec(job).unwrap()).unwrap();
         let output = asker.wait_with_output().unwrap();
@@ -179,11 +181,11 @@ fn copy_program(from: &Path, to: &Path) {
 }
 
 /// Runs a job in this very process.
-pub(crate) fn run_here(world: &World, job: &Job) -> Result<(Ended, String, String), FenceError> {
+pub(crate) fn run_here(world: &World, job: &FenceJob) -> Result<(ProcessEnd, String, String), FenceError> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let ended = world.fence().start(job)?.wait(&mut |stream, piece| match stream {
-        Stream::Stdout => stdout.extend_from_slice(piece),
-        Stream::Stderr => stderr.extend_from_slice(piece),
+        CommandStream::Stdout => stdout.extend_from_slice(piece),
+        CommandStream::Stderr => stderr.extend_from_slice(piece),
     })?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((ended, text(&stdout), text(&stderr)))

@@ -1,6 +1,6 @@
 //! What somebody else has changed while a command ran, or after it.
 
-use haft_sandbox::changes::{ChangesError, Direction, Selection};
+use haft_sandbox::changes::{ChangeDirection, ChangesError, Selection};
 
 use crate::overlay::{Run, meanwhile, over};
 use crate::support::{World, commit, conflict, kinds};
@@ -35,7 +35,7 @@ fn what_was_changed_during_the_run_is_a_conflict_and_nothing_is_lost() {
         meanwhile(&world, person);
         let before = world.picture();
         let (mut changes, _) = run.take();
-        let found = conflict(changes.turn(Direction::Commit, Selection::All));
+        let found = conflict(changes.turn(ChangeDirection::Commit, Selection::All));
         assert!(found.contains(&path.to_owned()), "{script} | {person}: {found:?}");
         assert_eq!(world.picture(), before, "{script} | {person}");
         assert!(!changes.list().is_empty(), "what the command did is still there to see");
@@ -55,7 +55,7 @@ fn what_was_changed_after_the_run_is_a_conflict() {
         let mut changes = over(&world, "run", script);
         meanwhile(&world, person);
         let before = world.picture();
-        assert_eq!(conflict(changes.turn(Direction::Commit, Selection::All)), [path], "{script} | {person}");
+        assert_eq!(conflict(changes.turn(ChangeDirection::Commit, Selection::All)), [path], "{script} | {person}");
         assert_eq!(world.picture(), before);
     }
 }
@@ -80,12 +80,12 @@ fn a_conflict_in_derived_paths_drops_only_those() {
     meanwhile(&world, "echo person > main.o; mkdir target; echo person > target/out");
     let mut changes = run.take().0;
     assert_eq!(changes.list().iter().filter(|change| change.derived).count(), 3);
-    let shown = changes.preview_turn(Direction::Commit, Selection::All).unwrap();
+    let shown = changes.preview_turn(ChangeDirection::Commit, Selection::All).unwrap();
     let turned = commit(&mut changes);
     assert_eq!(kinds(&turned).len(), 2, "{turned:?}");
     assert_eq!(kinds(&shown), kinds(&turned).clone());
     assert_eq!((world.read("main.o"), world.read("target/out")), ("person\n".to_owned(), "person\n".to_owned()));
     assert_eq!(world.read("x.o"), "c\n");
-    let again = changes.turn(Direction::Commit, Selection::All);
+    let again = changes.turn(ChangeDirection::Commit, Selection::All);
     assert!(matches!(again, Err(ChangesError::Conflict { .. })), "nothing else is left to commit: {again:?}");
 }

@@ -1,6 +1,6 @@
 //! What git does beneath `.git`.
 
-use haft_sandbox::changes::{Change, Direction, Flag, Selection};
+use haft_sandbox::changes::{ChangeDirection, ChangeFlag, FileChange, Selection};
 
 use crate::overlay::{meanwhile, over};
 use crate::support::{World, commit, undo};
@@ -12,7 +12,7 @@ fn repository() -> World {
     world
 }
 
-fn inside(list: &[Change]) -> Vec<&Change> {
+fn inside(list: &[FileChange]) -> Vec<&FileChange> {
     list.iter().filter(|change| change.path.starts_with(".git/")).collect()
 }
 
@@ -27,11 +27,11 @@ fn a_commit_is_one_line_and_one_unit() {
     assert!(git.iter().all(|change| change.flags.is_empty()), "{git:?}");
     let summaries: Vec<&str> = git.iter().filter_map(|change| change.summary.as_deref()).collect();
     assert_eq!(git[0].summary.as_deref(), summaries.first().copied());
-    changes.turn(Direction::Commit, Selection::Some(&[".git/index".to_owned()])).unwrap();
+    changes.turn(ChangeDirection::Commit, Selection::Some(&[".git/index".to_owned()])).unwrap();
     let head = world.read(".git/refs/heads/main");
     assert_eq!(summaries, [format!("commit {} on main", &head[..7])]);
     meanwhile(&world, "git fsck --strict; test \"$(git log --format=%s | head -1)\" = second");
-    let back = changes.preview_turn(Direction::Undo, Selection::All).unwrap();
+    let back = changes.preview_turn(ChangeDirection::Undo, Selection::All).unwrap();
     assert!(back[0].summary.as_deref().unwrap().starts_with("undo commit "));
     undo(&mut changes);
     meanwhile(&world, "test \"$(git log --format=%s)\" = first; git fsck --strict");
@@ -239,10 +239,10 @@ fn everything_else_is_listed_and_flagged() {
     for script in scripts {
         let world = repository();
         let list = over(&world, "run", script).list();
-        let git: Vec<&Change> = list.iter().filter(|change| change.path.contains(".git/")).collect();
+        let git: Vec<&FileChange> = list.iter().filter(|change| change.path.contains(".git/")).collect();
         assert!(!git.is_empty(), "{script}");
-        let flags = [Flag::InsideGit, Flag::GitHook, Flag::IgnoreRules, Flag::GitConfigCommand];
-        let flagged = |change: &&Change| flags.iter().any(|flag| change.flags.contains(flag));
+        let flags = [ChangeFlag::InsideGit, ChangeFlag::GitHook, ChangeFlag::IgnoreRules, ChangeFlag::GitConfigCommand];
+        let flagged = |change: &&FileChange| flags.iter().any(|flag| change.flags.contains(flag));
         assert!(git.iter().all(flagged) && git.iter().all(|change| change.summary.is_none()), "{script}: {git:?}");
         assert!(git.iter().all(|change| change.unit == git[0].unit), "{script}");
     }

@@ -6,7 +6,9 @@ use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haft_sandbox::changes::{ChangeKind, Changes, ChangesError, Direction, Flag, Selection, Sort, remove};
+use haft_sandbox::changes::{
+    ChangeDirection, ChangeFlag, Changes, ChangesError, FileChangeKind, PathOrigin, Selection, remove,
+};
 
 use crate::overlay::{Run, on_a_copy, over, seen_in};
 use crate::support::{Picture, World, commit, kinds, mode, picture, set_mode, two_filesystems, undo};
@@ -78,31 +80,31 @@ fn try_everything(world: &World) {
     assert_eq!((taken.left_out, taken.notes), (vec![], vec![]));
     assert_eq!(seen_in(world.root.path()), seen_before, "nothing is touched before the commit");
     let expected = [
-        ("becomes file", ChangeKind::Changed),
-        ("becomes file/a", ChangeKind::Deleted),
-        ("becomes folder", ChangeKind::Changed),
-        ("becomes folder/in", ChangeKind::Created),
-        ("becomes link", ChangeKind::Link),
-        ("deleted", ChangeKind::Deleted),
-        ("edited", ChangeKind::Changed),
-        ("folder mode", ChangeKind::Mode),
-        ("gone", ChangeKind::Deleted),
-        ("gone/a", ChangeKind::Deleted),
-        ("gone/deep", ChangeKind::Deleted),
-        ("gone/deep/b", ChangeKind::Deleted),
-        ("link", ChangeKind::Link),
-        ("mode", ChangeKind::Mode),
-        ("new", ChangeKind::Created),
-        ("new/binary", ChangeKind::Created),
-        ("new/deeper", ChangeKind::Created),
-        ("new/deeper/file", ChangeKind::Created),
-        ("new/empty", ChangeKind::Created),
-        ("nothing in it", ChangeKind::Created),
-        ("replaced", ChangeKind::Changed),
-        ("replaced/both", ChangeKind::Changed),
-        ("replaced/old", ChangeKind::Deleted),
-        ("replaced/new", ChangeKind::Created),
-        ("src/edited", ChangeKind::Changed),
+        ("becomes file", FileChangeKind::Changed),
+        ("becomes file/a", FileChangeKind::Deleted),
+        ("becomes folder", FileChangeKind::Changed),
+        ("becomes folder/in", FileChangeKind::Created),
+        ("becomes link", FileChangeKind::Link),
+        ("deleted", FileChangeKind::Deleted),
+        ("edited", FileChangeKind::Changed),
+        ("folder mode", FileChangeKind::Mode),
+        ("gone", FileChangeKind::Deleted),
+        ("gone/a", FileChangeKind::Deleted),
+        ("gone/deep", FileChangeKind::Deleted),
+        ("gone/deep/b", FileChangeKind::Deleted),
+        ("link", FileChangeKind::Link),
+        ("mode", FileChangeKind::Mode),
+        ("new", FileChangeKind::Created),
+        ("new/binary", FileChangeKind::Created),
+        ("new/deeper", FileChangeKind::Created),
+        ("new/deeper/file", FileChangeKind::Created),
+        ("new/empty", FileChangeKind::Created),
+        ("nothing in it", FileChangeKind::Created),
+        ("replaced", FileChangeKind::Changed),
+        ("replaced/both", FileChangeKind::Changed),
+        ("replaced/old", FileChangeKind::Deleted),
+        ("replaced/new", FileChangeKind::Created),
+        ("src/edited", FileChangeKind::Changed),
     ];
     assert_eq!(kinds(&changes.list()), expected);
     let list = changes.list();
@@ -136,7 +138,7 @@ fn what_was_only_touched_or_looked_at_is_no_change() {
     let changes = over(&world, "touched", script);
     assert_eq!(kinds(&changes.list()), []);
     assert!(
-        matches!(Changes::open(&world.dir("touched")).unwrap().turn(Direction::Commit, Selection::All), Ok(list) if list.is_empty())
+        matches!(Changes::open(&world.dir("touched")).unwrap().turn(ChangeDirection::Commit, Selection::All), Ok(list) if list.is_empty())
     );
 }
 
@@ -154,7 +156,7 @@ fn the_time_of_derived_files_is_a_change_and_survives() {
         run.take()
     };
     let list = changes.list();
-    assert_eq!(kinds(&list), [("main.o", ChangeKind::Changed), ("target/a", ChangeKind::Changed)]);
+    assert_eq!(kinds(&list), [("main.o", FileChangeKind::Changed), ("target/a", FileChangeKind::Changed)]);
     assert!(list.iter().all(|change| change.derived && change.diff.is_none()));
     commit(&mut changes);
     let meta = fs::metadata(world.path("main.o")).unwrap();
@@ -183,20 +185,20 @@ fn flags_are_told_from_paths_modes_links_and_content() {
     let changes = over(&world, "flags", script);
     let list = changes.list();
     let flags = |path: &str| list.iter().find(|change| change.path == path).unwrap().flags.clone();
-    assert_eq!(flags(".git/hooks/pre-commit"), [Flag::GitHook]);
-    assert_eq!(flags(".git/config"), [Flag::GitConfigCommand]);
-    assert_eq!(flags(".github/workflows/ci.yml"), [Flag::RunsByItself]);
-    assert_eq!(flags("outside"), [Flag::LinkOutside]);
+    assert_eq!(flags(".git/hooks/pre-commit"), [ChangeFlag::GitHook]);
+    assert_eq!(flags(".git/config"), [ChangeFlag::GitConfigCommand]);
+    assert_eq!(flags(".github/workflows/ci.yml"), [ChangeFlag::RunsByItself]);
+    assert_eq!(flags("outside"), [ChangeFlag::LinkOutside]);
     assert_eq!(flags("inside"), []);
-    assert_eq!(flags("tool"), [Flag::SetUid]);
-    assert_eq!(flags(".gitignore"), [Flag::IgnoreRules]);
-    assert_eq!(flags("haft.toml"), [Flag::HaftFiles]);
-    assert_eq!(flags("sub/out"), [Flag::LinkOutside]);
-    assert_eq!(flags("sub/.env"), [Flag::SensitiveName]);
-    assert_eq!(flags("two/over"), [Flag::LinkOutside], "the first link leads inside, the second over it outside");
+    assert_eq!(flags("tool"), [ChangeFlag::SetUid]);
+    assert_eq!(flags(".gitignore"), [ChangeFlag::IgnoreRules]);
+    assert_eq!(flags("haft.toml"), [ChangeFlag::HaftFiles]);
+    assert_eq!(flags("sub/out"), [ChangeFlag::LinkOutside]);
+    assert_eq!(flags("sub/.env"), [ChangeFlag::SensitiveName]);
+    assert_eq!(flags("two/over"), [ChangeFlag::LinkOutside], "the first link leads inside, the second over it outside");
     assert_eq!((flags("two/up"), flags("two/src")), (vec![], vec![]));
     let plain = over(&world, "plain", "printf '[core]\\n\\tbare = true\\n' > .git/config");
-    assert_eq!(plain.list()[0].flags, [Flag::InsideGit]);
+    assert_eq!(plain.list()[0].flags, [ChangeFlag::InsideGit]);
 }
 
 #[test]
@@ -276,7 +278,7 @@ fn a_take_that_is_stopped_or_killed_leaves_nothing_behind() {
         let stopped = draft.take_layer(began, &|_, _| {
             stop.store(left.get() == 0, Ordering::Relaxed);
             left.set(left.get().saturating_sub(1));
-            Sort::Source
+            PathOrigin::Source
         });
         assert!(matches!(stopped, Err(ChangesError::Stopped)), "after {calls}: {stopped:?}");
         if killed {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
 use haft_sandbox::PathError;
-use haft_sandbox::changes::{ChangeKind, Changes, ChangesError, Direction, Selection, Sort, remove};
+use haft_sandbox::changes::{ChangeDirection, Changes, ChangesError, FileChangeKind, PathOrigin, Selection, remove};
 
 use crate::overlay::{Run, now, on_a_copy, over, seen_in, sort};
 use crate::support::{World, commit, kinds, mode, picture, set_mode, undo};
@@ -26,7 +26,7 @@ fn what_no_commit_can_bring_is_left_out_and_said() {
         ("was a file", "a FIFO"),
     ];
     assert_eq!(taken.left_out, expected.map(|(path, why)| (path.to_owned(), why)));
-    assert_eq!(kinds(&changes.list()), [("new", ChangeKind::Created), ("new/file", ChangeKind::Created)]);
+    assert_eq!(kinds(&changes.list()), [("new", FileChangeKind::Created), ("new/file", FileChangeKind::Created)]);
     commit(&mut changes);
     assert_eq!(world.picture().len(), 3);
     assert_eq!(world.read("was a file"), "x\n");
@@ -74,17 +74,17 @@ fn closed_folders_and_files_do_not_stop_anything() {
     let script = "mkdir -p new/closed; echo y > new/closed/y; chmod 000 new/closed; chmod 000 hidden";
     let mut changes = over(&world, "closed", script);
     let expected = [
-        ("hidden", ChangeKind::Mode),
-        ("new", ChangeKind::Created),
-        ("new/closed", ChangeKind::Created),
-        ("new/closed/y", ChangeKind::Created),
+        ("hidden", FileChangeKind::Mode),
+        ("new", FileChangeKind::Created),
+        ("new/closed", FileChangeKind::Created),
+        ("new/closed/y", FileChangeKind::Created),
     ];
     assert_eq!(kinds(&changes.list()), expected);
     commit(&mut changes);
     assert_eq!((mode(&world.path("new/closed")), mode(&world.path("hidden"))), (0o000, 0o000));
     // Whether anything has changed in a closed folder only root can see: an ordinary user opens it first.
     if !rustix::process::geteuid().is_root() {
-        let refused = changes.turn(Direction::Undo, Selection::All);
+        let refused = changes.turn(ChangeDirection::Undo, Selection::All);
         assert!(matches!(refused, Err(ChangesError::Path(PathError::Denied { .. }))), "{refused:?}");
         set_mode(&world.path("new/closed"), 0o700);
         assert_eq!(world.read("new/closed/y"), "y\n");
@@ -137,9 +137,10 @@ fn marks_that_are_attributes_count_as_well() {
     };
     set("gone", "user.overlay.whiteout");
     set("dir", "user.overlay.opaque");
-    draft.take_layer(began, &|_, _| Sort::Source).unwrap();
+    draft.take_layer(began, &|_, _| PathOrigin::Source).unwrap();
     let mut changes = draft.seal().unwrap();
-    let expected = [("dir", ChangeKind::Changed), ("dir/a", ChangeKind::Deleted), ("gone", ChangeKind::Deleted)];
+    let expected =
+        [("dir", FileChangeKind::Changed), ("dir/a", FileChangeKind::Deleted), ("gone", FileChangeKind::Deleted)];
     assert_eq!(kinds(&changes.list()), expected);
     commit(&mut changes);
     assert_eq!(world.picture().len(), 1);

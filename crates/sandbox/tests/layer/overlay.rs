@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use haft_sandbox::Place;
-use haft_sandbox::changes::{Changes, Draft, Sort, Taken};
+use haft_sandbox::WorkspacePath;
+use haft_sandbox::changes::{Changes, Draft, LayerNotes, PathOrigin};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::support::World;
@@ -24,10 +24,10 @@ const OVER: &str = r#"
 "#;
 
 /// Everything is what people care about, unless it lies in `target` or ends in `.o`.
-pub(crate) fn sort(place: &Place, _kind: haft_sandbox::EntryKind) -> Sort {
+pub(crate) fn sort(place: &WorkspacePath, _kind: haft_sandbox::EntryKind) -> PathOrigin {
     let path = place.as_path();
     let derived = path.starts_with("target") || path.extension().is_some_and(|end| end == "o");
-    if derived { Sort::Derived } else { Sort::Source }
+    if derived { PathOrigin::Derived } else { PathOrigin::Source }
 }
 
 /// A moment of the filesystem's clock that nothing has happened in yet.
@@ -75,7 +75,7 @@ impl Run {
         Run { draft, began }
     }
 
-    pub(crate) fn take(mut self) -> (Changes, Taken) {
+    pub(crate) fn take(mut self) -> (Changes, LayerNotes) {
         let taken = self.draft.take_layer(self.began, &sort).unwrap();
         (self.draft.seal().unwrap(), taken)
     }
@@ -84,7 +84,7 @@ impl Run {
 /// Runs a script over a workspace and seals what it has left; nothing may be left out.
 pub(crate) fn over(world: &World, call: &str, script: &str) -> Changes {
     let (changes, taken) = Run::new(world, call, script).take();
-    assert_eq!(taken, Taken::default());
+    assert_eq!(taken, LayerNotes::default());
     assert!(!world.dir(call).join("layer").exists(), "nothing stays of the layer");
     changes
 }

@@ -8,8 +8,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_sandbox::changes::{Change, ChangeKind, Changes, ChangesError, Direction, Draft, Expected, Selection};
-use haft_sandbox::{Place, Root};
+use haft_sandbox::changes::{
+    ChangeDirection, Changes, ChangesError, Draft, Expected, FileChange, FileChangeKind, Selection,
+};
+use haft_sandbox::{Root, WorkspacePath};
 
 /// A workspace and a data folder, each in a temporary folder.
 pub struct World {
@@ -53,7 +55,7 @@ impl World {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    pub fn place(&self, name: &str) -> Place {
+    pub fn place(&self, name: &str) -> WorkspacePath {
         self.root.place(name).unwrap()
     }
 
@@ -95,22 +97,22 @@ impl World {
     }
 }
 
-pub fn commit(changes: &mut Changes) -> Vec<Change> {
-    changes.turn(Direction::Commit, Selection::All).unwrap()
+pub fn commit(changes: &mut Changes) -> Vec<FileChange> {
+    changes.turn(ChangeDirection::Commit, Selection::All).unwrap()
 }
 
-pub fn undo(changes: &mut Changes) -> Vec<Change> {
-    changes.turn(Direction::Undo, Selection::All).unwrap()
+pub fn undo(changes: &mut Changes) -> Vec<FileChange> {
+    changes.turn(ChangeDirection::Undo, Selection::All).unwrap()
 }
 
-pub fn conflict(result: Result<Vec<Change>, ChangesError>) -> Vec<String> {
+pub fn conflict(result: Result<Vec<FileChange>, ChangesError>) -> Vec<String> {
     match result {
         Err(ChangesError::Conflict { paths }) => paths.into_iter().map(|(path, _)| path).collect(),
         other => panic!("expected a conflict, got {other:?}"),
     }
 }
 
-pub fn kinds(list: &[Change]) -> Vec<(&str, ChangeKind)> {
+pub fn kinds(list: &[FileChange]) -> Vec<(&str, FileChangeKind)> {
     list.iter().map(|change| (change.path.as_str(), change.kind)).collect()
 }
 

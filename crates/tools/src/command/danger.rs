@@ -2,8 +2,8 @@
 
 use super::{
     args::Args,
-    simple::{Simple, base_name},
-    target::{Places, Target},
+    simple::{SimpleCommand, base_name},
+    target::{Places, ShellPath},
     word::Word,
 };
 
@@ -16,8 +16,8 @@ const NO_TEST: &[&str] = &[
 ];
 
 /// Why the command is refused.
-pub(super) fn of(simple: &Simple, places: &Places<'_>) -> Option<String> {
-    let look = Look { simple, places };
+pub(super) fn of(simple: &SimpleCommand, places: &Places<'_>) -> Option<String> {
+    let look = DangerCheck { simple, places };
     if simple.writes.iter().any(|write| look.is_disk(&write.to)) {
         return Some(on_disk("the redirection"));
     }
@@ -49,14 +49,14 @@ fn on_disk(what: &str) -> String {
     format!("{what} would write over a disk; work on an image file inside the workspace instead")
 }
 
-struct Look<'a> {
-    simple: &'a Simple,
+struct DangerCheck<'a> {
+    simple: &'a SimpleCommand,
     places: &'a Places<'a>,
 }
 
-impl Look<'_> {
-    fn target(&self, word: &Word) -> Option<Target> {
-        Target::resolve(word, &self.simple.folder, self.places)
+impl DangerCheck<'_> {
+    fn target(&self, word: &Word) -> Option<ShellPath> {
+        ShellPath::resolve(word, &self.simple.folder, self.places)
     }
 
     fn is_disk(&self, word: &Word) -> bool {

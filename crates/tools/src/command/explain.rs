@@ -5,7 +5,7 @@ use std::fmt;
 use super::{
     args::{Args, operands_of},
     programs,
-    simple::{Feed, Simple, Way, short},
+    simple::{SimpleCommand, StdinSource, WriteMode, short},
     word::Word,
 };
 
@@ -14,7 +14,7 @@ const NAMED: usize = 4;
 
 /// One simple command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct CommandExplanation {
     /// The program, as it was written where only a shell knows it.
     pub(crate) program: String,
     /// What it does; where that is not known, the words it is given.
@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub(crate) worry: Option<Worry>,
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for CommandExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.program, self.words)
     }
@@ -51,10 +51,10 @@ pub(crate) enum Worry {
 }
 
 /// The line of a command; none for one that only says how another runs, or whose output goes nowhere.
-pub(super) fn line(simple: &Simple) -> Option<Line> {
+pub(super) fn line(simple: &SimpleCommand) -> Option<CommandExplanation> {
     let Some(first) = simple.words.first() else {
         let writes = writes(simple);
-        return (!writes.is_empty()).then(|| Line {
+        return (!writes.is_empty()).then(|| CommandExplanation {
             program: ">".to_owned(),
             words: short(&writes.join(", ")),
             worry: None,
@@ -62,7 +62,7 @@ pub(super) fn line(simple: &Simple) -> Option<Line> {
     };
     let Some(program) = simple.program() else {
         let words = "is known only when it runs".to_owned();
-        return Some(Line { program: short(first.source()), words, worry: Some(Worry::Unreadable) });
+        return Some(CommandExplanation { program: short(first.source()), words, worry: Some(Worry::Unreadable) });
     };
     if programs::is_only_a_way(&program) && simple.rest().iter().any(|word| !word.source().starts_with('-')) {
         return None;
@@ -70,20 +70,20 @@ pub(super) fn line(simple: &Simple) -> Option<Line> {
     let (meaning, worry) = meaning(&program, simple);
     let all: Vec<String> = Some(meaning).filter(|words| !words.is_empty()).into_iter().chain(writes(simple)).collect();
     let path = first.literal().filter(|path| !programs::is_of_the_system(path));
-    Some(Line { program: short(&path.unwrap_or(program)), words: short(&all.join(", ")), worry })
+    Some(CommandExplanation { program: short(&path.unwrap_or(program)), words: short(&all.join(", ")), worry })
 }
 
 /// What becomes of the files that the output goes to.
-fn writes(simple: &Simple) -> Vec<String> {
+fn writes(simple: &SimpleCommand) -> Vec<String> {
     let writes = simple.writes.iter().filter(|write| write.to.literal().as_deref() != Some("/dev/null"));
     let told = writes.map(|write| match write.way {
-        Way::Overwrites => format!("writes over {}", write.to.source()),
-        Way::Appends => format!("adds to {}", write.to.source()),
+        WriteMode::Overwrites => format!("writes over {}", write.to.source()),
+        WriteMode::Appends => format!("adds to {}", write.to.source()),
     });
     told.collect()
 }
 
-fn meaning(program: &str, simple: &Simple) -> (String, Option<Worry>) {
+fn meaning(program: &str, simple: &SimpleCommand) -> (String, Option<Worry>) {
     let rest = simple.rest();
     if let Some(known) = runs_unseen(program, simple) {
         return known;
@@ -135,7 +135,7 @@ fn plain_meaning(program: &str, rest: &[Word]) -> String {
 }
 
 /// A shell or an interpreter that runs what it is given by another program.
-fn runs_unseen(program: &str, simple: &Simple) -> Option<(String, Option<Worry>)> {
+fn runs_unseen(program: &str, simple: &SimpleCommand) -> Option<(String, Option<Worry>)> {
     let shell = programs::SHELLS.contains(&program);
     if !shell && !programs::is_interpreter(program) && !["eval", "source", "."].contains(&program) {
         return None;
@@ -145,21 +145,21 @@ fn runs_unseen(program: &str, simple: &Simple) -> Option<(String, Option<Worry>)
     }
     let script_given = simple.rest().iter().any(|word| !matches!(word.literal().as_deref(), Some("-" | "-s")));
     match &simple.feed {
-        Some(Feed::Pipe { fetched: true, from }) if !script_given || reads_input(simple) => {
+        Some(StdinSource::Pipe { fetched: true, from }) if !script_given || reads_input(simple) => {
             Some((format!("runs what {from} prints, fetched from the network"), Some(Worry::RunsFetched)))
         }
-        Some(Feed::Pipe { from, .. }) if !script_given => {
+        Some(StdinSource::Pipe { from, .. }) if !script_given => {
             Some((format!("runs what {from} prints"), Some(Worry::Unreadable)))
         }
-        Some(Feed::Pipe { .. } | Feed::Text(_)) | None if shell && !simple.rest().is_empty() => {
+        Some(StdinSource::Pipe { .. } | StdinSource::Text(_)) | None if shell && !simple.rest().is_empty() => {
             Some((format!("runs a script: {}", sources(simple.rest())), None))
         }
-        Some(Feed::Pipe { .. } | Feed::Text(_)) | None => None,
+        Some(StdinSource::Pipe { .. } | StdinSource::Text(_)) | None => None,
     }
 }
 
 /// `sh -s -- x`, `bash -e`: options, but no script of its own.
-fn reads_input(simple: &Simple) -> bool {
+fn reads_input(simple: &SimpleCommand) -> bool {
     let words: Vec<String> = simple.rest().iter().map(|word| word.literal().unwrap_or_default()).collect();
     words.iter().any(|word| word == "-s") || words.iter().all(|word| word.starts_with('-') && !word.contains('c'))
 }

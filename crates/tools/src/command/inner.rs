@@ -3,13 +3,13 @@
 use super::{
     args::operands_of,
     programs,
-    simple::{Feed, Simple},
+    simple::{SimpleCommand, StdinSource},
     word::Word,
 };
 
 /// What a command runs in turn.
 #[derive(Debug)]
-pub(super) enum Inner {
+pub(super) enum InnerCommand {
     /// The command that these words are.
     Words(Vec<Word>),
     /// A script for a shell.
@@ -73,7 +73,7 @@ const PREFIXES: &[Prefix] = &[
 ];
 
 /// What it runs, as far as its words say.
-pub(super) fn inner(simple: &Simple) -> Vec<Inner> {
+pub(super) fn inner(simple: &SimpleCommand) -> Vec<InnerCommand> {
     let Some(program) = simple.program() else { return Vec::new() };
     let rest = simple.rest();
     if let Some(prefix) = PREFIXES.iter().find(|prefix| prefix.program == program) {
@@ -98,22 +98,22 @@ pub(super) fn inner(simple: &Simple) -> Vec<Inner> {
     }
 }
 
-fn words(words: &[Word]) -> Vec<Inner> {
-    if words.is_empty() { Vec::new() } else { vec![Inner::Words(words.to_vec())] }
+fn words(words: &[Word]) -> Vec<InnerCommand> {
+    if words.is_empty() { Vec::new() } else { vec![InnerCommand::Words(words.to_vec())] }
 }
 
-fn script(word: Option<Word>, shell: Shell) -> Vec<Inner> {
-    word.map(|word| Inner::Script { word, shell }).into_iter().collect()
+fn script(word: Option<Word>, shell: Shell) -> Vec<InnerCommand> {
+    word.map(|word| InnerCommand::Script { word, shell }).into_iter().collect()
 }
 
-fn prefixed(prefix: &Prefix, simple: &Simple) -> Vec<Inner> {
+fn prefixed(prefix: &Prefix, simple: &SimpleCommand) -> Vec<InnerCommand> {
     let command = operands_of(simple.rest(), prefix.valued, prefix.long_valued);
     let command = command.get(prefix.operands..).unwrap_or_default();
     // `sudo A=1 make`, `env A=1 make`.
     let assigned = command.iter().take_while(|word| word.source().find('=').is_some_and(|at| at > 0)).count();
     let mut command = command[assigned..].to_vec();
     if prefix.program == "xargs"
-        && let Some(Feed::Text(text)) = &simple.feed
+        && let Some(StdinSource::Text(text)) = &simple.feed
         && let Some(text) = text.literal()
     {
         command.extend(text.split_whitespace().map(Word::quoted));
@@ -122,7 +122,7 @@ fn prefixed(prefix: &Prefix, simple: &Simple) -> Vec<Inner> {
 }
 
 /// `sh -c 'script'`, a script on standard input, or one in a file.
-fn shell_script(shell: &str, simple: &Simple) -> Vec<Inner> {
+fn shell_script(shell: &str, simple: &SimpleCommand) -> Vec<InnerCommand> {
     let is_option = |text: &String| text.len() > 1 && text.starts_with(['-', '+']);
     let options: Vec<String> = simple.rest().iter().map_while(|word| word.literal().filter(is_option)).collect();
     let gives_script = |option: &String| !option.starts_with("--") && option.starts_with('-') && option.contains('c');
@@ -134,28 +134,30 @@ fn shell_script(shell: &str, simple: &Simple) -> Vec<Inner> {
         return Vec::new();
     }
     match &simple.feed {
-        Some(Feed::Text(text)) => script(Some(text.clone()), Shell::Own),
-        Some(Feed::Pipe { from, .. }) => vec![Inner::Unread(format!("`{shell}` runs what `{from}` prints"))],
+        Some(StdinSource::Text(text)) => script(Some(text.clone()), Shell::Own),
+        Some(StdinSource::Pipe { from, .. }) => {
+            vec![InnerCommand::Unread(format!("`{shell}` runs what `{from}` prints"))]
+        }
         None => Vec::new(),
     }
 }
 
 /// An interpreter whose program comes on standard input.
-fn fed(interpreter: &str, simple: &Simple) -> Vec<Inner> {
+fn fed(interpreter: &str, simple: &SimpleCommand) -> Vec<InnerCommand> {
     let takes_input = simple.rest().iter().all(|word| word.literal().as_deref() == Some("-"));
     match &simple.feed {
-        Some(Feed::Text(_)) if takes_input => {
-            vec![Inner::Unread(format!("`{interpreter}` runs the text that it is given"))]
+        Some(StdinSource::Text(_)) if takes_input => {
+            vec![InnerCommand::Unread(format!("`{interpreter}` runs the text that it is given"))]
         }
-        Some(Feed::Pipe { from, .. }) if takes_input => {
-            vec![Inner::Unread(format!("`{interpreter}` runs what `{from}` prints"))]
+        Some(StdinSource::Pipe { from, .. }) if takes_input => {
+            vec![InnerCommand::Unread(format!("`{interpreter}` runs what `{from}` prints"))]
         }
-        Some(Feed::Text(_) | Feed::Pipe { .. }) | None => Vec::new(),
+        Some(StdinSource::Text(_) | StdinSource::Pipe { .. }) | None => Vec::new(),
     }
 }
 
 /// Each `-exec … ;` of a `find`.
-fn executed(rest: &[Word]) -> Vec<Inner> {
+fn executed(rest: &[Word]) -> Vec<InnerCommand> {
     let is = |word: &Word, names: &[&str]| word.literal().is_some_and(|text| names.contains(&text.as_str()));
     let mut found = Vec::new();
     let mut left = rest;

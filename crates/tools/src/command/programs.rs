@@ -1,7 +1,7 @@
 //! Programs that are known by what they do with others.
 
 use super::{
-    simple::{Simple, base_name},
+    simple::{SimpleCommand, base_name},
     word::Word,
 };
 
@@ -43,7 +43,7 @@ pub(super) fn is_interpreter(program: &str) -> bool {
 }
 
 /// Whether it prints what it fetched.
-pub(super) fn fetches(simple: &Simple) -> bool {
+pub(super) fn fetches(simple: &SimpleCommand) -> bool {
     simple.program().is_some_and(|program| FETCHERS.contains(&program.as_str()))
 }
 

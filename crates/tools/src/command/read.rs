@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redirect::Redirected;
+use redirect::Redirections;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 use super::{
-    inner::{Inner, Shell, inner},
+    inner::{InnerCommand, Shell, inner},
     programs,
-    simple::{Feed, Simple, short},
+    simple::{SimpleCommand, StdinSource, short},
     word::{Variables, Word},
 };
 
@@ -32,8 +32,8 @@ const MOST_FOLDERS: usize = 32;
 
 /// Everything that was found.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
-    pub(super) commands: Vec<Simple>,
+pub(super) struct ParsedCommands {
+    pub(super) commands: Vec<SimpleCommand>,
     /// The first thing that could not be read.
     pub(super) unclear: Option<String>,
     /// A function starts itself twice in a pipe.
@@ -41,31 +41,35 @@ pub(super) struct Reading {
 }
 
 /// Reads a whole command line.
-pub(super) fn read(text: &str) -> Reading {
-    let mut reader =
-        Reader { until: Instant::now() + TIME, found: Reading::default(), scope: Scope::default(), depth: 0 };
+pub(super) fn read(text: &str) -> ParsedCommands {
+    let mut reader = CommandParser {
+        until: Instant::now() + TIME,
+        found: ParsedCommands::default(),
+        scope: ShellScope::default(),
+        depth: 0,
+    };
     reader.script(text);
     reader.found
 }
 
-struct Reader {
+struct CommandParser {
     until: Instant,
-    found: Reading,
-    scope: Scope,
+    found: ParsedCommands,
+    scope: ShellScope,
     depth: usize,
 }
 
 /// What a subshell has of its own.
 #[derive(Clone, Default)]
-struct Scope {
+struct ShellScope {
     folder: Vec<Word>,
     variables: Variables,
-    feed: Option<Feed>,
+    feed: Option<StdinSource>,
     /// The functions around this place.
     functions: Vec<String>,
 }
 
-impl Reader {
+impl CommandParser {
     fn script(&mut self, text: &str) {
         if text.len() > LONGEST {
             return self.unclear(&format!("it is longer than {} KiB", LONGEST / 1024));
@@ -106,7 +110,7 @@ impl Reader {
         }
         self.depth += 1;
         match node.kind() {
-            "command" => self.command(node, text, Redirected::default()),
+            "command" => self.command(node, text, Redirections::default()),
             "redirected_statement" => self.redirected(node, text),
             "pipeline" => self.pipeline(node, text),
             "subshell" | "command_substitution" | "process_substitution" => self.apart(|it| it.children(node, text)),
@@ -132,8 +136,8 @@ impl Reader {
         self.scope = outside;
     }
 
-    fn command(&mut self, node: Node<'_>, text: &str, redirected: Redirected<'_>) {
-        let Redirected { mut writes, mut feed, words: behind, .. } = redirected;
+    fn command(&mut self, node: Node<'_>, text: &str, redirected: Redirections<'_>) {
+        let Redirections { mut writes, mut feed, words: behind, .. } = redirected;
         let (before, mut words) = (self.found.commands.len(), Vec::new());
         for (field, child) in fields(node) {
             match field {
@@ -155,11 +159,11 @@ impl Reader {
         words.extend(behind);
         let fetched = self.found.commands[before..].iter().any(programs::fetches);
         let feed = feed.or_else(|| self.scope.feed.clone());
-        self.simple(Simple { words, writes, folder: self.scope.folder.clone(), feed, fetched });
+        self.simple(SimpleCommand { words, writes, folder: self.scope.folder.clone(), feed, fetched });
     }
 
     /// Keeps a simple command, and reads what it runs in turn.
-    fn simple(&mut self, simple: Simple) {
+    fn simple(&mut self, simple: SimpleCommand) {
         if !self.goes_on() {
             return;
         }
@@ -174,13 +178,13 @@ impl Reader {
         self.depth += INNER;
         for part in inside {
             match part {
-                Inner::Words(words) => {
+                InnerCommand::Words(words) => {
                     let only_a_way = program.as_deref().is_some_and(programs::is_only_a_way);
                     let writes = if only_a_way { around.writes.clone() } else { Vec::new() };
-                    self.simple(Simple { words, writes, ..around.clone() });
+                    self.simple(SimpleCommand { words, writes, ..around.clone() });
                 }
-                Inner::Script { word, shell } => self.inner_script(&word, shell),
-                Inner::Unread(what) => self.unclear(&what),
+                InnerCommand::Script { word, shell } => self.inner_script(&word, shell),
+                InnerCommand::Unread(what) => self.unclear(&what),
             }
         }
         self.depth -= INNER;
@@ -234,18 +238,18 @@ impl Reader {
     }
 
     /// What the commands from there on print.
-    fn output_since(&self, before: usize) -> Option<Feed> {
+    fn output_since(&self, before: usize) -> Option<StdinSource> {
         let commands = self.found.commands.get(before..)?;
         let last = commands.last()?;
         let said = if commands.len() == 1 { last.says() } else { None };
         Some(said.map_or_else(
-            || Feed::Pipe {
+            || StdinSource::Pipe {
                 from: last.program().unwrap_or_else(|| "another program".to_owned()),
                 fetched: commands.iter().any(|command| {
-                    programs::fetches(command) || matches!(command.feed, Some(Feed::Pipe { fetched: true, .. }))
+                    programs::fetches(command) || matches!(command.feed, Some(StdinSource::Pipe { fetched: true, .. }))
                 }),
             },
-            Feed::Text,
+            StdinSource::Text,
         ))
     }
 

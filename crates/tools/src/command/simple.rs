@@ -7,43 +7,43 @@ const LONGEST: usize = 200;
 
 /// A program with its words, found anywhere in the text.
 #[derive(Clone, Debug)]
-pub(super) struct Simple {
+pub(super) struct SimpleCommand {
     /// The program first; none where there are only redirections.
     pub(super) words: Vec<Word>,
     /// The files that its output goes to.
-    pub(super) writes: Vec<Write>,
+    pub(super) writes: Vec<RedirectWrite>,
     /// Each `cd` before it, from the folder in which the call starts.
     pub(super) folder: Vec<Word>,
     /// What it finds on its standard input.
-    pub(super) feed: Option<Feed>,
+    pub(super) feed: Option<StdinSource>,
     /// One of its words is made of what was fetched from the network.
     pub(super) fetched: bool,
 }
 
 /// Where a redirection writes.
 #[derive(Clone, Debug)]
-pub(super) struct Write {
+pub(super) struct RedirectWrite {
     pub(super) to: Word,
-    pub(super) way: Way,
+    pub(super) way: WriteMode,
 }
 
 /// What becomes of what is in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum WriteMode {
     Overwrites,
     Appends,
 }
 
 /// What stands on standard input.
 #[derive(Clone, Debug)]
-pub(super) enum Feed {
+pub(super) enum StdinSource {
     /// These very words: a here-document, a here-string, or what `echo` prints.
     Text(Word),
     /// What another program prints.
     Pipe { from: String, fetched: bool },
 }
 
-impl Simple {
+impl SimpleCommand {
     /// The program's name without its folders, if it is literal.
     pub(super) fn program(&self) -> Option<String> {
         self.words.first()?.literal().map(|name| base_name(&name).to_owned())

@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use globset::{Glob, GlobMatcher};
 
-use super::word::{Part, Word};
+use super::word::{Word, WordPart};
 
 /// The folders that a command may be about.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Places<'a> {
 
 /// An absolute path whose components may still be patterns for a shell to match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target(Vec<String>);
+pub(super) struct ShellPath(Vec<String>);
 
 /// A folder whose loss nobody can want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Vital {
     }
 }
 
-impl Target {
+impl ShellPath {
     /// Where the word leads after each `cd`; `None` where only a shell knows.
     pub(super) fn resolve(word: &Word, moves: &[Word], places: &Places<'_>) -> Option<Self> {
         let start = Self(components(places.folder).iter().map(|name| globset::escape(name)).collect());
@@ -52,7 +52,7 @@ impl Target {
         let mut pattern = String::new();
         for (at, part) in word.parts().iter().enumerate() {
             match part {
-                Part::Bare(text) if at == 0 && text.starts_with('~') => {
+                WordPart::Bare(text) if at == 0 && text.starts_with('~') => {
                     let rest = &text[1..];
                     // `~anna` is another's home.
                     if !rest.is_empty() && !rest.starts_with('/') || rest.is_empty() && word.parts().len() > 1 {
@@ -61,11 +61,11 @@ impl Target {
                     pattern.push_str(&globset::escape(places.home?.to_str()?));
                     pattern.push_str(rest);
                 }
-                Part::Bare(text) => pattern.push_str(text),
-                Part::Quoted(text) => pattern.push_str(&globset::escape(text)),
-                Part::Home => pattern.push_str(&globset::escape(places.home?.to_str()?)),
-                Part::Here => self.0.iter().for_each(|name| pattern.extend(["/", name])),
-                Part::Unknown(_) => return None,
+                WordPart::Bare(text) => pattern.push_str(text),
+                WordPart::Quoted(text) => pattern.push_str(&globset::escape(text)),
+                WordPart::Home => pattern.push_str(&globset::escape(places.home?.to_str()?)),
+                WordPart::Here => self.0.iter().for_each(|name| pattern.extend(["/", name])),
+                WordPart::Unknown(_) => return None,
             }
         }
         if pattern.is_empty() {

@@ -13,13 +13,13 @@ pub(super) type Variables = BTreeMap<String, Option<Word>>;
 /// One word; cheap to clone, for many commands have the same words around them.
 #[derive(Clone, Debug)]
 pub(super) struct Word {
-    parts: Arc<[Part]>,
+    parts: Arc<[WordPart]>,
     source: Arc<str>,
 }
 
 /// A piece of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum WordPart {
     /// Outside of quotes: `*`, `?`, `~` and braces have a meaning.
     Bare(String),
     /// As it stands.
@@ -44,24 +44,24 @@ impl Word {
 
     /// A word that is certainly this text.
     pub(super) fn quoted(text: &str) -> Self {
-        Self::new(text, vec![Part::Quoted(text.to_owned())])
+        Self::new(text, vec![WordPart::Quoted(text.to_owned())])
     }
 
     /// A word as if it had been written without quotes.
     pub(super) fn bare(text: &str) -> Self {
-        Self::new(text, vec![Part::Bare(text.to_owned())])
+        Self::new(text, vec![WordPart::Bare(text.to_owned())])
     }
 
     /// A word that only a shell knows.
     pub(super) fn unknown(source: &str) -> Self {
-        Self::new(source, vec![Part::Unknown(source.to_owned())])
+        Self::new(source, vec![WordPart::Unknown(source.to_owned())])
     }
 
-    fn new(source: &str, parts: Vec<Part>) -> Self {
+    fn new(source: &str, parts: Vec<WordPart>) -> Self {
         Self { source: source.into(), parts: parts.into() }
     }
 
-    pub(super) fn parts(&self) -> &[Part] {
+    pub(super) fn parts(&self) -> &[WordPart] {
         &self.parts
     }
 
@@ -72,22 +72,22 @@ impl Word {
 
     /// The text, if a shell would make nothing else of it but to match names.
     pub(super) fn literal(&self) -> Option<String> {
-        let literal = self.parts.iter().all(|part| matches!(part, Part::Bare(_) | Part::Quoted(_)));
-        literal.then(|| self.parts.iter().map(Part::text).collect())
+        let literal = self.parts.iter().all(|part| matches!(part, WordPart::Bare(_) | WordPart::Quoted(_)));
+        literal.then(|| self.parts.iter().map(WordPart::text).collect())
     }
 
     /// What a shell that is given this word as a script reads.
     pub(super) fn script(&self) -> String {
-        self.parts.iter().map(Part::text).collect()
+        self.parts.iter().map(WordPart::text).collect()
     }
 
     /// Whether every part of it is known before it runs.
     pub(super) fn is_known(&self) -> bool {
-        !self.parts.iter().any(|part| matches!(part, Part::Unknown(_)))
+        !self.parts.iter().any(|part| matches!(part, WordPart::Unknown(_)))
     }
 }
 
-impl Part {
+impl WordPart {
     /// Its text, or the text that a shell would look at.
     fn text(&self) -> &str {
         match self {
@@ -108,12 +108,12 @@ impl Part {
     }
 }
 
-fn read_parts(node: Node<'_>, text: &str, variables: &Variables, parts: &mut Vec<Part>) {
+fn read_parts(node: Node<'_>, text: &str, variables: &Variables, parts: &mut Vec<WordPart>) {
     let source = &text[node.byte_range()];
     match node.kind() {
         "word" | "number" | "brace_expression" | "$" | "test_operator" | "extglob_pattern" => bare(source, parts),
         "``" => {}
-        "raw_string" => parts.push(Part::Quoted(source.trim_matches('\'').to_owned())),
+        "raw_string" => parts.push(WordPart::Quoted(source.trim_matches('\'').to_owned())),
         "ansi_c_string" => parts.push(ansi_c(source)),
         "string" => string(node, text, variables, parts),
         "concatenation" | "command_name" | "translated_string" => {
@@ -126,14 +126,14 @@ fn read_parts(node: Node<'_>, text: &str, variables: &Variables, parts: &mut Vec
             let value = variable(node, text, variables);
             // A shell splits the value at blanks; then there is more than this one word.
             let splits = value.iter().any(|part| part.text().contains(char::is_whitespace));
-            parts.extend(if splits { vec![Part::Unknown(source.to_owned())] } else { value });
+            parts.extend(if splits { vec![WordPart::Unknown(source.to_owned())] } else { value });
         }
-        _ => parts.push(Part::Unknown(source.to_owned())),
+        _ => parts.push(WordPart::Unknown(source.to_owned())),
     }
 }
 
 /// Text outside of quotes, where a backslash quotes the next character.
-fn bare(source: &str, parts: &mut Vec<Part>) {
+fn bare(source: &str, parts: &mut Vec<WordPart>) {
     let mut plain = String::new();
     let mut letters = source.chars();
     while let Some(letter) = letters.next() {
@@ -142,21 +142,21 @@ fn bare(source: &str, parts: &mut Vec<Part>) {
             continue;
         }
         if !plain.is_empty() {
-            parts.push(Part::Bare(std::mem::take(&mut plain)));
+            parts.push(WordPart::Bare(std::mem::take(&mut plain)));
         }
         if let Some(escaped) = letters.next()
             && escaped != '\n'
         {
-            parts.push(Part::Quoted(escaped.to_string()));
+            parts.push(WordPart::Quoted(escaped.to_string()));
         }
     }
     if !plain.is_empty() {
-        parts.push(Part::Bare(plain));
+        parts.push(WordPart::Bare(plain));
     }
 }
 
 /// `$'…'`: the common escapes; with others it is unknown.
-fn ansi_c(source: &str) -> Part {
+fn ansi_c(source: &str) -> WordPart {
     let mut plain = String::new();
     let mut letters = source.strip_prefix("$'").and_then(|rest| rest.strip_suffix('\'')).unwrap_or_default().chars();
     while let Some(letter) = letters.next() {
@@ -165,32 +165,32 @@ fn ansi_c(source: &str) -> Part {
                 Some('n') => '\n',
                 Some('t') => '\t',
                 Some(same @ ('\\' | '\'' | '"')) => same,
-                Some(_) | None => return Part::Unknown(source.to_owned()),
+                Some(_) | None => return WordPart::Unknown(source.to_owned()),
             },
             other => other,
         };
         plain.push(meant);
     }
-    Part::Quoted(plain)
+    WordPart::Quoted(plain)
 }
 
 /// `"…"`: everything between its expansions is text, blanks too.
-fn string(node: Node<'_>, text: &str, variables: &Variables, parts: &mut Vec<Part>) {
+fn string(node: Node<'_>, text: &str, variables: &Variables, parts: &mut Vec<WordPart>) {
     let mut from = node.start_byte() + 1;
     let closed = text[from..node.end_byte().max(from)].ends_with('"');
     let until = node.end_byte() - usize::from(closed);
     // An empty string is a word as well.
-    parts.push(Part::Quoted(String::new()));
+    parts.push(WordPart::Quoted(String::new()));
     for child in node.named_children(&mut node.walk()).filter(|child| child.kind() != "string_content") {
-        parts.push(Part::Quoted(unescaped(&text[from..child.start_byte().max(from)])));
+        parts.push(WordPart::Quoted(unescaped(&text[from..child.start_byte().max(from)])));
         let inside = match child.kind() {
             "simple_expansion" | "expansion" => variable(child, text, variables),
-            _ => vec![Part::Unknown(text[child.byte_range()].to_owned())],
+            _ => vec![WordPart::Unknown(text[child.byte_range()].to_owned())],
         };
-        parts.extend(inside.into_iter().map(Part::quoted));
+        parts.extend(inside.into_iter().map(WordPart::quoted));
         from = child.end_byte();
     }
-    parts.push(Part::Quoted(unescaped(&text[from..until.max(from)])));
+    parts.push(WordPart::Quoted(unescaped(&text[from..until.max(from)])));
 }
 
 fn unescaped(source: &str) -> String {
@@ -207,16 +207,16 @@ fn unescaped(source: &str) -> String {
 }
 
 /// `$NAME` and `${NAME}`, also with a default, which only counts where there is no value.
-fn variable(node: Node<'_>, text: &str, variables: &Variables) -> Vec<Part> {
-    let unknown = || vec![Part::Unknown(text[node.byte_range()].to_owned())];
+fn variable(node: Node<'_>, text: &str, variables: &Variables) -> Vec<WordPart> {
+    let unknown = || vec![WordPart::Unknown(text[node.byte_range()].to_owned())];
     let name = node.named_child(0).filter(|child| child.kind() == "variable_name");
     let operator = node.child_by_field_name("operator").map(|operator| &text[operator.byte_range()]);
     let (Some(name), None | Some(":-" | "-" | ":?" | "?" | ":=" | "=")) = (name, operator) else { return unknown() };
     let name = &text[name.byte_range()];
     match (name, variables.get(name)) {
         (_, Some(Some(value))) => value.parts.to_vec(),
-        ("HOME", None) => vec![Part::Home],
-        ("PWD", None) => vec![Part::Here],
+        ("HOME", None) => vec![WordPart::Home],
+        ("PWD", None) => vec![WordPart::Here],
         (_, Some(None) | None) => unknown(),
     }
 }

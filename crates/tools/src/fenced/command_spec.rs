@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use haft_runtime::{ChangeList, ErrorCode, Isolation, PartialWork, Prepared, Ran, ToolCtx, ToolError, Turn};
 use haft_sandbox::{
-    Place,
-    fence::{Bound, Exit},
+    WorkspacePath,
+    fence::{Bound, CommandExit},
 };
 
 use super::output::CommandOutput;
@@ -16,7 +16,7 @@ pub(crate) struct CommandSpec {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
     /// Where it starts.
-    pub(crate) folder: Place,
+    pub(crate) folder: WorkspacePath,
     /// What its caller adds to its variables.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) stdin: String,
@@ -24,7 +24,7 @@ pub(crate) struct CommandSpec {
     /// Folders outside that it may write.
     pub(crate) writable: Vec<PathBuf>,
     /// Files of the workspace that it sees with these bytes and no others, whoever writes to them meanwhile.
-    pub(crate) pinned: Vec<Pinned>,
+    pub(crate) pinned: Vec<PinnedFile>,
     /// How long it may run.
     pub(crate) limit: Duration,
 }
@@ -59,16 +59,16 @@ impl CommandSpec {
 
 /// A file of the workspace with the bytes that it must have.
 #[derive(Clone, Debug)]
-pub(crate) struct Pinned {
-    pub(crate) place: Place,
+pub(crate) struct PinnedFile {
+    pub(crate) place: WorkspacePath,
     pub(crate) bytes: Vec<u8>,
 }
 
 /// How a command ended, and what it left.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct CommandResult {
     pub(crate) said: CommandOutput,
-    pub(crate) exit: Exit,
+    pub(crate) exit: CommandExit,
     pub(crate) took: Duration,
     /// What it changed, held aside; `None` when it wrote into the workspace itself.
     pub(crate) changes: Option<ChangeList>,
@@ -77,19 +77,19 @@ pub(crate) struct Done {
     pub(crate) isolation: Isolation,
     /// Whether it could reach others.
     pub(crate) network: bool,
-    pub(crate) cut: Option<Cut>,
+    pub(crate) cut: Option<Interruption>,
 }
 
 /// Why a command did not come to its own end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum Interruption {
     TimeOut(Duration),
     Cancel,
     Output,
     Bound(Bound),
 }
 
-impl Cut {
+impl Interruption {
     /// The limit's name on the wire, where it is one.
     pub(crate) fn limit(self) -> Option<&'static str> {
         match self {
@@ -126,13 +126,13 @@ impl Cut {
     }
 }
 
-impl Done {
+impl CommandResult {
     /// The exit code that a shell would tell.
     pub(crate) fn exit_code(&self) -> i32 {
         match self.exit {
-            Exit::Code(code) => code,
-            Exit::Signal(signal) => 128 + signal,
-            Exit::Stopped => 128 + 9,
+            CommandExit::Code(code) => code,
+            CommandExit::Signal(signal) => 128 + signal,
+            CommandExit::Stopped => 128 + 9,
         }
     }
 
@@ -164,7 +164,7 @@ impl Done {
     }
 
     /// A command that was ended, with what it had said until then.
-    fn cut_short(self, cut: Cut, turn: Turn) -> PartialWork {
+    fn cut_short(self, cut: Interruption, turn: Turn) -> PartialWork {
         let mut error = cut.error();
         if self.network {
             let message = format!("{}; what it sent until then may have arrived", error.message);

@@ -2,31 +2,31 @@
 
 use haft_runtime::{Described, ErrorCode, Prepared, Ran, Rememberable, ToolCtx, ToolError};
 use haft_sandbox::{
-    Place,
+    WorkspacePath,
     fence::{Rung, mounts_within},
 };
 
 use super::{
-    command_spec::{CommandSpec, Done},
+    command_spec::{CommandResult, CommandSpec},
     fence::isolation,
-    running::{Writes, run},
+    running::{WriteLocation, run},
 };
 use crate::{
-    command::{Command, Places},
+    command::{CommandLine, Places},
     refusal::Trying,
     workspace::Workspace,
 };
 
 impl Workspace {
     /// The folder that a command starts in, links resolved.
-    pub(crate) fn folder(&self, typed: &str) -> Result<Place, ToolError> {
+    pub(crate) fn folder(&self, typed: &str) -> Result<WorkspacePath, ToolError> {
         let root = self.files.root();
         let place = root.place(typed).trying("run a command in")?;
         Ok(root.open_folder(&place).trying("run a command in")?.place().clone())
     }
 
     /// Refuses what no mode, rule or person lets through.
-    pub(crate) fn refuse(&self, command: &Command, folder: &str) -> Result<(), ToolError> {
+    pub(crate) fn refuse(&self, command: &CommandLine, folder: &str) -> Result<(), ToolError> {
         let folder = self.path().join(self.folder(folder)?.as_path());
         let places =
             Places { workspace: self.path(), home: Some(&self.commands.fenced()?.config().home), folder: &folder };
@@ -38,12 +38,12 @@ impl Workspace {
         &self,
         ctx: &ToolCtx,
         spec: CommandSpec,
-        command: &Command,
-        output: impl FnOnce(&Done) -> O,
+        command: &CommandLine,
+        output: impl FnOnce(&CommandResult) -> O,
     ) -> Result<Prepared<O>, ToolError> {
         match self.writes()? {
-            Writes::Aside => Ok(self.run(ctx, spec, Writes::Aside).await?.prepared(ctx, output)),
-            Writes::Directly => self.describe(command, None),
+            WriteLocation::Aside => Ok(self.run(ctx, spec, WriteLocation::Aside).await?.prepared(ctx, output)),
+            WriteLocation::Directly => self.describe(command, None),
         }
     }
 
@@ -52,22 +52,22 @@ impl Workspace {
         &self,
         ctx: &ToolCtx,
         spec: CommandSpec,
-        output: impl FnOnce(&Done) -> O,
+        output: impl FnOnce(&CommandResult) -> O,
     ) -> Result<Ran<O>, ToolError> {
         let writes = self.writes()?;
         Ok(self.run(ctx, spec, writes).await?.ran(ctx, output))
     }
 
     /// What a person is shown of a command that runs only after the yes. `reaches` says what it may reach outside.
-    pub(crate) fn describe<O>(&self, command: &Command, reaches: Option<&str>) -> Result<Prepared<O>, ToolError> {
+    pub(crate) fn describe<O>(&self, command: &CommandLine, reaches: Option<&str>) -> Result<Prepared<O>, ToolError> {
         Ok(Prepared::Plain(self.described(command, self.writes()?, reaches)?))
     }
 
     /// The same for one that writes in a way of its own.
     pub(crate) fn described(
         &self,
-        command: &Command,
-        writes: Writes,
+        command: &CommandLine,
+        writes: WriteLocation,
         reaches: Option<&str>,
     ) -> Result<Described, ToolError> {
         let mut lines: Vec<String> = command.explained().iter().map(ToString::to_string).collect();
@@ -75,7 +75,7 @@ impl Workspace {
         if let Some(reaches) = reaches {
             lines.push(format!("reaches {reaches}"));
         }
-        let runs_aside = writes == Writes::Aside;
+        let runs_aside = writes == WriteLocation::Aside;
         let unsure = command.unclear().or_else(|| command.runs_others().then(|| "it runs other programs".to_owned()));
         let lasting = match unsure {
             Some(why) if !runs_aside => Rememberable::No { why },
@@ -86,14 +86,14 @@ impl Workspace {
         Ok(Described { preview: Some(lines.join("\n")), isolation, runs_aside, lasting, must_ask, reach: None })
     }
 
-    async fn run(&self, ctx: &ToolCtx, spec: CommandSpec, writes: Writes) -> Result<Done, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, spec: CommandSpec, writes: WriteLocation) -> Result<CommandResult, ToolError> {
         run(ctx, self.bench(&ctx.call_id)?, spec, writes).await
     }
 
     /// Whether commands can run aside here. A folder that is mounted inside the workspace would look empty to them.
-    fn writes(&self) -> Result<Writes, ToolError> {
+    fn writes(&self) -> Result<WriteLocation, ToolError> {
         let rung = self.commands.fenced()?.rung()?;
         let mounts = mounts_within(self.path()).unwrap_or_default();
-        Ok(if rung == Rung::Namespaces && mounts.is_empty() { Writes::Aside } else { Writes::Directly })
+        Ok(if rung == Rung::Namespaces && mounts.is_empty() { WriteLocation::Aside } else { WriteLocation::Directly })
     }
 }

@@ -7,9 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use haft_sandbox::{Place, Root, tracked};
+use haft_sandbox::{Root, WorkspacePath, tracked};
 
-use crate::search::{Rules, has};
+use crate::search::{IgnoreRules, has};
 
 /// Folders that tools keep for themselves, whatever the ignore files say.
 const CACHES: &[&str] =
@@ -20,28 +20,28 @@ const CACHE_IN: (&str, &str) = ("node_modules", ".cache");
 const INDEX: &str = ".git/index";
 
 /// Judges paths of a workspace that is not touched meanwhile: a command writes into its own layer.
-pub(crate) struct Derived<'a> {
+pub(crate) struct DerivedPaths<'a> {
     root: &'a Root,
-    rules: HashMap<Place, Option<Arc<Rules>>>,
+    rules: HashMap<WorkspacePath, Option<Arc<IgnoreRules>>>,
     /// The repository that each folder belongs to.
-    repositories: HashMap<Place, Option<Place>>,
-    tracked: HashMap<Place, Tracked>,
+    repositories: HashMap<WorkspacePath, Option<WorkspacePath>>,
+    tracked: HashMap<WorkspacePath, TrackedFiles>,
 }
 
 /// What a repository tracks.
-enum Tracked {
+enum TrackedFiles {
     These(BTreeSet<Vec<u8>>),
     /// It cannot be told, so that everything may be.
     Unknown,
 }
 
-impl<'a> Derived<'a> {
+impl<'a> DerivedPaths<'a> {
     pub(crate) fn new(root: &'a Root) -> Self {
         Self { root, rules: HashMap::new(), repositories: HashMap::new(), tracked: HashMap::new() }
     }
 
     /// Whether a path is derived. A folder is when everything that could lie in it is.
-    pub(crate) fn holds(&mut self, place: &Place, is_folder: bool) -> bool {
+    pub(crate) fn holds(&mut self, place: &WorkspacePath, is_folder: bool) -> bool {
         let path = place.as_path();
         if path == Path::new(INDEX) {
             return true;
@@ -53,27 +53,27 @@ impl<'a> Derived<'a> {
     }
 
     /// Whatever lies in an ignored folder is ignored, too.
-    fn is_ignored(&mut self, place: &Place, is_folder: bool) -> bool {
-        let mut ways: Vec<Place> = std::iter::successors(place.parent(), Place::parent).collect();
+    fn is_ignored(&mut self, place: &WorkspacePath, is_folder: bool) -> bool {
+        let mut ways: Vec<WorkspacePath> = std::iter::successors(place.parent(), WorkspacePath::parent).collect();
         ways.pop();
         ways.reverse();
         ways.iter().any(|folder| self.is_named(folder, true)) || self.is_named(place, is_folder)
     }
 
     /// Whether an ignore file names the path itself; what lies above it is not looked at.
-    pub(crate) fn is_named(&mut self, place: &Place, is_folder: bool) -> bool {
+    pub(crate) fn is_named(&mut self, place: &WorkspacePath, is_folder: bool) -> bool {
         let Some(parent) = place.parent() else { return false };
         let rules = self.rules_in(&parent);
         rules.is_some_and(|rules| rules.ignored_by_git(place.as_path(), is_folder))
     }
 
-    fn rules_in(&mut self, folder: &Place) -> Option<Arc<Rules>> {
+    fn rules_in(&mut self, folder: &WorkspacePath) -> Option<Arc<IgnoreRules>> {
         if let Some(rules) = self.rules.get(folder) {
             return rules.clone();
         }
         let above = folder.parent().and_then(|above| self.rules_in(&above));
         let rules = match self.root.enter(folder.clone()) {
-            Ok(open) => Rules::within(above.as_ref(), self.root, folder, |name| has(&open, name)),
+            Ok(open) => IgnoreRules::within(above.as_ref(), self.root, folder, |name| has(&open, name)),
             // A folder that only the command has made has no rules of its own.
             Err(_) => above,
         };
@@ -81,11 +81,11 @@ impl<'a> Derived<'a> {
         rules
     }
 
-    fn is_tracked(&mut self, place: &Place, is_folder: bool) -> bool {
+    fn is_tracked(&mut self, place: &WorkspacePath, is_folder: bool) -> bool {
         let Some(repository) = self.repository_of(place) else { return false };
         let root = self.root;
         let tracked = self.tracked.entry(repository.clone()).or_insert_with(|| read_index(root, &repository));
-        let Tracked::These(names) = tracked else { return true };
+        let TrackedFiles::These(names) = tracked else { return true };
         let Ok(within) = place.as_path().strip_prefix(repository.as_path()) else { return true };
         let name = within.as_os_str().as_bytes();
         if !is_folder {
@@ -97,7 +97,7 @@ impl<'a> Derived<'a> {
     }
 
     /// The nearest folder above that is a repository.
-    fn repository_of(&mut self, place: &Place) -> Option<Place> {
+    fn repository_of(&mut self, place: &WorkspacePath) -> Option<WorkspacePath> {
         let folder = place.parent()?;
         if let Some(known) = self.repositories.get(&folder) {
             return known.clone();
@@ -116,11 +116,11 @@ fn is_a_cache(path: &Path, is_folder: bool) -> bool {
         || folders.windows(2).any(|pair| pair[0] == CACHE_IN.0 && pair[1] == CACHE_IN.1)
 }
 
-fn read_index(root: &Root, repository: &Place) -> Tracked {
+fn read_index(root: &Root, repository: &WorkspacePath) -> TrackedFiles {
     match root.open_file(&repository.join(INDEX)) {
-        Ok(open) => tracked(open.file).map_or(Tracked::Unknown, Tracked::These),
+        Ok(open) => tracked(open.file).map_or(TrackedFiles::Unknown, TrackedFiles::These),
         // A repository in which nothing was ever added.
-        Err(haft_sandbox::PathError::NotFound { .. }) => Tracked::These(BTreeSet::new()),
-        Err(_) => Tracked::Unknown,
+        Err(haft_sandbox::PathError::NotFound { .. }) => TrackedFiles::These(BTreeSet::new()),
+        Err(_) => TrackedFiles::Unknown,
     }
 }

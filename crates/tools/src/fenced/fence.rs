@@ -11,7 +11,8 @@ use haft_runtime::{ErrorCode, Isolation, ToolError};
 use haft_sandbox::{
     Root,
     fence::{
-        self, Fence, FenceError, Job, Layered, Limits, Missing, Private, Probe, Rung, Surroundings, Toolchains, View,
+        self, Fence, FenceError, FenceJob, FenceLimits, LayeredFolder, Missing, Private, Probe, Rung, Toolchains,
+        UserEnvironment, WorkspaceView,
     },
 };
 
@@ -27,7 +28,7 @@ pub struct FenceConfig {
     /// The user's variables, from which toolchains are found.
     pub variables: BTreeMap<String, String>,
     /// How much a command may take.
-    pub limits: Limits,
+    pub limits: FenceLimits,
     /// The lowest rung on which a command may run at all.
     pub minimum: Isolation,
     /// More folders that commands may read.
@@ -42,7 +43,7 @@ pub struct FenceConfig {
 
 /// The fence around the commands of one workspace.
 #[derive(Debug)]
-pub(crate) struct Fenced {
+pub(crate) struct WorkspaceFence {
     fence: Fence,
     config: FenceConfig,
     workspace: PathBuf,
@@ -52,7 +53,7 @@ pub(crate) struct Fenced {
     secrets: Mutex<Secrets>,
 }
 
-impl Fenced {
+impl WorkspaceFence {
     pub(crate) fn new(config: FenceConfig, workspace: &Path, data: &Path) -> Self {
         let fence = Fence::new(&config.program);
         let (workspace, data) = (workspace.to_owned(), data.to_owned());
@@ -96,7 +97,7 @@ impl Fenced {
     pub(crate) fn toolchains(&self) -> &Toolchains {
         self.toolchains.get_or_init(|| {
             let FenceConfig { home, variables, .. } = &self.config;
-            fence::toolchains(&Surroundings { home, workspace: &self.workspace, variables })
+            fence::toolchains(&UserEnvironment { home, workspace: &self.workspace, variables })
         })
     }
 
@@ -116,7 +117,13 @@ impl Fenced {
     }
 
     /// The job for a command. `dir` is the folder of the call's changes, where its own layers go.
-    pub(crate) fn job(&self, root: &Root, dir: &Path, spec: &CommandSpec, run: (Rung, View)) -> Result<Job, ToolError> {
+    pub(crate) fn job(
+        &self,
+        root: &Root,
+        dir: &Path,
+        spec: &CommandSpec,
+        run: (Rung, WorkspaceView),
+    ) -> Result<FenceJob, ToolError> {
         let layered = match run.0 {
             Rung::Namespaces => self.layers(dir)?,
             // Only namespaces have layers.
@@ -126,13 +133,19 @@ impl Fenced {
     }
 
     /// The same with these folders of its own.
-    pub(crate) fn job_over(&self, root: &Root, spec: &CommandSpec, run: (Rung, View), layered: Vec<Layered>) -> Job {
+    pub(crate) fn job_over(
+        &self,
+        root: &Root,
+        spec: &CommandSpec,
+        run: (Rung, WorkspaceView),
+        layered: Vec<LayeredFolder>,
+    ) -> FenceJob {
         let (rung, view) = run;
         let toolchains = self.toolchains();
         let mut hidden = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root, &self.config.hidden);
         hidden.push(self.data.clone());
         hidden.extend(toolchains.hidden.iter().cloned());
-        Job {
+        FenceJob {
             command: spec.command.clone(),
             folder: root.path().join(spec.folder.as_path()),
             environment: environment(toolchains, spec),
@@ -171,7 +184,7 @@ impl Fenced {
     }
 
     /// Folders of its own for one command: caches, a home folder, `/tmp`.
-    fn layers(&self, dir: &Path) -> Result<Vec<Layered>, ToolError> {
+    fn layers(&self, dir: &Path) -> Result<Vec<LayeredFolder>, ToolError> {
         self.private()
             .and_then(|private| private.layers(&dir.join(PRIVATE), self.toolchains()))
             .map_err(|err| ToolError::new(ErrorCode::ExecutionError, format!("cannot run the command: {err}")))

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, os::unix::net::UnixStream, path::Path, time::Duration};
 
 use haft_runtime::{ErrorCode, ToolError};
-use haft_sandbox::fence::{Process, Rung, View};
+use haft_sandbox::fence::{Process, Rung, WorkspaceView};
 
 use super::command_spec::CommandSpec;
 use crate::{project::Script, workspace::Workspace};
@@ -59,7 +59,7 @@ impl Workspace {
         let own = fenced.private().and_then(|private| private.lasting_layers(&wanted.name, fenced.toolchains()));
         let own =
             own.map_err(|err| ToolError::new(ErrorCode::ExecutionError, format!("cannot start a server: {err}")))?;
-        let view = if wanted.writes { View::Direct } else { View::ReadOnly };
+        let view = if wanted.writes { WorkspaceView::Direct } else { WorkspaceView::ReadOnly };
         let mut job = fenced.job_over(self.files.root(), &spec, (Rung::Namespaces, view), own);
         job.limits.cpu_seconds = wanted.cpu_seconds;
         job.limits.memory = wanted.memory;

@@ -11,8 +11,8 @@ mod running;
 mod secrets;
 mod stopper;
 
-pub(crate) use command_spec::{CommandSpec, Done, Pinned};
+pub(crate) use command_spec::{CommandResult, CommandSpec, PinnedFile};
 pub use fence::FenceConfig;
-pub(crate) use fence::Fenced;
+pub(crate) use fence::WorkspaceFence;
 pub use long_lived::LongLivedProcess;
-pub(crate) use running::{Bench, Writes, keep, throw_away};
+pub(crate) use running::{CommandContext, WriteLocation, keep, throw_away};

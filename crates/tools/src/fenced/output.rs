@@ -11,10 +11,10 @@ const KEPT: usize = 192 << 10;
 /// Everything that a command has said so far.
 #[derive(Debug, Default)]
 pub(super) struct OutputBuffer {
-    stdout: Kept,
-    stderr: Kept,
+    stdout: HeadAndTail,
+    stderr: HeadAndTail,
     /// Both, in the order in which they came; as long as only one has spoken, that one is both.
-    mixed: Option<Kept>,
+    mixed: Option<HeadAndTail>,
     pending: [Vec<u8>; 2],
 }
 
@@ -44,7 +44,7 @@ impl OutputBuffer {
             [Some(&stdout), Some(&stderr), mixed.as_ref()].iter().flatten().any(|kept| kept.left_out > 0);
         let (stdout, stderr) = (stdout.into_text(), stderr.into_text());
         let only = if stdout.is_empty() { &stderr } else { &stdout };
-        let both = mixed.map_or_else(|| Arc::clone(only), Kept::into_text);
+        let both = mixed.map_or_else(|| Arc::clone(only), HeadAndTail::into_text);
         CommandOutput { stdout, stderr, both, is_truncated }
     }
 
@@ -90,7 +90,7 @@ fn cut_letter(bytes: &[u8]) -> usize {
 
 /// The beginning and the end of a text.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct HeadAndTail {
     head: String,
     /// The end, in two parts: when the newer one is full, the older one goes.
     older: String,
@@ -98,7 +98,7 @@ struct Kept {
     left_out: usize,
 }
 
-impl Kept {
+impl HeadAndTail {
     fn is_empty(&self) -> bool {
         self.head.is_empty()
     }

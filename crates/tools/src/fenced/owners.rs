@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use haft_sandbox::{EntryKind, Folder, Place, Root, fence};
+use haft_sandbox::{EntryKind, Folder, Root, WorkspacePath, fence};
 
 /// How many entries are looked at: this is only looked for when a command has met it.
 const LOOKED_AT: usize = 20_000;
@@ -27,8 +27,8 @@ pub(super) fn complained_of(root: &Root, said: &str) -> Vec<(String, String)> {
         return Vec::new();
     }
     let others = of_others(root, known);
-    let is_named = |place: &&Place| place.name().is_some_and(|name| names(said, &name.to_string_lossy()));
-    let mut named: Vec<&Place> = others.iter().filter(is_named).take(NAMED).collect();
+    let is_named = |place: &&WorkspacePath| place.name().is_some_and(|name| names(said, &name.to_string_lossy()));
+    let mut named: Vec<&WorkspacePath> = others.iter().filter(is_named).take(NAMED).collect();
     if named.is_empty() && has_no_owner {
         named.extend(others.first());
     }
@@ -39,10 +39,10 @@ pub(super) fn complained_of(root: &Root, said: &str) -> Vec<(String, String)> {
 }
 
 /// What belongs to another user or group, the nearest to the top first, as far as a quick look finds it.
-fn of_others(root: &Root, known: (u32, u32)) -> Vec<Place> {
+fn of_others(root: &Root, known: (u32, u32)) -> Vec<WorkspacePath> {
     let mut found = Vec::new();
     let mut left = LOOKED_AT;
-    let mut folders = VecDeque::from([Place::root()]);
+    let mut folders = VecDeque::from([WorkspacePath::root()]);
     while let Some(folder) = folders.pop_front().and_then(|place| root.enter(place).ok()) {
         let is_others = |name: &_| matches!(folder.owner(name), Ok(Some(owner)) if owner != known);
         let mut look = |folder: &Folder| {

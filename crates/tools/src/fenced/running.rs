@@ -9,16 +9,16 @@ use std::{
 
 use haft_runtime::{ChangeList, ErrorCode, Isolation, Stream, ToolCtx, ToolError};
 use haft_sandbox::{
-    EntryKind, Place, Root,
-    changes::{self, Draft, Sort, Steering, Sync},
-    fence::{self, Ended, Exit, Job, Process, Rung, Tick, View},
+    EntryKind, Root, WorkspacePath,
+    changes::{self, CommitDurability, Draft, PathOrigin, Steering},
+    fence::{self, CommandExit, FenceJob, FileTime, Process, ProcessEnd, Rung, WorkspaceView},
 };
 use tokio::runtime::Handle;
 
 use super::{
-    command_spec::{CommandSpec, Cut, Done},
-    derived::Derived,
-    fence::{Fenced, isolation},
+    command_spec::{CommandResult, CommandSpec, Interruption},
+    derived::DerivedPaths,
+    fence::{WorkspaceFence, isolation},
     output::OutputBuffer,
     owners::complained_of,
     stopper::{CommandStopper, StopReason},
@@ -37,31 +37,36 @@ const NEVER: (i64, u32) = (i64::MAX, 0);
 
 /// Where a command works, and for which call.
 #[derive(Clone)]
-pub(crate) struct Bench {
-    pub(crate) fenced: Arc<Fenced>,
+pub(crate) struct CommandContext {
+    pub(crate) fenced: Arc<WorkspaceFence>,
     pub(crate) root: Arc<Root>,
     /// The folder of the call's changes.
     pub(crate) dir: PathBuf,
-    pub(crate) sync: Sync,
+    pub(crate) sync: CommitDurability,
 }
 
 /// Whether a command writes into a layer of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Writes {
+pub(crate) enum WriteLocation {
     Aside,
     Directly,
 }
 
 /// Runs a command and waits for its end, also after a cancel: everything that it has started ends at once.
-pub(crate) async fn run(ctx: &ToolCtx, bench: Bench, spec: CommandSpec, writes: Writes) -> Result<Done, ToolError> {
+pub(crate) async fn run(
+    ctx: &ToolCtx,
+    bench: CommandContext,
+    spec: CommandSpec,
+    writes: WriteLocation,
+) -> Result<CommandResult, ToolError> {
     let stopper = Arc::new(CommandStopper::default());
-    let _ends_with_us = StopOnDrop(Arc::clone(&stopper));
+    let _ends_with_us = StopCommandOnDrop(Arc::clone(&stopper));
     let begun = Instant::now();
     let limit = spec.limit.min(ctx.deadline.saturating_duration_since(begun));
     let (held, told) = (Arc::clone(&stopper), ctx.clone());
     let mut task = tokio::task::spawn_blocking(move || match writes {
-        Writes::Aside => bench.run_aside(&spec, (&held, limit), &told),
-        Writes::Directly => bench.run_directly(&spec, (&held, limit), &told),
+        WriteLocation::Aside => bench.run_aside(&spec, (&held, limit), &told),
+        WriteLocation::Directly => bench.run_directly(&spec, (&held, limit), &told),
     });
     let ended = tokio::select! {
         ended = &mut task => ended,
@@ -78,27 +83,27 @@ pub(crate) async fn run(ctx: &ToolCtx, bench: Bench, spec: CommandSpec, writes: 
 }
 
 /// A call that nobody waits for any more keeps nothing running.
-struct StopOnDrop(Arc<CommandStopper>);
+struct StopCommandOnDrop(Arc<CommandStopper>);
 
-impl Drop for StopOnDrop {
+impl Drop for StopCommandOnDrop {
     fn drop(&mut self) {
         self.0.stop(StopReason::Cancel);
     }
 }
 
-impl Bench {
+impl CommandContext {
     fn run_aside(
         &self,
         spec: &CommandSpec,
         held: (&CommandStopper, Duration),
         ctx: &ToolCtx,
-    ) -> Result<Done, ToolError> {
+    ) -> Result<CommandResult, ToolError> {
         let mut draft = Draft::new(&self.root, &self.dir).trying("stage changes")?.surviving(self.sync);
         let layer = draft.layer().trying("stage changes")?;
         for pinned in &spec.pinned {
             draft.pin(&pinned.place, &pinned.bytes).trying("stage changes")?;
         }
-        let job = self.fenced.job(&self.root, &self.dir, spec, (Rung::Namespaces, View::Aside { layer }))?;
+        let job = self.fenced.job(&self.root, &self.dir, spec, (Rung::Namespaces, WorkspaceView::Aside { layer }))?;
         let (heard, ended) = self.hear(&job, held, ctx)?;
         for pinned in &spec.pinned {
             draft.unpin(&pinned.place, &pinned.bytes).trying("look at what the command changed")?;
@@ -107,12 +112,12 @@ impl Bench {
             // Half a cache is none, and what filled `/tmp` should not stay there.
             throw_away(&self.dir);
         }
-        let derived = RefCell::new(Derived::new(&self.root));
-        let sort = |place: &Place, kind| match derived.borrow_mut().holds(place, kind == EntryKind::Directory) {
-            true => Sort::Derived,
-            false => Sort::Source,
+        let derived = RefCell::new(DerivedPaths::new(&self.root));
+        let sort = |place: &WorkspacePath, kind| match derived.borrow_mut().holds(place, kind == EntryKind::Directory) {
+            true => PathOrigin::Derived,
+            false => PathOrigin::Source,
         };
-        let Tick(seconds, nanoseconds) = ended.began;
+        let FileTime(seconds, nanoseconds) = ended.began;
         let taken = draft.take_layer((seconds, nanoseconds), &sort).trying("look at what the command changed")?;
         let changes = draft.seal().trying("stage changes")?;
         if changes.listed_bytes() > LONGEST_LIST {
@@ -122,7 +127,7 @@ impl Bench {
         let changes = Some(shown::change_list(changes.list()));
         let told = taken.left_out.into_iter().chain(taken.notes).map(|(path, why)| (path, why.to_owned()));
         let left_out = told.chain(complained_of(&self.root, &heard.said.both)).collect();
-        Ok(Done { changes, left_out, ..heard })
+        Ok(CommandResult { changes, left_out, ..heard })
     }
 
     fn run_directly(
@@ -130,11 +135,11 @@ impl Bench {
         spec: &CommandSpec,
         held: (&CommandStopper, Duration),
         ctx: &ToolCtx,
-    ) -> Result<Done, ToolError> {
+    ) -> Result<CommandResult, ToolError> {
         let before = Steering::look(&self.root);
         let (heard, _) = self.hear(&self.direct(spec)?, held, ctx)?;
         let changes = self.end_directly(&before)?;
-        Ok(Done { changes, ..heard })
+        Ok(CommandResult { changes, ..heard })
     }
 
     /// Keeps what a command that wrote into the workspace itself had for its own, and holds what it made there aside
@@ -153,7 +158,7 @@ impl Bench {
             draft.withdraw(place).trying("hold back what steers haft or git")?;
         }
         // Nothing is left there that somebody else could have changed.
-        draft.take_layer(NEVER, &|_, _| Sort::Source).trying("look at what the command changed")?;
+        draft.take_layer(NEVER, &|_, _| PathOrigin::Source).trying("look at what the command changed")?;
         Ok(Some(shown::change_list(draft.seal().trying("stage changes")?.list())))
     }
 
@@ -165,17 +170,17 @@ impl Bench {
         Ok((process, isolation(job.rung), before))
     }
 
-    fn direct(&self, spec: &CommandSpec) -> Result<Job, ToolError> {
-        self.fenced.job(&self.root, &self.dir, spec, (self.fenced.rung()?, View::Direct))
+    fn direct(&self, spec: &CommandSpec) -> Result<FenceJob, ToolError> {
+        self.fenced.job(&self.root, &self.dir, spec, (self.fenced.rung()?, WorkspaceView::Direct))
     }
 
     /// Starts the job, hands its words on, and says how it ended.
     fn hear(
         &self,
-        job: &Job,
+        job: &FenceJob,
         (stopper, limit): (&CommandStopper, Duration),
         ctx: &ToolCtx,
-    ) -> Result<(Done, Ended), ToolError> {
+    ) -> Result<(CommandResult, ProcessEnd), ToolError> {
         let begun = Instant::now();
         let process = self.fenced.fence().start(job).map_err(|err| self.fenced.refused(&err))?;
         stopper.hold(process.stopper());
@@ -185,8 +190,8 @@ impl Bench {
         let ended = process
             .wait_taking(&mut |stream, bytes| {
                 let stream = match stream {
-                    fence::Stream::Stdout => Stream::Stdout,
-                    fence::Stream::Stderr => Stream::Stderr,
+                    fence::CommandStream::Stdout => Stream::Stdout,
+                    fence::CommandStream::Stderr => Stream::Stderr,
                 };
                 length += bytes.len() as u64;
                 let text = said.take(stream, bytes);
@@ -198,17 +203,25 @@ impl Bench {
             .map_err(|err| self.fenced.refused(&err))?;
         let cut = match (stopper.reason(), ended.bound) {
             // What came to its own end in the same moment did come to its end.
-            (Some(pulled), _) if ended.exit == Exit::Stopped => Some(match pulled {
-                StopReason::TimeOut => Cut::TimeOut(limit),
-                StopReason::Cancel => Cut::Cancel,
-                StopReason::Output => Cut::Output,
+            (Some(pulled), _) if ended.exit == CommandExit::Stopped => Some(match pulled {
+                StopReason::TimeOut => Interruption::TimeOut(limit),
+                StopReason::Cancel => Interruption::Cancel,
+                StopReason::Output => Interruption::Output,
             }),
-            (_, bound) => bound.map(Cut::Bound),
+            (_, bound) => bound.map(Interruption::Bound),
         };
         let isolation = isolation(job.rung);
         let (exit, took, network) = (ended.exit, begun.elapsed(), job.network);
-        let done =
-            Done { said: said.finish(), exit, took, changes: None, left_out: Vec::new(), isolation, network, cut };
+        let done = CommandResult {
+            said: said.finish(),
+            exit,
+            took,
+            changes: None,
+            left_out: Vec::new(),
+            isolation,
+            network,
+            cut,
+        };
         Ok((done, ended))
     }
 

@@ -6,9 +6,9 @@ use std::{
     path::PathBuf,
 };
 
-use haft_sandbox::{EntryKind, Place, Root, Stamp, is_sensitive_name};
+use haft_sandbox::{EntryKind, FileStamp, Root, WorkspacePath, is_sensitive_name};
 
-use super::derived::Derived;
+use super::derived::DerivedPaths;
 
 /// How many entries are read for one command, which must start at once in a tree of any size. What was read for an
 /// earlier one and has not changed since costs nothing, so that command by command a larger tree is looked through.
@@ -20,30 +20,30 @@ const PASSED_BY: &[&str] = &[".git", "node_modules", "target", ".venv", "venv", 
 
 /// What was seen in the folders of a workspace, each as long as its stamp is the same.
 #[derive(Debug)]
-pub(super) struct Secrets(Seen);
+pub(super) struct Secrets(FolderSecrets);
 
 impl Default for Secrets {
     fn default() -> Self {
-        Self(Seen::nothing_of(Place::root()))
+        Self(FolderSecrets::nothing_of(WorkspacePath::root()))
     }
 }
 
 /// What matters of the names in a folder.
 #[derive(Debug)]
-struct Seen {
-    place: Place,
+struct FolderSecrets {
+    place: WorkspacePath,
     /// `None` where the names must be read, be it for the first time or again.
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     /// The paths of what has a sensitive name.
     secrets: Vec<PathBuf>,
     /// The folders to look into.
-    folders: Vec<Seen>,
+    folders: Vec<FolderSecrets>,
     /// Whether git ignored the folder when it was read.
     is_ignored: bool,
 }
 
-impl Seen {
-    fn nothing_of(place: Place) -> Self {
+impl FolderSecrets {
+    fn nothing_of(place: WorkspacePath) -> Self {
         Self { place, stamp: None, secrets: Vec::new(), folders: Vec::new(), is_ignored: false }
     }
 
@@ -57,7 +57,7 @@ impl Secrets {
     /// The paths of the entries with sensitive names, as far as a quick look finds them. `more` are names that the user
     /// wants hidden beside the usual ones; they must always be the same.
     pub(super) fn find(&mut self, root: &Root, more: &[String]) -> Vec<PathBuf> {
-        let mut look = Look { root, more, remembered: 0, found: Vec::new(), ahead: Ahead::default() };
+        let mut look = SecretSearch { root, more, remembered: 0, found: Vec::new(), ahead: FolderQueue::default() };
         look.go_through(&mut self.0, false);
         look.read_what_is_unknown();
         look.found
@@ -66,26 +66,26 @@ impl Secrets {
 
 /// One look through a workspace. It goes along what was seen before, without a search or a copy: in a large tree there
 /// are many folders to ask after, and hardly one of them has changed.
-struct Look<'a> {
+struct SecretSearch<'a> {
     root: &'a Root,
     more: &'a [String],
     /// How many folders are known to be as they were read.
     remembered: usize,
     found: Vec<PathBuf>,
-    ahead: Ahead<'a>,
+    ahead: FolderQueue<'a>,
 }
 
 /// The folders that are still to be read, those near the top first. What git ignores comes last: commands fill it
 /// unasked, and could otherwise use up the look before it is done.
 #[derive(Default)]
-struct Ahead<'a> {
-    folders: VecDeque<&'a mut Seen>,
-    ignored: VecDeque<&'a mut Seen>,
+struct FolderQueue<'a> {
+    folders: VecDeque<&'a mut FolderSecrets>,
+    ignored: VecDeque<&'a mut FolderSecrets>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> SecretSearch<'a> {
     /// Goes through a folder and those in it as far as they are remembered, and notes the others.
-    fn go_through(&mut self, top: &'a mut Seen, is_ignored: bool) {
+    fn go_through(&mut self, top: &'a mut FolderSecrets, is_ignored: bool) {
         let mut folders = vec![(top, is_ignored)];
         while let Some((folder, is_above_ignored)) = folders.pop() {
             if folder.is_true(self.root) {
@@ -103,7 +103,7 @@ impl<'a> Look<'a> {
 
     fn read_what_is_unknown(&mut self) {
         let mut left = LOOKED_AT;
-        let mut rules = Derived::new(self.root);
+        let mut rules = DerivedPaths::new(self.root);
         while left > 0
             && let Some((folder, is_above_ignored)) = self.ahead.next()
         {
@@ -117,7 +117,7 @@ impl<'a> Look<'a> {
     }
 
     /// Reads the names in a folder. What was seen in the folders that are still there is not read again.
-    fn read(&mut self, folder: &'a mut Seen, left: &mut usize) {
+    fn read(&mut self, folder: &'a mut FolderSecrets, left: &mut usize) {
         folder.stamp = None;
         folder.secrets.clear();
         let before = std::mem::take(&mut folder.folders);
@@ -131,7 +131,7 @@ impl<'a> Look<'a> {
                     folder.secrets.push(self.root.path().join(folder.place.join(name).as_path()));
                 } else if kind == Some(EntryKind::Directory) && !PASSED_BY.iter().any(|other| name == *other) {
                     let place = folder.place.join(name);
-                    folder.folders.push(before.remove(&place).unwrap_or_else(|| Seen::nothing_of(place)));
+                    folder.folders.push(before.remove(&place).unwrap_or_else(|| FolderSecrets::nothing_of(place)));
                 }
             });
             match more {
@@ -155,9 +155,9 @@ impl<'a> Look<'a> {
     }
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> FolderQueue<'a> {
     /// The next folder to read, and whether it is one that git ignores.
-    fn next(&mut self) -> Option<(&'a mut Seen, bool)> {
+    fn next(&mut self) -> Option<(&'a mut FolderSecrets, bool)> {
         let folder = self.folders.pop_front().map(|folder| (folder, false));
         folder.or_else(|| self.ignored.pop_front().map(|folder| (folder, true)))
     }
@@ -187,7 +187,7 @@ mod tests {
         (folder, root, secrets)
     }
 
-    fn is_remembered(top: &Seen, path: &Path) -> bool {
+    fn is_remembered(top: &FolderSecrets, path: &Path) -> bool {
         let is_it = top.stamp.is_some() && top.place.as_path() == path;
         is_it || top.folders.iter().any(|inner| is_remembered(inner, path))
     }

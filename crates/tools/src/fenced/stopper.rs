@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use haft_sandbox::fence::Stopper;
+use haft_sandbox::fence::FenceStopper;
 
 /// Why a command was ended before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +17,17 @@ pub(crate) enum StopReason {
 
 /// Holds a command that may not have started yet. Whoever stops it first says why.
 #[derive(Debug, Default)]
-pub(crate) struct CommandStopper(Mutex<Held>);
+pub(crate) struct CommandStopper(Mutex<StopperState>);
 
 #[derive(Debug, Default)]
-struct Held {
-    stopper: Option<Stopper>,
+struct StopperState {
+    stopper: Option<FenceStopper>,
     reason: Option<StopReason>,
 }
 
 impl CommandStopper {
     /// The command has started; if it was stopped before, it ends at once.
-    pub(crate) fn hold(&self, stopper: Stopper) {
+    pub(crate) fn hold(&self, stopper: FenceStopper) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if held.reason.is_some() {
             stopper.stop();

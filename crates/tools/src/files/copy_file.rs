@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
     PathError, Root,
-    changes::{ChangesError, Copied, Draft, Expected, Folders},
+    changes::{ChangesError, Draft, Expected, Folders, PlannedCopy},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ fn copy(root: &Root, draft: &mut Draft, input: &Input) -> Result<Output, ToolErr
     needs_its_folder(root, &dest, "copy to", "make it with `create_directory`")?;
     let folders = if input.recursive { Folders::Whole } else { Folders::Refuse };
     let expected = if input.overwrite { Expected::Anything } else { Expected::Nothing };
-    let Copied { files, bytes } = match draft.copy(&source, &dest, folders, expected) {
+    let PlannedCopy { files, bytes } = match draft.copy(&source, &dest, folders, expected) {
         Err(ChangesError::Path(PathError::IsDirectory { path })) if path == source.to_string() => {
             let why = "it is a directory; set `recursive` to copy it with everything inside";
             return Err(cannot(ErrorCode::IsADirectory, "copy", &path, why));

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{ChangeList, Effect, ToolCtx, ToolError};
-use haft_sandbox::{Place, Root, changes::Draft};
+use haft_sandbox::{Root, WorkspacePath, changes::Draft};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ fn delete(root: &Root, draft: &mut Draft, input: &Input) -> Result<Output, ToolE
     let place = root.place(&input.path).trying("delete")?;
     let gone = draft.delete(&place, input.recursive).trying("delete")?;
     Ok(Output {
-        deleted: gone.iter().take(NAMED).map(Place::to_string).collect(),
+        deleted: gone.iter().take(NAMED).map(WorkspacePath::to_string).collect(),
         deleted_count: gone.len(),
         path: place.to_string(),
     })

@@ -4,7 +4,7 @@ use std::{io::Read, num::NonZeroUsize, sync::Arc};
 
 use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
-    OpenFile, Place, Root,
+    OpenFile, Root, WorkspacePath,
     changes::{ChangesError, Draft},
 };
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     media,
     mismatch::{Mismatch, explain},
-    replace::{self, Edit, Times, Unmade},
+    replace::{self, ReplaceError, Replacement, Times},
 };
 use crate::{
     refusal::{Trying, broke_off, cannot},
@@ -104,9 +104,9 @@ impl ChangesFiles for EditFile {
 
 fn edit(
     (root, draft): (&Root, &mut Draft),
-    place: &Place,
+    place: &WorkspacePath,
     mut open: OpenFile,
-    edits: &[Edit],
+    edits: &[Replacement],
 ) -> Result<Output, ToolError> {
     let mut tries = TRIES;
     loop {
@@ -134,14 +134,14 @@ fn edit(
 
 impl Input {
     /// What was typed as what it means.
-    fn into_edits(self) -> Result<Vec<Edit>, ToolError> {
+    fn into_edits(self) -> Result<Vec<Replacement>, ToolError> {
         let wrong = |why: &str| Err(ToolError::new(ErrorCode::InvalidArgs, why));
         let one_of_them = self.replace_all.is_some() || self.expected_replacements.is_some();
-        let edits: Vec<Edit> = match (self.old, self.new, self.edits) {
+        let edits: Vec<Replacement> = match (self.old, self.new, self.edits) {
             (Some(old), Some(new), None) => {
                 let all = if self.replace_all == Some(true) { Times::Any } else { Times::Once };
                 let times = self.expected_replacements.map_or(all, |times| Times::Exactly(times.get()));
-                vec![Edit { old, new, times }]
+                vec![Replacement { old, new, times }]
             }
             (None, None, Some(_)) if one_of_them => {
                 return wrong(
@@ -169,13 +169,13 @@ impl Input {
 }
 
 impl OneEdit {
-    fn into_edit(self) -> Edit {
+    fn into_edit(self) -> Replacement {
         let times = if self.replace_all { Times::Any } else { Times::Once };
-        Edit { old: self.old, new: self.new, times }
+        Replacement { old: self.old, new: self.new, times }
     }
 }
 
-fn whole_text(open: &OpenFile, place: &Place) -> Result<String, ToolError> {
+fn whole_text(open: &OpenFile, place: &WorkspacePath) -> Result<String, ToolError> {
     let no = |code, why: &str| cannot(code, "edit", &place.to_string(), why);
     let too_large = || no(ErrorCode::TooLarge, "it is larger than 64 MiB").with("limit", LARGEST);
     if open.meta.size > LARGEST {
@@ -194,7 +194,7 @@ fn whole_text(open: &OpenFile, place: &Place) -> Result<String, ToolError> {
     text.ok_or_else(|| no(ErrorCode::BinaryFile, "it is not text; replace it as a whole with `write_file` and base64"))
 }
 
-fn apply_all(place: &Place, before: &str, edits: &[Edit]) -> Result<(String, usize), ToolError> {
+fn apply_all(place: &WorkspacePath, before: &str, edits: &[Replacement]) -> Result<(String, usize), ToolError> {
     let mut after = before.to_owned();
     let mut replacements = 0;
     for (index, edit) in edits.iter().enumerate() {
@@ -208,11 +208,11 @@ fn apply_all(place: &Place, before: &str, edits: &[Edit]) -> Result<(String, usi
     Ok((after, replacements))
 }
 
-fn refuse(place: &Place, which: &str, unmade: &Unmade, edit: &Edit, text: &str) -> ToolError {
+fn refuse(place: &WorkspacePath, which: &str, unmade: &ReplaceError, edit: &Replacement, text: &str) -> ToolError {
     let path = place.to_string();
     match unmade {
-        Unmade::Missing => missing(&path, which, &explain(text, &edit.old)),
-        Unmade::Count { found, lines } => {
+        ReplaceError::Missing => missing(&path, which, &explain(text, &edit.old)),
+        ReplaceError::Count { found, lines } => {
             let named: Vec<String> = lines.iter().map(u64::to_string).collect();
             let more = if *found > lines.len() { ", …" } else { "" };
             let next = match edit.times {

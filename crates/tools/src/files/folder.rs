@@ -1,13 +1,13 @@
 //! The folder that something new comes into.
 
 use haft_runtime::{ErrorCode, ToolError};
-use haft_sandbox::{PathError, Place, Root, changes::ChangesError};
+use haft_sandbox::{PathError, Root, WorkspacePath, changes::ChangesError};
 
 use crate::refusal::{Trying, cannot};
 
 /// Refuses a place whose folder does not exist; `next` says how to get one.
-pub(super) fn needs_its_folder(root: &Root, place: &Place, doing: &str, next: &str) -> Result<(), ToolError> {
-    let folder = root.resolve_entry(place).trying(doing)?.parent().unwrap_or_else(Place::root);
+pub(super) fn needs_its_folder(root: &Root, place: &WorkspacePath, doing: &str, next: &str) -> Result<(), ToolError> {
+    let folder = root.resolve_entry(place).trying(doing)?.parent().unwrap_or_else(WorkspacePath::root);
     if root.meta(&folder).trying(doing)?.is_some() {
         return Ok(());
     }
@@ -16,7 +16,11 @@ pub(super) fn needs_its_folder(root: &Root, place: &Place, doing: &str, next: &s
 }
 
 /// Says whether the refusal is about what is to come or about where it comes to.
-pub(super) fn on_the_way_to<T>(to: &Place, doing: &str, planned: Result<T, ChangesError>) -> Result<T, ToolError> {
+pub(super) fn on_the_way_to<T>(
+    to: &WorkspacePath,
+    doing: &str,
+    planned: Result<T, ChangesError>,
+) -> Result<T, ToolError> {
     let about_the_end = match &planned {
         Err(
             ChangesError::AlreadyExists { path }

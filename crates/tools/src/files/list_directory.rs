@@ -3,16 +3,16 @@
 use std::{ffi::OsStr, fmt::Write, num::NonZeroUsize, path::Path, sync::Arc};
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
-use haft_sandbox::{Entry, EntryKind, Folder, PathError, Place, Root, show_name};
+use haft_sandbox::{EntryKind, Folder, FolderEntry, PathError, Root, WorkspacePath, show_name};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::moment;
 use crate::{
-    blocking::{Stop, stopped},
+    blocking::{StopFlag, stopped},
     refusal::Trying,
-    search::{Best, Rules, has, is_hidden},
+    search::{Best, IgnoreRules, has, is_hidden},
     shape::Reads,
     workspaces::Workspaces,
 };
@@ -74,22 +74,22 @@ pub(crate) struct Output {
     /// Path relative to the workspace folder.
     path: String,
     /// Folders first, then by name.
-    entries: Vec<Listed>,
+    entries: Vec<DirectoryEntry>,
     /// How many entries there are; where `truncated`, at least so many.
     total: usize,
     /// Whether there are more than `entries` shows.
     truncated: bool,
     /// Folders inside that could not be listed, and why; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    unread: Vec<Unread>,
+    unread: Vec<UnreadFolder>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Listed {
+struct DirectoryEntry {
     /// Relative to the folder that was listed.
     name: String,
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: DirectoryEntryKind,
     /// Bytes; 0 for a folder.
     size: u64,
     /// When the content last changed, RFC 3339 in UTC.
@@ -102,7 +102,7 @@ struct Listed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum DirectoryEntryKind {
     File,
     Directory,
     Symlink,
@@ -110,7 +110,7 @@ enum Kind {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Unread {
+struct UnreadFolder {
     name: String,
     why: String,
 }
@@ -127,7 +127,7 @@ impl Reads for ListDirectory {
         // A few names are read before another thread would have woken up.
         let few = Arc::clone(&input);
         let listed =
-            workspace.files.stat_inline(ctx, move |root| list(root, &few, FEW_READS, &Stop::default())).await?;
+            workspace.files.stat_inline(ctx, move |root| list(root, &few, FEW_READS, &StopFlag::default())).await?;
         if let Some(output) = listed {
             return Ok(output);
         }
@@ -137,7 +137,7 @@ impl Reads for ListDirectory {
 }
 
 /// The listing; `None` when it takes more reads than these.
-fn list(root: &Root, input: &Input, reads: usize, stop: &Stop) -> Result<Option<Output>, ToolError> {
+fn list(root: &Root, input: &Input, reads: usize, stop: &StopFlag) -> Result<Option<Output>, ToolError> {
     let levels = match (input.recursive, input.max_depth) {
         (true, levels) => levels.map_or(usize::MAX, NonZeroUsize::get),
         (false, None) => 1,
@@ -146,7 +146,7 @@ fn list(root: &Root, input: &Input, reads: usize, stop: &Stop) -> Result<Option<
         }
     };
     let top = root.place(&input.path).trying("list")?;
-    let listing = Listing {
+    let listing = DirectoryListing {
         root,
         levels,
         reads_left: reads,
@@ -163,7 +163,7 @@ fn list(root: &Root, input: &Input, reads: usize, stop: &Stop) -> Result<Option<
 
 /// A listing with its own list of folders to go: no depth of a tree can exhaust the stack, and one folder is open at a
 /// time.
-struct Listing<'a> {
+struct DirectoryListing<'a> {
     root: &'a Root,
     levels: usize,
     /// How often names may still be read.
@@ -173,35 +173,35 @@ struct Listing<'a> {
     include_hidden: bool,
     respect_ignore: bool,
     /// Whether it is a folder (those come first), and its name.
-    kept: Best<(bool, String), Found>,
+    kept: Best<(bool, String), DirectoryItem>,
     total: usize,
-    to_go: Vec<ToGo>,
-    unread: Vec<Unread>,
+    to_go: Vec<PendingFolder>,
+    unread: Vec<UnreadFolder>,
 }
 
 /// A folder to go into.
-struct ToGo {
+struct PendingFolder {
     /// The folder above, as long as few wait: that is the shortest way down, above all in a deep tree.
     above: Option<Arc<Folder>>,
-    place: Place,
+    place: WorkspacePath,
     /// What stands before the names of its entries.
     prefix: String,
     level: usize,
-    rules: Option<Arc<Rules>>,
+    rules: Option<Arc<IgnoreRules>>,
 }
 
-struct Found {
-    kind: Kind,
+struct DirectoryItem {
+    kind: DirectoryEntryKind,
     size: u64,
     modified: Timestamp,
     target: Option<String>,
 }
 
-impl Listing<'_> {
-    fn of(mut self, top: &Place, stop: &Stop) -> Result<Option<Output>, ToolError> {
+impl DirectoryListing<'_> {
+    fn of(mut self, top: &WorkspacePath, stop: &StopFlag) -> Result<Option<Output>, ToolError> {
         let folder = self.root.open_folder(top).trying("list")?;
-        let rules = if self.respect_ignore { Rules::above(self.root, folder.place()) } else { None };
-        let here = ToGo { above: None, place: folder.place().clone(), prefix: String::new(), level: 1, rules };
+        let rules = if self.respect_ignore { IgnoreRules::above(self.root, folder.place()) } else { None };
+        let here = PendingFolder { above: None, place: folder.place().clone(), prefix: String::new(), level: 1, rules };
         self.take_in(&Arc::new(folder), &here, stop).trying("list")?;
         let mut complete = true;
         while !self.given_up
@@ -221,7 +221,7 @@ impl Listing<'_> {
         Ok((!self.given_up).then(|| self.into_output(top, complete)))
     }
 
-    fn enter(&self, next: &ToGo) -> Result<Folder, PathError> {
+    fn enter(&self, next: &PendingFolder) -> Result<Folder, PathError> {
         match (&next.above, next.place.name()) {
             (Some(above), Some(name)) => above.enter(self.root, name),
             (None, _) | (_, None) => self.root.enter(next.place.clone()),
@@ -229,10 +229,10 @@ impl Listing<'_> {
     }
 
     /// Takes in the entries of one folder. What a folder of any size has is counted; only what is shown is looked at.
-    fn take_in(&mut self, folder: &Arc<Folder>, here: &ToGo, stop: &Stop) -> Result<(), PathError> {
+    fn take_in(&mut self, folder: &Arc<Folder>, here: &PendingFolder, stop: &StopFlag) -> Result<(), PathError> {
         let mut rules = None;
         if self.respect_ignore {
-            rules = Rules::within(here.rules.as_ref(), self.root, folder.place(), |name| has(folder, name));
+            rules = IgnoreRules::within(here.rules.as_ref(), self.root, folder.place(), |name| has(folder, name));
         }
         let goes_down = here.level < self.levels;
         while self.reads_left > 0 {
@@ -249,8 +249,8 @@ impl Listing<'_> {
     fn add(
         &mut self,
         folder: &Arc<Folder>,
-        here: &ToGo,
-        rules: Option<&Arc<Rules>>,
+        here: &PendingFolder,
+        rules: Option<&Arc<IgnoreRules>>,
         entry: (&OsStr, Option<EntryKind>),
     ) {
         let (name, kind) = entry;
@@ -259,7 +259,7 @@ impl Listing<'_> {
         let Some(kind) = kind.or_else(looked_up) else { return };
         let is_folder = kind == EntryKind::Directory;
         let ruled =
-            rules.and_then(|rules| Rules::leave_out(Some(rules), folder.place().join(name).as_path(), is_folder));
+            rules.and_then(|rules| IgnoreRules::leave_out(Some(rules), folder.place().join(name).as_path(), is_folder));
         if ruled.unwrap_or(!self.include_hidden && is_hidden(name)) {
             return;
         }
@@ -270,28 +270,28 @@ impl Listing<'_> {
         if is_folder && here.level < self.levels {
             let (place, prefix) = (folder.place().join(name), format!("{shown}/"));
             let above = (self.to_go.len() < OPEN_AT_ONCE).then(|| Arc::clone(folder));
-            self.to_go.push(ToGo { above, place, prefix, level: here.level + 1, rules: rules.cloned() });
+            self.to_go.push(PendingFolder { above, place, prefix, level: here.level + 1, rules: rules.cloned() });
         }
         let key = (!is_folder, shown);
         if !self.kept.wants(|other| key < *other) {
             self.total += 1;
         } else if let Ok(Some(entry)) = folder.entry(name) {
             self.total += 1;
-            self.kept.offer(key, WEIGHT + here.prefix.len() + name.len(), Found::of(&entry));
+            self.kept.offer(key, WEIGHT + here.prefix.len() + name.len(), DirectoryItem::of(&entry));
         }
     }
 
-    fn note_unread(&mut self, folder: &ToGo, refused: PathError) {
+    fn note_unread(&mut self, folder: &PendingFolder, refused: PathError) {
         if self.unread.len() < UNREAD {
             let name = folder.prefix.trim_end_matches('/').to_owned();
             let why = Err::<(), _>(refused).trying("list").map_or_else(|refused| refused.message, |()| String::new());
-            self.unread.push(Unread { name, why });
+            self.unread.push(UnreadFolder { name, why });
         }
     }
 
-    fn into_output(self, top: &Place, complete: bool) -> Output {
+    fn into_output(self, top: &WorkspacePath, complete: bool) -> Output {
         let kept = self.kept.into_sorted().into_iter();
-        let entries: Vec<Listed> = kept.map(|((_, name), found)| found.listed(name)).collect();
+        let entries: Vec<DirectoryEntry> = kept.map(|((_, name), found)| found.listed(name)).collect();
         Output {
             path: top.to_string(),
             total: self.total,
@@ -302,25 +302,25 @@ impl Listing<'_> {
     }
 }
 
-impl Found {
-    fn of(entry: &Entry) -> Self {
+impl DirectoryItem {
+    fn of(entry: &FolderEntry) -> Self {
         let kind = match entry.meta.kind {
-            EntryKind::File => Kind::File,
-            EntryKind::Directory => Kind::Directory,
-            EntryKind::Link => Kind::Symlink,
-            EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => Kind::Other,
+            EntryKind::File => DirectoryEntryKind::File,
+            EntryKind::Directory => DirectoryEntryKind::Directory,
+            EntryKind::Link => DirectoryEntryKind::Symlink,
+            EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => DirectoryEntryKind::Other,
         };
         Self {
             kind,
-            size: if kind == Kind::Directory { 0 } else { entry.meta.size },
+            size: if kind == DirectoryEntryKind::Directory { 0 } else { entry.meta.size },
             modified: moment::of(entry.meta.modified),
             target: entry.target.as_deref().map(shown_target),
         }
     }
 
-    fn listed(self, name: String) -> Listed {
+    fn listed(self, name: String) -> DirectoryEntry {
         let Self { kind, size, modified, target } = self;
-        Listed { name, kind, size, modified, target }
+        DirectoryEntry { name, kind, size, modified, target }
     }
 }
 
@@ -334,17 +334,17 @@ impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         let mut text = String::with_capacity(self.entries.len() * USUAL_LINE);
         let mut digits = String::new();
-        for Listed { name, kind, size, target, .. } in &self.entries {
+        for DirectoryEntry { name, kind, size, target, .. } in &self.entries {
             digits.clear();
             // Nothing fails to be written into memory.
             let _written = write!(digits, "{size}");
             // Pieces are joined several times as quickly as they are formatted, and there may be very many.
             let pieces: &[&str] = match (kind, target) {
-                (Kind::Directory, _) => &[name, "/\n"],
-                (Kind::Symlink, Some(target)) => &[name, " -> ", target, "\n"],
-                (Kind::Symlink, None) => &[name, " -> ?\n"],
-                (Kind::File, _) => &[name, " (", &digits, " bytes)\n"],
-                (Kind::Other, _) => &[name, " (not a regular file)\n"],
+                (DirectoryEntryKind::Directory, _) => &[name, "/\n"],
+                (DirectoryEntryKind::Symlink, Some(target)) => &[name, " -> ", target, "\n"],
+                (DirectoryEntryKind::Symlink, None) => &[name, " -> ?\n"],
+                (DirectoryEntryKind::File, _) => &[name, " (", &digits, " bytes)\n"],
+                (DirectoryEntryKind::Other, _) => &[name, " (not a regular file)\n"],
             };
             text.extend(pieces.iter().copied());
         }

@@ -3,7 +3,7 @@
 use std::{fs::File, io::Read, num::NonZeroU64, sync::Arc};
 
 use haft_runtime::{ErrorCode, Image, Stamp, ToolCtx, ToolError};
-use haft_sandbox::{OpenFile, Place, Root};
+use haft_sandbox::{OpenFile, Root, WorkspacePath};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,10 +15,10 @@ use super::{
     media::{self, HEAD},
     moment,
     numbered::numbered,
-    window::{self, Wanted, Window},
+    window::{self, LineRange, Window},
 };
 use crate::{
-    blocking::Stop,
+    blocking::StopFlag,
     refusal::{Trying, broke_off, cannot},
     shape::Reads,
     workspaces::Workspaces,
@@ -89,7 +89,7 @@ pub(crate) struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'static str>,
     #[serde(skip)]
-    view: View,
+    view: ContentView,
     #[serde(skip)]
     hard_links: u64,
     #[serde(skip)]
@@ -98,7 +98,7 @@ pub(crate) struct Output {
 
 /// How the model gets to see the content.
 #[derive(Debug)]
-enum View {
+enum ContentView {
     Numbered,
     AsItIs,
     Picture(Option<Image>),
@@ -127,19 +127,19 @@ impl Reads for ReadFile {
         let (workspace, path) = (self.0.of(ctx.scope())?, input.path.clone());
         let (place, open) = workspace.files.stat_inline(ctx, move |root| opened(root, &path)).await?;
         if open.meta.size <= SMALL {
-            return workspace.files.stat_inline(ctx, move |_| read(&place, open, &input, &Stop::default())).await;
+            return workspace.files.stat_inline(ctx, move |_| read(&place, open, &input, &StopFlag::default())).await;
         }
         workspace.files.look(ctx, move |_, stop| read(&place, open, &input, stop)).await
     }
 }
 
-fn opened(root: &Root, path: &str) -> Result<(Place, OpenFile), ToolError> {
+fn opened(root: &Root, path: &str) -> Result<(WorkspacePath, OpenFile), ToolError> {
     let place = root.place(path).trying("read")?;
     let open = root.open_file(&place).trying("read")?;
     Ok((place, open))
 }
 
-fn read(place: &Place, mut open: OpenFile, input: &Input, stop: &Stop) -> Result<Output, ToolError> {
+fn read(place: &WorkspacePath, mut open: OpenFile, input: &Input, stop: &StopFlag) -> Result<Output, ToolError> {
     let head = beginning(&mut open.file, place)?;
     let output = Output::of(place, &open, media::mime_type(place.as_path(), &head));
     match input.encoding {
@@ -150,7 +150,7 @@ fn read(place: &Place, mut open: OpenFile, input: &Input, stop: &Stop) -> Result
 }
 
 impl Output {
-    fn of(place: &Place, open: &OpenFile, mime_type: Option<&'static str>) -> Self {
+    fn of(place: &WorkspacePath, open: &OpenFile, mime_type: Option<&'static str>) -> Self {
         Self {
             path: place.to_string(),
             content: String::new(),
@@ -163,18 +163,18 @@ impl Output {
             truncated: false,
             binary: false,
             mime_type,
-            view: View::Nothing,
+            view: ContentView::Nothing,
             hard_links: open.meta.links,
             sha256: None,
         }
     }
 
-    fn with_lines(self, head: &[u8], file: File, input: &Input, stop: &Stop) -> Result<Self, ToolError> {
+    fn with_lines(self, head: &[u8], file: File, input: &Input, stop: &StopFlag) -> Result<Self, ToolError> {
         let first = input.offset.map_or(1, NonZeroU64::get);
-        let wanted = Wanted { first, most: input.limit.unwrap_or(LINES).get() };
+        let wanted = LineRange { first, most: input.limit.unwrap_or(LINES).get() };
         let found = window::read(head.chain(file), self.size, wanted, stop).map_err(|failed| match failed {
-            window::Failed::Io(err) => broke_off("read", &self.path, &err),
-            window::Failed::Stopped(stopped) => stopped,
+            window::WindowError::Io(err) => broke_off("read", &self.path, &err),
+            window::WindowError::Stopped(stopped) => stopped,
         })?;
         let Window { bytes, lines, total, goes_on } = found;
         let whole = first == 1 && !goes_on;
@@ -190,7 +190,7 @@ impl Output {
             end_line: Some((first - 1).saturating_add(lines)),
             total_lines: total,
             truncated: goes_on,
-            view: if input.line_numbers { View::Numbered } else { View::AsItIs },
+            view: if input.line_numbers { ContentView::Numbered } else { ContentView::AsItIs },
             sha256: hash,
             ..self
         })
@@ -211,7 +211,7 @@ impl Output {
             content: base64(&bytes),
             encoding: Encoding::Base64,
             binary,
-            view: View::AsItIs,
+            view: ContentView::AsItIs,
             sha256: Some(hash),
             ..self
         })
@@ -224,7 +224,7 @@ impl Output {
         };
         let bytes = self.whole(head, file, LARGEST_PICTURE)?;
         let image = bytes.map(|bytes| Image { mime_type: mime_type.to_owned(), data: base64(&bytes) });
-        let view = image.map_or(View::Nothing, |image| View::Picture(Some(image)));
+        let view = image.map_or(ContentView::Nothing, |image| ContentView::Picture(Some(image)));
         Ok(Self { binary: true, view, ..self })
     }
 
@@ -269,12 +269,12 @@ impl Output {
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         match &self.view {
-            View::Numbered => self.lines(self.start_line.unwrap_or(1)),
-            View::AsItIs => self.content.clone(),
-            View::Picture(_) => {
+            ContentView::Numbered => self.lines(self.start_line.unwrap_or(1)),
+            ContentView::AsItIs => self.content.clone(),
+            ContentView::Picture(_) => {
                 format!("Picture {} ({}, {} bytes).", self.path, self.mime_type.unwrap_or_default(), self.size)
             }
-            View::Nothing => self.only_told(),
+            ContentView::Nothing => self.only_told(),
         }
     }
 
@@ -292,13 +292,13 @@ impl haft_runtime::Output for Output {
 
     fn images(&mut self) -> Vec<Image> {
         match &mut self.view {
-            View::Picture(image) => image.take().into_iter().collect(),
-            View::Numbered | View::AsItIs | View::Nothing => Vec::new(),
+            ContentView::Picture(image) => image.take().into_iter().collect(),
+            ContentView::Numbered | ContentView::AsItIs | ContentView::Nothing => Vec::new(),
         }
     }
 }
 
-fn beginning(file: &mut File, place: &Place) -> Result<Vec<u8>, ToolError> {
+fn beginning(file: &mut File, place: &WorkspacePath) -> Result<Vec<u8>, ToolError> {
     let mut head = Vec::with_capacity(HEAD);
     file.take(HEAD as u64).read_to_end(&mut head).map_err(|err| broke_off("read", &place.to_string(), &err))?;
     Ok(head)

@@ -2,7 +2,7 @@
 
 /// One replacement.
 #[derive(Clone, Debug)]
-pub(super) struct Edit {
+pub(super) struct Replacement {
     /// What is there.
     pub(super) old: String,
     /// What shall be there.
@@ -24,7 +24,7 @@ pub(super) enum Times {
 
 /// Why an edit cannot be made.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unmade {
+pub(super) enum ReplaceError {
     /// The text does not occur.
     Missing,
     /// The text occurs so often, in these lines, which is not what was said.
@@ -35,7 +35,7 @@ pub(super) enum Unmade {
 const NAMED: usize = 10;
 
 /// The text after one edit, and how many replacements it took.
-pub(super) fn apply(text: &str, edit: &Edit) -> Result<(String, usize), Unmade> {
+pub(super) fn apply(text: &str, edit: &Replacement) -> Result<(String, usize), ReplaceError> {
     let mut places = text.match_indices(&edit.old).map(|(at, _)| at);
     let first = places.next();
     let found = usize::from(first.is_some()) + places.count();
@@ -45,8 +45,8 @@ pub(super) fn apply(text: &str, edit: &Edit) -> Result<(String, usize), Unmade> 
         Times::Exactly(times) => found == times && found > 0,
     };
     match first {
-        None => Err(Unmade::Missing),
-        Some(_) if !fits => Err(Unmade::Count { found, lines: lines_of(text, &edit.old) }),
+        None => Err(ReplaceError::Missing),
+        Some(_) if !fits => Err(ReplaceError::Count { found, lines: lines_of(text, &edit.old) }),
         // It need not be looked for again.
         Some(at) if found == 1 => Ok(([&text[..at], &edit.new, &text[at + edit.old.len()..]].concat(), 1)),
         Some(_) => Ok((text.replace(&edit.old, &edit.new), found)),
@@ -100,13 +100,13 @@ mod tests {
         #[test]
         fn an_edit_is_what_the_obvious_way_gives(text in "[abü\\r\\n]{0,40}", old in "[abü\\n]{1,3}", new in "[abc\\r\\n]{0,4}") {
             let (expected, count) = naive(&text, &old, &new);
-            let edit = |times| Edit { old: old.clone(), new: new.clone(), times };
+            let edit = |times| Replacement { old: old.clone(), new: new.clone(), times };
             let outcome = apply(&text, &edit(Times::Any));
             prop_assert_eq!(apply(&text, &edit(Times::Exactly(count))).is_ok(), count > 0);
             prop_assert_eq!(apply(&text, &edit(Times::Once)).is_ok(), count == 1);
             prop_assert!(apply(&text, &edit(Times::Exactly(count + 1))).is_err());
             if count == 0 {
-                prop_assert_eq!(outcome, Err(Unmade::Missing));
+                prop_assert_eq!(outcome, Err(ReplaceError::Missing));
             } else {
                 prop_assert_eq!(first_difference(&text, &expected).is_none(), text == expected);
                 prop_assert_eq!(outcome, Ok((expected, count)));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn too_many_matches_are_located() {
-        let edit = Edit { old: "x".to_owned(), new: "y".to_owned(), times: Times::Once };
-        assert_eq!(apply("x\n\nx x\n", &edit), Err(Unmade::Count { found: 3, lines: vec![1, 3, 3] }));
+        let edit = Replacement { old: "x".to_owned(), new: "y".to_owned(), times: Times::Once };
+        assert_eq!(apply("x\n\nx x\n", &edit), Err(ReplaceError::Count { found: 3, lines: vec![1, 3, 3] }));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use haft_runtime::ToolError;
 
-use crate::blocking::Stop;
+use crate::blocking::StopFlag;
 
 /// How much is read at once.
 const CHUNK: usize = 256 << 10;
@@ -17,7 +17,7 @@ const COUNTED: u64 = 64 << 20;
 
 /// Which lines are wanted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct LineRange {
     /// The first one, from 1.
     pub(super) first: u64,
     /// How many at the most.
@@ -39,7 +39,7 @@ pub(super) struct Window {
 
 /// Why no lines came.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum WindowError {
     /// The system's answer.
     Io(io::Error),
     /// The call was stopped.
@@ -48,19 +48,19 @@ pub(super) enum Failed {
 
 /// Reads the wanted lines of a file of about this size. It may grow or shrink meanwhile: what was there when it was
 /// read is given.
-pub(super) fn read(mut file: impl Read, size: u64, wanted: Wanted, stop: &Stop) -> Result<Window, Failed> {
+pub(super) fn read(mut file: impl Read, size: u64, wanted: LineRange, stop: &StopFlag) -> Result<Window, WindowError> {
     // One byte more than there seem to be, so that the end of a small file is seen at once.
     let mut chunk = vec![0; usize::try_from(size).unwrap_or(CHUNK).saturating_add(1).clamp(SMALLEST, CHUNK)];
-    let mut scan = Scan { wanted, seen: Seen::default(), bytes: Vec::new(), full: false };
+    let mut scan = LineScan { wanted, seen: ScanTotals::default(), bytes: Vec::new(), full: false };
     loop {
-        stop.check().map_err(Failed::Stopped)?;
-        let length = read_some(&mut file, &mut chunk).map_err(Failed::Io)?;
+        stop.check().map_err(WindowError::Stopped)?;
+        let length = read_some(&mut file, &mut chunk).map_err(WindowError::Io)?;
         if length == 0 {
-            return Ok(scan.finish(End::Reached));
+            return Ok(scan.finish(FileEnd::Reached));
         }
         scan.take(&chunk[..length]);
         if scan.full && scan.seen.after > 0 && size.max(scan.seen.bytes) > COUNTED {
-            return Ok(scan.finish(End::NotReached));
+            return Ok(scan.finish(FileEnd::NotReached));
         }
     }
 }
@@ -75,14 +75,14 @@ fn read_some(file: &mut impl Read, chunk: &mut [u8]) -> io::Result<usize> {
 }
 
 #[derive(Clone, Copy)]
-enum End {
+enum FileEnd {
     Reached,
     NotReached,
 }
 
 /// What went by so far.
 #[derive(Default)]
-struct Seen {
+struct ScanTotals {
     bytes: u64,
     newlines: u64,
     ends_in_newline: bool,
@@ -90,15 +90,15 @@ struct Seen {
     after: u64,
 }
 
-struct Scan {
-    wanted: Wanted,
-    seen: Seen,
+struct LineScan {
+    wanted: LineRange,
+    seen: ScanTotals,
     bytes: Vec<u8>,
     /// The window takes no more.
     full: bool,
 }
 
-impl Scan {
+impl LineScan {
     fn take(&mut self, chunk: &[u8]) {
         let rest = self.skip_before(chunk);
         let rest = self.fill(rest);
@@ -142,11 +142,11 @@ impl Scan {
         &chunk[room..]
     }
 
-    fn finish(self, end: End) -> Window {
+    fn finish(self, end: FileEnd) -> Window {
         let lines = newlines(&self.bytes) + u64::from(self.bytes.last().is_some_and(|&last| last != b'\n'));
         let total = match end {
-            End::Reached => Some(self.seen.newlines + u64::from(self.seen.bytes > 0 && !self.seen.ends_in_newline)),
-            End::NotReached => None,
+            FileEnd::Reached => Some(self.seen.newlines + u64::from(self.seen.bytes > 0 && !self.seen.ends_in_newline)),
+            FileEnd::NotReached => None,
         };
         Window { bytes: self.bytes, lines, total, goes_on: self.seen.after > 0 }
     }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn window(text: &[u8], first: u64, most: u64) -> Window {
-        read(text, text.len() as u64, Wanted { first, most }, &Stop::default()).unwrap()
+        read(text, text.len() as u64, LineRange { first, most }, &StopFlag::default()).unwrap()
     }
 
     /// The obvious way.
@@ -228,7 +228,7 @@ mod tests {
                 }
             }
             let bits = Bits(text.as_bytes(), step);
-            let found = read(bits, text.len() as u64, Wanted { first, most }, &Stop::default()).unwrap();
+            let found = read(bits, text.len() as u64, LineRange { first, most }, &StopFlag::default()).unwrap();
             prop_assert_eq!(found, naive(&text, first, most));
         }
     }
@@ -250,9 +250,9 @@ mod tests {
     #[test]
     fn a_large_file_is_not_read_to_its_end_for_counting() {
         let endless = io::repeat(b'\n');
-        let found = read(endless, COUNTED + 1, Wanted { first: 3, most: 2 }, &Stop::default()).unwrap();
+        let found = read(endless, COUNTED + 1, LineRange { first: 3, most: 2 }, &StopFlag::default()).unwrap();
         assert_eq!(found, Window { bytes: b"\n\n".to_vec(), lines: 2, total: None, goes_on: true });
-        let grows = read(io::repeat(b'\n'), 10, Wanted { first: 1, most: 1 }, &Stop::default()).unwrap();
+        let grows = read(io::repeat(b'\n'), 10, LineRange { first: 1, most: 1 }, &StopFlag::default()).unwrap();
         assert_eq!(grows.total, None);
     }
 }

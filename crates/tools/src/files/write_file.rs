@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
-    PathError, Place, Root,
+    PathError, Root, WorkspacePath,
     changes::{Draft, Expected},
 };
 use schemars::JsonSchema;
@@ -112,8 +112,8 @@ fn write(root: &Root, draft: &mut Draft, input: Input) -> Result<Output, ToolErr
     })
 }
 
-fn needs_its_folder(root: &Root, place: &Place) -> Result<(), ToolError> {
-    let folder = root.resolve(place).trying("write")?.parent().unwrap_or_else(Place::root);
+fn needs_its_folder(root: &Root, place: &WorkspacePath) -> Result<(), ToolError> {
+    let folder = root.resolve(place).trying("write")?.parent().unwrap_or_else(WorkspacePath::root);
     if root.meta(&folder).trying("write")?.is_some() {
         return Ok(());
     }
@@ -121,7 +121,7 @@ fn needs_its_folder(root: &Root, place: &Place) -> Result<(), ToolError> {
     Err(cannot(ErrorCode::FileNotFound, "write", &place.to_string(), &why))
 }
 
-fn expected(root: &Root, place: &Place, input: &Input) -> Result<Expected, ToolError> {
+fn expected(root: &Root, place: &WorkspacePath, input: &Input) -> Result<Expected, ToolError> {
     match (input.if_exists, &input.expected_hash) {
         (IfExists::Overwrite, None) => Ok(Expected::Anything),
         (IfExists::Overwrite, Some(hash)) => with_hash(root, place, hash),
@@ -134,7 +134,7 @@ fn expected(root: &Root, place: &Place, input: &Input) -> Result<Expected, ToolE
 }
 
 /// The file that is there, if its content is the one that the caller believes in.
-fn with_hash(root: &Root, place: &Place, hash: &str) -> Result<Expected, ToolError> {
+fn with_hash(root: &Root, place: &WorkspacePath, hash: &str) -> Result<Expected, ToolError> {
     let stale = |why: &str| {
         let next = "read it again and decide anew";
         cannot(ErrorCode::StaleFile, "write", &place.to_string(), &format!("{why}; {next}"))

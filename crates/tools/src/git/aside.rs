@@ -3,16 +3,16 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use haft_runtime::{Prepared, Ran, ToolCtx, ToolError};
-use haft_sandbox::{Place, changes, fence::Exit};
+use haft_sandbox::{WorkspacePath, changes, fence::CommandExit};
 
 use super::{
     program::Git,
     refused::refused,
-    repository::{Kind, Repository},
+    repository::{Repository, RepositoryKind},
 };
 use crate::{
-    command::Command,
-    fenced::{CommandSpec, Done, throw_away},
+    command::CommandLine,
+    fenced::{CommandResult, CommandSpec, throw_away},
     workspace::Workspace,
 };
 
@@ -35,7 +35,7 @@ impl Steps {
         let repository = &git.repository;
         CommandSpec {
             command: first.into_iter().chain(self.arguments.iter().cloned()).collect(),
-            folder: repository.place_of(&git.root, b"").unwrap_or_else(Place::root),
+            folder: repository.place_of(&git.root, b"").unwrap_or_else(WorkspacePath::root),
             // Inside, the workspace is mounted by itself, also where its repository begins further up.
             environment: BTreeMap::from(
                 [("LC_ALL", "C.UTF-8"), ("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1")]
@@ -54,8 +54,8 @@ impl Steps {
 /// What of a repository lies outside the workspace, where nothing can be held aside.
 fn outside(repository: &Repository) -> Vec<std::path::PathBuf> {
     match repository.kind {
-        Kind::Inside | Kind::Bare => Vec::new(),
-        Kind::Linked | Kind::Around => vec![repository.shared.clone()],
+        RepositoryKind::Inside | RepositoryKind::Bare => Vec::new(),
+        RepositoryKind::Linked | RepositoryKind::Around => vec![repository.shared.clone()],
     }
 }
 
@@ -68,15 +68,15 @@ impl Workspace {
         preview: impl FnOnce() -> String,
         read: impl FnOnce(&str) -> Result<O, ToolError>,
     ) -> Result<Prepared<O>, ToolError> {
-        let command = Command::read(&steps.typed);
+        let command = CommandLine::read(&steps.typed);
         if !outside(&git.repository).is_empty() {
-            let mut described = self.described(&command, crate::fenced::Writes::Aside, None)?;
+            let mut described = self.described(&command, crate::fenced::WriteLocation::Aside, None)?;
             described.preview = Some(preview());
             return Ok(Prepared::Plain(described));
         }
         let ctx = &quiet(ctx);
         let spec = steps.command_spec(git)?;
-        let read = |done: &Done| said(git, done).and_then(read);
+        let read = |done: &CommandResult| said(git, done).and_then(read);
         Ok(match self.prepare_aside(ctx, spec, &command, read).await? {
             Prepared::Staged { output: Ok(output), changes, turn, isolation } => {
                 Prepared::Staged { output, changes, turn, isolation }
@@ -128,10 +128,10 @@ fn quiet(ctx: &ToolCtx) -> ToolCtx {
 }
 
 /// What git said in the end, or why it refused.
-fn said<'d>(git: &Git, done: &'d Done) -> Result<&'d str, ToolError> {
+fn said<'d>(git: &Git, done: &'d CommandResult) -> Result<&'d str, ToolError> {
     match done.exit {
-        Exit::Code(0) => Ok(&done.said.stdout),
-        Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => {
+        CommandExit::Code(0) => Ok(&done.said.stdout),
+        CommandExit::Code(_) | CommandExit::Signal(_) | CommandExit::Stopped => {
             Err(refused(&done.said.stderr, &git.root).with("output", &*done.said.both))
         }
     }

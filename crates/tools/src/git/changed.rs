@@ -2,7 +2,7 @@
 
 /// The state of the files of a repository.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Changed {
+pub(super) struct RepositoryStatus {
     /// The branch; `None` when no branch is checked out.
     pub(super) branch: Option<String>,
     /// The commit; `None` before the first one.
@@ -10,12 +10,12 @@ pub(super) struct Changed {
     pub(super) upstream: Option<String>,
     pub(super) ahead: u64,
     pub(super) behind: u64,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<ChangedPath>,
 }
 
 /// One path that is not as it was committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ChangedPath {
     pub(super) path: Vec<u8>,
     pub(super) index: char,
     pub(super) worktree: char,
@@ -26,15 +26,15 @@ pub(super) struct Entry {
 pub(super) const STATUS: &[&str] =
     &["status", "--porcelain=v2", "-z", "--branch", "--find-renames", "--ignore-submodules=dirty", "--ahead-behind"];
 
-impl Changed {
+impl RepositoryStatus {
     /// Reads the whole of what git says.
-    pub(super) fn read(said: &[u8]) -> Changed {
-        let mut changed = Changed::default();
+    pub(super) fn read(said: &[u8]) -> RepositoryStatus {
+        let mut changed = RepositoryStatus::default();
         let mut records = said.split(|byte| *byte == 0);
         while let Some(record) = records.next() {
             match record {
                 [b'#', b' ', header @ ..] => changed.take_header(&String::from_utf8_lossy(header)),
-                [b'?', b' ', path @ ..] => changed.entries.push(Entry::new(b"??", path, None)),
+                [b'?', b' ', path @ ..] => changed.entries.push(ChangedPath::new(b"??", path, None)),
                 [b'1', b' ', rest @ ..] => changed.take(rest, 7, None),
                 [b'2', b' ', rest @ ..] => changed.take(rest, 8, records.next()),
                 [b'u', b' ', rest @ ..] => changed.take(rest, 9, None),
@@ -63,15 +63,15 @@ impl Changed {
     fn take(&mut self, rest: &[u8], fields: usize, from: Option<&[u8]>) {
         let path = rest.splitn(fields + 1, |byte| *byte == b' ').nth(fields);
         if let (Some(path), [index, worktree, ..]) = (path, rest) {
-            self.entries.push(Entry::new(&[*index, *worktree], path, from));
+            self.entries.push(ChangedPath::new(&[*index, *worktree], path, from));
         }
     }
 }
 
-impl Entry {
-    fn new(letters: &[u8; 2], path: &[u8], from: Option<&[u8]>) -> Entry {
+impl ChangedPath {
+    fn new(letters: &[u8; 2], path: &[u8], from: Option<&[u8]>) -> ChangedPath {
         let [index, worktree] = letters.map(char::from);
-        Entry { path: path.to_owned(), index, worktree, from: from.map(<[u8]>::to_owned) }
+        ChangedPath { path: path.to_owned(), index, worktree, from: from.map(<[u8]>::to_owned) }
     }
 
     /// Whether the next commit would hold something of it.
@@ -91,10 +91,10 @@ mod tests {
             2 R. N... 100644 100644 100644 aa bb R100 new\nline\0old name\0\
             u UU N... 100644 100644 100644 100644 aa bb cc both\xff\0\
             ? lost/\0";
-        let changed = Changed::read(said);
+        let changed = RepositoryStatus::read(said);
         assert_eq!((changed.branch.as_deref(), changed.upstream.as_deref()), (Some("main"), Some("origin/main")));
         assert_eq!((changed.ahead, changed.behind), (2, 1));
-        let entry = |path: &[u8], index, worktree, from: Option<&[u8]>| Entry {
+        let entry = |path: &[u8], index, worktree, from: Option<&[u8]>| ChangedPath {
             path: path.to_owned(),
             index,
             worktree,
@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn neither_a_branch_nor_a_commit_need_be_there() {
-        let changed = Changed::read(b"# branch.oid (initial)\0# branch.head (detached)\0# branch.ab\0broken\0");
-        assert_eq!(changed, Changed::default());
+        let changed =
+            RepositoryStatus::read(b"# branch.oid (initial)\0# branch.head (detached)\0# branch.ab\0broken\0");
+        assert_eq!(changed, RepositoryStatus::default());
     }
 }

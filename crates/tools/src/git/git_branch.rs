@@ -11,7 +11,7 @@ use super::{
     branches::{Branch, LIST},
     names,
     program::{Arguments, Git},
-    repository::Kind,
+    repository::RepositoryKind,
 };
 use crate::workspaces::Workspaces;
 
@@ -113,7 +113,7 @@ fn steps(git: &Git, input: &Input) -> Result<Steps, ToolError> {
     if from.is_some() && !input.create {
         return Err(refused("`from` says where a new branch begins; set `create` too"));
     }
-    if input.checkout && matches!(git.repository.kind, Kind::Around | Kind::Bare) {
+    if input.checkout && matches!(git.repository.kind, RepositoryKind::Around | RepositoryKind::Bare) {
         let message = "cannot check a branch out here: the files of this repository lie outside the workspace, or it has \
                        none; ask a person to do it";
         return Err(ToolError::new(ErrorCode::InvalidPath, message));

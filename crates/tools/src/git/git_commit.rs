@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use super::{
     aside::Steps,
-    changed::{Changed, Entry, STATUS},
+    changed::{ChangedPath, RepositoryStatus, STATUS},
     patch::{PATCH, Patch, is_secret},
     program::{Arguments, Git},
-    repository::Kind,
-    run::{Ear, Whole},
+    repository::RepositoryKind,
+    run::{GitListener, LimitedOutput},
 };
 use crate::{refusal::cannot, workspace::Workspace, workspaces::Workspaces};
 
@@ -89,8 +89,8 @@ impl Tool for GitCommit {
         let signs = wants_signature(&git, ctx).await?;
         let steps = steps(&git, input, &paths);
         let staged = match git.repository.kind {
-            Kind::Inside | Kind::Bare => String::new(),
-            Kind::Linked | Kind::Around => staged_diff(&git, ctx, &paths).await?,
+            RepositoryKind::Inside | RepositoryKind::Bare => String::new(),
+            RepositoryKind::Linked | RepositoryKind::Around => staged_diff(&git, ctx, &paths).await?,
         };
         let preview = || {
             let beyond = "in a repository outside the workspace: it cannot be undone, and hooks do not run";
@@ -131,12 +131,13 @@ async fn chosen(workspace: &Workspace, ctx: &ToolCtx, input: &Input) -> Result<(
         }
         wanted.extend(git.paths_of(&place));
     }
-    let changed = if wanted.is_empty() { Changed::default() } else { status(&git, ctx, &wanted, "all").await? };
+    let changed =
+        if wanted.is_empty() { RepositoryStatus::default() } else { status(&git, ctx, &wanted, "all").await? };
     let paths = to_stage(&changed.entries);
     // An empty commit of named files would take along what else is staged.
     match (paths.is_empty(), changed.entries.first()) {
         (false, _) => Ok((git, paths)),
-        (true, Some(Entry { path, .. })) => Err(nothing(&format!(
+        (true, Some(ChangedPath { path, .. })) => Err(nothing(&format!(
             "what has changed there is left out, because names such as `{}` say that they hold secrets; ask a \
              person to commit it if it must be",
             git.shown(path)
@@ -164,15 +165,15 @@ fn whole_only(git: &Git) -> Result<(), ToolError> {
     }
 }
 
-async fn status(git: &Git, ctx: &ToolCtx, paths: &[PathBuf], untracked: &str) -> Result<Changed, ToolError> {
+async fn status(git: &Git, ctx: &ToolCtx, paths: &[PathBuf], untracked: &str) -> Result<RepositoryStatus, ToolError> {
     let arguments = Arguments::of(STATUS).with(format!("--untracked-files={untracked}")).at(paths);
-    let said: Whole = git.look_at_files(ctx, arguments).await?;
-    Ok(Changed::read(&said.bytes))
+    let said: LimitedOutput = git.look_at_files(ctx, arguments).await?;
+    Ok(RepositoryStatus::read(&said.bytes))
 }
 
 /// Refuses a commit of what is staged where that is nothing, or more than the workspace.
-fn staged(git: &Git, changed: &Changed, input: &Input) -> Result<(), ToolError> {
-    let staged: Vec<&Entry> = changed.entries.iter().filter(|entry| entry.is_staged()).collect();
+fn staged(git: &Git, changed: &RepositoryStatus, input: &Input) -> Result<(), ToolError> {
+    let staged: Vec<&ChangedPath> = changed.entries.iter().filter(|entry| entry.is_staged()).collect();
     let beyond = staged.iter().find(|entry| git.repository.place_of(&git.root, &entry.path).is_none());
     if let Some(entry) = beyond {
         let why = "it is staged and lies outside the workspace; name `files` to commit only those";
@@ -190,7 +191,7 @@ fn nothing(why: &str) -> ToolError {
 }
 
 /// The changed paths. What holds secrets is left out: it looks empty to commands.
-fn to_stage(entries: &[Entry]) -> Vec<Vec<u8>> {
+fn to_stage(entries: &[ChangedPath]) -> Vec<Vec<u8>> {
     let paths = entries.iter().flat_map(|entry| [Some(&entry.path), entry.from.as_ref()]).flatten();
     let all: BTreeSet<&Vec<u8>> = paths.filter(|path| !is_secret(path)).collect();
     all.into_iter().cloned().collect()
@@ -213,9 +214,9 @@ fn list(paths: &[Vec<u8>]) -> String {
 
 fn steps(git: &Git, input: &Input, paths: &[Vec<u8>]) -> Steps {
     let hooks = match git.repository.kind {
-        Kind::Inside | Kind::Bare => "",
+        RepositoryKind::Inside | RepositoryKind::Bare => "",
         // A hook could change what nobody sees or undoes there.
-        Kind::Linked | Kind::Around => "none",
+        RepositoryKind::Linked | RepositoryKind::Around => "none",
     };
     let empty = if input.allow_empty { "--allow-empty" } else { "" };
     Steps {
@@ -229,7 +230,7 @@ fn steps(git: &Git, input: &Input, paths: &[Vec<u8>]) -> Steps {
 /// Whether the user wants commits to be signed, which only the user can do.
 async fn wants_signature(git: &Git, ctx: &ToolCtx) -> Result<bool, ToolError> {
     let asked = Arguments::of(&["config", "--type=bool", "--get", "commit.gpgSign"]);
-    Ok(git.look(ctx, asked, Whole::default()).await?.heard.bytes.starts_with(b"true"))
+    Ok(git.look(ctx, asked, LimitedOutput::default()).await?.heard.bytes.starts_with(b"true"))
 }
 
 /// What would be committed, where it cannot be tried.

@@ -14,7 +14,7 @@ use super::{
     program::{Arguments, Git},
     refused::refused,
     repository::Repository,
-    run::{Ear, LONGEST, More},
+    run::{GitListener, LONGEST, WantsMore},
 };
 use crate::workspaces::Workspaces;
 
@@ -122,8 +122,8 @@ struct History {
     heard: usize,
 }
 
-impl Ear for History {
-    fn hear(&mut self, bytes: &[u8]) -> More {
+impl GitListener for History {
+    fn hear(&mut self, bytes: &[u8]) -> WantsMore {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == 0) {
             if self.begun.is_empty() {
@@ -137,7 +137,7 @@ impl Ear for History {
         }
         self.begun.extend_from_slice(rest);
         self.heard += bytes.len();
-        if self.heard > LONGEST { More::Enough } else { More::Please }
+        if self.heard > LONGEST { WantsMore::Enough } else { WantsMore::Please }
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
             .replace('|', "\0");
         for size in [1, 2, 7, 64, said.len()] {
             let mut history = History { digits: 4, ..History::default() };
-            said.as_bytes().chunks(size).for_each(|piece| assert_eq!(history.hear(piece), More::Please));
+            said.as_bytes().chunks(size).for_each(|piece| assert_eq!(history.hear(piece), WantsMore::Please));
             let output = history.told();
             assert_eq!(
                 serde_json::to_value(&output).unwrap(),

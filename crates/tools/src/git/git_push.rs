@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     program::Git,
-    push::{Plan, Pushed},
+    push::{PushPlan, PushResult},
 };
 use crate::workspaces::Workspaces;
 
@@ -76,7 +76,7 @@ impl Tool for GitPush {
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;
         let (git, _) = Git::at(&workspace, ".")?;
-        let plan = Plan::make(&workspace, &git, ctx, input).await?;
+        let plan = PushPlan::make(&workspace, &git, ctx, input).await?;
         plan.remember(&workspace, ctx)?;
         Ok(Prepared::Plain(Described::showing(plan.preview(input))))
     }
@@ -84,7 +84,7 @@ impl Tool for GitPush {
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;
         let (git, _) = Git::at(&workspace, ".")?;
-        let plan = Plan::make(&workspace, &git, ctx, &input).await?;
+        let plan = PushPlan::make(&workspace, &git, ctx, &input).await?;
         plan.compare(&workspace, ctx)?;
         let pushed = match plan.push(&workspace, &git, ctx, &input).await {
             // Whoever was stopped half-way may have been heard.
@@ -112,7 +112,7 @@ fn cut_short<O>(ctx: &ToolCtx, error: ToolError) -> Ran<O> {
 }
 
 impl Output {
-    fn of(plan: Plan, pushed: Pushed, remote: String) -> Self {
+    fn of(plan: PushPlan, pushed: PushResult, remote: String) -> Self {
         let commits = if pushed.old.as_deref() == Some(plan.commit.as_str()) { 0 } else { plan.commits.len() as u64 };
         Self {
             remote,

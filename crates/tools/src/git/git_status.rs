@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    changed::{self, Changed, STATUS},
+    changed::{self, RepositoryStatus, STATUS},
     program::{Arguments, Git},
-    run::Whole,
+    run::LimitedOutput,
 };
 use crate::{
     blocking::{StopWith, blocking},
@@ -58,7 +58,7 @@ pub(crate) struct Output {
     /// Says, where there are submodules, that what is not committed inside them is not told here; name one as `path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     submodules: Option<&'static str>,
-    entries: Vec<Entry>,
+    entries: Vec<StatusEntry>,
     #[serde(skip)]
     left_out: usize,
     #[serde(skip)]
@@ -67,7 +67,7 @@ pub(crate) struct Output {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct StatusEntry {
     /// Relative to the workspace folder; a whole folder of new files ends with `/`.
     path: String,
     /// Git's letter for what is staged: `.` nothing, `M` changed, `A` new, `D` deleted, `R` renamed, `U` in conflict,
@@ -96,14 +96,14 @@ impl Tool for GitStatus {
         let repository = git.repository.clone();
         let submodules =
             blocking(StopWith::Call(ctx), move |_| Ok(repository.has_submodules(&paths).then_some(NOT_LOOKED_INTO)));
-        let (said, submodules) = tokio::try_join!(git.look_at_files::<Whole>(ctx, arguments), submodules)?;
-        let output = Output { submodules, ..Output::of(&git, Changed::read(&said.bytes)) };
+        let (said, submodules) = tokio::try_join!(git.look_at_files::<LimitedOutput>(ctx, arguments), submodules)?;
+        let output = Output { submodules, ..Output::of(&git, RepositoryStatus::read(&said.bytes)) };
         Ok(Ran::Done { output, isolation: Some(Isolation::Limits), staged: None })
     }
 }
 
 impl Output {
-    fn of(git: &Git, changed: Changed) -> Self {
+    fn of(git: &Git, changed: RepositoryStatus) -> Self {
         let count = changed.entries.len();
         Self {
             detached: changed.branch.is_none(),
@@ -113,7 +113,7 @@ impl Output {
             behind: changed.behind,
             clean: count == 0,
             submodules: None,
-            entries: changed.entries.iter().take(MOST).map(|entry| Entry::of(git, entry)).collect(),
+            entries: changed.entries.iter().take(MOST).map(|entry| StatusEntry::of(git, entry)).collect(),
             left_out: count.saturating_sub(MOST),
             is_new: changed.commit.is_none(),
         }
@@ -136,8 +136,8 @@ impl Output {
     }
 }
 
-impl Entry {
-    fn of(git: &Git, entry: &changed::Entry) -> Self {
+impl StatusEntry {
+    fn of(git: &Git, entry: &changed::ChangedPath) -> Self {
         let folder = if entry.path.ends_with(b"/") { "/" } else { "" };
         Self {
             path: git.shown(&entry.path) + folder,
@@ -158,7 +158,7 @@ impl Entry {
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         let mut lines = vec![self.heading()];
-        lines.extend(self.entries.iter().map(Entry::line));
+        lines.extend(self.entries.iter().map(StatusEntry::line));
         match (self.clean, self.submodules) {
             (true, None) => lines.push("nothing to commit, working tree clean".to_owned()),
             (true, Some(how)) => lines.push(format!("nothing to commit, clean; submodules {how}")),

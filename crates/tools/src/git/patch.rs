@@ -2,7 +2,7 @@
 
 use haft_sandbox::is_sensitive_name;
 
-use super::run::{Ear, More};
+use super::run::{GitListener, WantsMore};
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 /// The most bytes of a patch that are kept.
@@ -40,7 +40,7 @@ pub(super) struct Patch {
     /// How many files have come, also those that are not told.
     pub(super) count: usize,
     line: Vec<u8>,
-    state: State,
+    state: PatchState,
 }
 
 /// What a patch does to one file.
@@ -57,7 +57,7 @@ pub(super) struct FilePatch {
 
 /// Where in a patch the next line stands.
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum PatchState {
     /// In the list of files.
     #[default]
     List,
@@ -67,8 +67,8 @@ enum State {
     Lines { file: usize, old: u64, new: u64 },
 }
 
-impl Ear for Patch {
-    fn hear(&mut self, mut bytes: &[u8]) -> More {
+impl GitListener for Patch {
+    fn hear(&mut self, mut bytes: &[u8]) -> WantsMore {
         while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
             self.extend_line(&bytes[..at]);
             let line = std::mem::take(&mut self.line);
@@ -76,7 +76,7 @@ impl Ear for Patch {
             bytes = &bytes[at + 1..];
         }
         self.extend_line(bytes);
-        More::Please
+        WantsMore::Please
     }
 }
 
@@ -90,13 +90,13 @@ impl Patch {
     /// Invariant: what a line means follows from where it stands and not from its words, which a file may imitate.
     fn take(&mut self, line: &[u8]) {
         match self.state {
-            State::List => match line {
+            PatchState::List => match line {
                 [b':', rest @ ..] => self.list(rest),
                 [] => {}
                 _ => self.take_head(line, None),
             },
-            State::Head(file) => self.take_head(line, Some(file)),
-            State::Lines { file, old, new } => self.take_line(line, (file, old, new)),
+            PatchState::Head(file) => self.take_head(line, Some(file)),
+            PatchState::Lines { file, old, new } => self.take_line(line, (file, old, new)),
         }
     }
 
@@ -119,7 +119,7 @@ impl Patch {
     fn take_head(&mut self, line: &[u8], file: Option<usize>) {
         if line.starts_with(b"diff --git ") {
             let next = file.map_or(0, |file| file + 1);
-            self.state = State::Head(next);
+            self.state = PatchState::Head(next);
             self.keep(line);
             if self.is_secret(next) {
                 self.keep(b"(not shown: its name says that it holds secrets)");
@@ -128,7 +128,7 @@ impl Patch {
         }
         let Some(file) = file else { return self.keep(line) };
         if let Some((old, new)) = counts(line) {
-            self.state = State::Lines { file, old, new };
+            self.state = PatchState::Lines { file, old, new };
         } else if let Some(told) = self.files.get_mut(file).filter(|_| line.starts_with(b"Binary files ")) {
             told.binary = true;
         }
@@ -152,7 +152,7 @@ impl Patch {
             Some(b'\\') => {}
             Some(_) | None => (old, new) = (old.saturating_sub(1), new.saturating_sub(1)),
         }
-        self.state = if old == 0 && new == 0 { State::Head(file) } else { State::Lines { file, old, new } };
+        self.state = if old == 0 && new == 0 { PatchState::Head(file) } else { PatchState::Lines { file, old, new } };
         if !self.is_secret(file) {
             self.keep(line);
         }
@@ -241,7 +241,7 @@ diff --git a/picture b/picture\nBinary files a/picture and b/picture differ\n";
     fn lines_are_counted_by_where_they_stand_and_secrets_are_not_shown() {
         for size in [1, 7, 64, SAID.len()] {
             let mut patch = Patch::default();
-            SAID.chunks(size).for_each(|piece| assert_eq!(patch.hear(piece), More::Please));
+            SAID.chunks(size).for_each(|piece| assert_eq!(patch.hear(piece), WantsMore::Please));
             let told: Vec<_> =
                 patch.files.iter().map(|file| (&file.path[..], file.additions, file.deletions)).collect();
             let expected: [(&[u8], u64, u64); 4] =

@@ -10,16 +10,16 @@ use std::{
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
-    Place, Root,
-    limits::{Order, Walls},
+    Root, WorkspacePath,
+    limits::{ProgramSpec, Walls},
     show_name,
 };
 
 use super::{
     readable,
     refused::refused,
-    repository::{Kind, Repository},
-    run::{Ear, Ended, Whole, run},
+    repository::{Repository, RepositoryKind},
+    run::{GitListener, GitResult, LimitedOutput, run},
 };
 use crate::{refusal::Trying, workspace::Workspace};
 
@@ -51,7 +51,7 @@ pub(super) struct Git {
 
 impl Git {
     /// Git in the repository that a path belongs to, and the path's real place.
-    pub(super) fn at(workspace: &Workspace, typed: &str) -> Result<(Git, Place), ToolError> {
+    pub(super) fn at(workspace: &Workspace, typed: &str) -> Result<(Git, WorkspacePath), ToolError> {
         let root = workspace.files.root();
         let place = root.place(typed).and_then(|place| root.resolve(&place)).trying("use git at")?;
         Ok((Git::of(workspace, Repository::around(root, &place)?)?, place))
@@ -67,7 +67,7 @@ impl Git {
             [&repository.own, &repository.shared].into_iter().filter(|path| !path.starts_with(root.path())).cloned(),
         );
         readable.extend(prefix(&program, &around.home));
-        if repository.kind == Kind::Around {
+        if repository.kind == RepositoryKind::Around {
             let between = root.path().ancestors().skip(1).take_while(|path| path.starts_with(&repository.folder));
             readable.extend(between.flat_map(|path| [".gitignore", ".gitattributes"].map(|name| path.join(name))));
         }
@@ -90,7 +90,7 @@ impl Git {
         workspace: &Workspace,
         ctx: &ToolCtx,
         typed: &str,
-    ) -> Result<(Git, Place), ToolError> {
+    ) -> Result<(Git, WorkspacePath), ToolError> {
         let (git, place) = Git::at(workspace, typed)?;
         let is_top = git.repository.place_of(&git.root, b"").is_some_and(|top| top == place);
         let Some(parent) = place.parent().filter(|_| is_top) else { return Ok((git, place)) };
@@ -98,18 +98,18 @@ impl Git {
             return Ok((git, place));
         };
         let asked = Arguments::of(&["ls-files", "--stage", "-z"]).at(&around.paths_of(&place));
-        let known = around.look(ctx, asked, Whole::default()).await?;
+        let known = around.look(ctx, asked, LimitedOutput::default()).await?;
         Ok(if known.heard.bytes.starts_with(GITLINK) { (around, place) } else { (git, place) })
     }
 
     /// Looks at the repository: git starts nothing, changes nothing and reads nothing else, whatever it finds there.
-    pub(super) async fn look<E: Ear>(
+    pub(super) async fn look<E: GitListener>(
         &self,
         ctx: &ToolCtx,
         arguments: Arguments,
         ear: E,
-    ) -> Result<Ended<E>, ToolError> {
-        let order = Order {
+    ) -> Result<GitResult<E>, ToolError> {
+        let order = ProgramSpec {
             arguments: arguments.0,
             environment: self.environment(),
             walls: Walls::Alone { readable: self.readable.clone() },
@@ -119,8 +119,8 @@ impl Git {
     }
 
     /// The whole of what git says; a refusal is an error.
-    pub(super) async fn read(&self, ctx: &ToolCtx, arguments: Arguments) -> Result<Whole, ToolError> {
-        let ended = self.look(ctx, arguments, Whole::default()).await?;
+    pub(super) async fn read(&self, ctx: &ToolCtx, arguments: Arguments) -> Result<LimitedOutput, ToolError> {
+        let ended = self.look(ctx, arguments, LimitedOutput::default()).await?;
         match ended.code {
             0 => Ok(ended.heard),
             _ => Err(refused(&ended.complaints, &self.root)),
@@ -129,7 +129,11 @@ impl Git {
 
     /// The same for what compares files, which git would hand to the filters that a repository names. Where it insists
     /// on one that it may not start, it is told that there is none.
-    pub(super) async fn look_at_files<E: Ear + Default>(&self, ctx: &ToolCtx, what: Arguments) -> Result<E, ToolError> {
+    pub(super) async fn look_at_files<E: GitListener + Default>(
+        &self,
+        ctx: &ToolCtx,
+        what: Arguments,
+    ) -> Result<E, ToolError> {
         let mut ended = self.look(ctx, what.clone(), E::default()).await?;
         if ended.code != 0 && ended.complaints.contains(" filter '") {
             let without = Git { settings: self.no_filters(ctx).await?, ..self.clone() };
@@ -155,7 +159,7 @@ impl Git {
 
     /// A path of the workspace as git is to look for it. Where nothing is there any more, git may know it by what its
     /// name stands for.
-    pub(super) fn paths_of(&self, place: &Place) -> Vec<PathBuf> {
+    pub(super) fn paths_of(&self, place: &WorkspacePath) -> Vec<PathBuf> {
         let meant = place.meant().filter(|_| !matches!(self.root.meta(place), Ok(Some(_))));
         let meant = meant.and_then(|meant| self.root.resolve(&meant).ok());
         let places = std::iter::once(place).chain(&meant);
@@ -169,8 +173,8 @@ impl Git {
     }
 
     /// An order that is still to be given its arguments, variables and walls.
-    pub(super) fn order(&self) -> Order {
-        Order {
+    pub(super) fn order(&self) -> ProgramSpec {
+        ProgramSpec {
             program: self.program.clone(),
             arguments: Vec::new(),
             environment: Vec::new(),
@@ -187,7 +191,7 @@ impl Git {
         let mut set = |name: &str, value: OsString| all.push((name.to_owned(), value));
         set("HOME", self.home.clone().into());
         set("GIT_CEILING_DIRECTORIES", ceiling.into());
-        if self.repository.kind != Kind::Bare {
+        if self.repository.kind != RepositoryKind::Bare {
             set("GIT_WORK_TREE", self.repository.folder.clone().into());
         }
         let fixed = [
@@ -215,7 +219,7 @@ impl Git {
 
     /// Refuses what needs files in a repository that has none.
     pub(super) fn with_files(self) -> Result<Git, ToolError> {
-        if self.repository.kind == Kind::Bare {
+        if self.repository.kind == RepositoryKind::Bare {
             let message =
                 "this repository is bare: it has no files to compare or commit; use `git_log` or `git_branch`";
             return Err(ToolError::new(ErrorCode::InvalidPath, message));

@@ -10,9 +10,9 @@ use super::{
     names,
     program::{Arguments, Git},
     refused::told,
-    remote::{Address, Setting, refuse_steering, remotes, users, without_secrets},
-    repository::Kind,
-    run::{Whole, run},
+    remote::{RemoteProtocol, Setting, refuse_steering, remotes, users, without_secrets},
+    repository::RepositoryKind,
+    run::{LimitedOutput, run},
 };
 use crate::workspace::Workspace;
 
@@ -31,7 +31,7 @@ const SSH: &str = "core.sshCommand=ssh -oBatchMode=yes -oConnectTimeout=20";
 
 /// What a push would send, and where to.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct PushPlan {
     pub(super) branch: String,
     /// What would be sent.
     pub(super) commit: String,
@@ -39,21 +39,21 @@ pub(super) struct Plan {
     seen: Option<String>,
     /// The commits that the remote does not have, as far as is known here: hash and subject.
     pub(super) commits: Vec<String>,
-    addresses: Vec<Address>,
+    addresses: Vec<RemoteProtocol>,
     /// The addresses as they may be shown.
     pub(super) shown: Vec<String>,
     has_own_ssh: bool,
 }
 
 /// How a push ended.
-pub(super) struct Pushed {
+pub(super) struct PushResult {
     /// What the remote branch was before.
     pub(super) old: Option<String>,
 }
 
-impl Plan {
+impl PushPlan {
     /// Looks at the repository; nothing leaves this machine.
-    pub(super) async fn make(here: &Workspace, git: &Git, ctx: &ToolCtx, input: &Input) -> Result<Plan, ToolError> {
+    pub(super) async fn make(here: &Workspace, git: &Git, ctx: &ToolCtx, input: &Input) -> Result<PushPlan, ToolError> {
         names::remote(&input.remote)?;
         let branch = input.branch.clone().or_else(|| git.repository.branch());
         let branch = branch.ok_or_else(|| refused("no branch is checked out; name the `branch` to push"))?;
@@ -70,7 +70,7 @@ impl Plan {
         let urls = Arguments::of(&["remote", "get-url", "--push", "--all", "--"]).with(&input.remote);
         let urls = String::from_utf8_lossy(&git.read(ctx, urls).await?.bytes).into_owned();
         let writable = &here.commands.fenced()?.config().writable;
-        let judged = urls.lines().map(|url| Address::of(url, &git.root, &git.repository.folder, writable));
+        let judged = urls.lines().map(|url| RemoteProtocol::of(url, &git.root, &git.repository.folder, writable));
         let addresses = judged.collect::<Result<Vec<_>, _>>()?;
         let shown = urls.lines().map(without_secrets).collect();
         let (commit, seen) = tips(git, ctx, (&input.remote, &branch)).await?;
@@ -81,7 +81,7 @@ impl Plan {
         }
         let commits = unsent(git, ctx, (&commit, seen.as_deref(), &input.remote)).await?;
         let has_own_ssh = users(&settings, "core.sshCommand").is_some();
-        Ok(Plan { branch, commit, seen, commits, addresses, shown, has_own_ssh })
+        Ok(PushPlan { branch, commit, seen, commits, addresses, shown, has_own_ssh })
     }
 
     /// What a person is asked about.
@@ -152,15 +152,15 @@ impl Plan {
         git: &Git,
         ctx: &ToolCtx,
         input: &Input,
-    ) -> Result<Pushed, ToolError> {
+    ) -> Result<PushResult, ToolError> {
         let mut order = git.order();
         order.environment = self.environment(here, git)?;
         order.arguments = self.arguments(input).0;
-        let ended = run(ctx, order, Whole::default()).await?;
+        let ended = run(ctx, order, LimitedOutput::default()).await?;
         let said = String::from_utf8_lossy(&ended.heard.bytes).into_owned();
         let line = said.lines().find(|line| line.contains(&format!(":refs/heads/{}\t", self.branch)));
         match (ended.code, line) {
-            (0, Some(line)) if !line.starts_with('!') => Ok(Pushed { old: self.old(line) }),
+            (0, Some(line)) if !line.starts_with('!') => Ok(PushResult { old: self.old(line) }),
             (_, Some(line)) if line.starts_with('!') => Err(rejected(line, input)),
             (_, _) => Err(failed(&without_passwords(&ended.complaints), git)),
         }
@@ -180,7 +180,7 @@ impl Plan {
             "--recurse-submodules=no",
         ]);
         let mut arguments = Arguments::of(&first);
-        if self.addresses.contains(&Address::File) {
+        if self.addresses.contains(&RemoteProtocol::File) {
             arguments = arguments.with(format!("--receive-pack={RECEIVES}"));
         }
         if input.set_upstream {
@@ -200,7 +200,7 @@ impl Plan {
         let mut all: Vec<(String, OsString)> = own.map(|(name, value)| (name.clone(), value.into())).collect();
         let held = git.environment().into_iter();
         all.extend(held.filter(|(name, _)| name.starts_with("GIT_") && name != "GIT_CONFIG_COUNT"));
-        let mut protocols: Vec<&str> = self.addresses.iter().map(Address::protocol).collect();
+        let mut protocols: Vec<&str> = self.addresses.iter().map(RemoteProtocol::protocol).collect();
         protocols.dedup();
         let fixed = [
             ("LC_ALL", "C.UTF-8"),
@@ -209,7 +209,7 @@ impl Plan {
             ("GCM_INTERACTIVE", "never"),
         ];
         all.extend(fixed.map(|(name, value)| (name.to_owned(), value.into())));
-        if git.repository.kind == Kind::Bare {
+        if git.repository.kind == RepositoryKind::Bare {
             all.retain(|(name, _)| name != "GIT_WORK_TREE");
         }
         Ok(all)
@@ -271,24 +271,24 @@ fn rejected(line: &str, input: &Input) -> ToolError {
 fn failed(complaints: &str, git: &Git) -> ToolError {
     let why = told(complaints, &git.root);
     let (code, message) = match cause(complaints) {
-        Cause::Denied => {
+        PushFailure::Denied => {
             let message =
                 format!("the remote did not let haft in: {why}. Give git your credentials in a terminal first");
             (ErrorCode::PermissionDenied, message)
         }
-        Cause::Unreached => (ErrorCode::NetworkError, format!("the remote cannot be reached: {why}")),
-        Cause::Lost => {
+        PushFailure::Unreached => (ErrorCode::NetworkError, format!("the remote cannot be reached: {why}")),
+        PushFailure::Lost => {
             let message =
                 format!("the remote was lost: {why}. The push may have arrived: compare with `git ls-remote`");
             (ErrorCode::OutcomeUnknown, message)
         }
-        Cause::Other => (ErrorCode::ExecutionError, format!("git refused: {why}")),
+        PushFailure::Other => (ErrorCode::ExecutionError, format!("git refused: {why}")),
     };
     ToolError::new(code, message)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
+enum PushFailure {
     Denied,
     Unreached,
     /// It may have arrived.
@@ -297,18 +297,18 @@ enum Cause {
 }
 
 /// What a complaint of git's means. Addresses stand in it too, so that no bare number tells anything.
-fn cause(complaints: &str) -> Cause {
+fn cause(complaints: &str) -> PushFailure {
     let says = |words: &[&str]| words.iter().any(|word| complaints.contains(word));
     let denied = ["Authentication failed", "Permission denied", "could not read Username", "could not read Password"];
     if says(&denied) || says(&["Host key verification failed", "returned error: 403", "terminal prompts disabled"]) {
-        return Cause::Denied;
+        return PushFailure::Denied;
     }
     let unreached = ["Could not resolve host", "Failed to connect", "Connection refused", "Network is unreachable"];
     if says(&unreached) || says(&["No route to host", "Connection timed out", "Could not resolve hostname"]) {
-        return Cause::Unreached;
+        return PushFailure::Unreached;
     }
     let lost = ["unable to access", "Could not read from remote repository", "hung up", "early EOF", "RPC failed"];
-    if says(&lost) { Cause::Lost } else { Cause::Other }
+    if says(&lost) { PushFailure::Lost } else { PushFailure::Other }
 }
 
 /// What git says of addresses, without the passwords in them.
@@ -334,17 +334,17 @@ mod tests {
         for (complaint, meant) in [
             (
                 "unable to access 'https://127.0.0.1:44035/x/': Failed to connect to 127.0.0.1 port 44035",
-                Cause::Unreached,
+                PushFailure::Unreached,
             ),
-            ("unable to access 'https://h/x/': The requested URL returned error: 403", Cause::Denied),
+            ("unable to access 'https://h/x/': The requested URL returned error: 403", PushFailure::Denied),
             (
                 "ssh: connect to host h port 22: Connection refused\nCould not read from remote repository.",
-                Cause::Unreached,
+                PushFailure::Unreached,
             ),
-            ("git@h: Permission denied (publickey).\nCould not read from remote repository.", Cause::Denied),
-            ("error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502", Cause::Lost),
-            ("fatal: the remote end hung up unexpectedly", Cause::Lost),
-            ("fatal: bad object 403403", Cause::Other),
+            ("git@h: Permission denied (publickey).\nCould not read from remote repository.", PushFailure::Denied),
+            ("error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502", PushFailure::Lost),
+            ("fatal: the remote end hung up unexpectedly", PushFailure::Lost),
+            ("fatal: bad object 403403", PushFailure::Other),
         ] {
             assert_eq!(cause(complaint), meant, "{complaint}");
         }

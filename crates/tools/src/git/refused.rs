@@ -1,7 +1,7 @@
 //! What git refuses, as the one error that callers see.
 
 use haft_runtime::{ErrorCode, ToolError};
-use haft_sandbox::{Place, Root};
+use haft_sandbox::{Root, WorkspacePath};
 
 use super::repository::no_repository;
 
@@ -13,7 +13,7 @@ pub(super) fn refused(complaints: &str, root: &Root) -> ToolError {
     let says = |words: &[&str]| words.iter().any(|word| complaints.contains(word));
     let because = |code, why: &str| ToolError::new(code, format!("git refused: {why}"));
     if says(&["not a git repository"]) {
-        return no_repository(&Place::root());
+        return no_repository(&WorkspacePath::root());
     }
     if says(&["dubious ownership"]) {
         let why = "somebody else owns this repository, and what it says could be meant to harm you; if you trust it, \

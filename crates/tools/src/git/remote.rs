@@ -101,14 +101,14 @@ pub(super) fn users<'a>(settings: &'a [Setting], name: &str) -> Option<&'a str> 
 
 /// How an address is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Address {
+pub(super) enum RemoteProtocol {
     Https,
     Ssh,
     /// A repository on this machine.
     File,
 }
 
-impl Address {
+impl RemoteProtocol {
     /// What git calls it.
     pub(super) fn protocol(&self) -> &'static str {
         match self {
@@ -119,7 +119,7 @@ impl Address {
     }
 
     /// Judges an address. A repository on this machine must lie in the workspace or in a folder that may be written.
-    pub(super) fn of(url: &str, root: &Root, folder: &Path, writable: &[PathBuf]) -> Result<Address, ToolError> {
+    pub(super) fn of(url: &str, root: &Root, folder: &Path, writable: &[PathBuf]) -> Result<RemoteProtocol, ToolError> {
         let refused = |why: &str| {
             let message = format!("cannot push to {}: {why}", without_secrets(url));
             Err(ToolError::new(ErrorCode::PermissionDenied, message))
@@ -132,8 +132,8 @@ impl Address {
             let host = rest.split('/').next().unwrap_or_default().rsplit('@').next().unwrap_or_default();
             return match protocol {
                 "https" | "ssh" if host.is_empty() || host.starts_with('-') => refused("it has no host"),
-                "https" => Ok(Address::Https),
-                "ssh" => Ok(Address::Ssh),
+                "https" => Ok(RemoteProtocol::Https),
+                "ssh" => Ok(RemoteProtocol::Ssh),
                 "file" => local(&url["file://".len()..], (root, folder, writable)).map_or_else(refused, Ok),
                 _ => refused("only https, ssh and files are pushed to"),
             };
@@ -142,14 +142,18 @@ impl Address {
         match url.split_once(':') {
             Some((host, _)) if !host.contains('/') => {
                 let host = host.rsplit('@').next().unwrap_or_default();
-                if host.is_empty() || host.starts_with('-') { refused("it has no host") } else { Ok(Address::Ssh) }
+                if host.is_empty() || host.starts_with('-') {
+                    refused("it has no host")
+                } else {
+                    Ok(RemoteProtocol::Ssh)
+                }
             }
             Some(_) | None => local(url, (root, folder, writable)).map_or_else(refused, Ok),
         }
     }
 }
 
-fn local(path: &str, (root, folder, writable): (&Root, &Path, &[PathBuf])) -> Result<Address, &'static str> {
+fn local(path: &str, (root, folder, writable): (&Root, &Path, &[PathBuf])) -> Result<RemoteProtocol, &'static str> {
     if path.is_empty() {
         return Err("it names no folder");
     }
@@ -157,7 +161,7 @@ fn local(path: &str, (root, folder, writable): (&Root, &Path, &[PathBuf])) -> Re
     let allowed = std::iter::once(root.path()).chain(writable.iter().map(PathBuf::as_path));
     let mut allowed = allowed.filter_map(|folder| folder.canonicalize().ok());
     match allowed.any(|folder| real.starts_with(folder)) {
-        true => Ok(Address::File),
+        true => Ok(RemoteProtocol::File),
         false => {
             Err("it lies outside the workspace; add its folder to `sandbox.write` in your own haft.toml to allow it")
         }
@@ -179,9 +183,9 @@ pub(super) fn without_secrets(url: &str) -> String {
 mod tests {
     use super::*;
 
-    fn address(url: &str, folder: &Path) -> Result<Address, ErrorCode> {
+    fn address(url: &str, folder: &Path) -> Result<RemoteProtocol, ErrorCode> {
         let root = Root::open(folder, &[]).unwrap();
-        Address::of(url, &root, folder, &[]).map_err(|error| error.code)
+        RemoteProtocol::of(url, &root, folder, &[]).map_err(|error| error.code)
     }
 
     #[test]
@@ -191,12 +195,12 @@ mod tests {
         std::fs::create_dir(here.join("bare.git")).unwrap();
         let inside = format!("file://{}/bare.git", here.display());
         let good = [
-            ("https://host/x.git", Address::Https),
-            ("ssh://git@host:22/x", Address::Ssh),
-            ("git@host:team/x.git", Address::Ssh),
-            ("bare.git", Address::File),
-            ("./bare.git", Address::File),
-            (inside.as_str(), Address::File),
+            ("https://host/x.git", RemoteProtocol::Https),
+            ("ssh://git@host:22/x", RemoteProtocol::Ssh),
+            ("git@host:team/x.git", RemoteProtocol::Ssh),
+            ("bare.git", RemoteProtocol::File),
+            ("./bare.git", RemoteProtocol::File),
+            (inside.as_str(), RemoteProtocol::File),
         ];
         for (url, expected) in good {
             assert_eq!(address(url, &here), Ok(expected), "{url}");

@@ -9,7 +9,7 @@ use std::{
 };
 
 use haft_runtime::{ErrorCode, ToolError};
-use haft_sandbox::{Place, Root};
+use haft_sandbox::{Root, WorkspacePath};
 
 use crate::refusal::cannot;
 
@@ -35,12 +35,12 @@ pub(super) struct Repository {
     pub(super) own: PathBuf,
     /// Where it keeps everything else.
     pub(super) shared: PathBuf,
-    pub(super) kind: Kind,
+    pub(super) kind: RepositoryKind,
 }
 
 /// How a repository lies to a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RepositoryKind {
     /// All of it lies inside.
     Inside,
     /// The files lie inside, the rest elsewhere: a linked worktree, or a submodule of something larger.
@@ -53,34 +53,39 @@ pub(super) enum Kind {
 
 impl Repository {
     /// The nearest repository that holds a path.
-    pub(super) fn around(root: &Root, place: &Place) -> Result<Repository, ToolError> {
+    pub(super) fn around(root: &Root, place: &WorkspacePath) -> Result<Repository, ToolError> {
         let mut folder = Some(place.clone());
         while let Some(here) = folder {
             let path = root.path().join(here.as_path());
             if path.join(".git").symlink_metadata().is_ok() {
-                return Repository::with_files(root, path, Kind::Inside);
+                return Repository::with_files(root, path, RepositoryKind::Inside);
             }
             if is_bare(&path) {
-                return Ok(Repository { own: path.clone(), shared: path.clone(), folder: path, kind: Kind::Bare });
+                return Ok(Repository {
+                    own: path.clone(),
+                    shared: path.clone(),
+                    folder: path,
+                    kind: RepositoryKind::Bare,
+                });
             }
             folder = here.parent();
         }
         let above = root.path().ancestors().skip(1).find(|path| path.join(".git").symlink_metadata().is_ok());
         match above {
-            Some(path) => Repository::with_files(root, path.to_owned(), Kind::Around),
+            Some(path) => Repository::with_files(root, path.to_owned(), RepositoryKind::Around),
             None => Err(no_repository(place)),
         }
     }
 
-    fn with_files(root: &Root, folder: PathBuf, kind: Kind) -> Result<Repository, ToolError> {
+    fn with_files(root: &Root, folder: PathBuf, kind: RepositoryKind) -> Result<Repository, ToolError> {
         let door = folder.join(".git");
-        let shown = || Place::root().join(door.strip_prefix(root.path()).unwrap_or(&door)).to_string();
+        let shown = || WorkspacePath::root().join(door.strip_prefix(root.path()).unwrap_or(&door)).to_string();
         let broken = |why: &str| cannot(ErrorCode::InvalidPath, "use the repository of", &shown(), why);
         let is_file = door.metadata().map_err(|_| broken("its `.git` leads nowhere"))?.is_file();
         let target = if is_file { pointed_to(&door, "gitdir:") } else { Some(door.clone()) };
         let own = target.and_then(|target| target.canonicalize().ok());
         let own = own.ok_or_else(|| broken("its `.git` does not say where the repository is, or that is gone"))?;
-        if kind == Kind::Around {
+        if kind == RepositoryKind::Around {
             let shared = shared(&own);
             return Ok(Repository { folder, own, shared, kind });
         }
@@ -92,7 +97,7 @@ impl Repository {
             return Err(broken("it leads to a repository outside the workspace that knows nothing of this folder"));
         }
         let shared = shared(&own);
-        Ok(Repository { folder, own, shared, kind: Kind::Linked })
+        Ok(Repository { folder, own, shared, kind: RepositoryKind::Linked })
     }
 
     /// The branch that is checked out, by its own file; `None` when a commit is, or where only git can tell.
@@ -156,15 +161,15 @@ impl Repository {
     }
 
     /// A path of the workspace as this repository names it; empty for all of its files.
-    pub(super) fn path_of(&self, root: &Root, place: &Place) -> PathBuf {
+    pub(super) fn path_of(&self, root: &Root, place: &WorkspacePath) -> PathBuf {
         let path = root.path().join(place.as_path());
         path.strip_prefix(&self.folder).map(Path::to_owned).unwrap_or_default()
     }
 
     /// A path as this repository names it, as a place of the workspace; `None` when it lies outside.
-    pub(super) fn place_of(&self, root: &Root, path: &[u8]) -> Option<Place> {
+    pub(super) fn place_of(&self, root: &Root, path: &[u8]) -> Option<WorkspacePath> {
         let path = self.folder.join(OsStr::from_bytes(path));
-        Some(Place::root().join(path.strip_prefix(root.path()).ok()?))
+        Some(WorkspacePath::root().join(path.strip_prefix(root.path()).ok()?))
     }
 }
 
@@ -213,7 +218,7 @@ fn read_short(file: &Path, longest: u64) -> Option<Vec<u8>> {
 }
 
 /// There is no repository here.
-pub(super) fn no_repository(place: &Place) -> ToolError {
+pub(super) fn no_repository(place: &WorkspacePath) -> ToolError {
     let why = "it is in no git repository; make one with `shell_exec` and `git init`, or name a path inside one";
     cannot(ErrorCode::InvalidPath, "use git at", &place.to_string(), why)
 }

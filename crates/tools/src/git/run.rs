@@ -2,8 +2,8 @@
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
-    fence::{Exit, Stream},
-    limits::{self, LimitsError, Listener, Order, Stopper},
+    fence::{CommandExit, CommandStream},
+    limits::{self, LimitsError, OutputListener, ProgramSpec, ProgramStopper},
 };
 use tokio::sync::oneshot;
 
@@ -13,21 +13,21 @@ use crate::blocking::{broke_off, stopped};
 const COMPLAINTS: usize = 16 << 10;
 
 /// What listens to git.
-pub(super) trait Ear: Send + 'static {
+pub(super) trait GitListener: Send + 'static {
     /// Takes the next piece of the output, and says whether more is wanted.
-    fn hear(&mut self, bytes: &[u8]) -> More;
+    fn hear(&mut self, bytes: &[u8]) -> WantsMore;
 }
 
 /// Whether more output is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum More {
+pub(super) enum WantsMore {
     Please,
     Enough,
 }
 
 /// Everything that is said, up to a limit.
 #[derive(Debug, Default)]
-pub(super) struct Whole {
+pub(super) struct LimitedOutput {
     pub(super) bytes: Vec<u8>,
     pub(super) truncated: bool,
 }
@@ -35,18 +35,18 @@ pub(super) struct Whole {
 /// The most that is kept of one output.
 pub(super) const LONGEST: usize = 64 << 20;
 
-impl Ear for Whole {
-    fn hear(&mut self, bytes: &[u8]) -> More {
+impl GitListener for LimitedOutput {
+    fn hear(&mut self, bytes: &[u8]) -> WantsMore {
         let room = LONGEST - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.truncated |= bytes.len() > room;
-        if self.truncated { More::Enough } else { More::Please }
+        if self.truncated { WantsMore::Enough } else { WantsMore::Please }
     }
 }
 
 /// How a run ended and what was heard.
 #[derive(Debug)]
-pub(super) struct Ended<E> {
+pub(super) struct GitResult<E> {
     pub(super) heard: E,
     pub(super) complaints: String,
     /// 0 also where it was ended because nobody wanted more.
@@ -54,36 +54,36 @@ pub(super) struct Ended<E> {
 }
 
 /// Hears one run.
-struct Listening<E> {
+struct GitRunListener<E> {
     ear: E,
-    more: More,
+    more: WantsMore,
     complaints: Vec<u8>,
-    stopper: Stopper,
+    stopper: ProgramStopper,
 }
 
-impl<E: Ear> Listener for Listening<E> {
-    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+impl<E: GitListener> OutputListener for GitRunListener<E> {
+    fn hear(&mut self, stream: CommandStream, bytes: &[u8]) {
         match (stream, self.more) {
-            (Stream::Stderr, _) => {
+            (CommandStream::Stderr, _) => {
                 let room = COMPLAINTS.saturating_sub(self.complaints.len());
                 self.complaints.extend(bytes.iter().take(room));
             }
-            (Stream::Stdout, More::Please) => {
+            (CommandStream::Stdout, WantsMore::Please) => {
                 self.more = self.ear.hear(bytes);
-                if self.more == More::Enough {
+                if self.more == WantsMore::Enough {
                     self.stopper.stop();
                 }
             }
-            (Stream::Stdout, More::Enough) => {}
+            (CommandStream::Stdout, WantsMore::Enough) => {}
         }
     }
 }
 
 /// Runs git and waits for its end, also after a cancel: it ends at once.
-pub(super) async fn run<E: Ear>(ctx: &ToolCtx, order: Order, ear: E) -> Result<Ended<E>, ToolError> {
-    let stopper = Stopper::new().map_err(|err| unavailable(&err))?;
-    let _ends_with_us = StopOnDrop(stopper.clone());
-    let listening = Listening { ear, more: More::Please, complaints: Vec::new(), stopper: stopper.clone() };
+pub(super) async fn run<E: GitListener>(ctx: &ToolCtx, order: ProgramSpec, ear: E) -> Result<GitResult<E>, ToolError> {
+    let stopper = ProgramStopper::new().map_err(|err| unavailable(&err))?;
+    let _ends_with_us = StopGitOnDrop(stopper.clone());
+    let listening = GitRunListener { ear, more: WantsMore::Please, complaints: Vec::new(), stopper: stopper.clone() };
     let (tell, mut told) = oneshot::channel();
     // Whoever wanted to know may have gone.
     let tell = move |listening, exit| drop(tell.send((listening, exit)));
@@ -99,20 +99,20 @@ pub(super) async fn run<E: Ear>(ctx: &ToolCtx, order: Order, ear: E) -> Result<E
     listening.ended(exit.map_err(|err| unavailable(&err))?)
 }
 
-impl<E> Listening<E> {
-    fn ended(self, exit: Exit) -> Result<Ended<E>, ToolError> {
+impl<E> GitRunListener<E> {
+    fn ended(self, exit: CommandExit) -> Result<GitResult<E>, ToolError> {
         let code = match exit {
-            Exit::Code(code) => code,
-            Exit::Stopped if self.more == More::Enough => 0,
-            Exit::Stopped => return Err(stopped()),
-            Exit::Signal(signal) => {
+            CommandExit::Code(code) => code,
+            CommandExit::Stopped if self.more == WantsMore::Enough => 0,
+            CommandExit::Stopped => return Err(stopped()),
+            CommandExit::Signal(signal) => {
                 let message =
                     format!("git was ended by signal {signal}; it may have needed more time or memory than it may");
                 return Err(ToolError::new(ErrorCode::ExecutionError, message));
             }
         };
         let complaints = String::from_utf8_lossy(&self.complaints).into_owned();
-        Ok(Ended { heard: self.ear, complaints, code })
+        Ok(GitResult { heard: self.ear, complaints, code })
     }
 }
 
@@ -126,9 +126,9 @@ fn unavailable(err: &LimitsError) -> ToolError {
 }
 
 /// A call that nobody waits for any more keeps nothing running.
-struct StopOnDrop(Stopper);
+struct StopGitOnDrop(ProgramStopper);
 
-impl Drop for StopOnDrop {
+impl Drop for StopGitOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }

@@ -6,16 +6,16 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use haft_sandbox::{Place, Root};
+use haft_sandbox::{Root, WorkspacePath};
 
 /// What of a path needs no escape.
 const PLAIN: &[u8] = b"/-._~";
 
 /// Where an address leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Address {
+pub(super) enum FileAddress {
     /// Into the workspace, as far as its name says.
-    Inside(Place),
+    Inside(WorkspacePath),
     /// Somewhere else, which is shown and never opened.
     Outside(String),
 }
@@ -34,11 +34,11 @@ pub(super) fn of(path: &Path) -> String {
 }
 
 /// Where an address leads.
-pub(super) fn read(root: &Root, address: &str) -> Address {
-    let Some(path) = path_of(address) else { return Address::Outside(address.to_owned()) };
-    let outside = || Address::Outside(haft_sandbox::show_name(path.as_os_str()));
+pub(super) fn read(root: &Root, address: &str) -> FileAddress {
+    let Some(path) = path_of(address) else { return FileAddress::Outside(address.to_owned()) };
+    let outside = || FileAddress::Outside(haft_sandbox::show_name(path.as_os_str()));
     let Ok(within) = path.strip_prefix(root.path()) else { return outside() };
-    let mut place = Place::root();
+    let mut place = WorkspacePath::root();
     for part in within.components() {
         match part {
             Component::Normal(name) => place = place.join(name),
@@ -46,7 +46,7 @@ pub(super) fn read(root: &Root, address: &str) -> Address {
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => return outside(),
         }
     }
-    Address::Inside(place)
+    FileAddress::Inside(place)
 }
 
 /// The path of a `file:` address.
@@ -76,10 +76,10 @@ mod tests {
         for name in ["a.rs", "with space/ü 🦀.py", "100%.rs", "a#b?.rs", "%41"] {
             let address = of(&root.path().join(name));
             assert!(address.is_ascii() && !address.contains([' ', '#', '?']), "{address}");
-            assert_eq!(read(&root, &address), Address::Inside(root.place(name).unwrap()), "{address}");
+            assert_eq!(read(&root, &address), FileAddress::Inside(root.place(name).unwrap()), "{address}");
         }
         let odd = root.path().join(OsString::from_vec(b"\xff.rs".to_vec()));
-        assert!(matches!(read(&root, &of(&odd)), Address::Inside(_)));
+        assert!(matches!(read(&root, &of(&odd)), FileAddress::Inside(_)));
     }
 
     #[test]
@@ -88,10 +88,10 @@ mod tests {
         let root = Root::open(folder.path(), &[]).unwrap();
         let up = format!("{}/../etc/passwd", of(root.path()));
         for (address, shown) in [("file:///usr/include/stdio.h", "/usr/include/stdio.h"), ("jdt://x/y", "jdt://x/y")] {
-            assert_eq!(read(&root, address), Address::Outside(shown.to_owned()));
+            assert_eq!(read(&root, address), FileAddress::Outside(shown.to_owned()));
         }
         for address in [up.as_str(), "file://etc", "file:///a%00b", ""] {
-            assert!(matches!(read(&root, address), Address::Outside(_)), "{address}");
+            assert!(matches!(read(&root, address), FileAddress::Outside(_)), "{address}");
         }
     }
 }

@@ -8,27 +8,27 @@ use std::{
 };
 
 use haft_runtime::{Effect, ErrorCode, Isolation, Ran, Tool, ToolCtx, ToolError};
-use haft_sandbox::Place;
+use haft_sandbox::WorkspacePath;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{
-    client::Client,
+    client::LanguageClient,
     heard::Needs,
-    running::{RunningServers, Was, cannot_be_had},
+    running::{LanguageServerStart, RunningServers, cannot_be_had},
     servers::LanguageServer,
-    talk::Talk,
-    trouble::Trouble,
+    talk::LanguageSession,
+    trouble::LanguageServerError,
 };
 use crate::{refusal::Trying, workspace::Workspace, workspaces::Workspaces};
 
 /// A tool that asks a language server about a file.
-pub(crate) trait Asks: Send + Sync + 'static {
+pub(crate) trait LanguageTool: Send + Sync + 'static {
     /// What goes in; its doc comment is the tool's description.
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
     /// What comes out, beside whether the server was ready.
-    type Output: Told;
+    type Output: LanguageOutput;
 
     /// The name it is called by.
     const NAME: &'static str;
@@ -39,11 +39,14 @@ pub(crate) trait Asks: Send + Sync + 'static {
     fn path(input: &Self::Input) -> &str;
 
     /// Asks, in a talk about that file.
-    fn ask(talk: &mut Talk<'_>, input: &Self::Input) -> impl Future<Output = Result<Self::Output, Trouble>> + Send;
+    fn ask(
+        talk: &mut LanguageSession<'_>,
+        input: &Self::Input,
+    ) -> impl Future<Output = Result<Self::Output, LanguageServerError>> + Send;
 }
 
 /// What a tool answers.
-pub(crate) trait Told: Serialize + JsonSchema + Send {
+pub(crate) trait LanguageOutput: Serialize + JsonSchema + Send {
     /// The answer for the model.
     fn text(&self) -> String;
 
@@ -54,14 +57,14 @@ pub(crate) trait Told: Serialize + JsonSchema + Send {
 }
 
 /// Such a tool, at work in the workspace of each call.
-pub(crate) struct Asking<A> {
+pub(crate) struct LanguageServerTool<A> {
     workspaces: Arc<dyn Workspaces>,
     asks: PhantomData<A>,
 }
 
 /// An answer, and whether it is whole.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Answer<O> {
+pub(crate) struct LanguageAnswer<O> {
     #[serde(flatten)]
     value: O,
     /// Whether the server had read, and where that matters checked, the project; if not, the answer may lack something.
@@ -70,12 +73,12 @@ pub(crate) struct Answer<O> {
     server: Value,
 }
 
-impl<A: Asks> Asking<A> {
+impl<A: LanguageTool> LanguageServerTool<A> {
     pub(crate) fn new(workspaces: Arc<dyn Workspaces>) -> Self {
         Self { workspaces, asks: PhantomData }
     }
 
-    async fn answer(&self, ctx: &ToolCtx, input: &A::Input) -> Result<Answer<A::Output>, ToolError> {
+    async fn answer(&self, ctx: &ToolCtx, input: &A::Input) -> Result<LanguageAnswer<A::Output>, ToolError> {
         let workspace = &*self.workspaces.of(ctx.scope())?;
         let running = workspace.language_servers()?;
         let path = A::path(input).to_owned();
@@ -93,13 +96,13 @@ impl<A: Asks> Asking<A> {
                     running.worked(&server.language);
                     return Ok(answer);
                 }
-                Err(Trouble::Broken) => broke(running, &client).await?,
-                Err(Trouble::Late(limit)) => {
+                Err(LanguageServerError::Broken) => broke(running, &client).await?,
+                Err(LanguageServerError::Late(limit)) => {
                     client.kill();
                     return Err(late(&server, limit));
                 }
-                Err(Trouble::Refused { code, message }) => return Err(refused(&server, code, &message)),
-                Err(Trouble::Told(error)) => return Err(error),
+                Err(LanguageServerError::Refused { code, message }) => return Err(refused(&server, code, &message)),
+                Err(LanguageServerError::Told(error)) => return Err(error),
             }
         }
     }
@@ -107,11 +110,12 @@ impl<A: Asks> Asking<A> {
     async fn once(
         (ctx, workspace): (&ToolCtx, &Workspace),
         running: &RunningServers,
-        (client, was): (&Arc<Client>, Was),
-        (place, input): (&Place, &A::Input),
-    ) -> Result<Answer<A::Output>, Trouble> {
+        (client, was): (&Arc<LanguageClient>, LanguageServerStart),
+        (place, input): (&WorkspacePath, &A::Input),
+    ) -> Result<LanguageAnswer<A::Output>, LanguageServerError> {
         let _using = client.used();
-        let mut talk = Talk::begin((ctx, workspace), Arc::clone(client), &running.servers, (place, A::NEEDS)).await?;
+        let mut talk =
+            LanguageSession::begin((ctx, workspace), Arc::clone(client), &running.servers, (place, A::NEEDS)).await?;
         let began = client.started.elapsed();
         let value = A::ask(&mut talk, input).await?;
         let mut server = json!({
@@ -120,7 +124,7 @@ impl<A: Asks> Asking<A> {
             "version": talk.offered.version,
             "kept": workspace.commands.outlive_calls(),
         });
-        if was == Was::Started {
+        if was == LanguageServerStart::Started {
             server["startedMs"] = json!(u64::try_from(began.as_millis()).unwrap_or(u64::MAX));
         }
         if let Some(complaint) = client.heard.borrow().complaint() {
@@ -129,12 +133,12 @@ impl<A: Asks> Asking<A> {
         if !client.sees_all.load(Ordering::Relaxed) {
             server["comparedFiles"] = json!("open documents only: the workspace has too many files of this kind");
         }
-        Ok(Answer { ready: talk.ready && !value.lacks(), value, server })
+        Ok(LanguageAnswer { ready: talk.ready && !value.lacks(), value, server })
     }
 }
 
 /// What a server that broke leaves; refused when it never began. One that was just about to end did not break.
-async fn broke(running: &RunningServers, client: &Client) -> Result<(), ToolError> {
+async fn broke(running: &RunningServers, client: &LanguageClient) -> Result<(), ToolError> {
     if client.heard.borrow().leaves {
         return Ok(());
     }
@@ -163,9 +167,9 @@ fn refused(server: &LanguageServer, code: i64, message: &str) -> ToolError {
     ToolError::new(ErrorCode::ExecutionError, message).with("serverCode", code)
 }
 
-impl<A: Asks> Tool for Asking<A> {
+impl<A: LanguageTool> Tool for LanguageServerTool<A> {
     type Input = A::Input;
-    type Output = Answer<A::Output>;
+    type Output = LanguageAnswer<A::Output>;
 
     const NAME: &'static str = A::NAME;
     const CATEGORY: &'static str = "lsp";
@@ -173,13 +177,13 @@ impl<A: Asks> Tool for Asking<A> {
     /// A large project takes minutes to be read; the settings say how long a call waits for that.
     const TIMEOUT: Duration = Duration::from_secs(300);
 
-    async fn run(&self, ctx: &ToolCtx, input: A::Input) -> Result<Ran<Answer<A::Output>>, ToolError> {
+    async fn run(&self, ctx: &ToolCtx, input: A::Input) -> Result<Ran<LanguageAnswer<A::Output>>, ToolError> {
         let output = self.answer(ctx, &input).await?;
         Ok(Ran::Done { output, isolation: Some(Isolation::Namespaces), staged: None })
     }
 }
 
-impl<O: Told> haft_runtime::Output for Answer<O> {
+impl<O: LanguageOutput> haft_runtime::Output for LanguageAnswer<O> {
     fn text(&self) -> String {
         let text = self.value.text();
         match self.ready || self.value.lacks() {

@@ -15,8 +15,8 @@ use std::{
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
-    Place, Root,
-    fence::{Bound, Ended, Exit, Process, Stopper},
+    Root, WorkspacePath,
+    fence::{Bound, CommandExit, FenceStopper, Process, ProcessEnd},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -26,18 +26,18 @@ use tokio::{
 };
 
 use super::{
-    documents::{Documents, News, Opened, Surroundings, Unsettled, note},
+    documents::{DocumentContext, DocumentUpdate, Documents, OpenDocument, PendingWork, note},
     frame::framed,
-    handshake::{Offered, greeting},
-    heard::{Heard, Tail},
+    handshake::{LanguageCapabilities, greeting},
+    heard::{LanguageServerState, LanguageServerTail},
     launch::launch,
     servers::{LanguageServer, LanguageServers},
-    trouble::Trouble,
+    trouble::LanguageServerError,
     watched::Snapshot,
 };
 use crate::{
-    blocking::Stop,
-    fenced::{Bench, keep},
+    blocking::StopFlag,
+    fenced::{CommandContext, keep},
 };
 
 /// How many messages wait for a server that is slow to listen.
@@ -49,29 +49,29 @@ const GREETING: i64 = 0;
 
 /// A language server that runs.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct LanguageClient {
     pub(super) server: LanguageServer,
     pub(super) started: Instant,
-    pub(super) heard: watch::Sender<Heard>,
+    pub(super) heard: watch::Sender<LanguageServerState>,
     workspace: PathBuf,
     outbox: mpsc::Sender<Vec<u8>>,
-    asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Trouble>>>>,
+    asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, LanguageServerError>>>>,
     number: AtomicI64,
     /// How many calls talk with it.
     users: AtomicUsize,
     documents: Mutex<Documents>,
     /// What may have begun since the server was last waited for.
-    pub(super) unsettled: Mutex<Unsettled>,
+    pub(super) unsettled: Mutex<PendingWork>,
     /// Whether all files are compared, and not only open documents.
     pub(super) sees_all: AtomicBool,
-    stderr: Mutex<Tail>,
-    stopper: Stopper,
+    stderr: Mutex<LanguageServerTail>,
+    stopper: FenceStopper,
 }
 
-impl Client {
+impl LanguageClient {
     /// Starts a server, which begins with the files as they were `seen`. It must be called in a runtime.
     pub(super) fn start(
-        bench: &Bench,
+        bench: &CommandContext,
         server: LanguageServer,
         all: &LanguageServers,
         seen: Snapshot,
@@ -84,13 +84,13 @@ impl Client {
         let client = Arc::new(Self {
             server,
             started: Instant::now(),
-            heard: watch::Sender::new(Heard::default()),
+            heard: watch::Sender::new(LanguageServerState::default()),
             workspace: bench.root.path().to_owned(),
             outbox,
             asked: Mutex::default(),
             number: AtomicI64::new(GREETING + 1),
             users: AtomicUsize::new(0),
-            unsettled: Mutex::new(Unsettled { project: true, checks: true }),
+            unsettled: Mutex::new(PendingWork { project: true, checks: true }),
             sees_all: AtomicBool::new(seen.is_whole()),
             documents: Mutex::new(Documents::new(seen)),
             stderr: Mutex::default(),
@@ -117,10 +117,10 @@ impl Client {
     fn watch(&self, process: Process) {
         let ended = process.wait(&mut |_, bytes| lock(&self.stderr).push(bytes));
         self.break_off(match ended {
-            Ok(Ended { bound: Some(bound), .. }) => format!("it took more than it may ({})", limit(bound)),
-            Ok(Ended { exit: Exit::Code(code), .. }) => format!("it ended with exit code {code}"),
-            Ok(Ended { exit: Exit::Signal(signal), .. }) => format!("it was ended by signal {signal}"),
-            Ok(Ended { exit: Exit::Stopped, .. }) => "it was ended".to_owned(),
+            Ok(ProcessEnd { bound: Some(bound), .. }) => format!("it took more than it may ({})", limit(bound)),
+            Ok(ProcessEnd { exit: CommandExit::Code(code), .. }) => format!("it ended with exit code {code}"),
+            Ok(ProcessEnd { exit: CommandExit::Signal(signal), .. }) => format!("it was ended by signal {signal}"),
+            Ok(ProcessEnd { exit: CommandExit::Stopped, .. }) => "it was ended".to_owned(),
             Err(err) => err.to_string(),
         });
     }
@@ -140,9 +140,9 @@ impl Client {
     }
 
     /// Keeps it from ending for want of questions.
-    pub(super) fn used(self: &Arc<Self>) -> Using {
+    pub(super) fn used(self: &Arc<Self>) -> ClientUse {
         self.users.fetch_add(1, Ordering::Relaxed);
-        Using(Arc::clone(self))
+        ClientUse(Arc::clone(self))
     }
 
     /// Whether it can be asked.
@@ -152,18 +152,22 @@ impl Client {
     }
 
     /// What it can do; waits until it has said so.
-    pub(super) async fn offered(&self, ctx: &ToolCtx, limit: Duration) -> Result<Arc<Offered>, Trouble> {
+    pub(super) async fn offered(
+        &self,
+        ctx: &ToolCtx,
+        limit: Duration,
+    ) -> Result<Arc<LanguageCapabilities>, LanguageServerError> {
         let mut heard = self.heard.subscribe();
         let begun = heard.wait_for(|heard| heard.offered.is_some() || heard.ended.is_some());
         let heard = tokio::select! {
-            heard = begun => heard.map_err(|_| Trouble::Broken)?,
-            () = sleep(limit) => return Err(Trouble::Late(limit)),
-            () = ctx.cancel.cancelled() => return Err(Trouble::Told(crate::blocking::stopped())),
+            heard = begun => heard.map_err(|_| LanguageServerError::Broken)?,
+            () = sleep(limit) => return Err(LanguageServerError::Late(limit)),
+            () = ctx.cancel.cancelled() => return Err(LanguageServerError::Told(crate::blocking::stopped())),
         };
         if heard.ended.is_some() {
-            return Err(Trouble::Broken);
+            return Err(LanguageServerError::Broken);
         }
-        heard.offered.clone().ok_or(Trouble::Broken)
+        heard.offered.clone().ok_or(LanguageServerError::Broken)
     }
 
     /// Asks one question.
@@ -172,18 +176,18 @@ impl Client {
         ctx: &ToolCtx,
         (method, params): (&str, &Value),
         limit: Duration,
-    ) -> Result<Value, Trouble> {
+    ) -> Result<Value, LanguageServerError> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let (asker, answer) = oneshot::channel();
         lock(&self.asked).insert(number, asker);
-        let _forgets = Asked { client: self, number };
+        let _forgets = PendingRequest { client: self, number };
         if !self.is_alive() || self.outbox.send(framed(&request(number, method, params.clone()))).await.is_err() {
-            return Err(Trouble::Broken);
+            return Err(LanguageServerError::Broken);
         }
         tokio::select! {
-            answer = answer => answer.unwrap_or(Err(Trouble::Broken)),
-            () = sleep(limit) => Err(Trouble::Late(limit)),
-            () = ctx.cancel.cancelled() => Err(Trouble::Told(crate::blocking::stopped())),
+            answer = answer => answer.unwrap_or(Err(LanguageServerError::Broken)),
+            () = sleep(limit) => Err(LanguageServerError::Late(limit)),
+            () = ctx.cancel.cancelled() => Err(LanguageServerError::Told(crate::blocking::stopped())),
         }
     }
 
@@ -191,19 +195,19 @@ impl Client {
     /// block.
     pub(super) fn keep_in_step(
         &self,
-        (root, place): (&Root, &Place),
-        told: (&ToolCtx, &Stop),
-        again: Again,
-    ) -> Result<Opened, Trouble> {
-        let offered = self.heard.borrow().offered.clone().ok_or(Trouble::Broken)?;
-        let around = Surroundings { root, server: &self.server, offered: &offered };
+        (root, place): (&Root, &WorkspacePath),
+        told: (&ToolCtx, &StopFlag),
+        again: Resend,
+    ) -> Result<OpenDocument, LanguageServerError> {
+        let offered = self.heard.borrow().offered.clone().ok_or(LanguageServerError::Broken)?;
+        let around = DocumentContext { root, server: &self.server, offered: &offered };
         let mut documents = lock(&self.documents);
         let now = match documents.seen().holds_still(root) {
             true => None,
             false => Some(Snapshot::take(root, &self.server, told)?),
         };
         let (opened, mut news) = documents.step(&around, now, place)?;
-        if again == Again::IfOthersChanged {
+        if again == Resend::IfOthersChanged {
             documents.touch(&opened, &mut news);
         }
         self.sees_all.store(documents.sees_all(), Ordering::Relaxed);
@@ -212,8 +216,8 @@ impl Client {
         Ok(opened)
     }
 
-    fn tell(&self, news: News) -> Result<(), Trouble> {
-        let News { notes, expected, closed, unsettled } = news;
+    fn tell(&self, news: DocumentUpdate) -> Result<(), LanguageServerError> {
+        let DocumentUpdate { notes, expected, closed, unsettled } = news;
         let mut known = lock(&self.unsettled);
         (known.project, known.checks) = (known.project || unsettled.project, known.checks || unsettled.checks);
         drop(known);
@@ -224,7 +228,7 @@ impl Client {
             });
         }
         let mut frames = notes.iter().map(framed);
-        frames.try_for_each(|frame| self.outbox.blocking_send(frame)).map_err(|_| Trouble::Broken)
+        frames.try_for_each(|frame| self.outbox.blocking_send(frame)).map_err(|_| LanguageServerError::Broken)
     }
 
     /// Why it ended, with its last words on its standard error. Waits a moment for them.
@@ -260,9 +264,9 @@ impl Client {
 
 /// A call that talks with a server.
 #[derive(Debug)]
-pub(super) struct Using(Arc<Client>);
+pub(super) struct ClientUse(Arc<LanguageClient>);
 
-impl Drop for Using {
+impl Drop for ClientUse {
     fn drop(&mut self) {
         self.0.users.fetch_sub(1, Ordering::Relaxed);
     }
@@ -270,18 +274,18 @@ impl Drop for Using {
 
 /// Whether a document that stayed the same is told again when others have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum Resend {
     IfOthersChanged,
     Never,
 }
 
 /// A question that waits for its answer.
-struct Asked<'a> {
-    client: &'a Client,
+struct PendingRequest<'a> {
+    client: &'a LanguageClient,
     number: i64,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if lock(&self.client.asked).remove(&self.number).is_some() {
             let note = note("$/cancelRequest", json!({ "id": self.number }));

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    asking::{Asks, Told},
+    asking::{LanguageOutput, LanguageTool},
     heard::Needs,
-    located::{Located, located, named},
-    talk::Talk,
-    text::Spot,
-    trouble::Trouble,
+    located::{FileLocation, located, named},
+    talk::LanguageSession,
+    text::TextPosition,
+    trouble::LanguageServerError,
 };
 
-pub(crate) struct Definition;
+pub(crate) struct GotoDefinition;
 
 /// Finds where what stands at a position of a file is defined, as the language server of its language knows it. Lines and
 /// columns count from 1. To find every use of it, use `references`; where no language server is installed, use `grep`.
@@ -33,10 +33,10 @@ pub(crate) struct Input {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Output {
     /// Where it is defined; a name may have several definitions, or none.
-    locations: Vec<Located>,
+    locations: Vec<FileLocation>,
 }
 
-impl Asks for Definition {
+impl LanguageTool for GotoDefinition {
     type Input = Input;
     type Output = Output;
 
@@ -47,20 +47,20 @@ impl Asks for Definition {
         &input.path
     }
 
-    async fn ask(talk: &mut Talk<'_>, input: &Input) -> Result<Output, Trouble> {
+    async fn ask(talk: &mut LanguageSession<'_>, input: &Input) -> Result<Output, LanguageServerError> {
         talk.need("definitionProvider", "where things are defined")?;
-        let position = talk.position(Spot { line: input.line.get(), col: input.col.get() })?;
+        let position = talk.position(TextPosition { line: input.line.get(), col: input.col.get() })?;
         let answer = talk.ask("textDocument/definition", json!({ "position": position })).await?;
         let named = named(&answer).ok_or_else(|| talk.not_understood("a list of places"))?;
         Ok(Output { locations: located(talk, named).await? })
     }
 }
 
-impl Told for Output {
+impl LanguageOutput for Output {
     fn text(&self) -> String {
         if self.locations.is_empty() {
             return "no definition was found".to_owned();
         }
-        self.locations.iter().map(Located::text).collect::<Vec<_>>().join("\n")
+        self.locations.iter().map(FileLocation::text).collect::<Vec<_>>().join("\n")
     }
 }

@@ -12,7 +12,7 @@ const LONGEST: usize = 8000;
 
 /// Something that a server finds wrong.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Diagnosed {
+pub(super) struct ServerDiagnostic {
     pub(super) span: Span,
     pub(super) severity: Severity,
     pub(super) message: String,
@@ -41,7 +41,7 @@ impl Severity {
     }
 }
 
-impl Diagnosed {
+impl ServerDiagnostic {
     /// All that can be read as such.
     pub(super) fn all(list: &Value) -> Vec<Self> {
         list.as_array().into_iter().flatten().take(MOST).filter_map(Self::of).collect()

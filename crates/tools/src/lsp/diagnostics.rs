@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    asking::{Asks, Told},
-    diagnosed::{Diagnosed, Severity},
+    asking::{LanguageOutput, LanguageTool},
+    diagnosed::{ServerDiagnostic, Severity},
     heard::Needs,
-    talk::Talk,
+    talk::LanguageSession,
     text::Range,
-    trouble::Trouble,
+    trouble::LanguageServerError,
 };
 
 /// What helps when nothing could be checked.
@@ -34,7 +34,7 @@ pub(crate) struct Output {
     path: String,
     /// In the order in which they stand.
     diagnostics: Vec<Diagnostic>,
-    counts: Counts,
+    counts: SeverityCounts,
     /// Why the compiler has not checked the file, so that errors may be missing; absent when it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     unchecked: Option<String>,
@@ -57,14 +57,14 @@ struct Diagnostic {
 
 /// How many there are of each severity.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Counts {
+struct SeverityCounts {
     error: usize,
     warning: usize,
     information: usize,
     hint: usize,
 }
 
-impl Asks for Diagnostics {
+impl LanguageTool for Diagnostics {
     type Input = Input;
     type Output = Output;
 
@@ -75,9 +75,9 @@ impl Asks for Diagnostics {
         &input.path
     }
 
-    async fn ask(talk: &mut Talk<'_>, _input: &Input) -> Result<Output, Trouble> {
+    async fn ask(talk: &mut LanguageSession<'_>, _input: &Input) -> Result<Output, LanguageServerError> {
         let pulled = match talk.offered.pull {
-            Some(_) => Diagnosed::all(&talk.pull().await?["items"]),
+            Some(_) => ServerDiagnostic::all(&talk.pull().await?["items"]),
             None => {
                 talk.ready &= talk.is_published().await?;
                 Vec::new()
@@ -98,12 +98,12 @@ impl Asks for Diagnostics {
             (heard.complaint(), heard.unchecked())
         };
         let complaint = complaint.map(|said| format!("({} says: {})", talk.offered.name, said.replace('\n', " ")));
-        let (path, counts) = (talk.document.place.to_string(), Counts::of(&all));
+        let (path, counts) = (talk.document.place.to_string(), SeverityCounts::of(&all));
         Ok(Output { path, diagnostics: all, counts, unchecked, complaint })
     }
 }
 
-impl Told for Output {
+impl LanguageOutput for Output {
     fn text(&self) -> String {
         let words = match (self.diagnostics.is_empty(), &self.unchecked) {
             (true, None) => "nothing is wrong".to_owned(),
@@ -124,8 +124,8 @@ impl Told for Output {
 }
 
 impl Diagnostic {
-    fn of(found: Diagnosed, talk: &Talk<'_>) -> Self {
-        let Diagnosed { span, severity, message, code, source } = found;
+    fn of(found: ServerDiagnostic, talk: &LanguageSession<'_>) -> Self {
+        let ServerDiagnostic { span, severity, message, code, source } = found;
         Self { severity, message, range: talk.document.text.range(span, talk.offered.units), code, source }
     }
 
@@ -138,7 +138,7 @@ impl Diagnostic {
     }
 }
 
-impl Counts {
+impl SeverityCounts {
     fn of(all: &[Diagnostic]) -> Self {
         let mut counts = Self::default();
         for found in all {

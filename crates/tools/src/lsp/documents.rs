@@ -9,15 +9,15 @@ use std::{
 };
 
 use haft_runtime::{ErrorCode, ToolError};
-use haft_sandbox::{Place, Root};
+use haft_sandbox::{Root, WorkspacePath};
 use serde_json::{Value, json};
 
 use super::{
     address,
-    handshake::{Offered, WithText},
+    handshake::{LanguageCapabilities, WithText},
     servers::{LanguageServer, is_of_project},
     text::Text,
-    watched::{Became, Mark, Snapshot},
+    watched::{Snapshot, WatchEvent, WatchedFile},
 };
 use crate::refusal::{Trying, broke_off, cannot};
 
@@ -41,7 +41,7 @@ pub(super) struct Documents {
 
 /// What may begin soon, though nothing was heard of it yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Unsettled {
+pub(super) struct PendingWork {
     /// That the project is read.
     pub(super) project: bool,
     /// That it is checked.
@@ -50,10 +50,10 @@ pub(super) struct Unsettled {
 
 #[derive(Debug)]
 struct Document {
-    place: Place,
+    place: WorkspacePath,
     address: String,
     text: Arc<Text>,
-    mark: Mark,
+    mark: WatchedFile,
     version: i64,
     /// The count of changes when the server last heard of it.
     told: u64,
@@ -62,27 +62,27 @@ struct Document {
 
 /// A document as the server has it.
 #[derive(Clone, Debug)]
-pub(super) struct Opened {
-    pub(super) place: Place,
+pub(super) struct OpenDocument {
+    pub(super) place: WorkspacePath,
     pub(super) address: String,
     pub(super) text: Arc<Text>,
 }
 
 /// What a server must hear before it is asked.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct DocumentUpdate {
     pub(super) notes: Vec<Value>,
     /// Documents, and the version that the server must have seen.
     pub(super) expected: Vec<(String, i64)>,
     pub(super) closed: Vec<String>,
-    pub(super) unsettled: Unsettled,
+    pub(super) unsettled: PendingWork,
 }
 
 /// What is around the documents of a server.
-pub(super) struct Surroundings<'a> {
+pub(super) struct DocumentContext<'a> {
     pub(super) root: &'a Root,
     pub(super) server: &'a LanguageServer,
-    pub(super) offered: &'a Offered,
+    pub(super) offered: &'a LanguageCapabilities,
 }
 
 impl Documents {
@@ -105,20 +105,20 @@ impl Documents {
     /// opens the document that is asked about.
     pub(super) fn step(
         &mut self,
-        around: &Surroundings<'_>,
+        around: &DocumentContext<'_>,
         now: Option<Snapshot>,
-        place: &Place,
-    ) -> Result<(Opened, News), ToolError> {
-        let mut news = News::default();
+        place: &WorkspacePath,
+    ) -> Result<(OpenDocument, DocumentUpdate), ToolError> {
+        let mut news = DocumentUpdate::default();
         self.uses += 1;
-        let mut became: Vec<(PathBuf, Became)> = self.follow_open(around, &mut news);
+        let mut became: Vec<(PathBuf, WatchEvent)> = self.follow_open(around, &mut news);
         if let Some(now) = now {
             let others = now.since(&self.seen).into_iter().filter(|(path, _)| !self.open.contains_key(path));
             became.extend(others);
             self.seen = now;
         }
         self.tell(around.root, &became, &mut news);
-        let new = became.iter().filter(|(path, became)| *became != Became::Deleted && !is_of_project(path));
+        let new = became.iter().filter(|(path, became)| *became != WatchEvent::Deleted && !is_of_project(path));
         let new: Vec<&PathBuf> = new.map(|(path, _)| path).filter(|path| !self.open.contains_key(*path)).collect();
         if new.len() <= FEW {
             for path in new {
@@ -132,7 +132,7 @@ impl Documents {
     }
 
     /// Makes the server look again at a document that stayed the same while others changed.
-    pub(super) fn touch(&mut self, opened: &Opened, news: &mut News) {
+    pub(super) fn touch(&mut self, opened: &OpenDocument, news: &mut DocumentUpdate) {
         let changes = self.changes;
         if let Some(document) = self.open.get_mut(opened.place.as_path())
             && document.told < changes
@@ -142,7 +142,7 @@ impl Documents {
     }
 
     /// Looks at every open document, and says what has become of those that are not the same.
-    fn follow_open(&mut self, around: &Surroundings<'_>, news: &mut News) -> Vec<(PathBuf, Became)> {
+    fn follow_open(&mut self, around: &DocumentContext<'_>, news: &mut DocumentUpdate) -> Vec<(PathBuf, WatchEvent)> {
         let mut became = Vec::new();
         for (path, document) in &mut self.open {
             let stamp = around.root.meta(&document.place).ok().flatten().map(|meta| meta.stamp);
@@ -154,17 +154,17 @@ impl Documents {
                     document.mark = mark;
                     if text != document.text.as_str() {
                         document.text = Arc::new(Text::new(text));
-                        became.push((path.clone(), Became::Changed));
+                        became.push((path.clone(), WatchEvent::Changed));
                     }
                 }
-                Err(_) => became.push((path.clone(), Became::Deleted)),
+                Err(_) => became.push((path.clone(), WatchEvent::Deleted)),
             }
         }
         self.changes += u64::from(!became.is_empty());
         for (path, became) in &became {
             match became {
-                Became::Deleted => self.close(path, news),
-                Became::Created | Became::Changed => {
+                WatchEvent::Deleted => self.close(path, news),
+                WatchEvent::Created | WatchEvent::Changed => {
                     if let Some(document) = self.open.get_mut(path) {
                         document.tell_text(self.changes, news);
                         document.tell_saved(around.offered.save, news);
@@ -176,19 +176,24 @@ impl Documents {
     }
 
     /// Tells of files that have changed, and that what follows from them may begin soon.
-    fn tell(&mut self, root: &Root, became: &[(PathBuf, Became)], news: &mut News) {
+    fn tell(&mut self, root: &Root, became: &[(PathBuf, WatchEvent)], news: &mut DocumentUpdate) {
         if became.is_empty() {
             return;
         }
         self.changes += 1;
         let project = became.len() > FEW || became.iter().any(|(path, _)| is_of_project(path));
-        news.unsettled = Unsettled { project, checks: true };
-        let event = |(path, became): &(PathBuf, Became)| json!({ "uri": address::of(&root.path().join(path)), "type": *became as u8 });
+        news.unsettled = PendingWork { project, checks: true };
+        let event = |(path, became): &(PathBuf, WatchEvent)| json!({ "uri": address::of(&root.path().join(path)), "type": *became as u8 });
         let changes: Vec<Value> = became.iter().map(event).collect();
         news.notes.push(note("workspace/didChangeWatchedFiles", json!({ "changes": changes })));
     }
 
-    fn open(&mut self, around: &Surroundings<'_>, place: &Place, news: &mut News) -> Result<Opened, ToolError> {
+    fn open(
+        &mut self,
+        around: &DocumentContext<'_>,
+        place: &WorkspacePath,
+        news: &mut DocumentUpdate,
+    ) -> Result<OpenDocument, ToolError> {
         if let Some(document) = self.open.get_mut(place.as_path()) {
             document.used = self.uses;
             return Ok(document.opened());
@@ -206,7 +211,7 @@ impl Documents {
         Ok(opened)
     }
 
-    fn close_oldest(&mut self, news: &mut News) {
+    fn close_oldest(&mut self, news: &mut DocumentUpdate) {
         while self.open.len() > MOST_OPEN {
             let Some(oldest) = self.open.iter().min_by_key(|(_, document)| document.used) else { return };
             let path = oldest.0.clone();
@@ -214,7 +219,7 @@ impl Documents {
         }
     }
 
-    fn close(&mut self, path: &Path, news: &mut News) {
+    fn close(&mut self, path: &Path, news: &mut DocumentUpdate) {
         if let Some(Document { address, .. }) = self.open.remove(path) {
             news.notes.push(note("textDocument/didClose", json!({ "textDocument": { "uri": address } })));
             news.closed.push(address);
@@ -223,12 +228,12 @@ impl Documents {
 }
 
 impl Document {
-    fn opened(&self) -> Opened {
-        Opened { place: self.place.clone(), address: self.address.clone(), text: Arc::clone(&self.text) }
+    fn opened(&self) -> OpenDocument {
+        OpenDocument { place: self.place.clone(), address: self.address.clone(), text: Arc::clone(&self.text) }
     }
 
     /// Tells the whole text as a new version.
-    fn tell_text(&mut self, changes: u64, news: &mut News) {
+    fn tell_text(&mut self, changes: u64, news: &mut DocumentUpdate) {
         (self.version, self.told) = (self.version + 1, changes);
         let document = json!({ "uri": self.address, "version": self.version });
         let changes = json!([{ "text": self.text.as_str() }]);
@@ -237,7 +242,7 @@ impl Document {
         news.expected.push((self.address.clone(), self.version));
     }
 
-    fn tell_saved(&self, wanted: Option<WithText>, news: &mut News) {
+    fn tell_saved(&self, wanted: Option<WithText>, news: &mut DocumentUpdate) {
         let document = json!({ "uri": self.address });
         let params = match wanted {
             Some(WithText::Yes) => json!({ "textDocument": document, "text": self.text.as_str() }),
@@ -258,12 +263,12 @@ pub(super) fn note(method: &str, params: Value) -> Value {
 }
 
 /// A place by its path in the workspace, as a walk gives it.
-pub(super) fn within(path: &Path) -> Place {
-    path.iter().fold(Place::root(), |place, name| place.join(name))
+pub(super) fn within(path: &Path) -> WorkspacePath {
+    path.iter().fold(WorkspacePath::root(), |place, name| place.join(name))
 }
 
 /// The text of a file, and where it really is.
-pub(super) fn read(root: &Root, place: &Place) -> Result<(Place, String, Mark), ToolError> {
+pub(super) fn read(root: &Root, place: &WorkspacePath) -> Result<(WorkspacePath, String, WatchedFile), ToolError> {
     let before = SystemTime::now();
     let open = root.open_file(place).trying("read")?;
     let shown = place.to_string();
@@ -275,5 +280,5 @@ pub(super) fn read(root: &Root, place: &Place) -> Result<(Place, String, Mark), 
     open.file.take(LARGEST).read_to_end(&mut bytes).map_err(|err| broke_off("read", &shown, &err))?;
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
     let text = text.ok_or_else(|| cannot(ErrorCode::BinaryFile, "ask about", &shown, "it is not UTF-8 text"))?;
-    Ok((open.place, text, Mark::new(open.meta.stamp, before)))
+    Ok((open.place, text, WatchedFile::new(open.meta.stamp, before)))
 }

@@ -8,7 +8,7 @@ use super::{address, heard::cut, servers::LanguageServer, text::Units};
 
 /// What a server can do.
 #[derive(Debug)]
-pub(super) struct Offered {
+pub(super) struct LanguageCapabilities {
     pub(super) name: String,
     pub(super) version: Option<String>,
     pub(super) units: Units,
@@ -26,7 +26,7 @@ pub(super) enum WithText {
     No,
 }
 
-impl Offered {
+impl LanguageCapabilities {
     pub(super) fn read(answer: &Value, command: &str) -> Self {
         let capabilities = &answer["capabilities"];
         let save = &capabilities["textDocumentSync"]["save"];

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{diagnosed::Diagnosed, handshake::Offered};
+use super::{diagnosed::ServerDiagnostic, handshake::LanguageCapabilities};
 
 /// How many kinds of work are followed at once; a server that has more is not waited for the others.
 const MOST_WORK: usize = 256;
@@ -20,25 +20,25 @@ const NO_COMPILER: &str = "cargo check failed";
 
 /// What was heard of a server so far.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct LanguageServerState {
     /// What it can do, once it has said so.
-    pub(super) offered: Option<Arc<Offered>>,
+    pub(super) offered: Option<Arc<LanguageCapabilities>>,
     /// Why it cannot be asked any more.
     pub(super) ended: Option<String>,
     /// Whether everything of it is dead.
     pub(super) gone: bool,
     /// Whether it was told to end.
     pub(super) leaves: bool,
-    status: Option<Status>,
+    status: Option<LanguageServerHealth>,
     /// Under way, by the name that the server gives it.
-    working: BTreeMap<String, Work>,
+    working: BTreeMap<String, WorkProgress>,
     /// Of the open documents, by address.
-    published: HashMap<String, Published>,
+    published: HashMap<String, PublishedDiagnostics>,
 }
 
 /// How a server says that it is.
 #[derive(Debug)]
-struct Status {
+struct LanguageServerHealth {
     quiescent: bool,
     /// Whether it cannot do its work at all.
     failed: bool,
@@ -46,7 +46,7 @@ struct Status {
 }
 
 #[derive(Debug)]
-struct Work {
+struct WorkProgress {
     title: String,
     message: String,
     percentage: Option<u8>,
@@ -54,12 +54,12 @@ struct Work {
 
 /// What a server published of an open document.
 #[derive(Debug, Default)]
-struct Published {
+struct PublishedDiagnostics {
     /// The version that it must have seen.
     expected: i64,
     /// Whether it has.
     is_current: bool,
-    found: Vec<Diagnosed>,
+    found: Vec<ServerDiagnostic>,
 }
 
 /// What an answer rests on.
@@ -71,7 +71,7 @@ pub(crate) enum Needs {
     Checks,
 }
 
-impl Heard {
+impl LanguageServerState {
     /// Takes a notification.
     pub(super) fn take(&mut self, method: &str, params: &Value) {
         match method {
@@ -79,13 +79,13 @@ impl Heard {
             "experimental/serverStatus" => {
                 let message = params["message"].as_str().map(|text| cut(text, 500));
                 let (quiescent, failed) = (params["quiescent"] == true, params["health"] == "error");
-                self.status = Some(Status { quiescent, failed, message });
+                self.status = Some(LanguageServerHealth { quiescent, failed, message });
             }
             "textDocument/publishDiagnostics" => {
                 let address = params["uri"].as_str().unwrap_or_default();
                 if let Some(published) = self.published.get_mut(address) {
                     published.is_current = params["version"].as_i64().is_none_or(|seen| seen >= published.expected);
-                    published.found = Diagnosed::all(&params["diagnostics"]);
+                    published.found = ServerDiagnostic::all(&params["diagnostics"]);
                 }
             }
             _ => {}
@@ -99,7 +99,7 @@ impl Heard {
         match value["kind"].as_str() {
             Some("begin") if self.working.len() < MOST_WORK => {
                 let title = cut(value["title"].as_str().unwrap_or_default(), 200);
-                self.working.insert(token, Work { title, message: message.unwrap_or_default(), percentage });
+                self.working.insert(token, WorkProgress { title, message: message.unwrap_or_default(), percentage });
             }
             Some("report") => {
                 if let Some(work) = self.working.get_mut(&token) {
@@ -131,7 +131,7 @@ impl Heard {
     }
 
     /// What it published of a document.
-    pub(super) fn published(&self, address: &str) -> Vec<Diagnosed> {
+    pub(super) fn published(&self, address: &str) -> Vec<ServerDiagnostic> {
         self.published.get(address).map(|published| published.found.clone()).unwrap_or_default()
     }
 
@@ -176,9 +176,9 @@ impl Heard {
 
 /// The end of what a server says on its standard error.
 #[derive(Debug, Default)]
-pub(super) struct Tail(VecDeque<u8>);
+pub(super) struct LanguageServerTail(VecDeque<u8>);
 
-impl Tail {
+impl LanguageServerTail {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.0.extend(&bytes[bytes.len().saturating_sub(KEPT)..]);
         self.0.drain(..self.0.len().saturating_sub(KEPT));

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    asking::{Asks, Told},
+    asking::{LanguageOutput, LanguageTool},
     heard::{Needs, cut},
-    talk::Talk,
-    text::{Range, Span, Spot},
-    trouble::Trouble,
+    talk::LanguageSession,
+    text::{Range, Span, TextPosition},
+    trouble::LanguageServerError,
 };
 
 /// How many letters are given.
@@ -42,7 +42,7 @@ pub(crate) struct Output {
     range: Option<Range>,
 }
 
-impl Asks for Hover {
+impl LanguageTool for Hover {
     type Input = Input;
     type Output = Output;
 
@@ -53,9 +53,9 @@ impl Asks for Hover {
         &input.path
     }
 
-    async fn ask(talk: &mut Talk<'_>, input: &Input) -> Result<Output, Trouble> {
+    async fn ask(talk: &mut LanguageSession<'_>, input: &Input) -> Result<Output, LanguageServerError> {
         talk.need("hoverProvider", "what things are")?;
-        let position = talk.position(Spot { line: input.line.get(), col: input.col.get() })?;
+        let position = talk.position(TextPosition { line: input.line.get(), col: input.col.get() })?;
         let answer = talk.ask("textDocument/hover", json!({ "position": position })).await?;
         if answer.is_null() {
             return Ok(Output { contents: None, range: None });
@@ -69,7 +69,7 @@ impl Asks for Hover {
     }
 }
 
-impl Told for Output {
+impl LanguageOutput for Output {
     fn text(&self) -> String {
         self.contents.clone().unwrap_or_else(|| "nothing is known of what stands there".to_owned())
     }

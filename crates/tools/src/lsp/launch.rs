@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, os::unix::net::UnixStream, path::Path};
 
 use haft_runtime::{ErrorCode, ToolError};
 use haft_sandbox::{
-    Place,
-    fence::{Private, Process, Rung, View},
+    WorkspacePath,
+    fence::{Private, Process, Rung, WorkspaceView},
 };
 
 use super::servers::{LanguageServer, LanguageServers};
-use crate::fenced::{Bench, CommandSpec};
+use crate::fenced::{CommandContext, CommandSpec};
 
 /// Where a server sees the folder of its own that lasts.
 const BUILD: &str = "/var/cache/language-servers";
@@ -18,7 +18,7 @@ const CPU_SECONDS: u64 = 1 << 32;
 
 /// Starts a server that reads the workspace and writes nothing of it, without a network.
 pub(super) fn launch(
-    bench: &Bench,
+    bench: &CommandContext,
     server: &LanguageServer,
     all: &LanguageServers,
 ) -> Result<(Process, UnixStream), ToolError> {
@@ -28,7 +28,7 @@ pub(super) fn launch(
     }
     let spec = CommandSpec {
         command: server.command.clone(),
-        folder: Place::root(),
+        folder: WorkspacePath::root(),
         environment: variables(),
         stdin: String::new(),
         network: false,
@@ -36,7 +36,7 @@ pub(super) fn launch(
         pinned: Vec::new(),
         limit: std::time::Duration::MAX,
     };
-    let mut job = bench.fenced.job(&bench.root, &bench.dir, &spec, (Rung::Namespaces, View::ReadOnly))?;
+    let mut job = bench.fenced.job(&bench.root, &bench.dir, &spec, (Rung::Namespaces, WorkspaceView::ReadOnly))?;
     let own = bench.fenced.private().and_then(|private: Private| private.lasting(FOLDER, Path::new(BUILD)));
     job.layered.push(own.map_err(|err| {
         ToolError::new(ErrorCode::ExecutionError, format!("cannot start the language server: {err}"))

@@ -3,26 +3,26 @@
 use std::{collections::HashMap, sync::Arc};
 
 use haft_runtime::ToolError;
-use haft_sandbox::{PathError, Place, Root};
+use haft_sandbox::{PathError, Root, WorkspacePath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    address::{self, Address},
-    documents::{Opened, read},
+    address::{self, FileAddress},
+    documents::{OpenDocument, read},
     heard::cut,
-    talk::Talk,
+    talk::LanguageSession,
     text::{Range, Span, Text, Units},
 };
-use crate::blocking::Stop;
+use crate::blocking::StopFlag;
 
 /// How many letters of a line are shown.
 const PREVIEW: usize = 200;
 
 /// A place in a file.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Located {
+pub(super) struct FileLocation {
     /// Relative to the workspace folder; of what lies outside, the whole path.
     pub(super) path: String,
     pub(super) range: Range,
@@ -34,7 +34,7 @@ pub(super) struct Located {
     pub(super) external: bool,
 }
 
-impl Located {
+impl FileLocation {
     pub(super) fn text(&self) -> String {
         let shown = match &self.preview {
             Some(line) => format!("  {line}"),
@@ -65,52 +65,60 @@ fn one(said: &Value) -> Option<(String, Span)> {
 }
 
 /// The same for people, in the same order.
-pub(super) async fn located(talk: &Talk<'_>, named: Vec<(String, Span)>) -> Result<Vec<Located>, ToolError> {
+pub(super) async fn located(
+    talk: &LanguageSession<'_>,
+    named: Vec<(String, Span)>,
+) -> Result<Vec<FileLocation>, ToolError> {
     let (document, units) = (talk.document.clone(), talk.offered.units);
-    talk.workspace.files.look(talk.ctx, move |root, stop| Reader::new(root, document, units).locate(&named, stop)).await
+    talk.workspace
+        .files
+        .look(talk.ctx, move |root, stop| PreviewReader::new(root, document, units).locate(&named, stop))
+        .await
 }
 
 /// Reads the files that a server names, each once.
-struct Reader<'a> {
+struct PreviewReader<'a> {
     root: &'a Root,
     units: Units,
-    texts: HashMap<Place, Option<Arc<Text>>>,
+    texts: HashMap<WorkspacePath, Option<Arc<Text>>>,
 }
 
-impl<'a> Reader<'a> {
-    fn new(root: &'a Root, document: Opened, units: Units) -> Self {
+impl<'a> PreviewReader<'a> {
+    fn new(root: &'a Root, document: OpenDocument, units: Units) -> Self {
         Self { root, units, texts: HashMap::from([(document.place, Some(document.text))]) }
     }
 
-    fn locate(mut self, named: &[(String, Span)], stop: &Stop) -> Result<Vec<Located>, ToolError> {
+    fn locate(mut self, named: &[(String, Span)], stop: &StopFlag) -> Result<Vec<FileLocation>, ToolError> {
         let mut all = Vec::with_capacity(named.len());
         for (address, span) in named {
             stop.check()?;
             all.push(match address::read(self.root, address) {
-                Address::Inside(place) if !self.leads_outside(&place) => self.inside(place, *span),
-                Address::Inside(place) => outside(place.to_string(), *span),
-                Address::Outside(path) => outside(cut(&path, 4096), *span),
+                FileAddress::Inside(place) if !self.leads_outside(&place) => self.inside(place, *span),
+                FileAddress::Inside(place) => outside(place.to_string(), *span),
+                FileAddress::Outside(path) => outside(cut(&path, 4096), *span),
             });
         }
         Ok(all)
     }
 
-    fn leads_outside(&self, place: &Place) -> bool {
+    fn leads_outside(&self, place: &WorkspacePath) -> bool {
         matches!(self.root.resolve(place), Err(PathError::Outside { .. }))
     }
 
-    fn inside(&mut self, place: Place, span: Span) -> Located {
+    fn inside(&mut self, place: WorkspacePath, span: Span) -> FileLocation {
         let path = place.to_string();
         let root = self.root;
-        let read = |place: &Place| read(root, place).ok().map(|(_, text, _)| Arc::new(Text::new(text)));
+        let read = |place: &WorkspacePath| read(root, place).ok().map(|(_, text, _)| Arc::new(Text::new(text)));
         let text = self.texts.entry(place).or_insert_with_key(read);
-        let Some(text) = text else { return Located { path, range: span.as_it_is(), preview: None, external: false } };
+        let Some(text) = text else {
+            return FileLocation { path, range: span.as_it_is(), preview: None, external: false };
+        };
         let range = text.range(span, self.units);
         let preview = text.line(range.start.line - 1).map(|line| cut(line.trim(), PREVIEW));
-        Located { path, range, preview, external: false }
+        FileLocation { path, range, preview, external: false }
     }
 }
 
-fn outside(path: String, span: Span) -> Located {
-    Located { path, range: span.as_it_is(), preview: None, external: true }
+fn outside(path: String, span: Span) -> FileLocation {
+    FileLocation { path, range: span.as_it_is(), preview: None, external: true }
 }

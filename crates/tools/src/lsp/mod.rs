@@ -23,8 +23,8 @@ mod text;
 mod trouble;
 mod watched;
 
-pub(crate) use asking::Asking;
-pub(crate) use definition::Definition;
+pub(crate) use asking::LanguageServerTool;
+pub(crate) use definition::GotoDefinition;
 pub(crate) use diagnostics::Diagnostics;
 pub(crate) use hover::Hover;
 pub(crate) use references::References;

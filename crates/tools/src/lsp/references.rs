@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    asking::{Asks, Told},
+    asking::{LanguageOutput, LanguageTool},
     heard::Needs,
-    located::{Located, located, named},
-    talk::Talk,
-    text::Spot,
-    trouble::Trouble,
+    located::{FileLocation, located, named},
+    talk::LanguageSession,
+    text::TextPosition,
+    trouble::LanguageServerError,
 };
 
 /// How many come when the caller says nothing.
@@ -50,14 +50,14 @@ fn few() -> NonZeroUsize {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Output {
     /// By path and line.
-    references: Vec<Located>,
+    references: Vec<FileLocation>,
     /// How many there are.
     total: usize,
     /// Whether there are more than are listed.
     truncated: bool,
 }
 
-impl Asks for References {
+impl LanguageTool for References {
     type Input = Input;
     type Output = Output;
 
@@ -68,9 +68,9 @@ impl Asks for References {
         &input.path
     }
 
-    async fn ask(talk: &mut Talk<'_>, input: &Input) -> Result<Output, Trouble> {
+    async fn ask(talk: &mut LanguageSession<'_>, input: &Input) -> Result<Output, LanguageServerError> {
         talk.need("referencesProvider", "where things are used")?;
-        let position = talk.position(Spot { line: input.line.get(), col: input.col.get() })?;
+        let position = talk.position(TextPosition { line: input.line.get(), col: input.col.get() })?;
         let context = json!({ "includeDeclaration": input.include_declaration });
         let params = json!({ "position": position, "context": context });
         let answer = talk.ask("textDocument/references", params).await?;
@@ -84,12 +84,12 @@ impl Asks for References {
     }
 }
 
-impl Told for Output {
+impl LanguageOutput for Output {
     fn text(&self) -> String {
         if self.references.is_empty() {
             return "no reference was found".to_owned();
         }
-        let mut lines: Vec<String> = self.references.iter().map(Located::text).collect();
+        let mut lines: Vec<String> = self.references.iter().map(FileLocation::text).collect();
         if self.truncated {
             lines.push(format!("({} of {} references; raise `limit`)", lines.len(), self.total));
         }

@@ -10,13 +10,13 @@ use haft_runtime::{ToolCtx, ToolError};
 use tokio::time::sleep;
 
 use super::{
-    client::{Client, lock},
+    client::{LanguageClient, lock},
     servers::{LanguageServer, LanguageServers, unavailable},
     watched::Snapshot,
 };
 use crate::{
     blocking::{StopWith, blocking, stopped},
-    fenced::Bench,
+    fenced::CommandContext,
 };
 
 /// How long is waited before a server that broke is started again. After that it is left alone.
@@ -28,13 +28,13 @@ const REST: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct RunningServers {
     pub(super) servers: LanguageServers,
-    slots: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
+    slots: Mutex<HashMap<String, Arc<Mutex<LanguageServerSlot>>>>,
 }
 
 /// The server of one language.
 #[derive(Debug, Default)]
-struct Slot {
-    client: Option<Arc<Client>>,
+struct LanguageServerSlot {
+    client: Option<Arc<LanguageClient>>,
     /// How often it broke since it last answered, and when, and its last words.
     broke: usize,
     broke_at: Option<Instant>,
@@ -43,7 +43,7 @@ struct Slot {
 
 /// Whether a server was started for this very call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Was {
+pub(super) enum LanguageServerStart {
     Running,
     Started,
 }
@@ -57,12 +57,12 @@ impl RunningServers {
     pub(super) async fn client(
         &self,
         ctx: &ToolCtx,
-        bench: Bench,
+        bench: CommandContext,
         server: LanguageServer,
-    ) -> Result<(Arc<Client>, Was), ToolError> {
+    ) -> Result<(Arc<LanguageClient>, LanguageServerStart), ToolError> {
         let slot = self.slot(&server.language);
         if let Some(running) = lock(&slot).running() {
-            return Ok((running, Was::Running));
+            return Ok((running, LanguageServerStart::Running));
         }
         let pause = lock(&slot).pause(&server, &self.servers.settings_file)?;
         tokio::select! {
@@ -73,12 +73,12 @@ impl RunningServers {
         blocking(StopWith::Call(ctx), move |stop| {
             let mut slot = lock(&slot);
             if let Some(running) = slot.running() {
-                return Ok((running, Was::Running));
+                return Ok((running, LanguageServerStart::Running));
             }
             let seen = Snapshot::take(&bench.root, &server, (&told, stop))?;
-            let client = Client::start(&bench, server, &all, seen)?;
+            let client = LanguageClient::start(&bench, server, &all, seen)?;
             slot.client = Some(Arc::clone(&client));
-            Ok((client, Was::Started))
+            Ok((client, LanguageServerStart::Started))
         })
         .await
     }
@@ -104,11 +104,11 @@ impl RunningServers {
         }
     }
 
-    fn clients(&self) -> Vec<Arc<Client>> {
+    fn clients(&self) -> Vec<Arc<LanguageClient>> {
         lock(&self.slots).values().filter_map(|slot| lock(slot).client.clone()).collect()
     }
 
-    fn slot(&self, language: &str) -> Arc<Mutex<Slot>> {
+    fn slot(&self, language: &str) -> Arc<Mutex<LanguageServerSlot>> {
         Arc::clone(lock(&self.slots).entry(language.to_owned()).or_default())
     }
 }
@@ -119,8 +119,8 @@ impl Drop for RunningServers {
     }
 }
 
-impl Slot {
-    fn running(&self) -> Option<Arc<Client>> {
+impl LanguageServerSlot {
+    fn running(&self) -> Option<Arc<LanguageClient>> {
         self.client.clone().filter(|client| client.is_alive())
     }
 

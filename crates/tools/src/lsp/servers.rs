@@ -52,7 +52,7 @@ pub struct LanguageServer {
 }
 
 /// A language that is known without being set.
-struct Shipped {
+struct KnownLanguage {
     language: &'static str,
     /// The first that is on the user's `PATH` is used.
     commands: &'static [&'static [&'static str]],
@@ -60,20 +60,20 @@ struct Shipped {
     install: &'static str,
 }
 
-const SHIPPED: &[Shipped] = &[
-    Shipped {
+const SHIPPED: &[KnownLanguage] = &[
+    KnownLanguage {
         language: "rust",
         commands: &[&["rust-analyzer"]],
         extensions: &["rs"],
         install: "rustup component add rust-analyzer",
     },
-    Shipped {
+    KnownLanguage {
         language: "python",
         commands: &[&["pyright-langserver", "--stdio"], &["basedpyright-langserver", "--stdio"], &["pylsp"]],
         extensions: &["py", "pyi"],
         install: "npm install --global pyright",
     },
-    Shipped {
+    KnownLanguage {
         language: "typescript",
         commands: &[
             &["typescript-language-server", "--stdio"],
@@ -83,13 +83,13 @@ const SHIPPED: &[Shipped] = &[
         extensions: &["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs"],
         install: "npm install --global typescript@7",
     },
-    Shipped {
+    KnownLanguage {
         language: "cpp",
         commands: &[&["clangd"]],
         extensions: &["c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx"],
         install: "apt install clangd",
     },
-    Shipped {
+    KnownLanguage {
         language: "go",
         commands: &[&["gopls"]],
         extensions: &["go"],
@@ -196,7 +196,7 @@ impl LanguageServer {
     }
 }
 
-impl Shipped {
+impl KnownLanguage {
     fn server(&self, command: &[&str]) -> LanguageServer {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         LanguageServer {

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    asking::{Asks, Told},
+    asking::{LanguageOutput, LanguageTool},
     heard::{Needs, cut},
-    talk::Talk,
+    talk::LanguageSession,
     text::{Range, Span, Text, Units},
-    trouble::Trouble,
+    trouble::LanguageServerError,
 };
 
 /// How many are given.
@@ -86,7 +86,7 @@ struct Symbol {
     children: Vec<Symbol>,
 }
 
-impl Asks for Symbols {
+impl LanguageTool for Symbols {
     type Input = Input;
     type Output = Output;
 
@@ -97,10 +97,10 @@ impl Asks for Symbols {
         &input.path
     }
 
-    async fn ask(talk: &mut Talk<'_>, _input: &Input) -> Result<Output, Trouble> {
+    async fn ask(talk: &mut LanguageSession<'_>, _input: &Input) -> Result<Output, LanguageServerError> {
         talk.need("documentSymbolProvider", "what a file defines")?;
         let answer = talk.ask("textDocument/documentSymbol", json!({})).await?;
-        let mut reading = Reading { text: &talk.document.text, units: talk.offered.units, left: MOST };
+        let mut reading = SymbolReader { text: &talk.document.text, units: talk.offered.units, left: MOST };
         let symbols = match &answer {
             Value::Null => Some(Vec::new()),
             Value::Array(all) => reading.all(all, 0),
@@ -112,7 +112,7 @@ impl Asks for Symbols {
     }
 }
 
-impl Told for Output {
+impl LanguageOutput for Output {
     fn text(&self) -> String {
         let mut lines = Vec::new();
         self.symbols.iter().for_each(|symbol| symbol.tell(0, &mut lines));
@@ -124,13 +124,13 @@ impl Told for Output {
 }
 
 /// Reads symbols in both of their forms.
-struct Reading<'a> {
+struct SymbolReader<'a> {
     text: &'a Text,
     units: Units,
     left: usize,
 }
 
-impl Reading<'_> {
+impl SymbolReader<'_> {
     fn all(&mut self, said: &[Value], depth: usize) -> Option<Vec<Symbol>> {
         let mut symbols = Vec::new();
         for one in said {

@@ -6,18 +6,18 @@ use std::{
 };
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
-use haft_sandbox::Place;
+use haft_sandbox::WorkspacePath;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    client::{Again, Client, lock},
-    documents::{Opened, Unsettled},
-    handshake::Offered,
+    client::{LanguageClient, Resend, lock},
+    documents::{OpenDocument, PendingWork},
+    handshake::LanguageCapabilities,
     heard::Needs,
     servers::{LanguageServers, unavailable},
-    text::{Position, Spot},
-    trouble::Trouble,
+    text::{Position, TextPosition},
+    trouble::LanguageServerError,
 };
 use crate::{blocking::stopped, workspace::Workspace};
 
@@ -29,30 +29,30 @@ const TRIES: u32 = 5;
 const CHANGING: [i64; 2] = [-32801, -32802];
 
 /// One call's talk with a server.
-pub(crate) struct Talk<'a> {
+pub(crate) struct LanguageSession<'a> {
     pub(super) ctx: &'a ToolCtx,
     pub(super) workspace: &'a Workspace,
-    pub(super) client: Arc<Client>,
-    pub(super) offered: Arc<Offered>,
-    pub(super) document: Opened,
+    pub(super) client: Arc<LanguageClient>,
+    pub(super) offered: Arc<LanguageCapabilities>,
+    pub(super) document: OpenDocument,
     /// Whether the server had read what the answer rests on.
     pub(super) ready: bool,
     limit: Duration,
     until: Instant,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> LanguageSession<'a> {
     /// Brings the server in step with the files and waits until it is ready, or has been waited for long enough.
     pub(super) async fn begin(
         (ctx, workspace): (&'a ToolCtx, &'a Workspace),
-        client: Arc<Client>,
+        client: Arc<LanguageClient>,
         all: &LanguageServers,
-        (place, needs): (&Place, Needs),
-    ) -> Result<Self, Trouble> {
+        (place, needs): (&WorkspacePath, Needs),
+    ) -> Result<Self, LanguageServerError> {
         let offered = client.offered(ctx, all.timeout).await?;
         let again = match (needs, &offered.pull) {
-            (Needs::Checks, None) => Again::IfOthersChanged,
-            (Needs::Checks, Some(_)) | (Needs::Project, _) => Again::Never,
+            (Needs::Checks, None) => Resend::IfOthersChanged,
+            (Needs::Checks, Some(_)) | (Needs::Project, _) => Resend::Never,
         };
         let (told, asked, place) = (ctx.clone(), Arc::clone(&client), place.clone());
         let in_step =
@@ -66,21 +66,21 @@ impl<'a> Talk<'a> {
     }
 
     /// Refuses what the server does not say that it can.
-    pub(super) fn need(&self, capability: &str, what: &str) -> Result<(), Trouble> {
+    pub(super) fn need(&self, capability: &str, what: &str) -> Result<(), LanguageServerError> {
         if self.offered.can(capability) {
             return Ok(());
         }
         let message = format!("`{}` cannot tell {what}; `grep` finds words in every file", self.offered.name);
-        Err(Trouble::Told(unavailable(message)))
+        Err(LanguageServerError::Told(unavailable(message)))
     }
 
     /// Asks about the document.
-    pub(super) async fn ask(&self, method: &str, mut params: Value) -> Result<Value, Trouble> {
+    pub(super) async fn ask(&self, method: &str, mut params: Value) -> Result<Value, LanguageServerError> {
         params["textDocument"] = json!({ "uri": self.document.address });
         let mut tries = 1;
         loop {
             match self.client.ask(self.ctx, (method, &params), self.limit).await {
-                Err(Trouble::Refused { code, .. }) if CHANGING.contains(&code) && tries < TRIES => {
+                Err(LanguageServerError::Refused { code, .. }) if CHANGING.contains(&code) && tries < TRIES => {
                     sleep(SOON / 4 * tries).await;
                     tries += 1;
                 }
@@ -90,19 +90,19 @@ impl<'a> Talk<'a> {
     }
 
     /// A spot of the document, as the server counts.
-    pub(super) fn position(&self, spot: Spot) -> Result<Position, Trouble> {
+    pub(super) fn position(&self, spot: TextPosition) -> Result<Position, LanguageServerError> {
         Ok(self.document.text.position(spot, self.offered.units, &self.document.place.to_string())?)
     }
 
     /// An answer that is nothing of the kind that was asked for.
-    pub(super) fn not_understood(&self, what: &str) -> Trouble {
+    pub(super) fn not_understood(&self, what: &str) -> LanguageServerError {
         let message = format!("`{}` answered with something that is not {what}", self.offered.name);
-        Trouble::Told(ToolError::new(ErrorCode::ExecutionError, message))
+        LanguageServerError::Told(ToolError::new(ErrorCode::ExecutionError, message))
     }
 
     /// Waits until nothing is under way that the answer rests on.
-    async fn settle(&self, needs: Needs) -> Result<bool, Trouble> {
-        let Unsettled { project, checks } = *lock(&self.client.unsettled);
+    async fn settle(&self, needs: Needs) -> Result<bool, LanguageServerError> {
+        let PendingWork { project, checks } = *lock(&self.client.unsettled);
         let soon = project || (checks && needs == Needs::Checks);
         let tells_status = self.client.heard.borrow().tells_status();
         let looked = !project || tells_status || self.has_looked().await?;
@@ -116,12 +116,12 @@ impl<'a> Talk<'a> {
     }
 
     /// Whether the server has said what it finds in the document, which it does only after it has read what it needs.
-    async fn has_looked(&self) -> Result<bool, Trouble> {
+    async fn has_looked(&self) -> Result<bool, LanguageServerError> {
         if self.offered.pull.is_some() {
             let left = self.until.saturating_duration_since(Instant::now());
             return match timeout(left, self.pull()).await {
                 Ok(Ok(_)) => Ok(true),
-                Ok(Err(Trouble::Refused { .. })) | Err(_) => Ok(false),
+                Ok(Err(LanguageServerError::Refused { .. })) | Err(_) => Ok(false),
                 Ok(Err(trouble)) => Err(trouble),
             };
         }
@@ -129,29 +129,29 @@ impl<'a> Talk<'a> {
     }
 
     /// Asks what the server finds in the document.
-    pub(super) async fn pull(&self) -> Result<Value, Trouble> {
+    pub(super) async fn pull(&self) -> Result<Value, LanguageServerError> {
         let identifier = self.offered.pull.clone().unwrap_or_default();
         let params = if identifier.is_null() { json!({}) } else { json!({ "identifier": identifier }) };
         self.ask("textDocument/diagnostic", params).await
     }
 
     /// Waits until the server has published what it finds in the document as it is now.
-    pub(super) async fn is_published(&self) -> Result<bool, Trouble> {
+    pub(super) async fn is_published(&self) -> Result<bool, LanguageServerError> {
         let mut heard = self.client.heard.subscribe();
         let address = &self.document.address;
         let published = heard.wait_for(|heard| heard.is_current(address) || heard.ended.is_some());
         tokio::select! {
             heard = published => match heard.is_ok_and(|heard| heard.ended.is_none()) {
                 true => Ok(true),
-                false => Err(Trouble::Broken),
+                false => Err(LanguageServerError::Broken),
             },
             () = sleep(self.until.saturating_duration_since(Instant::now())) => Ok(false),
-            () = self.ctx.cancel.cancelled() => Err(Trouble::Told(stopped())),
+            () = self.ctx.cancel.cancelled() => Err(LanguageServerError::Told(stopped())),
         }
     }
 
     /// Waits until nothing is under way; where something may begin soon, that it has not.
-    async fn calm(&self, needs: Needs, soon: bool) -> Result<bool, Trouble> {
+    async fn calm(&self, needs: Needs, soon: bool) -> Result<bool, LanguageServerError> {
         let mut heard = self.client.heard.subscribe();
         let enough = if soon { SOON } else { Duration::ZERO };
         let mut since = None;
@@ -159,7 +159,7 @@ impl<'a> Talk<'a> {
             let (is_calm, progress) = {
                 let heard = heard.borrow_and_update();
                 if heard.ended.is_some() {
-                    return Err(Trouble::Broken);
+                    return Err(LanguageServerError::Broken);
                 }
                 (heard.is_calm(needs), heard.progress())
             };
@@ -176,9 +176,9 @@ impl<'a> Talk<'a> {
             }
             let next = since.map_or(self.until, |since| (since + enough).min(self.until));
             tokio::select! {
-                changed = heard.changed() => changed.map_err(|_| Trouble::Broken)?,
+                changed = heard.changed() => changed.map_err(|_| LanguageServerError::Broken)?,
                 () = sleep(next - now) => {}
-                () = self.ctx.cancel.cancelled() => return Err(Trouble::Told(stopped())),
+                () = self.ctx.cancel.cancelled() => return Err(LanguageServerError::Told(stopped())),
             }
         }
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A place in a text, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub(super) struct Spot {
+pub(super) struct TextPosition {
     /// Counted from 1.
     pub(super) line: u32,
     /// Counted from 1, in Unicode characters.
@@ -16,8 +16,8 @@ pub(super) struct Spot {
 /// A part of a text, for people; `end` is behind its last character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub(super) struct Range {
-    pub(super) start: Spot,
-    pub(super) end: Spot,
+    pub(super) start: TextPosition,
+    pub(super) end: TextPosition,
 }
 
 /// A place in a text, for a server: both counted from 0.
@@ -91,7 +91,7 @@ impl Text {
     }
 
     /// What a server calls a spot; refused with the real bounds when there is none.
-    pub(super) fn position(&self, spot: Spot, units: Units, path: &str) -> Result<Position, ToolError> {
+    pub(super) fn position(&self, spot: TextPosition, units: Units, path: &str) -> Result<Position, ToolError> {
         let refused = |why: String| ToolError::new(ErrorCode::InvalidArgs, why);
         let lines = self.starts.len();
         let line = spot.line.checked_sub(1).and_then(|number| self.line(number)).ok_or_else(|| {
@@ -109,7 +109,7 @@ impl Text {
     }
 
     /// What people call a position; one behind the end of its line, or of the text, is that end.
-    pub(super) fn spot(&self, position: Position, units: Units) -> Spot {
+    pub(super) fn spot(&self, position: Position, units: Units) -> TextPosition {
         let last = u32::try_from(self.starts.len() - 1).unwrap_or(u32::MAX);
         if position.line > last {
             return self.spot(Position { line: last, character: u32::MAX }, units);
@@ -124,7 +124,7 @@ impl Text {
             left -= units.of(letter);
             col += 1;
         }
-        Spot { line: position.line + 1, col }
+        TextPosition { line: position.line + 1, col }
     }
 
     pub(super) fn range(&self, span: Span, units: Units) -> Range {
@@ -135,7 +135,7 @@ impl Text {
 impl Span {
     /// The same for people, where the text is not known: exact as long as the line is plain ASCII.
     pub(super) fn as_it_is(self) -> Range {
-        let spot = |at: Position| Spot { line: at.line.saturating_add(1), col: at.character.saturating_add(1) };
+        let spot = |at: Position| TextPosition { line: at.line.saturating_add(1), col: at.character.saturating_add(1) };
         Range { start: spot(self.start), end: spot(self.end) }
     }
 }
@@ -147,8 +147,8 @@ mod tests {
     /// A tab, an emoji, a flag of two characters, a letter with a combining accent; CRLF; a last line without an end.
     const TEXT: &str = "\tx🦀é = 1\r\nlet 🇩🇪 = e\u{301};\n\nlast ü";
 
-    fn spot(line: u32, col: u32) -> Spot {
-        Spot { line, col }
+    fn spot(line: u32, col: u32) -> TextPosition {
+        TextPosition { line, col }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use haft_runtime::ToolError;
 
 /// Why a question to a server has no answer.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum LanguageServerError {
     /// The server is gone, or what it says cannot be read; another one may answer.
     Broken,
     /// It did not answer in this time, so it is ended.
@@ -22,7 +22,7 @@ pub(crate) enum Trouble {
     Told(ToolError),
 }
 
-impl From<ToolError> for Trouble {
+impl From<ToolError> for LanguageServerError {
     fn from(error: ToolError) -> Self {
         Self::Told(error)
     }

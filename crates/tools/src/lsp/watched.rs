@@ -9,13 +9,13 @@ use std::{
 };
 
 use haft_runtime::{ToolCtx, ToolError};
-use haft_sandbox::{EntryKind, Folder, Place, Root, Stamp};
+use haft_sandbox::{EntryKind, FileStamp, Folder, Root, WorkspacePath};
 
 use super::{documents::within, servers::LanguageServer};
 use crate::{
-    blocking::Stop,
+    blocking::StopFlag,
     refusal::Trying,
-    search::{Pace, Rules, Spot, Visitor, Walk, has},
+    search::{IgnoreRules, Pace, Visitor, Walk, WalkEntry, has},
 };
 
 /// With more files of its kind than this, only open documents are compared: a look at them all would take longer than
@@ -28,44 +28,44 @@ const YOUNG: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     /// The folders that were gone through; `None` when there were too many files.
-    folders: Option<HashMap<PathBuf, Seen>>,
+    folders: Option<HashMap<PathBuf, WatchedFolder>>,
 }
 
 /// What a folder was, and what in it matters.
 #[derive(Debug)]
-struct Seen {
+struct WatchedFolder {
     /// The folder itself, which changes when a name comes or goes; `None` when nothing could be told of it.
-    own: Option<Mark>,
+    own: Option<WatchedFile>,
     /// The files that say what is left out; `None` for one that may come without a change of the folder.
-    rules: Vec<(&'static str, Option<Mark>)>,
-    files: HashMap<OsString, Mark>,
+    rules: Vec<(&'static str, Option<WatchedFile>)>,
+    files: HashMap<OsString, WatchedFile>,
 }
 
 /// What one file was.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
-    stamp: Stamp,
+pub(super) struct WatchedFile {
+    stamp: FileStamp,
     is_settled: bool,
 }
 
 /// What has become of a file. The numbers are the protocol's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Became {
+pub(super) enum WatchEvent {
     Created = 1,
     Changed = 2,
     Deleted = 3,
 }
 
-impl Mark {
+impl WatchedFile {
     /// `before` is a moment before the file was looked at.
-    pub(super) fn new(stamp: Stamp, before: SystemTime) -> Self {
+    pub(super) fn new(stamp: FileStamp, before: SystemTime) -> Self {
         let since = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_sub(YOUNG);
         let changed = Duration::new(u64::try_from(stamp.ctime.0).unwrap_or(0), stamp.ctime.1);
         Self { stamp, is_settled: changed < since }
     }
 
     /// Whether the file surely has the same content as then.
-    pub(super) fn is_still(&self, stamp: &Stamp) -> bool {
+    pub(super) fn is_still(&self, stamp: &FileStamp) -> bool {
         self.is_settled && self.stamp == *stamp
     }
 }
@@ -75,13 +75,13 @@ impl Snapshot {
     pub(super) fn take(
         root: &Root,
         server: &LanguageServer,
-        (ctx, stop): (&ToolCtx, &Stop),
+        (ctx, stop): (&ToolCtx, &StopFlag),
     ) -> Result<Self, ToolError> {
         let pace = Pace::new(ctx.clone(), stop.clone());
-        let start = root.open_folder(&Place::root()).trying("look at the workspace")?;
+        let start = root.open_folder(&WorkspacePath::root()).trying("look at the workspace")?;
         let walk = Walk { root, pace: &pace, pattern: None, include_hidden: false, respect_ignore: true };
         let (count, before) = (AtomicUsize::new(0), SystemTime::now());
-        let visitor = || Marking { root, server, count: &count, before, folders: Vec::new(), files: Vec::new() };
+        let visitor = || WatchScan { root, server, count: &count, before, folders: Vec::new(), files: Vec::new() };
         let (found, _) = walk.through(start, visitor);
         if pace.ran_out()? || count.load(Ordering::Relaxed) > MOST {
             return Ok(Self { folders: None });
@@ -112,33 +112,33 @@ impl Snapshot {
     }
 
     /// What has become of the files since an earlier look.
-    pub(super) fn since(&self, earlier: &Snapshot) -> Vec<(PathBuf, Became)> {
+    pub(super) fn since(&self, earlier: &Snapshot) -> Vec<(PathBuf, WatchEvent)> {
         let (Some(now), Some(then)) = (&self.folders, &earlier.folders) else { return Vec::new() };
         let mut all = Vec::new();
         for (folder, seen) in now {
             let before = then.get(folder).map(|seen| &seen.files);
             all.extend(seen.files.iter().filter_map(|(name, mark)| match before.and_then(|files| files.get(name)) {
-                None => Some((folder.join(name), Became::Created)),
+                None => Some((folder.join(name), WatchEvent::Created)),
                 Some(old) if old.is_still(&mark.stamp) => None,
-                Some(_) => Some((folder.join(name), Became::Changed)),
+                Some(_) => Some((folder.join(name), WatchEvent::Changed)),
             }));
         }
         for (folder, seen) in then {
             let after = now.get(folder).map(|seen| &seen.files);
             let gone = seen.files.keys().filter(|name| !after.is_some_and(|files| files.contains_key(*name)));
-            all.extend(gone.map(|name| (folder.join(name), Became::Deleted)));
+            all.extend(gone.map(|name| (folder.join(name), WatchEvent::Deleted)));
         }
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         all
     }
 }
 
-impl Seen {
+impl WatchedFolder {
     fn new(root: &Root, folder: &Folder, before: SystemTime) -> Self {
-        let own = folder.entry(OsStr::new(".")).ok().flatten().map(|entry| Mark::new(entry.meta.stamp, before));
+        let own = folder.entry(OsStr::new(".")).ok().flatten().map(|entry| WatchedFile::new(entry.meta.stamp, before));
         let mut rules = Vec::new();
-        for name in Rules::FILES {
-            let mark = look(root, folder, name).map(|stamp| Mark::new(stamp, before));
+        for name in IgnoreRules::FILES {
+            let mark = look(root, folder, name).map(|stamp| WatchedFile::new(stamp, before));
             let comes_unseen = || name.split_once('/').is_some_and(|(above, _)| has(folder, OsStr::new(above)));
             if mark.is_some() || comes_unseen() {
                 rules.push((name, mark));
@@ -150,7 +150,7 @@ impl Seen {
     fn holds_still(&self, root: &Root, path: &Path) -> bool {
         let (Ok(folder), Some(own)) = (root.enter(within(path)), self.own) else { return false };
         let now = |name: &OsStr| folder.entry(name).ok().flatten().map(|entry| entry.meta.stamp);
-        let is_still = |mark: &Mark, stamp: Option<Stamp>| stamp.is_some_and(|stamp| mark.is_still(&stamp));
+        let is_still = |mark: &WatchedFile, stamp: Option<FileStamp>| stamp.is_some_and(|stamp| mark.is_still(&stamp));
         is_still(&own, now(OsStr::new(".")))
             && self.files.iter().all(|(name, mark)| is_still(mark, now(name)))
             && self.rules.iter().all(|(name, mark)| match (mark, look(root, &folder, name)) {
@@ -163,7 +163,7 @@ impl Seen {
 }
 
 /// What is at a path in a folder.
-fn look(root: &Root, folder: &Folder, path: &str) -> Option<Stamp> {
+fn look(root: &Root, folder: &Folder, path: &str) -> Option<FileStamp> {
     match path.contains('/') {
         true => root.meta(&folder.place().join(path)).ok().flatten().map(|meta| meta.stamp),
         false => folder.entry(OsStr::new(path)).ok().flatten().map(|entry| entry.meta.stamp),
@@ -171,24 +171,24 @@ fn look(root: &Root, folder: &Folder, path: &str) -> Option<Stamp> {
 }
 
 /// The folders and files that one thread comes by.
-struct Marking<'a> {
+struct WatchScan<'a> {
     root: &'a Root,
     server: &'a LanguageServer,
     count: &'a AtomicUsize,
     before: SystemTime,
-    folders: Vec<(PathBuf, Seen)>,
+    folders: Vec<(PathBuf, WatchedFolder)>,
     /// By the folder that they are in, which another thread may have come by.
-    files: Vec<(PathBuf, Vec<(OsString, Mark)>)>,
+    files: Vec<(PathBuf, Vec<(OsString, WatchedFile)>)>,
 }
 
-impl Visitor for Marking<'_> {
+impl Visitor for WatchScan<'_> {
     const AT_ONCE: usize = 256;
 
     fn enter(&mut self, folder: &Folder) {
-        self.folders.push((folder.place().as_path().to_owned(), Seen::new(self.root, folder, self.before)));
+        self.folders.push((folder.place().as_path().to_owned(), WatchedFolder::new(self.root, folder, self.before)));
     }
 
-    fn visit(&mut self, spot: &Spot<'_>) {
+    fn visit(&mut self, spot: &WalkEntry<'_>) {
         let is_one = spot.kind == EntryKind::File && self.server.looks_at(spot.path);
         if !is_one || self.count.fetch_add(1, Ordering::Relaxed) >= MOST {
             return;
@@ -199,7 +199,7 @@ impl Visitor for Marking<'_> {
             self.files.push((folder.to_owned(), Vec::new()));
         }
         if let Some((_, marks)) = self.files.last_mut() {
-            marks.push((spot.name.to_owned(), Mark::new(entry.meta.stamp, self.before)));
+            marks.push((spot.name.to_owned(), WatchedFile::new(entry.meta.stamp, self.before)));
         }
     }
 }

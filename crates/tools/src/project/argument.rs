@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    parameter::{Kind, Parameter},
+    parameter::{Parameter, ParameterKind},
     table::texts,
 };
 
@@ -12,10 +12,10 @@ const NO_MORE_OPTIONS: &str = "--";
 
 /// One word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Argument(Vec<Piece>);
+pub(super) struct Argument(Vec<ArgumentPart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum ArgumentPart {
     Text(String),
     /// The value of the parameter of this name.
     Value(String),
@@ -38,13 +38,13 @@ impl Argument {
                 return Err(format!("`{{{{{name}}}}}` in `command` is none of its parameters{hint}"));
             }
             if !before.is_empty() {
-                pieces.push(Piece::Text(before.to_owned()));
+                pieces.push(ArgumentPart::Text(before.to_owned()));
             }
-            pieces.push(Piece::Value(name.to_owned()));
+            pieces.push(ArgumentPart::Value(name.to_owned()));
             rest = after;
         }
         if !rest.is_empty() || pieces.is_empty() {
-            pieces.push(Piece::Text(rest.to_owned()));
+            pieces.push(ArgumentPart::Text(rest.to_owned()));
         }
         let argument = Self(pieces);
         argument.check(word, parameters)?;
@@ -53,9 +53,11 @@ impl Argument {
 
     /// Several values are several words, so they stand alone.
     fn check(&self, word: &str, parameters: &[Parameter]) -> Result<(), String> {
-        let is_array = |piece: &Piece| match piece {
-            Piece::Text(_) => false,
-            Piece::Value(name) => parameters.iter().any(|one| one.name == *name && one.kind == Kind::Texts),
+        let is_array = |piece: &ArgumentPart| match piece {
+            ArgumentPart::Text(_) => false,
+            ArgumentPart::Value(name) => {
+                parameters.iter().any(|one| one.name == *name && one.kind == ParameterKind::Texts)
+            }
         };
         if self.0.len() > 1 && self.0.iter().any(is_array) {
             return Err(format!("`{word}` in `command`: an array becomes one word for each value, so it stands alone"));
@@ -66,20 +68,20 @@ impl Argument {
     /// The word itself, where it is the same each time.
     pub(super) fn fixed(&self) -> Option<&str> {
         match self.0.as_slice() {
-            [Piece::Text(text)] => Some(text),
+            [ArgumentPart::Text(text)] => Some(text),
             _ => None,
         }
     }
 
     /// The words that it becomes: one, none for a value that is not there, or one for each value of an array.
     fn filled(&self, values: &Map<String, Value>) -> Vec<String> {
-        if let [Piece::Value(name)] = self.0.as_slice() {
+        if let [ArgumentPart::Value(name)] = self.0.as_slice() {
             let Some(value) = values.get(name) else { return Vec::new() };
             return texts(value).unwrap_or_else(|| vec![plain(value)]);
         }
-        let text = |piece: &Piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Value(name) => values.get(name).map(plain).unwrap_or_default(),
+        let text = |piece: &ArgumentPart| match piece {
+            ArgumentPart::Text(text) => text.clone(),
+            ArgumentPart::Value(name) => values.get(name).map(plain).unwrap_or_default(),
         };
         vec![self.0.iter().map(text).collect()]
     }
@@ -87,8 +89,8 @@ impl Argument {
     /// The parameter whose value a program could take for an option.
     fn begins_with(&self) -> Option<&str> {
         match self.0.first() {
-            Some(Piece::Value(name)) => Some(name),
-            Some(Piece::Text(_)) | None => None,
+            Some(ArgumentPart::Value(name)) => Some(name),
+            Some(ArgumentPart::Text(_)) | None => None,
         }
     }
 }

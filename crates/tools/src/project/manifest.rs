@@ -13,7 +13,7 @@ use super::{
     output,
     parameter::{Parameter, input_schema},
     script::scripts,
-    table::Table,
+    table::ManifestTable,
 };
 
 /// What a manifest may say.
@@ -45,7 +45,7 @@ impl Manifest {
     /// Reads a manifest; `file` is the name of its file without the ending, which is the tool's where it gives none.
     /// Whatever is wrong is one sentence.
     pub fn read(value: &Value, file: &str) -> Result<Self, String> {
-        let table = Table::of(value, "the manifest", KEYS)?;
+        let table = ManifestTable::of(value, "the manifest", KEYS)?;
         let parameters = parameters(table.get("parameters"))?;
         Ok(Self {
             name: name(table.text("name")?.unwrap_or(file))?,

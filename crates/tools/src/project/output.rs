@@ -3,7 +3,7 @@
 use haft_runtime::ToolOutput;
 use serde_json::{Map, Value, json};
 
-use crate::fenced::Done;
+use crate::fenced::CommandResult;
 
 /// The schema of every project tool's result.
 pub(super) fn schema() -> Value {
@@ -30,7 +30,7 @@ pub(super) fn schema() -> Value {
 }
 
 /// The result of a command that came to its end.
-pub(super) fn output(done: &Done) -> ToolOutput {
+pub(super) fn output(done: &CommandResult) -> ToolOutput {
     let exit_code = done.exit_code();
     let stdout = &*done.said.stdout;
     let mut structured = json!({

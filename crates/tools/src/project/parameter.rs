@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::table::{Table, texts};
+use super::table::{ManifestTable, texts};
 
 /// What a parameter may say.
 const KEYS: &[&str] = &["type", "description", "required", "default", "enum"];
@@ -12,7 +12,7 @@ const LONGEST_NAME: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Parameter {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ParameterKind,
     description: String,
     pub(super) required: bool,
     pub(super) default: Option<Value>,
@@ -21,7 +21,7 @@ pub(super) struct Parameter {
 
 /// What its value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ParameterKind {
     Text,
     Number,
     Integer,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     Texts,
 }
 
-impl Kind {
+impl ParameterKind {
     fn named(word: &str) -> Option<Self> {
         Some(match word {
             "string" => Self::Text,
@@ -72,9 +72,9 @@ impl Parameter {
             ));
         }
         let at = format!("the parameter `{name}`");
-        let table = Table::of(value, &at, KEYS)?;
+        let table = ManifestTable::of(value, &at, KEYS)?;
         let word = table.text("type")?.ok_or_else(|| format!("{at} has no `type`"))?;
-        let kind = Kind::named(word).ok_or_else(|| {
+        let kind = ParameterKind::named(word).ok_or_else(|| {
             format!("{word:?} is no type of {at}: string, number, integer, boolean, or array (of strings)")
         })?;
         let choices = match table.get("enum") {
@@ -96,7 +96,7 @@ impl Parameter {
 
     /// What it says of its values must be such values.
     fn check(&self, word: &str) -> Result<(), String> {
-        let one = if self.kind == Kind::Texts { Kind::Text } else { self.kind };
+        let one = if self.kind == ParameterKind::Texts { ParameterKind::Text } else { self.kind };
         if let Some(odd) = self.choices.iter().find(|choice| !one.fits(choice)) {
             return Err(format!("`enum` of the parameter `{}` has {odd}, which is not of its type", self.name));
         }
@@ -117,7 +117,7 @@ impl Parameter {
     fn schema(&self) -> Value {
         let mut schema = self.kind.schema();
         if !self.choices.is_empty() {
-            let place = if self.kind == Kind::Texts { &mut schema["items"] } else { &mut schema };
+            let place = if self.kind == ParameterKind::Texts { &mut schema["items"] } else { &mut schema };
             place["enum"] = self.choices.clone().into();
         }
         if let Some(default) = &self.default {

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::{manifest::Manifest, output::output, script::Script};
 use crate::{
-    command::Command,
-    fenced::{CommandSpec, Pinned},
+    command::CommandLine,
+    fenced::{CommandSpec, PinnedFile},
     refusal::Trying,
     workspace::Workspace,
     workspaces::Workspaces,
@@ -61,7 +61,7 @@ impl AnyTool for ProjectTool {
         Box::pin(async move {
             let workspace = self.workspace(ctx)?;
             let spec = self.command_spec(&workspace, input)?;
-            let command = Command::read(&typed(&spec.command));
+            let command = CommandLine::read(&typed(&spec.command));
             workspace.refuse(&command, &self.manifest.folder)?;
             match self.reaches() {
                 Some(reaches) => workspace.describe(&command, Some(&reaches)),
@@ -113,13 +113,13 @@ impl ProjectTool {
     }
 
     /// The files that the command names, held to the bytes that were trusted.
-    fn pinned(&self, workspace: &Workspace) -> Result<Vec<Pinned>, ToolError> {
+    fn pinned(&self, workspace: &Workspace) -> Result<Vec<PinnedFile>, ToolError> {
         let root = workspace.files.root();
         let mut pinned = Vec::new();
         for script in &self.scripts {
             if let Some(bytes) = script.checked(root, &self.spec.name)? {
                 let place = root.place_called(&script.path).trying("run")?;
-                pinned.push(Pinned { place, bytes: bytes.to_vec() });
+                pinned.push(PinnedFile { place, bytes: bytes.to_vec() });
             }
         }
         Ok(pinned)

@@ -67,25 +67,27 @@ impl Script {
         };
         match (&self.trusted, self.found(root)) {
             (Trusted::LeftOut(why), _) => refused(&format!("could not be trusted, because {why}")),
-            (Trusted::Absent, Found::Nothing) => Ok(None),
-            (Trusted::Absent, Found::Bytes(_) | Found::Odd) => refused("was not there when this workspace was trusted"),
-            (Trusted::Bytes(_), Found::Nothing) => refused("is gone since this workspace was trusted"),
-            (Trusted::Bytes(trusted), Found::Bytes(found)) if *trusted == found => Ok(Some(trusted)),
-            (Trusted::Bytes(_), Found::Bytes(_) | Found::Odd) => {
+            (Trusted::Absent, ScriptContent::Nothing) => Ok(None),
+            (Trusted::Absent, ScriptContent::Bytes(_) | ScriptContent::Odd) => {
+                refused("was not there when this workspace was trusted")
+            }
+            (Trusted::Bytes(_), ScriptContent::Nothing) => refused("is gone since this workspace was trusted"),
+            (Trusted::Bytes(trusted), ScriptContent::Bytes(found)) if *trusted == found => Ok(Some(trusted)),
+            (Trusted::Bytes(_), ScriptContent::Bytes(_) | ScriptContent::Odd) => {
                 refused("has changed since this workspace was trusted")
             }
         }
     }
 
-    fn found(&self, root: &Root) -> Found {
+    fn found(&self, root: &Root) -> ScriptContent {
         // What is no path is not the name of a file either.
-        let Ok(place) = root.place_called(&self.path) else { return Found::Nothing };
+        let Ok(place) = root.place_called(&self.path) else { return ScriptContent::Nothing };
         match root.meta(&place).map(|meta| meta.map(|meta| meta.kind)) {
             Ok(Some(EntryKind::File)) if root.resolve(&place).is_ok_and(|resolved| resolved == place) => {}
             // A folder runs nothing.
-            Ok(None | Some(EntryKind::Directory)) => return Found::Nothing,
-            Err(PathError::NotFound { .. } | PathError::NotDirectory { .. }) => return Found::Nothing,
-            Ok(Some(_)) | Err(_) => return Found::Odd,
+            Ok(None | Some(EntryKind::Directory)) => return ScriptContent::Nothing,
+            Err(PathError::NotFound { .. } | PathError::NotDirectory { .. }) => return ScriptContent::Nothing,
+            Ok(Some(_)) | Err(_) => return ScriptContent::Odd,
         }
         let most = match &self.trusted {
             Trusted::Bytes(bytes) => bytes.len() as u64 + 1,
@@ -93,12 +95,12 @@ impl Script {
         };
         let mut bytes = Vec::new();
         let read = root.open_file(&place).map(|open| open.file.take(most).read_to_end(&mut bytes));
-        if matches!(read, Ok(Ok(_))) { Found::Bytes(bytes) } else { Found::Odd }
+        if matches!(read, Ok(Ok(_))) { ScriptContent::Bytes(bytes) } else { ScriptContent::Odd }
     }
 }
 
 /// What lies there now.
-enum Found {
+enum ScriptContent {
     Nothing,
     /// A plain file; no more of it than is needed to tell it from the trusted one.
     Bytes(Vec<u8>),

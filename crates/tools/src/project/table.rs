@@ -4,12 +4,12 @@ use haft_runtime::nearest;
 use serde_json::{Map, Value};
 
 /// Some keys of a manifest. `at` names them in a sentence.
-pub(super) struct Table<'a> {
+pub(super) struct ManifestTable<'a> {
     keys: &'a Map<String, Value>,
     at: String,
 }
 
-impl<'a> Table<'a> {
+impl<'a> ManifestTable<'a> {
     /// The keys of a value that must have some, all of them known.
     pub(super) fn of(value: &'a Value, at: &str, known: &[&str]) -> Result<Self, String> {
         let Value::Object(keys) = value else { return Err(format!("{at} must have keys: {}", known.join(", "))) };

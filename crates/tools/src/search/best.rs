@@ -10,14 +10,14 @@ pub(crate) struct Best<K, T> {
     heaviest: usize,
     weight: usize,
     /// What came while there was room for everything.
-    first: Vec<Kept<K, T>>,
+    first: Vec<RankedItem<K, T>>,
     /// All of them once there is not. Invariant: one of the two is empty.
-    kept: BinaryHeap<Kept<K, T>>,
+    kept: BinaryHeap<RankedItem<K, T>>,
     /// The smallest key that found no room. Invariant: every kept key is smaller.
     ceiling: Option<K>,
 }
 
-struct Kept<K, T> {
+struct RankedItem<K, T> {
     key: K,
     weight: usize,
     thing: T,
@@ -43,7 +43,7 @@ impl<K: Ord, T> Best<K, T> {
             return;
         }
         self.weight += weight;
-        self.first.push(Kept { key, weight, thing });
+        self.first.push(RankedItem { key, weight, thing });
         if self.kept.is_empty() && self.first.len() < self.most && self.weight <= self.heaviest {
             return;
         }
@@ -60,7 +60,7 @@ impl<K: Ord, T> Best<K, T> {
         if let Some(ceiling) = other.ceiling {
             self.lower_the_ceiling(ceiling);
         }
-        for Kept { key, weight, thing } in other.first.into_iter().chain(other.kept) {
+        for RankedItem { key, weight, thing } in other.first.into_iter().chain(other.kept) {
             self.offer(key, weight, thing);
         }
     }
@@ -85,25 +85,25 @@ impl<K: Ord, T> Best<K, T> {
     }
 }
 
-impl<K: Ord, T> Ord for Kept<K, T> {
+impl<K: Ord, T> Ord for RankedItem<K, T> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key.cmp(&other.key)
     }
 }
 
-impl<K: Ord, T> PartialOrd for Kept<K, T> {
+impl<K: Ord, T> PartialOrd for RankedItem<K, T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<K: Ord, T> PartialEq for Kept<K, T> {
+impl<K: Ord, T> PartialEq for RankedItem<K, T> {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
     }
 }
 
-impl<K: Ord, T> Eq for Kept<K, T> {}
+impl<K: Ord, T> Eq for RankedItem<K, T> {}
 
 #[cfg(test)]
 mod tests {

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use super::{
     grep::OutputMode,
-    lines::Line,
-    order::Key,
-    searching::{Hit, Plan, Tally},
+    lines::MatchingLine,
+    order::SortKey,
+    searching::{Hit, SearchPlan, Tally},
     told,
-    walk::PassedBy,
+    walk::SkippedFolders,
 };
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub(crate) struct Output {
     /// The file or folder that was searched, relative to the workspace folder.
     path: String,
     /// The lines that match, by path and line; empty in the other output modes.
-    matches: Vec<Matching>,
+    matches: Vec<GrepMatch>,
     /// The files that have a match, in the output modes `files` and `count`.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<Vec<MatchingFile>>,
@@ -36,7 +36,7 @@ pub(crate) struct Output {
     truncated: bool,
     /// What was not searched, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
-    skipped: Option<Skipped>,
+    skipped: Option<SkippedCounts>,
     #[serde(skip)]
     mode: OutputMode,
     #[serde(skip)]
@@ -46,11 +46,11 @@ pub(crate) struct Output {
     #[serde(skip)]
     ran_out: bool,
     #[serde(skip)]
-    passed_by: PassedBy,
+    passed_by: SkippedFolders,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Matching {
+struct GrepMatch {
     /// Path relative to the workspace folder.
     path: String,
     /// Counted from 1.
@@ -78,7 +78,7 @@ struct MatchingFile {
 
 /// Files that were not searched, and folders that were not gone into.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Skipped {
+struct SkippedCounts {
     /// Files with NUL bytes.
     binary: u64,
     /// Names that usually hold secrets.
@@ -90,12 +90,12 @@ struct Skipped {
 impl Output {
     pub(super) fn new(
         path: String,
-        plan: &Plan,
-        (tally, hits): (Tally, Vec<(Key, Hit)>),
-        passed_by: PassedBy,
+        plan: &SearchPlan,
+        (tally, hits): (Tally, Vec<(SortKey, Hit)>),
+        passed_by: SkippedFolders,
         ran_out: bool,
     ) -> Self {
-        let skipped = Skipped {
+        let skipped = SkippedCounts {
             binary: tally.binary,
             sensitive: tally.sensitive + passed_by.sensitive,
             unreadable: tally.unreadable + passed_by.unreadable,
@@ -114,7 +114,7 @@ impl Output {
             files_matched: tally.files_matched,
             files_searched: tally.files_searched,
             truncated: ran_out || most > shown,
-            passed_by: PassedBy { sensitive: skipped.sensitive, unreadable: skipped.unreadable },
+            passed_by: SkippedFolders { sensitive: skipped.sensitive, unreadable: skipped.unreadable },
             skipped: Some(skipped).filter(|skipped| skipped.binary + skipped.sensitive + skipped.unreadable > 0),
             mode: plan.mode,
             has_context: plan.context > 0,
@@ -125,11 +125,11 @@ impl Output {
         output
     }
 
-    fn add(&mut self, key: &Key, hit: Hit) {
+    fn add(&mut self, key: &SortKey, hit: Hit) {
         let path = show_name(&key.path);
         match hit {
-            Hit::Line(Line { number, column, text, before, after }) => {
-                self.matches.push(Matching { path, line: number, column, text, before, after });
+            Hit::Line(MatchingLine { number, column, text, before, after }) => {
+                self.matches.push(GrepMatch { path, line: number, column, text, before, after });
             }
             Hit::File(count) => {
                 let count = (self.mode == OutputMode::Count).then_some(count);
@@ -142,7 +142,7 @@ impl Output {
     fn lines(&self) -> String {
         let mut text = String::new();
         let mut last: Option<(&str, u64)> = None;
-        for Matching { path, line, text: own, before, after, .. } in &self.matches {
+        for GrepMatch { path, line, text: own, before, after, .. } in &self.matches {
             let first = line.saturating_sub(before.len() as u64);
             if self.has_context && last.is_some_and(|last| last != (path, first.saturating_sub(1))) {
                 text.push_str("--\n");

@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     best::Best,
-    order::{Key, Sort},
+    order::{SortKey, SortOrder},
     pace::{ALTOGETHER, Pace},
-    pattern::Pattern,
+    pattern::GlobPattern,
     told,
-    walk::{PassedBy, Spot, Visitor, Walk},
+    walk::{SkippedFolders, Visitor, Walk, WalkEntry},
 };
 use crate::{refusal::Trying, shape::Reads, workspaces::Workspaces};
 
@@ -51,7 +51,7 @@ pub(crate) struct Input {
     limit: NonZeroUsize,
     /// `path` for the order of names, `modified` for the last changed first.
     #[serde(default)]
-    sort: Sort,
+    sort: SortOrder,
 }
 
 fn here() -> String {
@@ -79,7 +79,7 @@ pub(crate) struct Output {
     #[serde(skip)]
     ran_out: bool,
     #[serde(skip)]
-    passed_by: PassedBy,
+    passed_by: SkippedFolders,
     #[serde(skip)]
     pattern: String,
 }
@@ -94,7 +94,7 @@ impl Reads for Glob {
     const TIMEOUT: Duration = ALTOGETHER;
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
-        let pattern = Pattern::new("pattern", &input.pattern)?;
+        let pattern = GlobPattern::new("pattern", &input.pattern)?;
         let telling = ctx.clone();
         self.0
             .of(ctx.scope())?
@@ -104,7 +104,7 @@ impl Reads for Glob {
     }
 }
 
-fn find(root: &Root, input: &Input, pattern: &Pattern, pace: &Pace) -> Result<Output, ToolError> {
+fn find(root: &Root, input: &Input, pattern: &GlobPattern, pace: &Pace) -> Result<Output, ToolError> {
     let place = root.place(&input.path).trying("search")?;
     let start = root.open_folder(&place).trying("search")?;
     let walk = Walk {
@@ -114,7 +114,7 @@ fn find(root: &Root, input: &Input, pattern: &Pattern, pace: &Pace) -> Result<Ou
         include_hidden: input.include_hidden,
         respect_ignore: input.respect_ignore,
     };
-    let visitor = || Finding { sort: input.sort, best: Best::new(input.limit.get(), HEAVIEST), count: 0 };
+    let visitor = || GlobResults { sort: input.sort, best: Best::new(input.limit.get(), HEAVIEST), count: 0 };
     let (found, passed_by) = walk.through(start, visitor);
     let ran_out = pace.ran_out()?;
     let mut all = visitor();
@@ -135,34 +135,34 @@ fn find(root: &Root, input: &Input, pattern: &Pattern, pace: &Pace) -> Result<Ou
 }
 
 /// The paths that one thread has found.
-struct Finding {
-    sort: Sort,
-    best: Best<Key, ()>,
+struct GlobResults {
+    sort: SortOrder,
+    best: Best<SortKey, ()>,
     count: u64,
 }
 
-impl Visitor for Finding {
+impl Visitor for GlobResults {
     const AT_ONCE: usize = usize::MAX;
 
-    fn visit(&mut self, spot: &Spot<'_>) {
+    fn visit(&mut self, spot: &WalkEntry<'_>) {
         self.count += 1;
         let path = spot.path.as_os_str();
         let modified = match self.sort {
-            Sort::Path if !self.best.wants(|key| path < &*key.path) => return,
-            Sort::Path => SystemTime::UNIX_EPOCH,
-            Sort::Modified => modified(spot),
+            SortOrder::Path if !self.best.wants(|key| path < &*key.path) => return,
+            SortOrder::Path => SystemTime::UNIX_EPOCH,
+            SortOrder::Modified => modified(spot),
         };
-        self.best.offer(Key::new(self.sort, path, modified), weight(path), ());
+        self.best.offer(SortKey::new(self.sort, path, modified), weight(path), ());
     }
 }
 
-fn modified(spot: &Spot<'_>) -> SystemTime {
+fn modified(spot: &WalkEntry<'_>) -> SystemTime {
     let entry = spot.folder.entry(spot.name).ok().flatten();
     entry.map_or(SystemTime::UNIX_EPOCH, |entry| entry.meta.modified)
 }
 
 fn weight(path: &OsStr) -> usize {
-    path.as_bytes().len() + size_of::<Key>()
+    path.as_bytes().len() + size_of::<SortKey>()
 }
 
 impl haft_runtime::Output for Output {

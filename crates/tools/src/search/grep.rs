@@ -10,12 +10,12 @@ use serde_json::json;
 
 use super::{
     found::Output,
-    matcher::Wanted,
-    order::Sort,
+    matcher::MatchOptions,
+    order::SortOrder,
     pace::{ALTOGETHER, Pace},
-    pattern::Pattern,
-    searching::{Plan, Searching},
-    walk::{PassedBy, Walk},
+    pattern::GlobPattern,
+    searching::{FileSearcher, SearchPlan},
+    walk::{SkippedFolders, Walk},
 };
 use crate::{refusal::Trying, shape::Reads, workspaces::Workspaces};
 
@@ -71,7 +71,7 @@ pub(crate) struct Input {
     output_mode: OutputMode,
     /// `path` for the order of names, `modified` for the last changed file first.
     #[serde(default)]
-    sort: Sort,
+    sort: SortOrder,
 }
 
 fn here() -> String {
@@ -120,7 +120,7 @@ impl Reads for Grep {
 
 fn search(root: &Root, input: &Input, pace: &Pace) -> Result<Output, ToolError> {
     let plan = input.plan()?;
-    let pattern = input.glob.as_deref().map(|glob| Pattern::new("glob", glob)).transpose()?;
+    let pattern = input.glob.as_deref().map(|glob| GlobPattern::new("glob", glob)).transpose()?;
     let place = root.place(&input.path).trying("search")?;
     let (found, passed_by) = match root.open_folder(&place) {
         Ok(start) => {
@@ -131,30 +131,30 @@ fn search(root: &Root, input: &Input, pace: &Pace) -> Result<Output, ToolError> 
                 include_hidden: input.include_hidden,
                 respect_ignore: input.respect_ignore,
             };
-            walk.through(start, || Searching::new(&plan, pace))
+            walk.through(start, || FileSearcher::new(&plan, pace))
         }
         Err(PathError::NotDirectory { .. }) => {
             // A file that is named is searched, whatever its name and the ignore files say.
             let open = root.open_file(&place).trying("search")?;
-            let mut searching = Searching::new(&plan, pace);
+            let mut searching = FileSearcher::new(&plan, pace);
             searching.search(place.as_path(), open.file, &open.meta);
-            (vec![searching], PassedBy::default())
+            (vec![searching], SkippedFolders::default())
         }
         Err(refused) => return Err(refused).trying("search"),
     };
     let ran_out = pace.ran_out()?;
-    Ok(Output::new(place.to_string(), &plan, Searching::together(&plan, pace, found), passed_by, ran_out))
+    Ok(Output::new(place.to_string(), &plan, FileSearcher::together(&plan, pace, found), passed_by, ran_out))
 }
 
 impl Input {
-    fn plan(&self) -> Result<Plan, ToolError> {
-        let wanted = Wanted {
+    fn plan(&self) -> Result<SearchPlan, ToolError> {
+        let wanted = MatchOptions {
             pattern: &self.pattern,
             case_insensitive: self.case_insensitive,
             literal: self.literal,
             multiline: self.multiline,
         };
-        Ok(Plan {
+        Ok(SearchPlan {
             matcher: wanted.compile()?,
             pattern: self.pattern.clone(),
             multiline: self.multiline,

@@ -10,7 +10,7 @@ use super::cut::cut;
 
 /// A line that matches, with the lines around it that no other line has taken.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct MatchingLine {
     pub(super) number: u64,
     pub(super) column: u64,
     pub(super) text: String,
@@ -18,7 +18,7 @@ pub(super) struct Line {
     pub(super) after: Vec<String>,
 }
 
-impl Line {
+impl MatchingLine {
     /// Roughly the memory that it takes.
     pub(super) fn weight(&self) -> usize {
         let around = self.before.iter().chain(&self.after).map(|text| text.len() + size_of::<String>());
@@ -28,7 +28,7 @@ impl Line {
 
 /// How much is wanted of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
+pub(super) enum MatchDetail {
     /// The lines, so many at the most.
     Lines(usize),
     /// How many there are.
@@ -38,33 +38,33 @@ pub(super) enum Depth {
 }
 
 /// Takes in what the searcher finds in one file.
-pub(super) struct Lines<'m> {
+pub(super) struct LineCollector<'m> {
     matcher: &'m RegexMatcher,
-    depth: Depth,
+    depth: MatchDetail,
     /// How many bytes of lines are kept.
     room: usize,
     before: Vec<String>,
-    pub(super) found: Vec<Line>,
+    pub(super) found: Vec<MatchingLine>,
     pub(super) count: u64,
     pub(super) is_binary: bool,
 }
 
-impl<'m> Lines<'m> {
-    pub(super) fn new(matcher: &'m RegexMatcher, depth: Depth, room: usize) -> Self {
+impl<'m> LineCollector<'m> {
+    pub(super) fn new(matcher: &'m RegexMatcher, depth: MatchDetail, room: usize) -> Self {
         Self { matcher, depth, room, before: Vec::new(), found: Vec::new(), count: 0, is_binary: false }
     }
 
     fn has_room(&self) -> bool {
         match self.depth {
-            Depth::Lines(most) => self.found.len() < most && self.room > 0,
-            Depth::Count | Depth::Any => false,
+            MatchDetail::Lines(most) => self.found.len() < most && self.room > 0,
+            MatchDetail::Count | MatchDetail::Any => false,
         }
     }
 
     fn keep(&mut self, number: u64, bytes: &[u8], at: Option<usize>) {
         let text = cut(bytes, at.unwrap_or(0));
         let column = at.unwrap_or(0) as u64 + 1;
-        let line = Line { number, column, text, before: std::mem::take(&mut self.before), after: Vec::new() };
+        let line = MatchingLine { number, column, text, before: std::mem::take(&mut self.before), after: Vec::new() };
         self.room = self.room.saturating_sub(line.weight());
         self.found.push(line);
     }
@@ -89,7 +89,7 @@ impl<'m> Lines<'m> {
     }
 }
 
-impl Sink for Lines<'_> {
+impl Sink for LineCollector<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
@@ -99,7 +99,7 @@ impl Sink for Lines<'_> {
                 let at = self.matcher.find(found.bytes()).ok().flatten().map(|at| at.start());
                 self.keep(found.line_number().unwrap_or(0), found.bytes(), at);
             }
-            return Ok(self.depth != Depth::Any);
+            return Ok(self.depth != MatchDetail::Any);
         }
         let starts = if self.has_room() { self.starts(found.bytes()) } else { Vec::new() };
         let mut begin = 0;
@@ -112,7 +112,7 @@ impl Sink for Lines<'_> {
             }
             begin += line.len();
         }
-        Ok(self.depth != Depth::Any)
+        Ok(self.depth != MatchDetail::Any)
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {

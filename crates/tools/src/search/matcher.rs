@@ -13,14 +13,14 @@ const REMEMBERED: usize = 4 << 20;
 
 /// What the pattern is taken for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct MatchOptions<'a> {
     pub(super) pattern: &'a str,
     pub(super) case_insensitive: bool,
     pub(super) literal: bool,
     pub(super) multiline: bool,
 }
 
-impl Wanted<'_> {
+impl MatchOptions<'_> {
     pub(super) fn compile(self) -> Result<RegexMatcher, ToolError> {
         if self.pattern.len() > LONGEST {
             return Err(wrong(&format!("`pattern` is longer than {LONGEST} bytes; search for a part of it")));

@@ -21,5 +21,5 @@ pub(crate) use best::Best;
 pub(crate) use glob::Glob;
 pub(crate) use grep::Grep;
 pub(crate) use pace::Pace;
-pub(crate) use rules::{Rules, has, is_hidden};
-pub(crate) use walk::{Spot, Visitor, Walk};
+pub(crate) use rules::{IgnoreRules, has, is_hidden};
+pub(crate) use walk::{Visitor, Walk, WalkEntry};

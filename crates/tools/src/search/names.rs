@@ -6,12 +6,12 @@ use haft_sandbox::EntryKind;
 
 /// Names in one piece of memory.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct NameList {
     bytes: Vec<u8>,
     ends: Vec<(usize, Option<EntryKind>)>,
 }
 
-impl Names {
+impl NameList {
     pub(super) fn add(&mut self, name: &OsStr, kind: Option<EntryKind>) {
         self.bytes.extend_from_slice(name.as_bytes());
         self.ends.push((self.bytes.len(), kind));

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// In which order results come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Sort {
+pub(super) enum SortOrder {
     #[default]
     Path,
     Modified,
@@ -16,18 +16,18 @@ pub(super) enum Sort {
 
 /// Where a result stands among all: by time if that was asked for, then by the bytes of the path, then by line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct SortKey {
     newest: Option<Reverse<SystemTime>>,
     pub(super) path: Arc<OsStr>,
     pub(super) line: u64,
 }
 
-impl Key {
+impl SortKey {
     /// The key of a file, which is the smallest of all keys of its lines.
-    pub(super) fn new(sort: Sort, path: &OsStr, modified: SystemTime) -> Self {
+    pub(super) fn new(sort: SortOrder, path: &OsStr, modified: SystemTime) -> Self {
         let newest = match sort {
-            Sort::Path => None,
-            Sort::Modified => Some(Reverse(modified)),
+            SortOrder::Path => None,
+            SortOrder::Modified => Some(Reverse(modified)),
         };
         Self { newest, path: Arc::from(path), line: 0 }
     }

@@ -9,7 +9,7 @@ use std::{
 
 use haft_runtime::{ToolCtx, ToolError};
 
-use crate::blocking::Stop;
+use crate::blocking::StopFlag;
 
 /// The longest that a search looks before it gives what it has.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ const BEAT: Duration = Duration::from_millis(250);
 /// Says to all threads of a search whether it goes on.
 pub(crate) struct Pace {
     ctx: ToolCtx,
-    stop: Stop,
+    stop: StopFlag,
     until: Instant,
     late: AtomicBool,
     looked_at: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// Whoever waits less long than usual gets what was found in nine tenths of that time.
-    pub(crate) fn new(ctx: ToolCtx, stop: Stop) -> Self {
+    pub(crate) fn new(ctx: ToolCtx, stop: StopFlag) -> Self {
         let now = Instant::now();
         let left = ctx.deadline.saturating_duration_since(now);
         let until = now + (left * 9 / 10).min(LONGEST);
@@ -66,12 +66,12 @@ impl Pace {
 }
 
 /// A file that ends with an error as soon as the search does not go on.
-pub(super) struct Paced<'a> {
+pub(super) struct PacedFile<'a> {
     pub(super) file: File,
     pub(super) pace: &'a Pace,
 }
 
-impl Read for Paced<'_> {
+impl Read for PacedFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !self.pace.goes_on() {
             return Err(io::Error::other("the search does not go on"));

@@ -9,7 +9,7 @@ use haft_runtime::{ErrorCode, ToolError};
 const LONGEST: usize = 4096;
 
 /// A pattern such as `*.rs` or `src/**/*.{ts,tsx}`.
-pub(crate) struct Pattern {
+pub(crate) struct GlobPattern {
     set: GlobSet,
     /// Without a `/`, a pattern is about the name alone, at any depth.
     on_name: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Pattern {
     others: bool,
 }
 
-impl Pattern {
+impl GlobPattern {
     /// `field` is the parameter it came in by.
     pub(super) fn new(field: &str, typed: &str) -> Result<Self, ToolError> {
         let wrong = |why: &str| {
@@ -65,11 +65,11 @@ fn compile(pattern: &str) -> Result<GlobSet, globset::Error> {
 mod tests {
     use std::path::Path;
 
-    use super::Pattern;
+    use super::GlobPattern;
 
     fn means(pattern: &str, path: &str) -> bool {
         let path = Path::new(path);
-        Pattern::new("pattern", pattern).unwrap().means(path, path.file_name().unwrap())
+        GlobPattern::new("pattern", pattern).unwrap().means(path, path.file_name().unwrap())
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn what_is_no_pattern() {
         for pattern in ["", "!", "/etc/*", "a/", "../*", "a/../b", "[", "{a", "a\\", &"x".repeat(5000)] {
-            assert!(Pattern::new("pattern", pattern).is_err(), "{pattern}");
+            assert!(GlobPattern::new("pattern", pattern).is_err(), "{pattern}");
         }
     }
 }

@@ -6,13 +6,13 @@ use std::{
 };
 
 /// Work for several threads. The newest is done first, so that a tree is walked to its depth and little waits.
-pub(super) struct Queue<W> {
-    state: Mutex<State<W>>,
+pub(super) struct WorkerQueue<W> {
+    state: Mutex<WorkerQueueState<W>>,
     changed: Condvar,
     ended: Condvar,
 }
 
-struct State<W> {
+struct WorkerQueueState<W> {
     waiting: Vec<W>,
     /// How many threads are at work and may bring more.
     busy: usize,
@@ -20,19 +20,19 @@ struct State<W> {
 }
 
 /// A piece of work in a thread's hands; dropped, it is done.
-pub(super) struct Task<'q, W> {
+pub(super) struct WorkerTask<'q, W> {
     pub(super) work: Option<W>,
-    queue: &'q Queue<W>,
+    queue: &'q WorkerQueue<W>,
 }
 
-impl<W> Queue<W> {
+impl<W> WorkerQueue<W> {
     pub(super) fn new(first: W) -> Self {
-        let state = State { waiting: vec![first], busy: 0, over: false };
+        let state = WorkerQueueState { waiting: vec![first], busy: 0, over: false };
         Self { state: Mutex::new(state), changed: Condvar::new(), ended: Condvar::new() }
     }
 
     /// The next piece of work; waits for one as long as another thread may still bring some.
-    pub(super) fn take(&self) -> Option<Task<'_, W>> {
+    pub(super) fn take(&self) -> Option<WorkerTask<'_, W>> {
         let mut state = self.lock();
         loop {
             if state.over {
@@ -40,7 +40,7 @@ impl<W> Queue<W> {
             }
             if let Some(work) = state.waiting.pop() {
                 state.busy += 1;
-                return Some(Task { work: Some(work), queue: self });
+                return Some(WorkerTask { work: Some(work), queue: self });
             }
             if state.busy == 0 {
                 self.end(&mut state);
@@ -77,19 +77,19 @@ impl<W> Queue<W> {
         waited.unwrap_or_else(PoisonError::into_inner).0.over
     }
 
-    fn end(&self, state: &mut State<W>) {
+    fn end(&self, state: &mut WorkerQueueState<W>) {
         state.over = true;
         state.waiting.clear();
         self.changed.notify_all();
         self.ended.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<W>> {
+    fn lock(&self) -> MutexGuard<'_, WorkerQueueState<W>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<W> Drop for Task<'_, W> {
+impl<W> Drop for WorkerTask<'_, W> {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         state.busy -= 1;

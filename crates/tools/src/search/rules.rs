@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, io::Read, os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
-use haft_sandbox::{Folder, Place, Root};
+use haft_sandbox::{Folder, Root, WorkspacePath};
 use ignore::{
     Match,
     gitignore::{Gitignore, GitignoreBuilder},
@@ -20,8 +20,8 @@ const EXCLUDE: &str = ".git/info/exclude";
 const LARGEST: u64 = 1 << 20;
 
 /// What the ignore files of a folder and of those above it say.
-pub(crate) struct Rules {
-    above: Option<Arc<Rules>>,
+pub(crate) struct IgnoreRules {
+    above: Option<Arc<IgnoreRules>>,
     /// One for each of `NAMES`, then git's own.
     own: [Gitignore; NAMES.len() + 1],
     /// Git's rules of the folders above do not reach into a repository.
@@ -30,7 +30,7 @@ pub(crate) struct Rules {
 
 /// What is said of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum IgnoreVerdict {
     /// Nothing.
     Silent,
     /// It is left out.
@@ -39,17 +39,17 @@ enum Verdict {
     Kept,
 }
 
-impl Rules {
+impl IgnoreRules {
     /// What may say something in a folder, by its name there. Git's own file is looked for only beside its mark.
     pub(crate) const FILES: [&str; NAMES.len() + 1] = [NAMES[0], NAMES[1], NAMES[2], EXCLUDE];
 
     /// The rules in a folder, when those above it are known. `has` tells which names the folder has.
     pub(crate) fn within(
-        above: Option<&Arc<Rules>>,
+        above: Option<&Arc<IgnoreRules>>,
         root: &Root,
-        place: &Place,
+        place: &WorkspacePath,
         has: impl Fn(&OsStr) -> bool,
-    ) -> Option<Arc<Rules>> {
+    ) -> Option<Arc<IgnoreRules>> {
         let there = |name: &str| has(OsStr::new(name));
         let repository = there(REPOSITORY);
         if !repository && !NAMES.iter().any(|name| there(name)) {
@@ -57,26 +57,26 @@ impl Rules {
         }
         let [rg, plain, git] = NAMES.map(|name| if there(name) { read(root, place, name) } else { Gitignore::empty() });
         let exclude = if repository { read(root, place, EXCLUDE) } else { Gitignore::empty() };
-        Some(Arc::new(Rules { above: above.cloned(), own: [rg, plain, git, exclude], repository }))
+        Some(Arc::new(IgnoreRules { above: above.cloned(), own: [rg, plain, git, exclude], repository }))
     }
 
     /// The rules of all folders above a folder, from the workspace folder down.
-    pub(crate) fn above(root: &Root, place: &Place) -> Option<Arc<Rules>> {
-        let mut folders: Vec<Place> = std::iter::successors(place.parent(), Place::parent).collect();
+    pub(crate) fn above(root: &Root, place: &WorkspacePath) -> Option<Arc<IgnoreRules>> {
+        let mut folders: Vec<WorkspacePath> = std::iter::successors(place.parent(), WorkspacePath::parent).collect();
         folders.reverse();
         folders.iter().fold(None, |rules, folder| {
             let Ok(open) = root.enter(folder.clone()) else { return rules };
-            Rules::within(rules.as_ref(), root, folder, |name| has(&open, name))
+            IgnoreRules::within(rules.as_ref(), root, folder, |name| has(&open, name))
         })
     }
 
     /// Whether a path relative to the workspace is left out; `None` when they say nothing of it. What they keep is shown
     /// even if its name is hidden, as ripgrep does.
-    pub(crate) fn leave_out(rules: Option<&Rules>, path: &Path, is_folder: bool) -> Option<bool> {
+    pub(crate) fn leave_out(rules: Option<&IgnoreRules>, path: &Path, is_folder: bool) -> Option<bool> {
         match rules?.verdict(path, is_folder) {
-            Verdict::Silent => None,
-            Verdict::Ignored => Some(true),
-            Verdict::Kept => Some(false),
+            IgnoreVerdict::Silent => None,
+            IgnoreVerdict::Ignored => Some(true),
+            IgnoreVerdict::Kept => Some(false),
         }
     }
 
@@ -86,8 +86,8 @@ impl Rules {
         for rules in folders {
             // The file in the folder is stronger than git's own.
             let said = rules.own[OF_GIT..].iter().map(|file| verdict(&file.matched(path, is_folder)));
-            if let Some(said) = said.into_iter().find(|said| *said != Verdict::Silent) {
-                return said == Verdict::Ignored;
+            if let Some(said) = said.into_iter().find(|said| *said != IgnoreVerdict::Silent) {
+                return said == IgnoreVerdict::Ignored;
             }
             if rules.repository {
                 break;
@@ -97,21 +97,21 @@ impl Rules {
     }
 
     /// The stronger file wins, then the nearer folder.
-    fn verdict(&self, path: &Path, is_folder: bool) -> Verdict {
-        let mut said = [Verdict::Silent; NAMES.len() + 1];
+    fn verdict(&self, path: &Path, is_folder: bool) -> IgnoreVerdict {
+        let mut said = [IgnoreVerdict::Silent; NAMES.len() + 1];
         let mut left_the_repository = false;
         let mut here = Some(self);
         while let Some(rules) = here {
             for (at, file) in rules.own.iter().enumerate() {
                 let of_git = at >= OF_GIT;
-                if said[at] == Verdict::Silent && !(of_git && left_the_repository) {
+                if said[at] == IgnoreVerdict::Silent && !(of_git && left_the_repository) {
                     said[at] = verdict(&file.matched(path, is_folder));
                 }
             }
             left_the_repository |= rules.repository;
             here = rules.above.as_deref();
         }
-        said.into_iter().find(|verdict| *verdict != Verdict::Silent).unwrap_or(Verdict::Silent)
+        said.into_iter().find(|verdict| *verdict != IgnoreVerdict::Silent).unwrap_or(IgnoreVerdict::Silent)
     }
 }
 
@@ -125,16 +125,16 @@ pub(crate) fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".")
 }
 
-fn verdict<T>(matched: &Match<T>) -> Verdict {
+fn verdict<T>(matched: &Match<T>) -> IgnoreVerdict {
     match matched {
-        Match::None => Verdict::Silent,
-        Match::Ignore(_) => Verdict::Ignored,
-        Match::Whitelist(_) => Verdict::Kept,
+        Match::None => IgnoreVerdict::Silent,
+        Match::Ignore(_) => IgnoreVerdict::Ignored,
+        Match::Whitelist(_) => IgnoreVerdict::Kept,
     }
 }
 
 /// A file that cannot be read, and a line that cannot be understood, say nothing.
-fn read(root: &Root, folder: &Place, name: &str) -> Gitignore {
+fn read(root: &Root, folder: &WorkspacePath, name: &str) -> Gitignore {
     let mut builder = GitignoreBuilder::new(folder.as_path());
     let mut text = Vec::new();
     if let Ok(open) = root.open_file(&folder.join(name)) {

@@ -9,10 +9,10 @@ use haft_sandbox::{EntryKind, Meta, PathError, is_sensitive_name};
 use super::{
     best::Best,
     grep::OutputMode,
-    lines::{Depth, Line, Lines},
-    order::{Key, Sort},
-    pace::{Pace, Paced},
-    walk::{Spot, Visitor},
+    lines::{LineCollector, MatchDetail, MatchingLine},
+    order::{SortKey, SortOrder},
+    pace::{Pace, PacedFile},
+    walk::{Visitor, WalkEntry},
 };
 
 /// The longest line that is searched, or the largest file if matches go over several lines.
@@ -21,30 +21,30 @@ const LONGEST: usize = 16 << 20;
 const HEAVIEST: usize = 8 << 20;
 
 /// What is searched for, and what is wanted of it.
-pub(super) struct Plan {
+pub(super) struct SearchPlan {
     pub(super) matcher: RegexMatcher,
     pub(super) pattern: String,
     pub(super) multiline: bool,
     pub(super) context: usize,
     pub(super) most: usize,
     pub(super) mode: OutputMode,
-    pub(super) sort: Sort,
+    pub(super) sort: SortOrder,
 }
 
 /// One thread's searcher and what it has found.
-pub(super) struct Searching<'a> {
-    plan: &'a Plan,
+pub(super) struct FileSearcher<'a> {
+    plan: &'a SearchPlan,
     pace: &'a Pace,
     /// Its own, because threads that share one wait for each other.
     matcher: RegexMatcher,
     searcher: Searcher,
-    best: Best<Key, Hit>,
+    best: Best<SortKey, Hit>,
     pub(super) tally: Tally,
 }
 
 /// A result: a line, or a file with its number of lines.
 pub(super) enum Hit {
-    Line(Line),
+    Line(MatchingLine),
     File(u64),
 }
 
@@ -59,10 +59,10 @@ pub(super) struct Tally {
     pub(super) unreadable: u64,
 }
 
-impl Visitor for Searching<'_> {
+impl Visitor for FileSearcher<'_> {
     const AT_ONCE: usize = 64;
 
-    fn visit(&mut self, spot: &Spot<'_>) {
+    fn visit(&mut self, spot: &WalkEntry<'_>) {
         if spot.kind != EntryKind::File {
             return;
         }
@@ -79,8 +79,8 @@ impl Visitor for Searching<'_> {
     }
 }
 
-impl<'a> Searching<'a> {
-    pub(super) fn new(plan: &'a Plan, pace: &'a Pace) -> Self {
+impl<'a> FileSearcher<'a> {
+    pub(super) fn new(plan: &'a SearchPlan, pace: &'a Pace) -> Self {
         let searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .multi_line(plan.multiline)
@@ -94,9 +94,9 @@ impl<'a> Searching<'a> {
 
     /// Searches one open file.
     pub(super) fn search(&mut self, path: &Path, file: File, meta: &Meta) {
-        let key = Key::new(self.plan.sort, path.as_os_str(), meta.modified);
-        let mut lines = Lines::new(&self.matcher, self.depth(&key), HEAVIEST);
-        let searched = self.searcher.search_reader(&self.matcher, Paced { file, pace: self.pace }, &mut lines);
+        let key = SortKey::new(self.plan.sort, path.as_os_str(), meta.modified);
+        let mut lines = LineCollector::new(&self.matcher, self.depth(&key), HEAVIEST);
+        let searched = self.searcher.search_reader(&self.matcher, PacedFile { file, pace: self.pace }, &mut lines);
         if !self.pace.goes_on() {
             // What was found up to here is true, but the file is not one that was searched.
         } else if searched.is_err() {
@@ -113,7 +113,7 @@ impl<'a> Searching<'a> {
     }
 
     /// Everything that the threads have found.
-    pub(super) fn together(plan: &'a Plan, pace: &'a Pace, threads: Vec<Self>) -> (Tally, Vec<(Key, Hit)>) {
+    pub(super) fn together(plan: &'a SearchPlan, pace: &'a Pace, threads: Vec<Self>) -> (Tally, Vec<(SortKey, Hit)>) {
         let mut all = Self::new(plan, pace);
         for one in threads {
             all.best.absorb(one.best);
@@ -123,22 +123,22 @@ impl<'a> Searching<'a> {
     }
 
     /// Lines are only made where they can still be among the first.
-    fn depth(&self, key: &Key) -> Depth {
+    fn depth(&self, key: &SortKey) -> MatchDetail {
         match self.plan.mode {
-            OutputMode::Lines if self.best.wants(|other| key < other) => Depth::Lines(self.plan.most),
-            OutputMode::Lines | OutputMode::Count => Depth::Count,
-            OutputMode::Files => Depth::Any,
+            OutputMode::Lines if self.best.wants(|other| key < other) => MatchDetail::Lines(self.plan.most),
+            OutputMode::Lines | OutputMode::Count => MatchDetail::Count,
+            OutputMode::Files => MatchDetail::Any,
         }
     }
 
-    fn take(&mut self, key: &Key, found: Vec<Line>, count: u64) {
+    fn take(&mut self, key: &SortKey, found: Vec<MatchingLine>, count: u64) {
         if count == 0 {
             return;
         }
         self.tally.lines += count;
         self.tally.files_matched += 1;
         if self.plan.mode != OutputMode::Lines {
-            let weight = key.path.len() + size_of::<Key>();
+            let weight = key.path.len() + size_of::<SortKey>();
             return self.best.offer(key.clone(), weight, Hit::File(count));
         }
         for line in found {

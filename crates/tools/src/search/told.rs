@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::walk::PassedBy;
+use super::walk::SkippedFolders;
 
 /// Sentences about what was not gone through.
-pub(super) fn notes(passed_by: PassedBy) -> Vec<String> {
+pub(super) fn notes(passed_by: SkippedFolders) -> Vec<String> {
     let mut notes = Vec::new();
     match passed_by.sensitive {
         0 => {}
@@ -21,7 +21,7 @@ pub(super) fn notes(passed_by: PassedBy) -> Vec<String> {
 }
 
 /// Facts beside the result.
-pub(super) fn metadata(ran_out: bool, passed_by: PassedBy) -> Map<String, Value> {
+pub(super) fn metadata(ran_out: bool, passed_by: SkippedFolders) -> Map<String, Value> {
     let mut facts = Map::new();
     if ran_out {
         facts.insert("timed_out".to_owned(), true.into());

@@ -10,14 +10,14 @@ use std::{
     thread::{available_parallelism, scope},
 };
 
-use haft_sandbox::{EntryKind, Folder, PathError, Place, Root};
+use haft_sandbox::{EntryKind, Folder, PathError, Root, WorkspacePath};
 
 use super::{
-    names::Names,
+    names::NameList,
     pace::Pace,
-    pattern::Pattern,
-    queue::Queue,
-    rules::{Rules, has, is_hidden},
+    pattern::GlobPattern,
+    queue::WorkerQueue,
+    rules::{IgnoreRules, has, is_hidden},
 };
 
 /// More threads than this find nothing sooner.
@@ -32,7 +32,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) root: &'a Root,
     pub(crate) pace: &'a Pace,
     /// Only files that it means are visited; all of them without one.
-    pub(crate) pattern: Option<&'a Pattern>,
+    pub(crate) pattern: Option<&'a GlobPattern>,
     pub(crate) include_hidden: bool,
     pub(crate) respect_ignore: bool,
 }
@@ -45,11 +45,11 @@ pub(crate) trait Visitor: Send {
     /// Hears of a folder before its names are read.
     fn enter(&mut self, _folder: &Folder) {}
 
-    fn visit(&mut self, spot: &Spot<'_>);
+    fn visit(&mut self, spot: &WalkEntry<'_>);
 }
 
 /// A file or a link on the way.
-pub(crate) struct Spot<'a> {
+pub(crate) struct WalkEntry<'a> {
     pub(crate) root: &'a Root,
     pub(crate) folder: &'a Folder,
     pub(crate) name: &'a OsStr,
@@ -60,44 +60,48 @@ pub(crate) struct Spot<'a> {
 
 /// Folders that were not gone into.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PassedBy {
+pub(crate) struct SkippedFolders {
     /// Because of their name.
     pub(super) sensitive: u64,
     /// Because the system did not let us, or the path is too long.
     pub(super) unreadable: u64,
 }
 
-enum Work {
+enum WalkTask {
     Start(Folder),
     Folder {
-        above: Above,
+        above: ParentFolder,
         name: Box<OsStr>,
-        rules: Option<Arc<Rules>>,
+        rules: Option<Arc<IgnoreRules>>,
     },
     /// The names that were not read yet.
     Rest {
         folder: Arc<Folder>,
-        rules: Option<Arc<Rules>>,
+        rules: Option<Arc<IgnoreRules>>,
     },
     Files {
         folder: Arc<Folder>,
-        names: Names,
+        names: NameList,
     },
 }
 
 /// The folder that holds a folder to go into.
 #[derive(Clone)]
-enum Above {
+enum ParentFolder {
     /// As long as little waits it stays open: that is the shortest way down, above all in a deep tree.
     Open(Arc<Folder>),
-    Closed(Arc<Place>),
+    Closed(Arc<WorkspacePath>),
 }
 
 impl Walk<'_> {
     /// Goes through everything beneath a folder; every thread has a visitor of its own.
-    pub(crate) fn through<V: Visitor>(&self, start: Folder, visitor: impl Fn() -> V + Sync) -> (Vec<V>, PassedBy) {
+    pub(crate) fn through<V: Visitor>(
+        &self,
+        start: Folder,
+        visitor: impl Fn() -> V + Sync,
+    ) -> (Vec<V>, SkippedFolders) {
         let within = start.place().as_path().as_os_str().len();
-        let queue = Queue::new(Work::Start(start));
+        let queue = WorkerQueue::new(WalkTask::Start(start));
         let threads = available_parallelism().map_or(1, usize::from).min(THREADS);
         let ended: Vec<Worker<'_, V>> = scope(|scope| {
             let start_one = || scope.spawn(|| Worker::new(self, &queue, within, visitor()).work());
@@ -107,7 +111,7 @@ impl Walk<'_> {
             }
             workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         });
-        let mut passed_by = PassedBy::default();
+        let mut passed_by = SkippedFolders::default();
         for worker in &ended {
             passed_by.sensitive += worker.passed_by.sensitive;
             passed_by.unreadable += worker.passed_by.unreadable;
@@ -119,20 +123,20 @@ impl Walk<'_> {
 /// One thread of a walk.
 struct Worker<'w, V> {
     walk: &'w Walk<'w>,
-    queue: &'w Queue<Work>,
+    queue: &'w WorkerQueue<WalkTask>,
     visitor: V,
-    passed_by: PassedBy,
+    passed_by: SkippedFolders,
     /// How much of a path lies above the folder that the walk started in.
     within: usize,
     path: Vec<u8>,
-    read: Names,
-    more: Vec<Work>,
+    read: NameList,
+    more: Vec<WalkTask>,
 }
 
 impl<'w, V: Visitor> Worker<'w, V> {
-    fn new(walk: &'w Walk<'w>, queue: &'w Queue<Work>, within: usize, visitor: V) -> Self {
-        let (path, read, more) = (Vec::new(), Names::default(), Vec::new());
-        Self { walk, queue, visitor, passed_by: PassedBy::default(), within, path, read, more }
+    fn new(walk: &'w Walk<'w>, queue: &'w WorkerQueue<WalkTask>, within: usize, visitor: V) -> Self {
+        let (path, read, more) = (Vec::new(), NameList::default(), Vec::new());
+        Self { walk, queue, visitor, passed_by: SkippedFolders::default(), within, path, read, more }
     }
 
     fn work(mut self) -> Self {
@@ -142,27 +146,30 @@ impl<'w, V: Visitor> Worker<'w, V> {
                 break;
             }
             match task.work.take() {
-                Some(Work::Start(folder)) => {
-                    let rules =
-                        if self.walk.respect_ignore { Rules::above(self.walk.root, folder.place()) } else { None };
+                Some(WalkTask::Start(folder)) => {
+                    let rules = if self.walk.respect_ignore {
+                        IgnoreRules::above(self.walk.root, folder.place())
+                    } else {
+                        None
+                    };
                     self.begin(folder, rules);
                 }
-                Some(Work::Folder { above, name, rules }) => self.enter(above, &name, rules),
-                Some(Work::Rest { folder, rules }) => {
+                Some(WalkTask::Folder { above, name, rules }) => self.enter(above, &name, rules),
+                Some(WalkTask::Rest { folder, rules }) => {
                     let more = self.read(&folder);
                     self.share_out(&folder, rules.as_ref(), more);
                 }
-                Some(Work::Files { folder, names }) => self.visit(&folder, &names),
+                Some(WalkTask::Files { folder, names }) => self.visit(&folder, &names),
                 None => {}
             }
         }
         self
     }
 
-    fn enter(&mut self, above: Above, name: &OsStr, rules: Option<Arc<Rules>>) {
+    fn enter(&mut self, above: ParentFolder, name: &OsStr, rules: Option<Arc<IgnoreRules>>) {
         let entered = match above {
-            Above::Open(folder) => folder.enter(self.walk.root, name),
-            Above::Closed(place) => self.walk.root.enter(place.join(name)),
+            ParentFolder::Open(folder) => folder.enter(self.walk.root, name),
+            ParentFolder::Closed(place) => self.walk.root.enter(place.join(name)),
         };
         match entered {
             Ok(folder) => self.begin(folder, rules),
@@ -182,7 +189,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         }
     }
 
-    fn begin(&mut self, folder: Folder, above: Option<Arc<Rules>>) {
+    fn begin(&mut self, folder: Folder, above: Option<Arc<IgnoreRules>>) {
         self.visitor.enter(&folder);
         let more = self.read(&folder);
         let mut rules = above;
@@ -190,7 +197,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
             let (above, read) = (rules.take(), &self.read);
             // Where the names are not all known yet, ignore files may be among the others.
             let there = |name: &OsStr| if more { has(&folder, name) } else { read.has(name) };
-            rules = Rules::within(above.as_ref(), self.walk.root, folder.place(), there);
+            rules = IgnoreRules::within(above.as_ref(), self.walk.root, folder.place(), there);
         }
         self.share_out(&Arc::new(folder), rules.as_ref(), more);
     }
@@ -212,15 +219,15 @@ impl<'w, V: Visitor> Worker<'w, V> {
     }
 
     /// Visits some of the files and leaves the folders and the other files to whoever is free.
-    fn share_out(&mut self, folder: &Arc<Folder>, rules: Option<&Arc<Rules>>, more: bool) {
+    fn share_out(&mut self, folder: &Arc<Folder>, rules: Option<&Arc<IgnoreRules>>, more: bool) {
         if more {
-            self.more.push(Work::Rest { folder: Arc::clone(folder), rules: rules.cloned() });
+            self.more.push(WalkTask::Rest { folder: Arc::clone(folder), rules: rules.cloned() });
         }
         let few_wait = self.queue.waiting() < OPEN_AT_ONCE;
-        let closed = || Above::Closed(Arc::new(folder.place().clone()));
-        let above = if few_wait { Above::Open(Arc::clone(folder)) } else { closed() };
+        let closed = || ParentFolder::Closed(Arc::new(folder.place().clone()));
+        let above = if few_wait { ParentFolder::Open(Arc::clone(folder)) } else { closed() };
         let base = self.set_base(folder);
-        let mut files = Names::default();
+        let mut files = NameList::default();
         // Files are put behind the folders and so come first: what waits holds its folder open.
         let mut batches = Vec::new();
         let read = std::mem::take(&mut self.read);
@@ -230,19 +237,23 @@ impl<'w, V: Visitor> Worker<'w, V> {
             };
             self.path.truncate(base);
             self.path.extend_from_slice(name.as_bytes());
-            let left_out = Rules::leave_out(rules.map(AsRef::as_ref), self.path(), kind == EntryKind::Directory);
+            let left_out = IgnoreRules::leave_out(rules.map(AsRef::as_ref), self.path(), kind == EntryKind::Directory);
             if left_out.unwrap_or(!self.walk.include_hidden && is_hidden(name)) {
                 continue;
             }
             match kind {
                 EntryKind::Directory => {
-                    self.more.push(Work::Folder { above: above.clone(), name: Box::from(name), rules: rules.cloned() });
+                    self.more.push(WalkTask::Folder {
+                        above: above.clone(),
+                        name: Box::from(name),
+                        rules: rules.cloned(),
+                    });
                 }
                 EntryKind::File | EntryKind::Link if self.is_meant(name) => files.add(name, Some(kind)),
                 EntryKind::File | EntryKind::Link | EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => {}
             }
             if files.len() == V::AT_ONCE {
-                batches.push(Work::Files { folder: Arc::clone(folder), names: std::mem::take(&mut files) });
+                batches.push(WalkTask::Files { folder: Arc::clone(folder), names: std::mem::take(&mut files) });
             }
         }
         self.read = read;
@@ -257,7 +268,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         self.walk.pattern.is_none_or(|pattern| pattern.means(path, name))
     }
 
-    fn visit(&mut self, folder: &Folder, names: &Names) {
+    fn visit(&mut self, folder: &Folder, names: &NameList) {
         let base = self.set_base(folder);
         self.walk.pace.count(names.len());
         for (name, kind) in names.iter() {
@@ -268,7 +279,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
             self.path.extend_from_slice(name.as_bytes());
             let path = Path::new(OsStr::from_bytes(&self.path));
             let kind = kind.unwrap_or(EntryKind::File);
-            self.visitor.visit(&Spot { root: self.walk.root, folder, name, path, kind });
+            self.visitor.visit(&WalkEntry { root: self.walk.root, folder, name, path, kind });
         }
     }
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use haft_sandbox::fence::Exit;
+use haft_sandbox::fence::CommandExit;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::fenced::Done;
+use crate::fenced::CommandResult;
 
 /// What a command said, and how it ended.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Ended {
+pub(super) struct ShellResult {
     stdout: Arc<str>,
     stderr: Arc<str>,
     /// The command's own; 0 means that it worked. A command that was ended by a signal has 128 and the signal's number.
@@ -28,12 +28,12 @@ pub(super) struct Ended {
     left_out: Vec<String>,
 }
 
-impl Ended {
-    pub(super) fn of(done: &Done) -> Self {
+impl ShellResult {
+    pub(super) fn of(done: &CommandResult) -> Self {
         let signal = match done.exit {
-            Exit::Code(_) => None,
-            Exit::Signal(signal) => Some(signal),
-            Exit::Stopped => Some(9),
+            CommandExit::Code(_) => None,
+            CommandExit::Signal(signal) => Some(signal),
+            CommandExit::Stopped => Some(9),
         };
         Self {
             stdout: Arc::clone(&done.said.stdout),

@@ -14,7 +14,7 @@ pub(super) struct Ring {
 
 /// A part of an output.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct OutputPiece {
     pub(super) text: String,
     /// Where it begins: where it was asked for, or later when that is not kept any more.
     pub(super) offset: u64,
@@ -24,7 +24,7 @@ pub(super) struct Piece {
 
 /// Whether more may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum More {
+pub(super) enum MoreOutput {
     MayCome,
     Never,
 }
@@ -43,19 +43,19 @@ impl Ring {
     }
 
     /// At most `limit` bytes from an offset on. A letter is not cut in two, nor given before it is whole.
-    pub(super) fn piece(&self, offset: u64, limit: usize, more: More) -> Piece {
+    pub(super) fn piece(&self, offset: u64, limit: usize, more: MoreOutput) -> OutputPiece {
         let offset = offset.clamp(self.gone, self.end());
         let skipped = usize::try_from(offset - self.gone).unwrap_or(usize::MAX);
         let left = self.bytes.len().saturating_sub(skipped);
         let mut bytes: Vec<u8> = self.bytes.iter().skip(skipped).take(limit).copied().collect();
-        if bytes.len() < left || more == More::MayCome {
+        if bytes.len() < left || more == MoreOutput::MayCome {
             let cut = cut_letter(&bytes);
             // A limit that is smaller than a letter must not stand still.
             if cut < bytes.len() || bytes.len() == left {
                 bytes.truncate(bytes.len() - cut);
             }
         }
-        Piece { text: String::from_utf8_lossy(&bytes).into_owned(), offset, next: offset + bytes.len() as u64 }
+        OutputPiece { text: String::from_utf8_lossy(&bytes).into_owned(), offset, next: offset + bytes.len() as u64 }
     }
 }
 
@@ -76,11 +76,11 @@ mod tests {
         ring.push(b"first ");
         ring.push(&vec![b'x'; KEPT]);
         assert_eq!(ring.end(), KEPT as u64 + 6);
-        let piece = ring.piece(0, 3, More::MayCome);
-        assert_eq!(piece, Piece { text: "xxx".to_owned(), offset: 6, next: 9 });
-        let piece = ring.piece(ring.end() - 1, 10, More::MayCome);
+        let piece = ring.piece(0, 3, MoreOutput::MayCome);
+        assert_eq!(piece, OutputPiece { text: "xxx".to_owned(), offset: 6, next: 9 });
+        let piece = ring.piece(ring.end() - 1, 10, MoreOutput::MayCome);
         assert_eq!((piece.text.as_str(), piece.next), ("x", ring.end()));
-        let piece = ring.piece(u64::MAX, 10, More::Never);
+        let piece = ring.piece(u64::MAX, 10, MoreOutput::Never);
         assert_eq!((piece.text.as_str(), piece.offset, piece.next), ("", ring.end(), ring.end()));
     }
 
@@ -92,7 +92,7 @@ mod tests {
         for limit in 4..20 {
             let (mut read, mut at) = (String::new(), 0);
             while at < ring.end() {
-                let piece = ring.piece(at, limit, More::Never);
+                let piece = ring.piece(at, limit, MoreOutput::Never);
                 assert!(piece.next > at);
                 (read, at) = (read + &piece.text, piece.next);
             }
@@ -104,12 +104,12 @@ mod tests {
     fn the_rest_of_a_letter_is_waited_for_as_long_as_it_may_come() {
         let mut ring = Ring::default();
         ring.push(b"a\xc3");
-        assert_eq!(ring.piece(0, 10, More::MayCome).next, 1);
-        assert_eq!(ring.piece(1, 10, More::MayCome).text, "");
-        assert_eq!(ring.piece(0, 10, More::Never).text, "a\u{fffd}");
+        assert_eq!(ring.piece(0, 10, MoreOutput::MayCome).next, 1);
+        assert_eq!(ring.piece(1, 10, MoreOutput::MayCome).text, "");
+        assert_eq!(ring.piece(0, 10, MoreOutput::Never).text, "a\u{fffd}");
         ring.push(b"\xa9");
-        assert_eq!(ring.piece(1, 10, More::MayCome).text, "é");
+        assert_eq!(ring.piece(1, 10, MoreOutput::MayCome).text, "é");
         ring.push(b"\xff.");
-        assert_eq!(ring.piece(3, 10, More::MayCome).text, "\u{fffd}.");
+        assert_eq!(ring.piece(3, 10, MoreOutput::MayCome).text, "\u{fffd}.");
     }
 }

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    ended::Ended,
+    ended::ShellResult,
     input::{environment, here},
 };
 use crate::{
-    command::Command,
-    fenced::{CommandSpec, Done},
+    command::CommandLine,
+    fenced::{CommandResult, CommandSpec},
     workspace::Workspace,
     workspaces::Workspaces,
 };
@@ -71,7 +71,7 @@ enum Language {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Output {
     #[serde(flatten)]
-    ended: Ended,
+    ended: ShellResult,
     /// Milliseconds.
     duration: u64,
     /// The files that it changed.
@@ -92,8 +92,8 @@ impl Tool for RunCode {
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let command = match input.language {
-            Language::Bash => Command::read(&input.code),
-            Language::Python => Command::read("python3"),
+            Language::Bash => CommandLine::read(&input.code),
+            Language::Python => CommandLine::read("python3"),
         };
         let workspace = self.0.of(ctx.scope())?;
         workspace.refuse(&command, &input.cwd)?;
@@ -138,10 +138,10 @@ fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, Too
 }
 
 impl Output {
-    fn of(done: &Done) -> Self {
+    fn of(done: &CommandResult) -> Self {
         let changed = done.changes.iter().flat_map(|changes| &changes.0);
         Self {
-            ended: Ended::of(done),
+            ended: ShellResult::of(done),
             duration: done.took.as_millis().try_into().unwrap_or(u64::MAX),
             files_changed: changed.map(|change| change.path.clone()).collect(),
             both: Arc::clone(&done.said.both),

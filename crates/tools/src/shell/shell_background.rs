@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::input::{environment, here};
 use crate::{
-    command::Command,
-    fenced::{CommandSpec, Writes},
+    command::CommandLine,
+    fenced::{CommandSpec, WriteLocation},
     workspace::Workspace,
     workspaces::Workspaces,
 };
@@ -63,11 +63,11 @@ impl Tool for ShellBackground {
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;
         workspace.commands.tasks()?;
-        let command = Command::read(&input.command);
+        let command = CommandLine::read(&input.command);
         workspace.refuse(&command, &input.cwd)?;
         command_spec(&workspace, input)?;
         let reaches = input.network.then_some("any host, this machine included");
-        Ok(Prepared::Plain(workspace.described(&command, Writes::Directly, reaches)?))
+        Ok(Prepared::Plain(workspace.described(&command, WriteLocation::Directly, reaches)?))
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {

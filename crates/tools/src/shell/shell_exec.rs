@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    ended::Ended,
+    ended::ShellResult,
     input::{environment, here, limit},
 };
 use crate::{
-    command::Command,
-    fenced::{CommandSpec, Done},
+    command::CommandLine,
+    fenced::{CommandResult, CommandSpec},
     workspace::Workspace,
     workspaces::Workspaces,
 };
@@ -58,7 +58,7 @@ pub(crate) struct Input {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Output {
     #[serde(flatten)]
-    ended: Ended,
+    ended: ShellResult,
     duration_ms: u64,
     /// Both streams, in the order in which they came.
     output: Arc<str>,
@@ -76,7 +76,7 @@ impl Tool for ShellExec {
     const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
-        let command = Command::read(&input.command);
+        let command = CommandLine::read(&input.command);
         let workspace = self.0.of(ctx.scope())?;
         workspace.refuse(&command, &input.cwd)?;
         let spec = command_spec(&workspace, input)?;
@@ -107,9 +107,9 @@ fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, Too
 }
 
 impl Output {
-    fn of(done: &Done) -> Self {
+    fn of(done: &CommandResult) -> Self {
         let duration_ms = done.took.as_millis().try_into().unwrap_or(u64::MAX);
-        Self { ended: Ended::of(done), duration_ms, output: Arc::clone(&done.said.both) }
+        Self { ended: ShellResult::of(done), duration_ms, output: Arc::clone(&done.said.both) }
     }
 }
 

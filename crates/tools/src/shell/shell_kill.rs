@@ -7,7 +7,7 @@ use haft_sandbox::fence::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tasks::{Standing, Status};
+use super::tasks::{TaskState, TaskStatus};
 use crate::workspaces::Workspaces;
 
 /// How long a command has to end by itself.
@@ -27,12 +27,12 @@ pub(crate) struct Input {
     task_id: String,
     /// How to ask it to end; `KILL` does not ask.
     #[serde(default)]
-    signal: Wanted,
+    signal: KillSignal,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-enum Wanted {
+enum KillSignal {
     #[default]
     Term,
     Int,
@@ -46,7 +46,7 @@ enum Wanted {
 pub(crate) struct Output {
     task_id: String,
     #[serde(flatten)]
-    standing: Standing,
+    standing: TaskState,
 }
 
 impl Tool for ShellKill {
@@ -64,7 +64,7 @@ impl Tool for ShellKill {
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let task = self.0.of(ctx.scope())?.commands.tasks()?.find(&input.task_id)?;
-        if task.standing().status == Status::Running {
+        if task.standing().status == TaskStatus::Running {
             let asked = input.signal.asks();
             if let Some(signal) = asked {
                 task.signal(signal);
@@ -78,7 +78,7 @@ impl Tool for ShellKill {
     }
 }
 
-impl Wanted {
+impl KillSignal {
     fn asks(self) -> Option<Signal> {
         match self {
             Self::Term => Some(Signal::Terminate),

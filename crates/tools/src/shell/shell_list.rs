@@ -6,7 +6,7 @@ use haft_runtime::{ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tasks::{Standing, Task};
+use super::tasks::{BackgroundTask, TaskState};
 use crate::{shape::Reads, workspaces::Workspaces};
 
 pub(crate) struct ShellList(pub(crate) Arc<dyn Workspaces>);
@@ -19,18 +19,18 @@ pub(crate) struct Input {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Output {
-    tasks: Vec<Listed>,
+    tasks: Vec<TaskSummary>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct TaskSummary {
     task_id: String,
     command: String,
     pid: u32,
     started_at: String,
     #[serde(flatten)]
-    standing: Standing,
+    standing: TaskState,
 }
 
 impl Reads for ShellList {
@@ -42,12 +42,12 @@ impl Reads for ShellList {
 
     async fn read(&self, ctx: &ToolCtx, _input: Input) -> Result<Output, ToolError> {
         let workspace = self.0.of(ctx.scope())?;
-        Ok(Output { tasks: workspace.commands.tasks()?.all().iter().map(|task| Listed::of(task)).collect() })
+        Ok(Output { tasks: workspace.commands.tasks()?.all().iter().map(|task| TaskSummary::of(task)).collect() })
     }
 }
 
-impl Listed {
-    fn of(task: &Task) -> Self {
+impl TaskSummary {
+    fn of(task: &BackgroundTask) -> Self {
         Self {
             task_id: task.id.clone(),
             command: task.command.clone(),
@@ -60,7 +60,7 @@ impl Listed {
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        let line = |task: &Listed| format!("{}  {}  {}", task.task_id, task.standing.words(), task.command);
+        let line = |task: &TaskSummary| format!("{}  {}  {}", task.task_id, task.standing.words(), task.command);
         let lines: Vec<String> = self.tasks.iter().map(line).collect();
         if lines.is_empty() { "no background command was started".to_owned() } else { lines.join("\n") }
     }

@@ -6,7 +6,7 @@ use haft_runtime::{ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tasks::Standing;
+use super::tasks::TaskState;
 use crate::{blocking::stopped, shape::Reads, workspaces::Workspaces};
 
 /// How long one call may wait.
@@ -43,7 +43,7 @@ fn limit() -> u32 {
 pub(crate) struct Output {
     task_id: String,
     #[serde(flatten)]
-    standing: Standing,
+    standing: TaskState,
     /// What it said.
     chunk: String,
     /// Where that begins; later than it was asked for when that is not kept any more.

@@ -9,15 +9,15 @@ use std::{
 use haft_runtime::{CallId, ErrorCode, Isolation, ToolError};
 use haft_sandbox::{
     changes::Steering,
-    fence::{Ended, Exit, FenceError, Process, Signal, Stopper},
+    fence::{CommandExit, FenceError, FenceStopper, Process, ProcessEnd, Signal},
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::{sync::watch, time::timeout};
 
-use super::ring::{More, Piece, Ring};
-use crate::fenced::{Bench, CommandSpec};
+use super::ring::{MoreOutput, OutputPiece, Ring};
+use crate::fenced::{CommandContext, CommandSpec};
 
 /// The most that are known at once; those that have ended give way to new ones.
 const MOST: usize = 32;
@@ -26,18 +26,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The background commands of one haft.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks(Mutex<Known>);
+pub(crate) struct Tasks(Mutex<TaskTable>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct TaskTable {
     /// How many have been started so far.
     started: u64,
-    tasks: BTreeMap<u64, Arc<Task>>,
+    tasks: BTreeMap<u64, Arc<BackgroundTask>>,
 }
 
 /// One background command.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct BackgroundTask {
     pub(super) id: String,
     pub(super) command: String,
     /// The call that started it.
@@ -46,20 +46,20 @@ pub(super) struct Task {
     pub(super) pid: u32,
     pub(super) started_at: Timestamp,
     pub(super) isolation: Isolation,
-    stopper: Stopper,
-    heard: watch::Sender<Heard>,
+    stopper: FenceStopper,
+    heard: watch::Sender<TaskOutput>,
 }
 
 /// What was heard of a command so far.
 #[derive(Debug, Default)]
-struct Heard {
+struct TaskOutput {
     ring: Ring,
-    end: Option<End>,
+    end: Option<TaskEnd>,
 }
 
 /// How a command ended.
 #[derive(Clone, Debug)]
-enum End {
+enum TaskEnd {
     Exited(i32),
     Killed(i32),
     /// The fence could not be built, or was lost.
@@ -69,7 +69,7 @@ enum End {
 /// Whether a background command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Status {
+pub(super) enum TaskStatus {
     Running,
     Exited,
     Killed,
@@ -78,8 +78,8 @@ pub(super) enum Status {
 /// Where a background command stands.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Standing {
-    pub(super) status: Status,
+pub(super) struct TaskState {
+    pub(super) status: TaskStatus,
     /// Its own exit code; one that was ended by a signal has 128 and the signal's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) exit_code: Option<i32>,
@@ -93,16 +93,16 @@ impl Tasks {
     pub(super) fn start(
         &self,
         call: &CallId,
-        bench: &Bench,
+        bench: &CommandContext,
         spec: &CommandSpec,
         command: String,
-    ) -> Result<Arc<Task>, ToolError> {
+    ) -> Result<Arc<BackgroundTask>, ToolError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.make_room()?;
         let (process, isolation, before) = bench.start(spec)?;
         known.started += 1;
         let number = known.started;
-        let task = Arc::new(Task {
+        let task = Arc::new(BackgroundTask {
             id: format!("bg_{number}"),
             command,
             call: call.clone(),
@@ -110,7 +110,7 @@ impl Tasks {
             started_at: Timestamp::now(),
             isolation,
             stopper: process.stopper(),
-            heard: watch::Sender::new(Heard::default()),
+            heard: watch::Sender::new(TaskOutput::default()),
         });
         known.tasks.insert(number, Arc::clone(&task));
         let (listening, bench) = (Arc::clone(&task), bench.clone());
@@ -120,7 +120,7 @@ impl Tasks {
     }
 
     /// The command of an id.
-    pub(super) fn find(&self, id: &str) -> Result<Arc<Task>, ToolError> {
+    pub(super) fn find(&self, id: &str) -> Result<Arc<BackgroundTask>, ToolError> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.tasks.values().find(|task| task.id == id).cloned();
         found.ok_or_else(|| {
@@ -130,7 +130,7 @@ impl Tasks {
     }
 
     /// All of them, in the order in which they were started.
-    pub(super) fn all(&self) -> Vec<Arc<Task>> {
+    pub(super) fn all(&self) -> Vec<Arc<BackgroundTask>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).tasks.values().cloned().collect()
     }
 
@@ -150,13 +150,13 @@ impl Drop for Tasks {
     }
 }
 
-impl Known {
+impl TaskTable {
     /// The oldest that has ended gives way.
     fn make_room(&mut self) -> Result<(), ToolError> {
         if self.tasks.len() < MOST {
             return Ok(());
         }
-        let ended = self.tasks.iter().find(|(_, task)| task.standing().status != Status::Running);
+        let ended = self.tasks.iter().find(|(_, task)| task.standing().status != TaskStatus::Running);
         let Some(number) = ended.map(|(number, _)| *number) else {
             let message = format!("{MOST} background commands are running, and no more may; end one with `shell_kill`");
             return Err(ToolError::new(ErrorCode::ResourceLimit, message));
@@ -166,16 +166,16 @@ impl Known {
     }
 }
 
-impl Task {
+impl BackgroundTask {
     /// Keeps what it says until everything has ended.
-    fn listen(&self, process: Process, bench: &Bench, before: &Steering) {
+    fn listen(&self, process: Process, bench: &CommandContext, before: &Steering) {
         let ended = process.wait(&mut |_, bytes| self.heard.send_modify(|heard| heard.ring.push(bytes)));
         let held =
             bench.end_directly(before).map_or_else(|err| Some(err.message), |held| held.map(|_| self.held_back()));
         if let Some(told) = held {
             self.heard.send_modify(|heard| heard.ring.push(format!("\n[{told}]\n").as_bytes()));
         }
-        self.heard.send_modify(|heard| heard.end = Some(End::of(ended)));
+        self.heard.send_modify(|heard| heard.end = Some(TaskEnd::of(ended)));
     }
 
     /// What is said of what it may not make without a question.
@@ -185,15 +185,15 @@ impl Task {
     }
 
     /// Where it stands.
-    pub(super) fn standing(&self) -> Standing {
-        Standing::of(self.heard.borrow().end.as_ref())
+    pub(super) fn standing(&self) -> TaskState {
+        TaskState::of(self.heard.borrow().end.as_ref())
     }
 
     /// A part of what it has said, and where it stood then.
-    pub(super) fn said(&self, offset: u64, limit: usize) -> (Piece, Standing) {
+    pub(super) fn said(&self, offset: u64, limit: usize) -> (OutputPiece, TaskState) {
         let heard = self.heard.borrow();
-        let more = if heard.end.is_some() { More::Never } else { More::MayCome };
-        (heard.ring.piece(offset, limit, more), Standing::of(heard.end.as_ref()))
+        let more = if heard.end.is_some() { MoreOutput::Never } else { MoreOutput::MayCome };
+        (heard.ring.piece(offset, limit, more), TaskState::of(heard.end.as_ref()))
     }
 
     /// Waits until it has said something behind an offset, or has ended; at most so long.
@@ -219,24 +219,24 @@ impl Task {
     }
 }
 
-impl End {
-    fn of(ended: Result<Ended, FenceError>) -> Self {
+impl TaskEnd {
+    fn of(ended: Result<ProcessEnd, FenceError>) -> Self {
         match ended.map(|ended| ended.exit) {
-            Ok(Exit::Code(code)) => Self::Exited(code),
-            Ok(Exit::Signal(signal)) => Self::Killed(signal),
-            Ok(Exit::Stopped) => Self::Killed(9),
+            Ok(CommandExit::Code(code)) => Self::Exited(code),
+            Ok(CommandExit::Signal(signal)) => Self::Killed(signal),
+            Ok(CommandExit::Stopped) => Self::Killed(9),
             Err(err) => Self::Failed(err.to_string()),
         }
     }
 }
 
-impl Standing {
-    fn of(end: Option<&End>) -> Self {
+impl TaskState {
+    fn of(end: Option<&TaskEnd>) -> Self {
         let (status, exit_code, error) = match end {
-            None => (Status::Running, None, None),
-            Some(End::Exited(code)) => (Status::Exited, Some(*code), None),
-            Some(End::Killed(signal)) => (Status::Killed, Some(128 + signal), None),
-            Some(End::Failed(why)) => (Status::Exited, None, Some(why.clone())),
+            None => (TaskStatus::Running, None, None),
+            Some(TaskEnd::Exited(code)) => (TaskStatus::Exited, Some(*code), None),
+            Some(TaskEnd::Killed(signal)) => (TaskStatus::Killed, Some(128 + signal), None),
+            Some(TaskEnd::Failed(why)) => (TaskStatus::Exited, None, Some(why.clone())),
         };
         Self { status, exit_code, error }
     }
@@ -246,9 +246,9 @@ impl Standing {
         let code = self.exit_code.map_or_else(String::new, |code| format!(" {code}"));
         let error = self.error.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         match self.status {
-            Status::Running => "running".to_owned(),
-            Status::Exited => format!("exit{code}{error}"),
-            Status::Killed => format!("killed, exit{code}"),
+            TaskStatus::Running => "running".to_owned(),
+            TaskStatus::Exited => format!("exit{code}{error}"),
+            TaskStatus::Killed => format!("killed, exit{code}"),
         }
     }
 }

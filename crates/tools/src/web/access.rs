@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use haft_sandbox::web::{Client, Limits, Rules, Target};
+use haft_sandbox::web::{FetchLimits, WebClient, WebRules, WebTarget};
 
 use super::{
-    earlier::Earlier,
-    fresh::Fresh,
-    listed::Listed,
-    search::{Search, SearchAccess},
+    earlier::WebAnswerCache,
+    fresh::AnswerFreshness,
+    listed::ListedSite,
+    search::{SearchAccess, SearchClient},
 };
 
 /// What of the web may be reached, and how.
 #[derive(Clone, Debug)]
 pub struct WebAccess {
     /// What may be reached at all.
-    pub rules: Rules,
+    pub rules: WebRules,
     /// How long hosts may take.
-    pub limits: Limits,
+    pub limits: FetchLimits,
     /// What is read from unasked.
-    pub allowlist: Vec<Listed>,
+    pub allowlist: Vec<ListedSite>,
     /// How long a fetch may take when its call does not say.
     pub timeout: Duration,
     /// Who searches the web: `None` when nobody was chosen, and a sentence when the choice cannot be used.
@@ -31,8 +31,8 @@ pub struct WebAccess {
 impl Default for WebAccess {
     fn default() -> Self {
         Self {
-            rules: Rules::default(),
-            limits: Limits::default(),
+            rules: WebRules::default(),
+            limits: FetchLimits::default(),
             allowlist: Vec::new(),
             timeout: Duration::from_secs(30),
             search: None,
@@ -44,25 +44,25 @@ impl Default for WebAccess {
 /// The web as a workspace's tools reach it.
 #[derive(Debug)]
 pub(crate) struct Web {
-    pub(super) client: Client,
+    pub(super) client: WebClient,
     pub(super) timeout: Duration,
-    pub(super) search: Option<Result<Search, String>>,
+    pub(super) search: Option<Result<SearchClient, String>>,
     pub(super) settings_file: String,
-    pub(super) fresh: Fresh,
-    pub(super) earlier: Earlier,
-    allowlist: Vec<Listed>,
+    pub(super) fresh: AnswerFreshness,
+    pub(super) earlier: WebAnswerCache,
+    allowlist: Vec<ListedSite>,
 }
 
 impl Web {
     pub(crate) fn new(access: WebAccess) -> Self {
         let limits = access.limits;
         Self {
-            client: Client::new(access.rules, limits),
+            client: WebClient::new(access.rules, limits),
             timeout: access.timeout,
             settings_file: access.settings_file,
-            search: access.search.map(|search| search.map(|search| Search::new(search, limits))),
-            fresh: Fresh::default(),
-            earlier: Earlier::default(),
+            search: access.search.map(|search| search.map(|search| SearchClient::new(search, limits))),
+            fresh: AnswerFreshness::default(),
+            earlier: WebAnswerCache::default(),
             allowlist: access.allowlist,
         }
     }
@@ -73,7 +73,7 @@ impl Web {
     }
 
     /// Whether a URL is on the list of what is read from unasked.
-    pub(super) fn lists(&self, target: &Target) -> bool {
+    pub(super) fn lists(&self, target: &WebTarget) -> bool {
         self.allowlist.iter().any(|listed| listed.covers(target))
     }
 }

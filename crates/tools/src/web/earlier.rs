@@ -18,23 +18,23 @@ const MARKS: [(header::HeaderName, header::HeaderName); 2] =
 
 /// Answers by their questions, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Earlier(Mutex<VecDeque<(String, Arc<Answer>)>>);
+pub(super) struct WebAnswerCache(Mutex<VecDeque<(String, Arc<WebAnswer>)>>);
 
 /// A whole answer, its body unpacked.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct WebAnswer {
     pub(super) headers: HeaderMap,
     pub(super) bytes: Arc<Vec<u8>>,
 }
 
-impl Earlier {
+impl WebAnswerCache {
     /// What was answered to this question.
-    pub(super) fn answer(&self, question: &str) -> Option<Arc<Answer>> {
+    pub(super) fn answer(&self, question: &str) -> Option<Arc<WebAnswer>> {
         self.lock().iter().find(|(asked, _)| asked == question).map(|(_, answer)| Arc::clone(answer))
     }
 
     /// Keeps an answer in the place of an earlier one, where its host can be asked about it.
-    pub(super) fn keep(&self, question: String, answer: Answer) {
+    pub(super) fn keep(&self, question: String, answer: WebAnswer) {
         let mut all = self.lock();
         all.retain(|(asked, _)| *asked != question);
         if answer.bytes.len() > LARGEST || !MARKS.iter().any(|(mark, _)| answer.headers.contains_key(mark)) {
@@ -42,18 +42,18 @@ impl Earlier {
         }
         all.push_back((question, Arc::new(answer)));
         let size =
-            |all: &VecDeque<(String, Arc<Answer>)>| -> usize { all.iter().map(|(_, one)| one.bytes.len()).sum() };
+            |all: &VecDeque<(String, Arc<WebAnswer>)>| -> usize { all.iter().map(|(_, one)| one.bytes.len()).sum() };
         while all.len() > MOST || size(&all) > ALL_TOGETHER {
             all.pop_front();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, Arc<Answer>)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, Arc<WebAnswer>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Answer {
+impl WebAnswer {
     /// Whether a header of this name asks a host if an answer still holds.
     pub(super) fn is_asked_about_by(name: &str) -> bool {
         MARKS.iter().any(|(_, ask)| name.eq_ignore_ascii_case(ask.as_str()))
@@ -69,7 +69,7 @@ impl Answer {
     }
 
     /// The answer once its host has said that it holds, with what the host says of it now.
-    pub(super) fn confirmed(&self, now: &HeaderMap) -> Answer {
+    pub(super) fn confirmed(&self, now: &HeaderMap) -> WebAnswer {
         let mut headers = self.headers.clone();
         for (name, value) in now {
             // They tell how the body was packed and how long it was, and there is none now.
@@ -77,6 +77,6 @@ impl Answer {
                 headers.insert(name, value.clone());
             }
         }
-        Answer { headers, bytes: Arc::clone(&self.bytes) }
+        WebAnswer { headers, bytes: Arc::clone(&self.bytes) }
     }
 }

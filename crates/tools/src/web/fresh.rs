@@ -15,15 +15,15 @@ const MOST: usize = 1000;
 
 /// Which answers still hold. A question has a number, which stays the same as long as its answer does.
 #[derive(Debug, Default)]
-pub(super) struct Fresh(Mutex<Known>);
+pub(super) struct AnswerFreshness(Mutex<QuestionNumbers>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct QuestionNumbers {
     last: u64,
     questions: HashMap<String, (u64, Option<Instant>)>,
 }
 
-impl Fresh {
+impl AnswerFreshness {
     /// What tells whether an earlier answer to this question still holds.
     pub(super) fn stamp(&self, question: &str) -> Stamp {
         let mut known = self.lock();
@@ -54,7 +54,7 @@ impl Fresh {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, QuestionNumbers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,7 +100,7 @@ mod tests {
 
     use haft_sandbox::web::HeaderMap;
 
-    use super::{Fresh, lasting};
+    use super::{AnswerFreshness, lasting};
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         lines.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_stamp_stays_as_long_as_the_answer_holds() {
-        let fresh = Fresh::default();
+        let fresh = AnswerFreshness::default();
         let first = fresh.stamp("a");
         fresh.answered("a", Duration::from_secs(60));
         assert_eq!(fresh.stamp("a"), first);

@@ -3,11 +3,11 @@
 use std::str::FromStr;
 
 use haft_runtime::host_matches;
-use haft_sandbox::web::Target;
+use haft_sandbox::web::WebTarget;
 
 /// Hosts, and where on them, that the user has put on the list: `docs.rs`, `*.example.org`, `example.org/docs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedSite {
     host: String,
     port: Option<u16>,
     /// Begins with a slash and does not end with one.
@@ -16,26 +16,26 @@ pub struct Listed {
 
 /// Why an entry of the list means nothing.
 #[derive(Debug, PartialEq, Eq)]
-pub struct ListedError(String);
+pub struct ListedSiteError(String);
 
-impl std::fmt::Display for ListedError {
+impl std::fmt::Display for ListedSiteError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "`{}` is no host; write it like `docs.rs`, `*.example.org` or `example.org/docs`", self.0)
     }
 }
 
-impl std::error::Error for ListedError {}
+impl std::error::Error for ListedSiteError {}
 
-impl FromStr for Listed {
-    type Err = ListedError;
+impl FromStr for ListedSite {
+    type Err = ListedSiteError;
 
-    fn from_str(text: &str) -> Result<Self, ListedError> {
+    fn from_str(text: &str) -> Result<Self, ListedSiteError> {
         let (place, path) = text.split_once('/').unwrap_or((text, ""));
         let (host, port) = match place.rsplit_once(':') {
             Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
             Some(_) | None => (place, None),
         };
-        let wrong = || ListedError(text.to_owned());
+        let wrong = || ListedSiteError(text.to_owned());
         let port = port.map(str::parse).transpose().map_err(|_| wrong())?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         let known = |letter: char| letter.is_ascii_alphanumeric() || "-_.*:".contains(letter);
@@ -47,9 +47,9 @@ impl FromStr for Listed {
     }
 }
 
-impl Listed {
+impl ListedSite {
     /// Whether it covers a URL: the host, the port if it names one, and the beginning of the path by whole names.
-    pub(super) fn covers(&self, target: &Target) -> bool {
+    pub(super) fn covers(&self, target: &WebTarget) -> bool {
         let path = target.url().path().strip_prefix(&self.path);
         host_matches(&self.host, target.host())
             && self.port.is_none_or(|only| only == target.port())
@@ -59,9 +59,9 @@ impl Listed {
 
 #[cfg(test)]
 mod tests {
-    use haft_sandbox::web::Rules;
+    use haft_sandbox::web::WebRules;
 
-    use super::Listed;
+    use super::ListedSite;
 
     #[test]
     fn an_entry_covers_a_host_and_the_beginning_of_a_path() {
@@ -81,11 +81,11 @@ mod tests {
             ("example.org/docs", "https://example.org/docs/%2e%2e/admin", false),
             ("example.org/docs", "https://example.org/", false),
         ] {
-            let target = Rules::default().target(url).unwrap();
-            assert_eq!(entry.parse::<Listed>().unwrap().covers(&target), expected, "{entry} {url}");
+            let target = WebRules::default().target(url).unwrap();
+            assert_eq!(entry.parse::<ListedSite>().unwrap().covers(&target), expected, "{entry} {url}");
         }
         for wrong in ["", "/docs", "https://docs.rs", "a b", "docs.rs:x"] {
-            assert!(wrong.parse::<Listed>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ListedSite>().is_err(), "{wrong}");
         }
     }
 }

@@ -13,7 +13,7 @@ mod web_search;
 
 pub(crate) use access::Web;
 pub use access::WebAccess;
-pub use listed::{Listed, ListedError};
+pub use listed::{ListedSite, ListedSiteError};
 pub use search::{Provider, SearchAccess, Secret};
 pub(crate) use web_fetch::WebFetch;
 pub(crate) use web_search::WebSearch;

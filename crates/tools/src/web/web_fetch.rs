@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use haft_runtime::{Described, Effect, ErrorCode, Prepared, Ran, Reach, Stamp, Tool, ToolCtx, ToolError};
 use haft_sandbox::web::{
-    Bytes, End, Failed, Fetched, HeaderMap, Method, Request, StatusCode, Target, Url, WebError, header, is_forbidden,
+    BodyEnd, Bytes, FetchFailure, FetchOutcome, HeaderMap, Method, Request, StatusCode, Url, WebError, WebTarget,
+    header, is_forbidden,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,13 +15,13 @@ use tokio::time::Instant;
 use super::{
     access::Web,
     charset,
-    earlier::Answer,
+    earlier::WebAnswer,
     fault::{failed, leads_astray, refused},
     fresh,
-    html::{self, Form},
+    html::{self, PageFormat},
 };
 use crate::{
-    blocking::{Stop, StopWith, blocking},
+    blocking::{StopFlag, StopWith, blocking},
     workspaces::Workspaces,
 };
 
@@ -108,17 +109,17 @@ pub(crate) struct Output {
     /// Whether the body is not text.
     binary: bool,
     #[serde(skip)]
-    way: Way,
+    way: FetchTrace,
     /// Whether the body is an earlier one, which its host says still holds.
     #[serde(skip)]
     confirmed: bool,
 }
 
 /// An answer and how it was come to.
-struct Given {
+struct FetchedPage {
     status: u16,
-    answer: Answer,
-    way: Way,
+    answer: WebAnswer,
+    way: FetchTrace,
     url: Url,
     truncated: bool,
     confirmed: bool,
@@ -126,7 +127,7 @@ struct Given {
 
 /// How an answer was come to, and what is missing of it.
 #[derive(Debug, Default)]
-struct Way {
+struct FetchTrace {
     redirects: Vec<String>,
     not_followed: Option<(String, &'static str)>,
     broken: Option<String>,
@@ -186,7 +187,7 @@ impl Input {
 
     /// Whether it asks its host by itself if an answer still holds.
     fn asks_by_itself(&self) -> bool {
-        self.headers.keys().any(|name| Answer::is_asked_about_by(name))
+        self.headers.keys().any(|name| WebAnswer::is_asked_about_by(name))
     }
 
     /// Whether whoever asks the same may be given the same answer.
@@ -223,14 +224,14 @@ fn request(web: &Web, input: &Input) -> Result<Request, ToolError> {
 }
 
 async fn fetch(web: &Web, ctx: &ToolCtx, input: &Input) -> Result<Output, ToolError> {
-    let Given { status, answer, way, url, truncated, confirmed } = given(web, input).await?;
-    let Answer { headers, bytes } = answer;
+    let FetchedPage { status, answer, way, url, truncated, confirmed } = given(web, input).await?;
+    let WebAnswer { headers, bytes } = answer;
     let is_whole = status == 200 && way.redirects.is_empty() && way.broken.is_none();
     let lasting = if is_whole { fresh::lasting(&headers) } else { Duration::ZERO };
     web.fresh.answered(&input.as_question(), lasting);
     let may_be_kept = input.is_for_anybody() && !input.asks_by_itself() && fresh::may_be_kept(&headers);
     if is_whole && !truncated && may_be_kept {
-        let answer = Answer { headers: headers.clone(), bytes: Arc::clone(&bytes) };
+        let answer = WebAnswer { headers: headers.clone(), bytes: Arc::clone(&bytes) };
         web.earlier.keep(input.as_request(), answer);
     }
     let content_type = headers.get(header::CONTENT_TYPE).map(|kind| shown(kind.as_bytes()));
@@ -251,7 +252,7 @@ async fn fetch(web: &Web, ctx: &ToolCtx, input: &Input) -> Result<Output, ToolEr
 }
 
 /// What a host answers, or has answered before and says that it still holds.
-async fn given(web: &Web, input: &Input) -> Result<Given, ToolError> {
+async fn given(web: &Web, input: &Input) -> Result<FetchedPage, ToolError> {
     let earlier = web.earlier.answer(&input.as_request());
     let fetched = send(web, input, earlier.as_deref()).await?;
     let holds = fetched.response.status == StatusCode::NOT_MODIFIED;
@@ -260,34 +261,34 @@ async fn given(web: &Web, input: &Input) -> Result<Given, ToolError> {
         Some(_) if !fetched.redirects.is_empty() => (send(web, input, None).await?, None),
         earlier => (fetched, earlier),
     };
-    let Fetched { response, url, redirects, not_followed } = fetched;
+    let FetchOutcome { response, url, redirects, not_followed } = fetched;
     let redirects = redirects.iter().map(ToString::to_string).collect();
     let not_followed = not_followed.map(|not| (not.to.to_string(), not.why));
-    let way = Way { redirects, not_followed, broken: None };
+    let way = FetchTrace { redirects, not_followed, broken: None };
     if let Some(earlier) = earlier {
         let answer = earlier.confirmed(&response.headers);
-        return Ok(Given { status: 200, answer, way, url, truncated: false, confirmed: true });
+        return Ok(FetchedPage { status: 200, answer, way, url, truncated: false, confirmed: true });
     }
     let (status, headers) = (response.status.as_u16(), response.headers.clone());
     let most = usize::try_from(input.max_bytes.min(MOST_BYTES)).unwrap_or(usize::MAX);
     let body = response.read(most).await.map_err(|error| failed(&doing(input), &error))?;
     let (truncated, broken) = match body.end {
-        End::Whole => (false, None),
-        End::Limit => (true, None),
-        End::Broken(why) => (true, Some(why)),
+        BodyEnd::Whole => (false, None),
+        BodyEnd::Limit => (true, None),
+        BodyEnd::Broken(why) => (true, Some(why)),
     };
-    let answer = Answer { headers, bytes: Arc::new(body.bytes) };
-    Ok(Given { status, answer, way: Way { broken, ..way }, url, truncated, confirmed: false })
+    let answer = WebAnswer { headers, bytes: Arc::new(body.bytes) };
+    Ok(FetchedPage { status, answer, way: FetchTrace { broken, ..way }, url, truncated, confirmed: false })
 }
 
 /// Sends the request, which asks whether an earlier answer still holds where there is one.
-async fn send(web: &Web, input: &Input, earlier: Option<&Answer>) -> Result<Fetched, ToolError> {
+async fn send(web: &Web, input: &Input, earlier: Option<&WebAnswer>) -> Result<FetchOutcome, ToolError> {
     let mut request = request(web, input)?;
     if let Some(earlier) = earlier {
         earlier.ask(&mut request.headers);
     }
     let asked = request.target.clone();
-    let may_go = |next: &Target| is_same_site(&asked, next) || web.lists(next);
+    let may_go = |next: &WebTarget| is_same_site(&asked, next) || web.lists(next);
     web.client.fetch(request, may_go).await.map_err(|failure| told(input, &asked, &failure))
 }
 
@@ -301,12 +302,12 @@ async fn text(
     blocking(StopWith::Call(ctx), move |stop| Ok(as_asked(&bytes, content_type.as_deref(), &url, format, stop))).await
 }
 
-fn as_asked(bytes: &[u8], content_type: Option<&str>, url: &Url, format: Format, stop: &Stop) -> Option<String> {
+fn as_asked(bytes: &[u8], content_type: Option<&str>, url: &Url, format: Format, stop: &StopFlag) -> Option<String> {
     let text = charset::text(bytes, content_type)?;
     let form = match format {
         Format::Raw => return Some(text),
-        Format::Text => Form::Text,
-        Format::Markdown => Form::Markdown,
+        Format::Text => PageFormat::Text,
+        Format::Markdown => PageFormat::Markdown,
     };
     if !charset::is_page(&text, content_type) {
         return Some(text);
@@ -315,9 +316,9 @@ fn as_asked(bytes: &[u8], content_type: Option<&str>, url: &Url, format: Format,
 }
 
 /// Whether a redirect stays with the host that was asked about; `www.` before it makes no other one.
-fn is_same_site(asked: &Target, next: &Target) -> bool {
-    let bare = |target: &Target| target.host().trim_start_matches("www.").to_owned();
-    let usual = |target: &Target| [80, 443].contains(&target.port());
+fn is_same_site(asked: &WebTarget, next: &WebTarget) -> bool {
+    let bare = |target: &WebTarget| target.host().trim_start_matches("www.").to_owned();
+    let usual = |target: &WebTarget| [80, 443].contains(&target.port());
     bare(asked) == bare(next) && (asked.port() == next.port() || (usual(asked) && usual(next)))
 }
 
@@ -362,7 +363,7 @@ fn doing(input: &Input) -> String {
     format!("fetch `{}`", input.url)
 }
 
-fn told(input: &Input, asked: &Target, failure: &Failed) -> ToolError {
+fn told(input: &Input, asked: &WebTarget, failure: &FetchFailure) -> ToolError {
     let error = if let WebError::Refused(refusal) = &failure.error
         && refusal.url != asked.url().as_str()
     {

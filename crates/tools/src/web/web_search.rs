@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     access::Web,
-    search::{Found, Freshness, Search, Wanted},
+    search::{Freshness, SearchClient, SearchQuery, SearchResult},
 };
 use crate::workspaces::Workspaces;
 
@@ -50,7 +50,7 @@ fn five() -> usize {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Output {
-    results: Vec<Found>,
+    results: Vec<SearchResult>,
     /// Who was asked.
     provider: &'static str,
 }
@@ -93,7 +93,7 @@ impl Tool for WebSearch {
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let workspace = self.workspaces.of(ctx.scope())?;
         let search = search(&workspace.web)?;
-        let wanted = Wanted {
+        let wanted = SearchQuery {
             query: &input.query,
             number: input.num_results,
             site: input.site.as_deref(),
@@ -116,7 +116,7 @@ impl Input {
 }
 
 /// Who is asked.
-fn search(web: &Web) -> Result<&Search, ToolError> {
+fn search(web: &Web) -> Result<&SearchClient, ToolError> {
     let why = match &web.search {
         Some(Ok(search)) => return Ok(search),
         Some(Err(why)) => why.clone(),

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use haft_runtime::{ErrorCode, ToolError};
 
-use crate::{fenced::Fenced, shell::Tasks};
+use crate::{fenced::WorkspaceFence, shell::Tasks};
 
 /// What commands are run with in a workspace.
 #[derive(Debug, Default)]
 pub(crate) struct WorkspaceCommands {
     /// Absent where no command may be run.
-    pub(super) fenced: Option<Arc<Fenced>>,
+    pub(super) fenced: Option<Arc<WorkspaceFence>>,
     /// Absent where nothing outlives its call.
     pub(super) tasks: Option<Arc<Tasks>>,
 }
 
 impl WorkspaceCommands {
     /// The fence around the commands that are run here.
-    pub(crate) fn fenced(&self) -> Result<&Arc<Fenced>, ToolError> {
+    pub(crate) fn fenced(&self) -> Result<&Arc<WorkspaceFence>, ToolError> {
         let none = || ToolError::new(ErrorCode::SandboxUnavailable, "no command can be run in this workspace");
         self.fenced.as_ref().ok_or_else(none)
     }

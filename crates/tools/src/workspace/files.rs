@@ -8,12 +8,12 @@ use std::{
 use haft_runtime::{CallId, ChangeList, ToolCtx, ToolError};
 use haft_sandbox::{
     Root,
-    changes::{self, Draft, Progress, Sync},
+    changes::{self, ChangesProgress, CommitDurability, Draft},
 };
 use tokio::sync::mpsc;
 
 use crate::{
-    blocking::{Stop, StopWith, blocking, inline, stopped},
+    blocking::{StopFlag, StopWith, blocking, inline, stopped},
     recent_changes::RecentChanges,
     refusal::Trying,
     shown::change_list,
@@ -30,7 +30,7 @@ pub(crate) const CHANGES: &str = "changes";
 pub(crate) struct WorkspaceFiles {
     root: Arc<Root>,
     data: PathBuf,
-    pub(super) sync: Sync,
+    pub(super) sync: CommitDurability,
     recent: Arc<RecentChanges>,
 }
 
@@ -39,7 +39,7 @@ impl WorkspaceFiles {
     pub(super) fn open(dir: &Path, data: &Path) -> Result<Self, ToolError> {
         let root = Root::open(dir, &[data.to_owned()]).trying("open the workspace")?;
         let (root, recent) = (Arc::new(root), Arc::default());
-        Ok(Self { root, data: data.to_owned(), sync: Sync::Process, recent })
+        Ok(Self { root, data: data.to_owned(), sync: CommitDurability::Process, recent })
     }
 
     /// The folder that every path is opened beneath.
@@ -71,7 +71,7 @@ impl WorkspaceFiles {
     pub(crate) async fn look<T: Send + 'static>(
         &self,
         ctx: &ToolCtx,
-        work: impl FnOnce(&Root, &Stop) -> Result<T, ToolError> + Send + 'static,
+        work: impl FnOnce(&Root, &StopFlag) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let root = Arc::clone(&self.root);
         blocking(StopWith::Call(ctx), move |stop| work(&root, stop)).await
@@ -84,10 +84,10 @@ impl WorkspaceFiles {
         bytes: u64,
         work: impl FnOnce(&Root, &mut Draft) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<(T, ChangeList), ToolError> {
-        let (planning, is_quick) = (self.planning(ctx), self.sync == Sync::Process && bytes <= SMALL);
-        let plan = move |stop: &Stop| planning.carry_out(planning.draft(stop)?, work);
+        let (planning, is_quick) = (self.planning(ctx), self.sync == CommitDurability::Process && bytes <= SMALL);
+        let plan = move |stop: &StopFlag| planning.carry_out(planning.draft(stop)?, work);
         if is_quick && self.root.is_near() {
-            return inline(|| plan(&Stop::default()));
+            return inline(|| plan(&StopFlag::default()));
         }
         blocking(StopWith::Call(ctx), plan).await
     }
@@ -116,8 +116,8 @@ impl WorkspaceFiles {
         }
     }
 
-    fn planning(&self, ctx: &ToolCtx) -> Planning {
-        Planning {
+    fn planning(&self, ctx: &ToolCtx) -> PlanContext {
+        PlanContext {
             root: Arc::clone(&self.root),
             dir: changes_of(&self.data, &ctx.call_id),
             sync: self.sync,
@@ -128,16 +128,16 @@ impl WorkspaceFiles {
 }
 
 /// What the work on one call's changes needs, on whichever thread it is done.
-struct Planning {
+struct PlanContext {
     root: Arc<Root>,
     dir: PathBuf,
-    sync: Sync,
+    sync: CommitDurability,
     recent: Arc<RecentChanges>,
     ctx: ToolCtx,
 }
 
-impl Planning {
-    fn draft(&self, stop: &Stop) -> Result<Draft, ToolError> {
+impl PlanContext {
+    fn draft(&self, stop: &StopFlag) -> Result<Draft, ToolError> {
         let draft = Draft::new(&self.root, &self.dir).trying("stage changes")?;
         Ok(draft.stop_when(stop.flag()).surviving(self.sync))
     }
@@ -165,7 +165,7 @@ impl Planning {
     }
 }
 
-fn so_far(progress: Progress) -> String {
+fn so_far(progress: ChangesProgress) -> String {
     match progress.bytes {
         0 => format!("{} paths so far", progress.paths),
         bytes => format!("{} paths so far, {bytes} bytes copied", progress.paths),

@@ -5,22 +5,22 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use crate::walk::{Descent, Step};
+use crate::walk::{Descent, WalkStep};
 
 /// Goes down and up as the walk over a layer does.
-pub(super) struct Below {
+pub(super) struct LowerFolder {
     way: Descent,
     /// How deep the folder of the layer is whose counterpart somebody has taken away.
     lost: Option<usize>,
 }
 
-impl Below {
-    pub(super) fn new() -> Below {
-        Below { way: Descent::for_naming(), lost: None }
+impl LowerFolder {
+    pub(super) fn new() -> LowerFolder {
+        LowerFolder { way: Descent::for_naming(), lost: None }
     }
 
     /// Goes down into the counterpart of a folder; the workspace itself is given by its handle.
-    pub(super) fn enter(&mut self, root: Option<BorrowedFd<'_>>, step: &Step<'_>) -> Result<(), Errno> {
+    pub(super) fn enter(&mut self, root: Option<BorrowedFd<'_>>, step: &WalkStep<'_>) -> Result<(), Errno> {
         if self.lost.is_some() {
             return Ok(());
         }

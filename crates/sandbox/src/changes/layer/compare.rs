@@ -7,14 +7,17 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 
 use crate::folder::read_link;
-use crate::stamp::{EntryKind, Stamp};
-use crate::transfer::Spot;
+use crate::stamp::{EntryKind, FileStamp};
+use crate::transfer::EntryRef;
 
 /// How much is compared at once.
 const AT_ONCE: usize = 64 << 10;
 
 /// Whether both have the same content. What cannot be read is not the same as anything.
-pub(super) fn same_content((one, stamp): (Spot<'_>, &Stamp), (other, other_stamp): (Spot<'_>, &Stamp)) -> bool {
+pub(super) fn same_content(
+    (one, stamp): (EntryRef<'_>, &FileStamp),
+    (other, other_stamp): (EntryRef<'_>, &FileStamp),
+) -> bool {
     if stamp.kind() != other_stamp.kind() || stamp.size != other_stamp.size {
         return false;
     }
@@ -27,7 +30,7 @@ pub(super) fn same_content((one, stamp): (Spot<'_>, &Stamp), (other, other_stamp
     }
 }
 
-fn same_bytes(one: Spot<'_>, other: Spot<'_>) -> io::Result<bool> {
+fn same_bytes(one: EntryRef<'_>, other: EntryRef<'_>) -> io::Result<bool> {
     let (mut one, mut other) = (open(one)?, open(other)?);
     let (mut left, mut right) = (vec![0; AT_ONCE], vec![0; AT_ONCE]);
     loop {
@@ -44,7 +47,7 @@ fn same_bytes(one: Spot<'_>, other: Spot<'_>) -> io::Result<bool> {
     }
 }
 
-fn open(spot: Spot<'_>) -> io::Result<File> {
+fn open(spot: EntryRef<'_>) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::openat(spot.dir, Path::new(spot.name), flags, Mode::empty())?))
 }

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::git::{Staged, open};
+use super::git::{StagedPath, open};
 use super::objects::parents;
 use super::split::real_paths;
 use crate::changes::draft::Draft;
-use crate::place::{Place, show_name};
+use crate::place::{WorkspacePath, show_name};
 use crate::stamp::EntryKind;
 
 /// How much of a commit's name is shown.
@@ -23,30 +23,30 @@ const LONGEST_PACKED: u64 = 16 << 20;
 const OF_A_MERGE: [&str; 5] = ["MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "ORIG_HEAD"];
 
 /// One thing that git does, which one line tells.
-pub(super) struct Deed {
+pub(super) struct GitAction {
     pub(super) summary: String,
     /// What goes because it has served its purpose.
-    pub(super) spent: Vec<Place>,
+    pub(super) spent: Vec<WorkspacePath>,
 }
 
 /// Everything that is changed in a git folder, as far as such a deed changes it.
 #[derive(Default)]
-pub(super) struct Traces {
+pub(super) struct GitTraces {
     /// Where in the git folder each new object lies.
-    pub(super) objects: Vec<(PathBuf, Staged)>,
+    pub(super) objects: Vec<(PathBuf, StagedPath)>,
     /// The same for each new or changed branch.
-    branches: Vec<(PathBuf, Staged)>,
+    branches: Vec<(PathBuf, StagedPath)>,
     /// What is checked out from now on, if that is not what it was.
-    head: Option<Staged>,
+    head: Option<StagedPath>,
     logs: Vec<PathBuf>,
     /// What of a merge goes.
-    spent: Vec<Place>,
+    spent: Vec<WorkspacePath>,
 }
 
 impl Draft {
     /// Says what git has done if it was nothing but one deed: new objects, one branch or what is checked out, what git
     /// logs and remembers.
-    pub(super) fn deed_in(&self, git: &Path, places: &[Place]) -> Option<Deed> {
+    pub(super) fn deed_in(&self, git: &Path, places: &[WorkspacePath]) -> Option<GitAction> {
         let traces = self.traces(git, places)?;
         let summary = match (traces.branches.as_slice(), &traces.head) {
             ([(branch, staged)], None) => self
@@ -60,12 +60,12 @@ impl Draft {
             }
             (_, _) => None,
         };
-        Some(Deed { summary: summary?, spent: traces.spent })
+        Some(GitAction { summary: summary?, spent: traces.spent })
     }
 
     /// Everything that is changed; `None` when some of it is no part of a deed.
-    fn traces(&self, git: &Path, places: &[Place]) -> Option<Traces> {
-        let mut traces = Traces::default();
+    fn traces(&self, git: &Path, places: &[WorkspacePath]) -> Option<GitTraces> {
+        let mut traces = GitTraces::default();
         for place in places {
             let item = self.items.get(place)?;
             let path = place.as_path().strip_prefix(git).ok()?;
@@ -84,7 +84,7 @@ impl Draft {
     }
 
     /// A commit on top of what a branch was: anything else rewrites what others may have.
-    fn commit_on(&self, git: &Path, traces: &Traces, (branch, staged): (&Path, &Staged)) -> Option<String> {
+    fn commit_on(&self, git: &Path, traces: &GitTraces, (branch, staged): (&Path, &StagedPath)) -> Option<String> {
         let name = read_name(self.open_staged(staged)?)?;
         if !traces.logs_only(&[&Path::new("logs").join(branch), Path::new("logs/HEAD")])
             || !self.goes_on(git, traces, (&name, self.tip(git, branch)?.as_deref()))?
@@ -95,7 +95,7 @@ impl Draft {
     }
 
     /// A commit on top of the one that was checked out without a branch.
-    fn commit_on_no_branch(&self, git: &Path, traces: &Traces, head: &Staged) -> Option<String> {
+    fn commit_on_no_branch(&self, git: &Path, traces: &GitTraces, head: &StagedPath) -> Option<String> {
         let name = read_name(self.open_staged(head)?)?;
         let before = read_name(open(self.root.handle(), &git.join("HEAD"))?)?;
         if !traces.logs_only(&[Path::new("logs/HEAD")]) || !self.goes_on(git, traces, (&name, Some(&before)))? {
@@ -105,12 +105,12 @@ impl Draft {
     }
 
     /// Whether a new commit has another one as its first parent. One that ends a merge has what was merged as the rest.
-    fn goes_on(&self, git: &Path, traces: &Traces, (name, before): (&str, Option<&str>)) -> Option<bool> {
+    fn goes_on(&self, git: &Path, traces: &GitTraces, (name, before): (&str, Option<&str>)) -> Option<bool> {
         let parents = parents(self.open_staged(traces.object(name)?)?)?;
         let merges = match traces.spent.is_empty() {
             true => true,
             false => {
-                let merged = Place::known(git.join("MERGE_HEAD"));
+                let merged = WorkspacePath::known(git.join("MERGE_HEAD"));
                 let rest = read_lines(open(self.root.handle(), merged.as_path())?)?;
                 traces.spent.contains(&merged) && parents.get(1..)? == rest
             }
@@ -119,7 +119,7 @@ impl Draft {
     }
 
     /// A branch that was not there, at a commit that is.
-    fn new_branch(&self, git: &Path, traces: &Traces, (branch, staged): (&Path, &Staged)) -> Option<String> {
+    fn new_branch(&self, git: &Path, traces: &GitTraces, (branch, staged): (&Path, &StagedPath)) -> Option<String> {
         let name = read_name(self.open_staged(staged)?)?;
         let log = Path::new("logs").join(branch);
         let logs: &[&Path] = if traces.head.is_some() { &[&log, Path::new("logs/HEAD")] } else { &[&log] };
@@ -136,7 +136,7 @@ impl Draft {
     }
 
     /// Another branch that is there is checked out.
-    fn switch(&self, git: &Path, traces: &Traces, head: &Staged) -> Option<String> {
+    fn switch(&self, git: &Path, traces: &GitTraces, head: &StagedPath) -> Option<String> {
         let branch = read_branch(self.open_staged(head)?)?;
         let plain = traces.objects.is_empty() && traces.spent.is_empty();
         let plain = plain && traces.logs_only(&[Path::new("logs/HEAD")]) && !self.forgets_what_stays(git);
@@ -144,7 +144,7 @@ impl Draft {
         Some(format!("switch to branch {}", shown(&branch)?))
     }
 
-    fn leads_to(&self, head: &Staged, branch: &Path) -> bool {
+    fn leads_to(&self, head: &StagedPath, branch: &Path) -> bool {
         self.open_staged(head).and_then(read_branch).is_some_and(|checked_out| checked_out == branch)
     }
 
@@ -168,13 +168,13 @@ impl Draft {
     }
 }
 
-impl Traces {
+impl GitTraces {
     /// Sorts one path of the git folder in; `None` when it is no part of a deed.
     fn add(
         &mut self,
         path: &Path,
         (kind, before): (EntryKind, Option<EntryKind>),
-        (place, inside): (&Place, &Path),
+        (place, inside): (&WorkspacePath, &Path),
     ) -> Option<()> {
         let parts: Vec<&str> = path.iter().map(OsStr::to_str).collect::<Option<_>>()?;
         let staged = || (place.clone(), inside.to_owned());
@@ -195,7 +195,7 @@ impl Traces {
     }
 
     /// The same for a path that goes.
-    fn remove(&mut self, path: &Path, place: &Place) -> Option<()> {
+    fn remove(&mut self, path: &Path, place: &WorkspacePath) -> Option<()> {
         let of_a_merge = OF_A_MERGE.iter().any(|name| path == Path::new(name));
         if of_a_merge {
             self.spent.push(place.clone());
@@ -204,7 +204,7 @@ impl Traces {
     }
 
     /// A new object that lies by itself.
-    pub(super) fn object(&self, name: &str) -> Option<&Staged> {
+    pub(super) fn object(&self, name: &str) -> Option<&StagedPath> {
         let loose = Path::new("objects").join(name.get(..2)?).join(name.get(2..)?);
         self.objects.iter().find(|(path, _)| *path == loose).map(|(_, staged)| staged)
     }

@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::deed::Deed;
+use super::deed::GitAction;
 use crate::beneath::{self, Links};
 use crate::changes::draft::Draft;
-use crate::changes::flags::Flag;
-use crate::changes::folder::Folder;
-use crate::changes::plan::{Beneath, Item};
+use crate::changes::flags::ChangeFlag;
+use crate::changes::folder::ChangesFolder;
+use crate::changes::plan::{Item, NestedEntry};
 use crate::git_index::tracked;
-use crate::place::Place;
+use crate::place::WorkspacePath;
 use crate::sensitive::fold;
 use crate::stamp::EntryKind;
 
 /// Where something staged lies: the item, and the path beneath it.
-pub(super) type Staged = (Place, PathBuf);
+pub(super) type StagedPath = (WorkspacePath, PathBuf);
 
 /// Whether a folder of this name is git's.
 pub(super) fn is_git(name: &OsStr) -> bool {
@@ -31,7 +31,7 @@ pub(super) fn is_git(name: &OsStr) -> bool {
 impl Draft {
     /// Binds what lies in the same git folder, and says which of it is a commit.
     pub(super) fn judge_git(&mut self) {
-        let mut folders: BTreeMap<PathBuf, Vec<Place>> = BTreeMap::new();
+        let mut folders: BTreeMap<PathBuf, Vec<WorkspacePath>> = BTreeMap::new();
         for place in self.items.keys() {
             if let Some(git) = git_folder(place) {
                 folders.entry(git).or_default().push(place.clone());
@@ -52,13 +52,13 @@ impl Draft {
     }
 
     /// Whether git would no longer know a file that it knows: what is not tracked may be taken for build output.
-    fn forgets_files(&self, index: &Place) -> bool {
+    fn forgets_files(&self, index: &WorkspacePath) -> bool {
         let Some(before) = open(self.root.handle(), index.as_path()).and_then(tracked) else { return false };
         let after = self.open_staged(&(index.clone(), PathBuf::new())).and_then(tracked);
         after.is_none_or(|after| !before.is_subset(&after))
     }
 
-    fn call_derived(&mut self, index: &Place) {
+    fn call_derived(&mut self, index: &WorkspacePath) {
         let Some(item) = self.items.get_mut(index) else { return };
         if item.staged.is_some_and(|staged| staged.kind() == EntryKind::File) {
             item.derived = true;
@@ -67,7 +67,7 @@ impl Draft {
     }
 
     /// Lets one line stand for everything in a git folder.
-    fn tell(&mut self, places: &[Place], deed: Deed) {
+    fn tell(&mut self, places: &[WorkspacePath], deed: GitAction) {
         let mut summary = Some(deed.summary);
         for place in places {
             if let Some(item) = self.items.get_mut(place) {
@@ -81,7 +81,7 @@ impl Draft {
     /// Whether git would no longer know a file that stays where it is.
     pub(super) fn forgets_what_stays(&self, git: &Path) -> bool {
         let index = git.join("index");
-        let place = Place::known(index.clone());
+        let place = WorkspacePath::known(index.clone());
         if !self.items.contains_key(&place) {
             return false;
         }
@@ -93,15 +93,15 @@ impl Draft {
 
     fn stays(&self, path: &Path) -> bool {
         let goes = |path: &Path| {
-            let item = self.items.get(&Place::known(path.to_owned()));
+            let item = self.items.get(&WorkspacePath::known(path.to_owned()));
             item.is_some_and(|item| item.mode.is_none() && item.moved.is_none() && item.staged.is_none())
         };
-        let is_there = !matches!(self.root.meta(&Place::known(path.to_owned())), Ok(None));
+        let is_there = !matches!(self.root.meta(&WorkspacePath::known(path.to_owned())), Ok(None));
         is_there && !path.ancestors().any(goes)
     }
 
-    pub(super) fn open_staged(&self, (place, inside): &Staged) -> Option<File> {
-        let mut path = PathBuf::from(Folder::slot_name(self.items.get(place)?.slot));
+    pub(super) fn open_staged(&self, (place, inside): &StagedPath) -> Option<File> {
+        let mut path = PathBuf::from(ChangesFolder::slot_name(self.items.get(place)?.slot));
         path.extend(inside);
         open(self.folder().ok()?.handle(), &path)
     }
@@ -114,16 +114,16 @@ pub(super) fn open(folder: impl AsFd, path: &Path) -> Option<File> {
 }
 
 /// The outermost git folder that a place is or lies in.
-fn git_folder(place: &Place) -> Option<PathBuf> {
+fn git_folder(place: &WorkspacePath) -> Option<PathBuf> {
     let at = place.as_path().iter().position(is_git)?;
     Some(place.as_path().iter().take(at + 1).collect())
 }
 
 fn unflag(item: &mut Item) {
-    item.sketch.flags.retain(|flag| *flag != Flag::InsideGit);
-    for Beneath { sketch, .. } in &mut item.brings {
+    item.sketch.flags.retain(|flag| *flag != ChangeFlag::InsideGit);
+    for NestedEntry { sketch, .. } in &mut item.brings {
         if let Some(sketch) = sketch {
-            sketch.flags.retain(|flag| *flag != Flag::InsideGit);
+            sketch.flags.retain(|flag| *flag != ChangeFlag::InsideGit);
         }
     }
 }

@@ -5,34 +5,34 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::split::real_paths;
-use super::take::{Sort, Sorts};
+use super::take::{OriginLookup, PathOrigin};
 use crate::beneath::{self, Links};
 use crate::changes::draft::Draft;
 use crate::changes::error::ChangesError;
-use crate::changes::folder::Folder;
+use crate::changes::folder::ChangesFolder;
 use crate::changes::plan::{Item, Sketch};
-use crate::changes::show::{Shown, Side, compare};
+use crate::changes::show::{DiffSide, RenderedDiff, compare};
 use crate::folder::read_link;
-use crate::place::Place;
+use crate::place::WorkspacePath;
 use crate::stamp::EntryKind;
 
 /// A link that a command has left.
-struct Left {
+struct LayerLink {
     /// The item that it is, or lies beneath.
-    item: Place,
+    item: WorkspacePath,
     /// Which of the entries beneath that item it is.
     entry: Option<usize>,
-    place: Place,
+    place: WorkspacePath,
     target: PathBuf,
 }
 
 impl Draft {
     /// Shows where links lead. One that lies in build output is part of it only if it can lead to nothing else: a link
     /// to a source file, or by way of another link, is people's to look at.
-    pub(super) fn judge_links(&mut self, sort: Sorts<'_>) -> Result<(), ChangesError> {
+    pub(super) fn judge_links(&mut self, sort: OriginLookup<'_>) -> Result<(), ChangesError> {
         let left = self.links_left()?;
-        let places: HashSet<Place> = left.iter().map(|link| link.place.clone()).collect();
-        for Left { item, entry, place, target } in left {
+        let places: HashSet<WorkspacePath> = left.iter().map(|link| link.place.clone()).collect();
+        for LayerLink { item, entry, place, target } in left {
             let is_derived = self.items.get(&item).is_some_and(|item| item.derived);
             if is_derived && self.stays_in_build_output(&place, &target, &places, sort) {
                 continue;
@@ -53,15 +53,15 @@ impl Draft {
         Ok(())
     }
 
-    fn links_left(&self) -> Result<Vec<Left>, ChangesError> {
+    fn links_left(&self) -> Result<Vec<LayerLink>, ChangesError> {
         let kept = |errno| ChangesError::kept("look at a link", errno);
         let slots = self.folder()?.handle();
         let mut left = Vec::new();
         for (place, item) in &self.items {
-            let slot = Folder::slot_name(item.slot);
+            let slot = ChangesFolder::slot_name(item.slot);
             if item.staged.is_some_and(|staged| staged.kind() == EntryKind::Link) {
                 let target = read_link(slots, &slot).unwrap_or_default();
-                left.push(Left { item: place.clone(), entry: None, place: place.clone(), target });
+                left.push(LayerLink { item: place.clone(), entry: None, place: place.clone(), target });
             }
             if !brings_links(item) {
                 continue;
@@ -74,23 +74,30 @@ impl Draft {
                 let (Some(parent), Some(name)) = (from.parent(), from.file_name()) else { continue };
                 let parent = beneath::open_folder(slots, parent, Links::Refuse).map_err(kept)?;
                 let target = read_link(parent, name).unwrap_or_default();
-                left.push(Left { item: place.clone(), entry: Some(entry), place: place.join(&path), target });
+                left.push(LayerLink { item: place.clone(), entry: Some(entry), place: place.join(&path), target });
             }
         }
         Ok(left)
     }
 
     /// Whether a link leads to something in the folder of build output that it lies in, with no other link on the way.
-    fn stays_in_build_output(&self, place: &Place, target: &Path, links: &HashSet<Place>, sort: Sorts<'_>) -> bool {
-        let is_derived = |place: &Place, kind| sort(place, kind) == Sort::Derived;
+    fn stays_in_build_output(
+        &self,
+        place: &WorkspacePath,
+        target: &Path,
+        links: &HashSet<WorkspacePath>,
+        sort: OriginLookup<'_>,
+    ) -> bool {
+        let is_derived = |place: &WorkspacePath, kind| sort(place, kind) == PathOrigin::Derived;
         let Some(leads_to) = leads_to(place, target) else { return false };
-        let above = std::iter::successors(place.parent(), Place::parent).filter(|folder| !folder.is_root());
+        let above = std::iter::successors(place.parent(), WorkspacePath::parent).filter(|folder| !folder.is_root());
         let Some(top) = above.filter(|folder| is_derived(folder, EntryKind::Directory)).last() else { return false };
-        let is_no_link = |step: &Place| {
+        let is_no_link = |step: &WorkspacePath| {
             let there = self.root.meta(step).map(|meta| meta.map(|meta| meta.kind));
             !links.contains(step) && matches!(there, Ok(kind) if kind != Some(EntryKind::Link))
         };
-        let mut way = std::iter::successors(Some(leads_to.clone()), Place::parent).take_while(|step| *step != top);
+        let mut way =
+            std::iter::successors(Some(leads_to.clone()), WorkspacePath::parent).take_while(|step| *step != top);
         leads_to != top
             && leads_to.as_path().starts_with(top.as_path())
             && is_derived(&leads_to, EntryKind::File)
@@ -99,13 +106,13 @@ impl Draft {
     }
 
     /// Where it leads, and where the link led that it takes the place of.
-    fn sketch_link(&mut self, place: &Place, target: &Path) -> Sketch {
-        let parent = place.parent().unwrap_or_else(Place::root);
+    fn sketch_link(&mut self, place: &WorkspacePath, target: &Path) -> Sketch {
+        let parent = place.parent().unwrap_or_else(WorkspacePath::root);
         let before = self.root.enter(parent).and_then(|folder| folder.entry(place.name().unwrap_or_default()));
         let before = before.ok().flatten().and_then(|entry| entry.target);
-        let side = before.as_ref().map_or(Side::Nothing, |before| Side::Content(before.as_os_str().as_bytes()));
-        let shown = compare(&place.to_string(), side, Side::Content(target.as_os_str().as_bytes()));
-        self.keep_diff(Shown { diff: shown.diff, ..Shown::default() })
+        let side = before.as_ref().map_or(DiffSide::Nothing, |before| DiffSide::Content(before.as_os_str().as_bytes()));
+        let shown = compare(&place.to_string(), side, DiffSide::Content(target.as_os_str().as_bytes()));
+        self.keep_diff(RenderedDiff { diff: shown.diff, ..RenderedDiff::default() })
     }
 }
 
@@ -114,7 +121,7 @@ fn brings_links(item: &Item) -> bool {
 }
 
 /// The place that the words of a target lead to; `None` where they leave the workspace, or go up after they went down.
-fn leads_to(link: &Place, target: &Path) -> Option<Place> {
+fn leads_to(link: &WorkspacePath, target: &Path) -> Option<WorkspacePath> {
     let mut reached = link.parent()?;
     let mut went_down = false;
     for part in target.components() {

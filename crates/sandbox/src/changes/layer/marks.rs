@@ -9,8 +9,8 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::ready::set_mode;
-use crate::stamp::{EntryKind, Seen};
-use crate::transfer::Spot;
+use crate::stamp::{EntryIdentity, EntryKind};
+use crate::transfer::EntryRef;
 
 /// What all marks begin with.
 const PREFIX: &[u8] = b"user.overlay.";
@@ -22,7 +22,7 @@ pub(super) struct Marks(Vec<OsString>);
 
 /// What a command has left at a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum LayerEntry {
     /// Nothing: what the workspace has there was deleted.
     Nothing,
     /// A file.
@@ -39,7 +39,7 @@ pub(super) enum Left {
 
 impl Marks {
     /// Reads the marks; only files and folders have any.
-    pub(super) fn read(spot: Spot<'_>, seen: &Seen) -> Result<Marks, Errno> {
+    pub(super) fn read(spot: EntryRef<'_>, seen: &EntryIdentity) -> Result<Marks, Errno> {
         if !matches!(seen.kind(), EntryKind::File | EntryKind::Directory) {
             return Ok(Marks(Vec::new()));
         }
@@ -61,15 +61,15 @@ impl Marks {
     }
 
     /// What the entry means.
-    pub(super) fn meaning(&self, spot: Spot<'_>, seen: &Seen) -> Result<Left, Errno> {
+    pub(super) fn meaning(&self, spot: EntryRef<'_>, seen: &EntryIdentity) -> Result<LayerEntry, Errno> {
         Ok(match seen.kind() {
-            EntryKind::File if seen.stamp.size == 0 && self.has("whiteout") => Left::Nothing,
-            EntryKind::File => Left::File,
-            EntryKind::Link => Left::Link,
-            EntryKind::Directory if self.has("opaque") && is_opaque(spot)? => Left::FolderAnew,
-            EntryKind::Directory => Left::Folder,
-            EntryKind::Device if is_whiteout(spot)? => Left::Nothing,
-            kind @ (EntryKind::Fifo | EntryKind::Socket | EntryKind::Device) => Left::Special(kind.described()),
+            EntryKind::File if seen.stamp.size == 0 && self.has("whiteout") => LayerEntry::Nothing,
+            EntryKind::File => LayerEntry::File,
+            EntryKind::Link => LayerEntry::Link,
+            EntryKind::Directory if self.has("opaque") && is_opaque(spot)? => LayerEntry::FolderAnew,
+            EntryKind::Directory => LayerEntry::Folder,
+            EntryKind::Device if is_whiteout(spot)? => LayerEntry::Nothing,
+            kind @ (EntryKind::Fifo | EntryKind::Socket | EntryKind::Device) => LayerEntry::Special(kind.described()),
         })
     }
 
@@ -79,7 +79,7 @@ impl Marks {
     }
 
     /// Takes the marks away: they mean nothing outside of a layer. `mode` is what the entry has.
-    pub(super) fn strip(&self, spot: Spot<'_>, mode: u32) -> Result<(), Errno> {
+    pub(super) fn strip(&self, spot: EntryRef<'_>, mode: u32) -> Result<(), Errno> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -103,20 +103,20 @@ impl Marks {
     }
 }
 
-fn is_opaque(spot: Spot<'_>) -> Result<bool, Errno> {
+fn is_opaque(spot: EntryRef<'_>) -> Result<bool, Errno> {
     let mut value = [0; 8];
     let length = rustix::fs::lgetxattr(by_handle(spot), "user.overlay.opaque", &mut value)?;
     Ok(&value[..length] == b"y")
 }
 
 /// A character device with the number 0:0, which anybody may make.
-fn is_whiteout(spot: Spot<'_>) -> Result<bool, Errno> {
+fn is_whiteout(spot: EntryRef<'_>) -> Result<bool, Errno> {
     let found = rustix::fs::statat(spot.dir, spot.name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(found.st_rdev == 0 && rustix::fs::FileType::from_raw_mode(found.st_mode).is_char_device())
 }
 
 /// A path for calls that take no folder handle. It stays right however deep the folder lies.
-fn by_handle(spot: Spot<'_>) -> PathBuf {
+fn by_handle(spot: EntryRef<'_>) -> PathBuf {
     let mut path = PathBuf::from(format!("/proc/self/fd/{}", spot.dir.as_raw_fd()));
     path.push(spot.name);
     path

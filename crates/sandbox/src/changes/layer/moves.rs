@@ -9,37 +9,37 @@ use rustix::io::Errno;
 use super::compare::same_content;
 use super::git::is_git;
 use super::split::real_paths;
-use super::take::{Sort, Sorts};
+use super::take::{OriginLookup, PathOrigin};
 use crate::beneath::{self, Links};
 use crate::changes::draft::Draft;
 use crate::changes::ends::Ends;
 use crate::changes::error::ChangesError;
-use crate::changes::folder::Folder;
-use crate::changes::plan::{Beneath, Item};
-use crate::place::Place;
-use crate::stamp::{EntryKind, Seen, Stamp};
-use crate::transfer::Spot;
+use crate::changes::folder::ChangesFolder;
+use crate::changes::plan::{Item, NestedEntry};
+use crate::place::WorkspacePath;
+use crate::stamp::{EntryIdentity, EntryKind, FileStamp};
+use crate::transfer::EntryRef;
 
 /// How many things that look alike are compared with one that comes.
 const MOST_TRIES: usize = 8;
 
 /// What two things must have in common before their content is compared: kind and permissions, and the size and time
 /// of a file, or the number of entries of a folder.
-type Likeness = (u32, u64, (i64, u32));
+type MoveFingerprint = (u32, u64, (i64, u32));
 
 impl Draft {
     /// Turns a folder that goes and one that comes with the same content into one move.
-    pub(super) fn find_moved_folders(&mut self, sort: Sorts<'_>) -> Result<(), ChangesError> {
+    pub(super) fn find_moved_folders(&mut self, sort: OriginLookup<'_>) -> Result<(), ChangesError> {
         self.find_moves(EntryKind::Directory, sort)
     }
 
     /// The same for files.
-    pub(super) fn find_moved_files(&mut self, sort: Sorts<'_>) -> Result<(), ChangesError> {
+    pub(super) fn find_moved_files(&mut self, sort: OriginLookup<'_>) -> Result<(), ChangesError> {
         self.find_moves(EntryKind::File, sort)
     }
 
-    fn find_moves(&mut self, kind: EntryKind, sort: Sorts<'_>) -> Result<(), ChangesError> {
-        let mut going: HashMap<Likeness, Vec<Place>> = HashMap::new();
+    fn find_moves(&mut self, kind: EntryKind, sort: OriginLookup<'_>) -> Result<(), ChangesError> {
+        let mut going: HashMap<MoveFingerprint, Vec<WorkspacePath>> = HashMap::new();
         let mut coming = Vec::new();
         for (place, item) in self.items.iter().filter(|(place, item)| may_be_moved(place, item)) {
             if let (Some(before), None) = (item.before, item.staged)
@@ -64,18 +64,18 @@ impl Draft {
     }
 
     /// Whether what goes from one place is what comes to the other, content and all.
-    fn is_moved(&self, from: &Place, to: &Place) -> bool {
+    fn is_moved(&self, from: &WorkspacePath, to: &WorkspacePath) -> bool {
         let (Some(going), Some(coming)) = (self.items.get(from), self.items.get(to)) else { return false };
         let (Some(before), Some(staged)) = (going.before, coming.staged) else { return false };
         let mut pairs = going.tree.iter().zip(&coming.brings);
-        let alike = |(one, other): (&Beneath, &Beneath)| {
+        let alike = |(one, other): (&NestedEntry, &NestedEntry)| {
             (one.depth, &one.name) == (other.depth, &other.name) && one.stamp.same_content(&other.stamp)
         };
         if going.tree.len() != coming.brings.len() || !pairs.all(alike) {
             return false;
         }
         let compare =
-            |path: &Path, one: &Stamp, other: &Stamp| self.is_same_beneath((going, coming), path, (one, other));
+            |path: &Path, one: &FileStamp, other: &FileStamp| self.is_same_beneath((going, coming), path, (one, other));
         if before.kind() == EntryKind::File {
             return compare(Path::new(""), &before.stamp, &staged.stamp).unwrap_or(false);
         }
@@ -89,22 +89,27 @@ impl Draft {
         &self,
         (going, coming): (&Item, &Item),
         path: &Path,
-        (one, other): (&Stamp, &Stamp),
+        (one, other): (&FileStamp, &FileStamp),
     ) -> Result<bool, ChangesError> {
         let failed = |errno| ChangesError::at(&going.path, errno);
         let mut there = going.place()?.as_path().to_owned();
         there.extend(path);
-        let mut slot = PathBuf::from(Folder::slot_name(coming.slot));
+        let mut slot = PathBuf::from(ChangesFolder::slot_name(coming.slot));
         slot.extend(path);
         let there_in = open_parent(self.root.handle(), &there).map_err(failed)?;
         let slot_in = open_parent(self.folder()?.handle(), &slot).map_err(failed)?;
         let (Some(there), Some(slot)) = (there.file_name(), slot.file_name()) else { return Ok(false) };
-        let there = Spot { dir: there_in.as_fd(), name: there };
-        Ok(same_content((there, one), (Spot { dir: slot_in.as_fd(), name: slot }, other)))
+        let there = EntryRef { dir: there_in.as_fd(), name: there };
+        Ok(same_content((there, one), (EntryRef { dir: slot_in.as_fd(), name: slot }, other)))
     }
 
     /// Plans the move in the place of both. What cannot be moved stays a removal and something new.
-    fn plan_found_move(&mut self, from: &Place, to: &Place, sort: Sorts<'_>) -> Result<(), ChangesError> {
+    fn plan_found_move(
+        &mut self,
+        from: &WorkspacePath,
+        to: &WorkspacePath,
+        sort: OriginLookup<'_>,
+    ) -> Result<(), ChangesError> {
         let Some(source) = self.items.get(from).and_then(|item| item.before) else { return Ok(()) };
         if !self.compare_mounts(from, &source, to).unwrap_or(false) {
             return Ok(());
@@ -117,15 +122,15 @@ impl Draft {
         }
         if let Some(item) = self.items.get_mut(to) {
             // What leaves its place for build output is missed where it was.
-            item.derived = [from, to].iter().all(|place| sort(place, source.kind()) == Sort::Derived);
+            item.derived = [from, to].iter().all(|place| sort(place, source.kind()) == PathOrigin::Derived);
         }
         self.forget(from)
     }
 }
 
 /// Folders without any file are alike too easily.
-fn may_be_moved(place: &Place, item: &Item) -> bool {
-    let is_file = |entry: &Beneath| entry.stamp.kind() == EntryKind::File;
+fn may_be_moved(place: &WorkspacePath, item: &Item) -> bool {
+    let is_file = |entry: &NestedEntry| entry.stamp.kind() == EntryKind::File;
     let is_folder = item.staged.or(item.before).is_some_and(|seen| seen.kind() == EntryKind::Directory);
     let is_empty = is_folder && !item.tree.iter().chain(&item.brings).any(is_file);
     // What comes is called overtaken when it could not be told where from; here it is.
@@ -136,7 +141,7 @@ fn may_be_moved(place: &Place, item: &Item) -> bool {
     is_plain && !is_empty && !place.as_path().iter().any(is_git)
 }
 
-fn likeness(seen: &Seen, beneath: &[Beneath]) -> Likeness {
+fn likeness(seen: &EntryIdentity, beneath: &[NestedEntry]) -> MoveFingerprint {
     match seen.kind() {
         EntryKind::Directory => (seen.stamp.mode, beneath.len() as u64, (0, 0)),
         EntryKind::File | EntryKind::Link | EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => {

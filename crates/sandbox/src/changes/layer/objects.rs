@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::ZlibDecoder;
 
-use super::deed::Traces;
+use super::deed::GitTraces;
 use super::git::open;
 use crate::changes::draft::Draft;
-use crate::place::Place;
+use crate::place::WorkspacePath;
 
 /// The parents of a commit stand in so many bytes, with its kind and its tree before them.
 const COMMIT_HEAD: u64 = 4096;
@@ -24,7 +24,7 @@ const NAMES: usize = 8 + 256 * 4;
 
 impl Draft {
     /// Whether a commit is in the workspace's repository or among what was just made for it.
-    pub(super) fn has_commit(&self, git: &Path, traces: &Traces, name: &str) -> bool {
+    pub(super) fn has_commit(&self, git: &Path, traces: &GitTraces, name: &str) -> bool {
         if let Some(made) = traces.object(name) {
             return self.open_staged(made).and_then(parents).is_some();
         }
@@ -38,7 +38,7 @@ impl Draft {
     /// The indexes of the packs of the workspace's repository.
     fn packs(&self, git: &Path) -> Vec<File> {
         let folder = git.join("objects/pack");
-        let Ok(open_folder) = self.root.enter(Place::known(folder.clone())) else { return Vec::new() };
+        let Ok(open_folder) = self.root.enter(WorkspacePath::known(folder.clone())) else { return Vec::new() };
         let mut names: Vec<PathBuf> = Vec::new();
         let mut keep = |name: &OsStr| {
             if Path::new(name).extension() == Some(OsStr::new("idx")) && names.len() < MOST_PACKS {

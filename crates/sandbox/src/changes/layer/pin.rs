@@ -12,13 +12,13 @@ use super::take::{LAYER, UPPER};
 use crate::beneath::{self, Links};
 use crate::changes::draft::Draft;
 use crate::changes::error::ChangesError;
-use crate::place::Place;
-use crate::stamp::{EntryKind, Seen, look};
+use crate::place::WorkspacePath;
+use crate::stamp::{EntryIdentity, EntryKind, look};
 
 impl Draft {
     /// Lays a file of the workspace into the layer with exactly these bytes. The layer must have been made and not be in
     /// use yet.
-    pub fn pin(&self, place: &Place, bytes: &[u8]) -> Result<(), ChangesError> {
+    pub fn pin(&self, place: &WorkspacePath, bytes: &[u8]) -> Result<(), ChangesError> {
         let pin = || -> Result<(), Errno> {
             let folder = self.parent_in_layer(place)?;
             let name = Path::new(place.name().ok_or(Errno::ISDIR)?);
@@ -33,7 +33,7 @@ impl Draft {
 
     /// Takes a file that was laid into the layer out again if the command has left it as it was: it is none of the
     /// command's changes, whatever somebody else has made of it in the workspace meanwhile.
-    pub fn unpin(&self, place: &Place, bytes: &[u8]) -> Result<(), ChangesError> {
+    pub fn unpin(&self, place: &WorkspacePath, bytes: &[u8]) -> Result<(), ChangesError> {
         let unpin = || -> Result<(), Errno> {
             let upper = self.upper()?;
             let parent = place.as_path().parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -58,7 +58,7 @@ impl Draft {
     }
 
     /// The folder of the layer for what lies at a place, made like those of the workspace, which it does not hide.
-    pub(super) fn parent_in_layer(&self, place: &Place) -> Result<OwnedFd, Errno> {
+    pub(super) fn parent_in_layer(&self, place: &WorkspacePath) -> Result<OwnedFd, Errno> {
         let mut folder = self.upper()?;
         let mut reached = PathBuf::new();
         for part in place.as_path().parent().unwrap_or_else(|| Path::new("")) {
@@ -88,7 +88,7 @@ impl Draft {
         Ok(folder)
     }
 
-    fn beneath(&self, path: &Path) -> Result<Seen, Errno> {
+    fn beneath(&self, path: &Path) -> Result<EntryIdentity, Errno> {
         look(beneath::open(self.root.handle(), path, OFlags::PATH, Links::Refuse)?)
     }
 }
@@ -103,7 +103,7 @@ fn opened_up<T>(folder: &OwnedFd, make: impl FnOnce() -> Result<T, Errno>) -> Re
 }
 
 /// Gives something the owner, the permissions and the time of what it stands for.
-fn give(made: impl AsFd, like: &Seen) -> Result<(), Errno> {
+fn give(made: impl AsFd, like: &EntryIdentity) -> Result<(), Errno> {
     if rustix::process::geteuid().is_root() {
         let (user, group) = (Uid::from_raw(like.owner.0), Gid::from_raw(like.owner.1));
         rustix::fs::chownat(&made, "", Some(user), Some(group), AtFlags::EMPTY_PATH)?;

@@ -8,12 +8,12 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Gid, Mode, Uid};
 use rustix::io::Errno;
 
-use crate::stamp::{EntryKind, Seen, look_at};
-use crate::transfer::Spot;
+use crate::stamp::{EntryIdentity, EntryKind, look_at};
+use crate::transfer::EntryRef;
 use crate::walk::glance;
 
 /// What was changed about folders, and is to be about owners.
-pub(super) struct Ready {
+pub(super) struct LayerPermissions {
     /// The permissions of folders that had to be opened up, by inode.
     closed: HashMap<u64, u32>,
     owners: Option<Owners>,
@@ -25,12 +25,16 @@ struct Owners {
     workspace: (u32, u32),
 }
 
-impl Ready {
+impl LayerPermissions {
     /// Opens up every folder of a layer that cannot be entered or changed by whoever owns it.
-    pub(super) fn open_up(layer: BorrowedFd<'_>, upper: &OsStr, workspace: &Seen) -> Result<Ready, Errno> {
+    pub(super) fn open_up(
+        layer: BorrowedFd<'_>,
+        upper: &OsStr,
+        workspace: &EntryIdentity,
+    ) -> Result<LayerPermissions, Errno> {
         let top = look_at(layer, upper)?.ok_or(Errno::NOENT)?;
         let mut closed = HashMap::new();
-        let mut open = |spot: Spot<'_>, seen: &Seen| {
+        let mut open = |spot: EntryRef<'_>, seen: &EntryIdentity| {
             let mode = seen.stamp.mode & 0o7777;
             if mode & 0o700 == 0o700 {
                 return Ok(());
@@ -38,24 +42,24 @@ impl Ready {
             closed.insert(seen.stamp.ino, mode);
             set_mode(spot, mode | 0o700)
         };
-        open(Spot { dir: layer, name: upper }, &top)?;
+        open(EntryRef { dir: layer, name: upper }, &top)?;
         glance(layer, upper, |glimpse| match glimpse.folder {
-            Some(seen) => open(Spot { dir: glimpse.dir, name: glimpse.name }, seen),
+            Some(seen) => open(EntryRef { dir: glimpse.dir, name: glimpse.name }, seen),
             None => Ok(()),
         })?;
         // Only root can run a command as somebody else, and give away what that one has made.
         let foreign = rustix::process::geteuid().is_root() && top.owner != workspace.owner;
         let owners = foreign.then_some(Owners { command: top.owner, workspace: workspace.owner });
-        Ok(Ready { closed, owners })
+        Ok(LayerPermissions { closed, owners })
     }
 
     /// The permission bits that the command has left.
-    pub(super) fn mode(&self, seen: &Seen) -> u32 {
+    pub(super) fn mode(&self, seen: &EntryIdentity) -> u32 {
         self.closed.get(&seen.stamp.ino).copied().unwrap_or(seen.stamp.mode & 0o7777)
     }
 
     /// Gives a folder back the permissions that it had before it was opened up.
-    pub(super) fn close(&self, spot: Spot<'_>, seen: &Seen) -> Result<(), Errno> {
+    pub(super) fn close(&self, spot: EntryRef<'_>, seen: &EntryIdentity) -> Result<(), Errno> {
         match self.closed.get(&seen.stamp.ino) {
             Some(&mode) => set_mode(spot, mode),
             None => Ok(()),
@@ -63,7 +67,12 @@ impl Ready {
     }
 
     /// Gives an entry to whom the one belongs that it stands for, or to the owner of the workspace.
-    pub(super) fn give(&self, spot: Spot<'_>, seen: &Seen, like: Option<&Seen>) -> Result<(), Errno> {
+    pub(super) fn give(
+        &self,
+        spot: EntryRef<'_>,
+        seen: &EntryIdentity,
+        like: Option<&EntryIdentity>,
+    ) -> Result<(), Errno> {
         let Some(owners) = &self.owners else { return Ok(()) };
         let (user, group) = like.map_or_else(|| owners.after(seen.owner), |like| like.owner);
         if seen.owner == (user, group) {
@@ -88,6 +97,6 @@ impl Owners {
 }
 
 /// Changes the permissions of an entry of our own folder, which is not a link.
-pub(super) fn set_mode(spot: Spot<'_>, mode: u32) -> Result<(), Errno> {
+pub(super) fn set_mode(spot: EntryRef<'_>, mode: u32) -> Result<(), Errno> {
     rustix::fs::chmodat(spot.dir, Path::new(spot.name), Mode::from_raw_mode(mode), AtFlags::empty())
 }

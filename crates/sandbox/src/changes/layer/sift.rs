@@ -6,44 +6,44 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
-use super::below::Below;
+use super::below::LowerFolder;
 use super::compare::same_content;
-use super::marks::{Left, Marks};
-use super::ready::{Ready, set_mode};
-use super::take::{Sort, Sorts, Taken};
-use super::whole::Whole;
+use super::marks::{LayerEntry, Marks};
+use super::ready::{LayerPermissions, set_mode};
+use super::take::{LayerNotes, OriginLookup, PathOrigin};
+use super::whole::WholeFolder;
 use crate::changes::draft::{Draft, mode_subject};
 use crate::changes::error::ChangesError;
 use crate::changes::flags::flags;
-use crate::changes::folder::Folder;
+use crate::changes::folder::ChangesFolder;
 use crate::changes::plan::{Item, Sketch};
 use crate::changes::swap::rename;
-use crate::changes::trail::{Ended, Trail};
+use crate::changes::trail::{Trail, WalkError};
 use crate::error::PathError;
-use crate::place::Place;
-use crate::stamp::{EntryKind, Seen, look, look_at};
-use crate::transfer::Spot;
-use crate::walk::{Step, Visit, walk};
+use crate::place::WorkspacePath;
+use crate::stamp::{EntryIdentity, EntryKind, look, look_at};
+use crate::transfer::EntryRef;
+use crate::walk::{Visit, WalkStep, walk};
 
 /// A walk over a layer, and what it has found so far.
-pub(super) struct Sift<'a> {
+pub(super) struct LayerScan<'a> {
     pub(super) draft: &'a mut Draft,
-    pub(super) ready: Ready,
+    pub(super) ready: LayerPermissions,
     pub(super) trail: Trail,
     /// The folder that is being taken as a whole.
-    pub(super) whole: Option<Whole>,
-    pub(super) taken: Taken,
+    pub(super) whole: Option<WholeFolder>,
+    pub(super) taken: LayerNotes,
     slots: OwnedFd,
     /// The same folder of the workspace.
-    below: Below,
+    below: LowerFolder,
     began: (i64, u32),
-    sort: Sorts<'a>,
+    sort: OriginLookup<'a>,
 }
 
 /// What the workspace has where a command has left something.
 #[derive(Clone, Copy)]
-pub(super) struct Lower {
-    pub(super) seen: Option<Seen>,
+pub(super) struct LowerEntry {
+    pub(super) seen: Option<EntryIdentity>,
     /// Somebody else has changed it since the command began.
     pub(super) overtaken: bool,
 }
@@ -51,24 +51,24 @@ pub(super) struct Lower {
 /// Plans everything that a command has left in the folder `upper` of its layer.
 pub(super) fn sift(
     draft: &mut Draft,
-    (began, sort): ((i64, u32), Sorts<'_>),
+    (began, sort): ((i64, u32), OriginLookup<'_>),
     (layer, upper): (BorrowedFd<'_>, &OsStr),
-    ready: Ready,
-) -> Result<Taken, ChangesError> {
+    ready: LayerPermissions,
+) -> Result<LayerNotes, ChangesError> {
     let kept = |errno| ChangesError::kept("take over a layer", errno);
     let slots = rustix::io::dup(draft.folder()?.handle()).map_err(kept)?;
     let top = look_at(layer, upper).and_then(|seen| seen.ok_or(Errno::NOENT)).map_err(kept)?;
-    let place = Place::root();
+    let place = WorkspacePath::root();
     let trail = Trail::new(&place, &place, top);
-    let (whole, taken, below) = (None, Taken::default(), Below::new());
-    let mut sift = Sift { draft, ready, trail, whole, taken, slots, below, began, sort };
+    let (whole, taken, below) = (None, LayerNotes::default(), LowerFolder::new());
+    let mut sift = LayerScan { draft, ready, trail, whole, taken, slots, below, began, sort };
     let walked = walk(layer, upper, |visit| sift.visit(&visit));
     walked.map_err(|ended| sift.trail.error(ended))?;
     Ok(sift.taken)
 }
 
-impl Sift<'_> {
-    fn visit(&mut self, visit: &Visit<'_>) -> Result<(), Ended> {
+impl LayerScan<'_> {
+    fn visit(&mut self, visit: &Visit<'_>) -> Result<(), WalkError> {
         match visit {
             Visit::Entry(step) => {
                 self.trail.go_to(step.depth, step.name);
@@ -84,15 +84,15 @@ impl Sift<'_> {
     }
 
     /// The workspace folder itself cannot be changed.
-    fn compare_roots(&mut self, step: &Step<'_>) -> Result<(), Ended> {
+    fn compare_roots(&mut self, step: &WalkStep<'_>) -> Result<(), WalkError> {
         if self.ready.mode(step.seen) != look(self.draft.root.handle())?.stamp.mode & 0o7777 {
-            self.leave_out(&Place::root(), "the permissions of the workspace folder itself");
+            self.leave_out(&WorkspacePath::root(), "the permissions of the workspace folder itself");
         }
         Ok(self.below.enter(Some(self.draft.root.handle()), step)?)
     }
 
-    fn enter(&mut self, step: &Step<'_>) -> Result<(), Ended> {
-        let spot = Spot { dir: step.dir, name: step.name };
+    fn enter(&mut self, step: &WalkStep<'_>) -> Result<(), WalkError> {
+        let spot = EntryRef { dir: step.dir, name: step.name };
         let marks = Marks::read(spot, step.seen)?;
         let left = marks.meaning(spot, step.seen)?;
         if self.whole.is_some() {
@@ -102,21 +102,21 @@ impl Sift<'_> {
         let lower = self.lower(step, &marks, left)?;
         let is = |kind| lower.seen.filter(|seen| seen.kind() == kind);
         match left {
-            Left::Nothing => self.take_removal(&place, lower),
-            Left::Special(what) => {
+            LayerEntry::Nothing => self.take_removal(&place, lower),
+            LayerEntry::Special(what) => {
                 self.leave_out(&place, what);
                 Ok(())
             }
-            Left::Link => match is(EntryKind::Link) {
+            LayerEntry::Link => match is(EntryKind::Link) {
                 Some(before) if self.is_same(step, &before)? => Ok(()),
                 Some(_) | None => self.take_entry(step, &marks, lower),
             },
-            Left::File => match is(EntryKind::File) {
+            LayerEntry::File => match is(EntryKind::File) {
                 Some(before) => self.take_if_changed(step, &marks, lower, &before),
                 None => self.take_entry(step, &marks, lower),
             },
-            Left::Folder | Left::FolderAnew => match is(EntryKind::Directory) {
-                Some(before) if left == Left::Folder => {
+            LayerEntry::Folder | LayerEntry::FolderAnew => match is(EntryKind::Directory) {
+                Some(before) if left == LayerEntry::Folder => {
                     let mode = self.ready.mode(step.seen);
                     self.below.enter(None, step)?;
                     self.take_mode(&place, lower, &before, mode)
@@ -127,20 +127,20 @@ impl Sift<'_> {
     }
 
     /// What the workspace has at a place, and whether somebody else has changed it meanwhile.
-    fn lower(&self, step: &Step<'_>, marks: &Marks, left: Left) -> Result<Lower, Errno> {
-        let Some(parent) = self.below.folder() else { return Ok(Lower { seen: None, overtaken: true }) };
+    fn lower(&self, step: &WalkStep<'_>, marks: &Marks, left: LayerEntry) -> Result<LowerEntry, Errno> {
+        let Some(parent) = self.below.folder() else { return Ok(LowerEntry { seen: None, overtaken: true }) };
         let seen = look_at(parent, step.name)?;
         let overtaken = match seen {
             Some(seen) => seen.stamp.ctime >= self.began,
             // A copy without its original. A file may also have come here from another place; then nobody else has
             // changed this folder. No folder comes from another place.
-            None if marks.is_copy() => left == Left::Folder || look(parent)?.stamp.ctime >= self.began,
+            None if marks.is_copy() => left == LayerEntry::Folder || look(parent)?.stamp.ctime >= self.began,
             None => false,
         };
-        Ok(Lower { seen, overtaken })
+        Ok(LowerEntry { seen, overtaken })
     }
 
-    fn take_removal(&mut self, place: &Place, lower: Lower) -> Result<(), Ended> {
+    fn take_removal(&mut self, place: &WorkspacePath, lower: LowerEntry) -> Result<(), WalkError> {
         let Some(before) = lower.seen else { return Ok(()) };
         let Some(item) = self.note_removal(place, before, lower.overtaken)? else { return Ok(()) };
         let slot = self.draft.slot_for(place)?;
@@ -152,10 +152,10 @@ impl Sift<'_> {
     /// Lists what goes; `None` when it cannot go.
     pub(super) fn note_removal(
         &mut self,
-        place: &Place,
-        before: Seen,
+        place: &WorkspacePath,
+        before: EntryIdentity,
         mut overtaken: bool,
-    ) -> Result<Option<Item>, Ended> {
+    ) -> Result<Option<Item>, WalkError> {
         let began = self.began;
         let noted = self.draft.note_removal(place, before, |_, step, trail| {
             overtaken |= step.seen.stamp.ctime >= began;
@@ -163,7 +163,7 @@ impl Sift<'_> {
                 return Ok(());
             }
             let path = trail.from().to_string();
-            Err(Ended::Refused(PathError::NotRegular { path, what: "a mount point" }.into()))
+            Err(WalkError::Refused(PathError::NotRegular { path, what: "a mount point" }.into()))
         });
         match noted {
             Ok(item) => Ok(Some(Item { overtaken, ..item })),
@@ -182,7 +182,13 @@ impl Sift<'_> {
         }
     }
 
-    fn take_if_changed(&mut self, step: &Step<'_>, marks: &Marks, lower: Lower, before: &Seen) -> Result<(), Ended> {
+    fn take_if_changed(
+        &mut self,
+        step: &WalkStep<'_>,
+        marks: &Marks,
+        lower: LowerEntry,
+        before: &EntryIdentity,
+    ) -> Result<(), WalkError> {
         let place = self.trail.to().clone();
         if !self.is_same(step, before)? {
             if before.links > 1 {
@@ -199,7 +205,13 @@ impl Sift<'_> {
     }
 
     /// Plans to change the permissions, if they differ.
-    fn take_mode(&mut self, place: &Place, lower: Lower, before: &Seen, mode: u32) -> Result<(), Ended> {
+    fn take_mode(
+        &mut self,
+        place: &WorkspacePath,
+        lower: LowerEntry,
+        before: &EntryIdentity,
+        mode: u32,
+    ) -> Result<(), WalkError> {
         if before.stamp.mode & 0o7777 == mode {
             return Ok(());
         }
@@ -213,23 +225,24 @@ impl Sift<'_> {
     }
 
     /// Puts a file or link into a slot.
-    fn take_entry(&mut self, step: &Step<'_>, marks: &Marks, lower: Lower) -> Result<(), Ended> {
+    fn take_entry(&mut self, step: &WalkStep<'_>, marks: &Marks, lower: LowerEntry) -> Result<(), WalkError> {
         let place = self.trail.to().clone();
-        let spot = Spot { dir: step.dir, name: step.name };
+        let spot = EntryRef { dir: step.dir, name: step.name };
         let like = lower.seen.filter(|before| before.kind() == step.seen.kind());
         let Some(room) = self.make_room(&place, lower)? else { return Ok(()) };
         marks.strip(spot, step.seen.stamp.mode & 0o7777)?;
         self.ready.give(spot, step.seen, like.as_ref())?;
         let (slot, staged) = self.stage(spot, &place)?;
-        let name = Folder::slot_name(slot);
-        let sketch = self.draft.sketch_staged(&place, Spot { dir: self.slots.as_fd(), name: &name }, (&staged, like));
+        let name = ChangesFolder::slot_name(slot);
+        let sketch =
+            self.draft.sketch_staged(&place, EntryRef { dir: self.slots.as_fd(), name: &name }, (&staged, like));
         let derived = self.is_derived(&place, staged.kind());
         self.draft.put(place, Item { slot, staged: Some(staged), derived, sketch, ..room });
         Ok(())
     }
 
     /// What makes room for something new; `None` when it cannot.
-    pub(super) fn make_room(&mut self, place: &Place, lower: Lower) -> Result<Option<Item>, Ended> {
+    pub(super) fn make_room(&mut self, place: &WorkspacePath, lower: LowerEntry) -> Result<Option<Item>, WalkError> {
         match lower.seen {
             Some(before) if before.kind() == EntryKind::Directory => self.note_removal(place, before, lower.overtaken),
             before => {
@@ -240,10 +253,14 @@ impl Sift<'_> {
     }
 
     /// Moves an entry of the layer into the slot of its place.
-    pub(super) fn stage(&mut self, spot: Spot<'_>, place: &Place) -> Result<(usize, Seen), Ended> {
+    pub(super) fn stage(
+        &mut self,
+        spot: EntryRef<'_>,
+        place: &WorkspacePath,
+    ) -> Result<(usize, EntryIdentity), WalkError> {
         let slot = self.draft.slot_for(place)?;
-        let name = Folder::slot_name(slot);
-        let to = Spot { dir: self.slots.as_fd(), name: &name };
+        let name = ChangesFolder::slot_name(slot);
+        let to = EntryRef { dir: self.slots.as_fd(), name: &name };
         rename(spot, to, RenameFlags::NOREPLACE)?;
         let moved = to.look()?.ok_or(Errno::NOENT)?;
         if moved.kind() != EntryKind::Directory {
@@ -254,26 +271,26 @@ impl Sift<'_> {
     }
 
     /// Whether the workspace has the same content there.
-    fn is_same(&self, step: &Step<'_>, before: &Seen) -> Result<bool, Errno> {
+    fn is_same(&self, step: &WalkStep<'_>, before: &EntryIdentity) -> Result<bool, Errno> {
         let Some(dir) = self.below.folder() else { return Ok(false) };
-        let spot = Spot { dir: step.dir, name: step.name };
+        let spot = EntryRef { dir: step.dir, name: step.name };
         let mode = step.seen.stamp.mode & 0o7777;
         let hidden = mode & 0o400 == 0;
         if hidden {
             set_mode(spot, mode | 0o400)?;
         }
-        let same = same_content((spot, &step.seen.stamp), (Spot { dir, name: step.name }, &before.stamp));
+        let same = same_content((spot, &step.seen.stamp), (EntryRef { dir, name: step.name }, &before.stamp));
         if hidden {
             set_mode(spot, mode)?;
         }
         Ok(same)
     }
 
-    pub(super) fn is_derived(&self, place: &Place, kind: EntryKind) -> bool {
-        (self.sort)(place, kind) == Sort::Derived
+    pub(super) fn is_derived(&self, place: &WorkspacePath, kind: EntryKind) -> bool {
+        (self.sort)(place, kind) == PathOrigin::Derived
     }
 
-    pub(super) fn leave_out(&mut self, place: &Place, why: &'static str) {
+    pub(super) fn leave_out(&mut self, place: &WorkspacePath, why: &'static str) {
         self.taken.left_out.push((place.to_string(), why));
     }
 }

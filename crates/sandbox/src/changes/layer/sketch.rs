@@ -3,20 +3,20 @@
 use crate::changes::draft::{Draft, mode_subject};
 use crate::changes::flags::{Subject, flags, needs_content};
 use crate::changes::plan::Sketch;
-use crate::changes::show::{Shown, Side, compare};
+use crate::changes::show::{DiffSide, RenderedDiff, compare};
 use crate::changes::trail::read_small;
-use crate::place::Place;
-use crate::stamp::{EntryKind, Seen};
-use crate::transfer::Spot;
+use crate::place::WorkspacePath;
+use crate::stamp::{EntryIdentity, EntryKind};
+use crate::transfer::EntryRef;
 
 impl Draft {
     /// The diff and the flags of what lies at a spot and may take the place of something of its kind. Content is read
     /// as long as there is room for diffs, or where flags depend on it.
     pub(super) fn sketch_staged(
         &mut self,
-        place: &Place,
-        spot: Spot<'_>,
-        (staged, before): (&Seen, Option<Seen>),
+        place: &WorkspacePath,
+        spot: EntryRef<'_>,
+        (staged, before): (&EntryIdentity, Option<EntryIdentity>),
     ) -> Sketch {
         let (kind, mode) = (staged.kind(), staged.stamp.mode & 0o7777);
         if kind != EntryKind::File {
@@ -29,14 +29,14 @@ impl Draft {
         let old = before.map(|before| self.read_place(place, &before));
         let (before, after) = (old.as_ref().and_then(Option::as_deref), new.as_deref());
         let flags = flags(&Subject { before, after, ..mode_subject(place, kind, mode) });
-        let side = old.as_ref().map_or(Side::Nothing, |old| known(old.as_deref()));
+        let side = old.as_ref().map_or(DiffSide::Nothing, |old| known(old.as_deref()));
         let shown = compare(&place.to_string(), side, known(after));
         // The same content with other times has no lines to show.
-        let shown = if before.is_some() && before == after { Shown::default() } else { shown };
+        let shown = if before.is_some() && before == after { RenderedDiff::default() } else { shown };
         Sketch { flags, ..self.keep_diff(shown) }
     }
 }
 
-fn known(content: Option<&[u8]>) -> Side<'_> {
-    content.map_or(Side::Unknown, Side::Content)
+fn known(content: Option<&[u8]>) -> DiffSide<'_> {
+    content.map_or(DiffSide::Unknown, DiffSide::Content)
 }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::ready::Ready;
+use super::ready::LayerPermissions;
 use super::sift::sift;
 use crate::changes::draft::Draft;
 use crate::changes::error::ChangesError;
-use crate::changes::plan::Sync;
-use crate::place::Place;
+use crate::changes::plan::CommitDurability;
+use crate::place::WorkspacePath;
 use crate::stamp::{EntryKind, look};
-use crate::transfer::{self, Spot};
+use crate::transfer::{self, EntryRef};
 
 pub(super) const LAYER: &str = "layer";
 pub(super) const UPPER: &str = "upper";
@@ -21,7 +21,7 @@ const WORK: &str = "work";
 
 /// What the caller knows of a path that the sandbox does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum PathOrigin {
     /// People care about it.
     Source,
     /// Build output or a cache: ignored as the ignore files were before, and not tracked.
@@ -29,11 +29,11 @@ pub enum Sort {
 }
 
 /// Tells the sort of a path.
-pub(super) type Sorts<'a> = &'a dyn Fn(&Place, EntryKind) -> Sort;
+pub(super) type OriginLookup<'a> = &'a dyn Fn(&WorkspacePath, EntryKind) -> PathOrigin;
 
 /// What else is to be said about what a command has left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct LayerNotes {
     /// What no commit can bring into the workspace, and why.
     pub left_out: Vec<(String, &'static str)>,
     /// What a commit does beside what the changes show.
@@ -68,7 +68,7 @@ impl Draft {
     ///
     /// `began` is a moment of the filesystem's clock just before the command started: what somebody else has changed
     /// in the workspace since then and the command has changed too can never be committed.
-    pub fn take_layer(&mut self, began: (i64, u32), sort: Sorts<'_>) -> Result<Taken, ChangesError> {
+    pub fn take_layer(&mut self, began: (i64, u32), sort: OriginLookup<'_>) -> Result<LayerNotes, ChangesError> {
         let kept = |errno| ChangesError::kept("take over a layer", errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = self.folder()?;
@@ -76,7 +76,7 @@ impl Draft {
         let slots = rustix::io::dup(folder.handle()).map_err(kept)?;
         let sync = folder.sync;
         let upper = UPPER.as_ref();
-        let ready = Ready::open_up(layer.as_fd(), upper, self.root.seen()).map_err(kept)?;
+        let ready = LayerPermissions::open_up(layer.as_fd(), upper, self.root.seen()).map_err(kept)?;
         let taken = sift(self, (began, sort), (layer.as_fd(), upper), ready)?;
         self.find_moved_folders(sort)?;
         self.split_folders(sort)?;
@@ -84,8 +84,8 @@ impl Draft {
         self.judge_links(sort)?;
         self.judge_git();
         self.unflag_within_build_output(sort);
-        transfer::remove(Spot { dir: slots.as_fd(), name: LAYER.as_ref() }).map_err(kept)?;
-        if sync == Sync::Disk {
+        transfer::remove(EntryRef { dir: slots.as_fd(), name: LAYER.as_ref() }).map_err(kept)?;
+        if sync == CommitDurability::Disk {
             rustix::fs::syncfs(&slots).map_err(kept)?;
         }
         Ok(taken)

@@ -5,43 +5,48 @@ use std::path::Path;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::marks::{Left, Marks};
-use super::sift::{Lower, Sift};
-use crate::changes::flags::Flag;
-use crate::changes::plan::{Beneath, Item, Sketch};
-use crate::changes::trail::Ended;
+use super::marks::{LayerEntry, Marks};
+use super::sift::{LayerScan, LowerEntry};
+use crate::changes::flags::ChangeFlag;
+use crate::changes::plan::{Item, NestedEntry, Sketch};
+use crate::changes::trail::WalkError;
 use crate::place::show_name;
 use crate::stamp::{EntryKind, look_at};
-use crate::transfer::Spot;
-use crate::walk::Step;
+use crate::transfer::EntryRef;
+use crate::walk::WalkStep;
 
 /// A folder that the walk is in.
-pub(super) struct Whole {
+pub(super) struct WholeFolder {
     depth: usize,
-    lower: Lower,
-    flags: Vec<Flag>,
-    brings: Vec<Beneath>,
+    lower: LowerEntry,
+    flags: Vec<ChangeFlag>,
+    brings: Vec<NestedEntry>,
     /// Where in `brings` the open folders are.
     open: Vec<usize>,
 }
 
-impl Sift<'_> {
-    pub(super) fn begin_whole(&mut self, step: &Step<'_>, marks: &Marks, lower: Lower) -> Result<(), Ended> {
+impl LayerScan<'_> {
+    pub(super) fn begin_whole(
+        &mut self,
+        step: &WalkStep<'_>,
+        marks: &Marks,
+        lower: LowerEntry,
+    ) -> Result<(), WalkError> {
         let flags = self.prepare(step, marks)?;
-        self.whole = Some(Whole { depth: step.depth, lower, flags, brings: Vec::new(), open: Vec::new() });
+        self.whole = Some(WholeFolder { depth: step.depth, lower, flags, brings: Vec::new(), open: Vec::new() });
         Ok(())
     }
 
     /// Notes an entry beneath the folder; what cannot be committed is taken out.
-    pub(super) fn fill_whole(&mut self, step: &Step<'_>, marks: &Marks, left: Left) -> Result<(), Ended> {
+    pub(super) fn fill_whole(&mut self, step: &WalkStep<'_>, marks: &Marks, left: LayerEntry) -> Result<(), WalkError> {
         match left {
-            Left::Nothing => return Ok(unlink(step)?),
-            Left::Special(what) => {
+            LayerEntry::Nothing => return Ok(unlink(step)?),
+            LayerEntry::Special(what) => {
                 let place = self.trail.to().clone();
                 self.leave_out(&place, what);
                 return Ok(unlink(step)?);
             }
-            Left::File | Left::Link | Left::Folder | Left::FolderAnew => {}
+            LayerEntry::File | LayerEntry::Link | LayerEntry::Folder | LayerEntry::FolderAnew => {}
         }
         let flags = self.prepare(step, marks)?;
         let sketch = (!flags.is_empty()).then(|| Sketch { flags, ..Sketch::default() });
@@ -51,14 +56,14 @@ impl Sift<'_> {
             whole.open.push(whole.brings.len());
         }
         let (name, depth) = (show_name(step.name), step.depth - whole.depth);
-        whole.brings.push(Beneath { depth, name, stamp: now.stamp, sketch });
+        whole.brings.push(NestedEntry { depth, name, stamp: now.stamp, sketch });
         Ok(())
     }
 
     /// Ends a folder: the whole one goes into its slot, one beneath gets its permissions back.
-    pub(super) fn leave_whole(&mut self, step: &Step<'_>) -> Result<(), Ended> {
+    pub(super) fn leave_whole(&mut self, step: &WalkStep<'_>) -> Result<(), WalkError> {
         let Some(mut whole) = self.whole.take() else { return Ok(()) };
-        let spot = Spot { dir: step.dir, name: step.name };
+        let spot = EntryRef { dir: step.dir, name: step.name };
         if step.depth > whole.depth {
             self.ready.close(spot, step.seen)?;
             if let Some(at) = whole.open.pop() {
@@ -78,8 +83,8 @@ impl Sift<'_> {
     }
 
     /// Makes an entry what it will be in the workspace, and says what is to be seen first about it.
-    fn prepare(&mut self, step: &Step<'_>, marks: &Marks) -> Result<Vec<Flag>, Errno> {
-        let spot = Spot { dir: step.dir, name: step.name };
+    fn prepare(&mut self, step: &WalkStep<'_>, marks: &Marks) -> Result<Vec<ChangeFlag>, Errno> {
+        let spot = EntryRef { dir: step.dir, name: step.name };
         marks.strip(spot, step.seen.stamp.mode & 0o7777)?;
         self.ready.give(spot, step.seen, None)?;
         let mode = self.ready.mode(step.seen);
@@ -87,6 +92,6 @@ impl Sift<'_> {
     }
 }
 
-fn unlink(step: &Step<'_>) -> Result<(), Errno> {
+fn unlink(step: &WalkStep<'_>) -> Result<(), Errno> {
     rustix::fs::unlinkat(step.dir, Path::new(step.name), AtFlags::empty())
 }

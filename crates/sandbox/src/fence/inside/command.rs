@@ -12,19 +12,19 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
 use super::fork::heed_signals;
 use super::{landlock, seccomp, watch};
-use crate::fence::job::{Job, Rung};
-use crate::fence::wire::{self, AtStep, Failure, Report};
+use crate::fence::job::{FenceJob, Rung};
+use crate::fence::wire::{self, AtStep, FenceReport, StepFailure};
 
 /// Locks itself in and becomes the command, or says why it could not.
-pub(super) fn become_command(socket: &UnixStream, job: &Job, input: &OwnedFd) {
+pub(super) fn become_command(socket: &UnixStream, job: &FenceJob, input: &OwnedFd) {
     let report = match lock_in(job, input) {
         Ok(()) => not_run(job, &execute(job)),
-        Err(failure) => Report::Failed(failure),
+        Err(failure) => FenceReport::Failed(failure),
     };
     let _ = wire::send(socket, &report);
 }
 
-fn lock_in(job: &Job, input: &OwnedFd) -> Result<(), Failure> {
+fn lock_in(job: &FenceJob, input: &OwnedFd) -> Result<(), StepFailure> {
     rustix::process::setsid().at(|| "make a session".to_owned())?;
     rustix::stdio::dup2_stdin(input).at(|| "give it its standard input".to_owned())?;
     rustix::process::chdir(&job.folder).at(|| format!("enter {}", job.folder.display()))?;
@@ -36,7 +36,7 @@ fn lock_in(job: &Job, input: &OwnedFd) -> Result<(), Failure> {
 }
 
 /// Sets what the kernel limits for each process.
-fn limit(job: &Job) -> Result<(), Failure> {
+fn limit(job: &FenceJob) -> Result<(), StepFailure> {
     let limits = &job.limits;
     // The kernel also counts forks that are about to fail, so that a bomb has far fewer processes than this. Its limit
     // only slows the bomb down until the first process counts those that there are, and ends it.
@@ -79,7 +79,7 @@ fn drop_capabilities(rung: Rung) -> Result<(), Errno> {
 }
 
 /// Becomes the command; returns only if that failed.
-fn execute(job: &Job) -> io::Error {
+fn execute(job: &FenceJob) -> io::Error {
     let Some((program, arguments)) = job.command.split_first() else { return io::ErrorKind::NotFound.into() };
     heed_signals();
     // The standard library looks a name up in the PATH that the command gets, and blocks no signal.
@@ -92,9 +92,9 @@ fn execute(job: &Job) -> io::Error {
 }
 
 /// Why a program did not start; what is wrong with it is no fault of the fence.
-fn not_run(job: &Job, error: &io::Error) -> Report {
+fn not_run(job: &FenceJob, error: &io::Error) -> FenceReport {
     if error.kind() == io::ErrorKind::NotFound && !is_there(job) {
-        return Report::NotFound;
+        return FenceReport::NotFound;
     }
     let hint = match Errno::from_io_error(error) {
         Some(Errno::NOENT) => "the interpreter that its first line names is not there",
@@ -103,11 +103,11 @@ fn not_run(job: &Job, error: &io::Error) -> Report {
         Some(Errno::TOOBIG) => "give it fewer or shorter arguments and variables",
         Some(_) | None => "see what kind of file it is",
     };
-    Report::NotRun(format!("{error}; {hint}"))
+    FenceReport::NotRun(format!("{error}; {hint}"))
 }
 
 /// Whether there is a file with the program's name where it was looked for.
-fn is_there(job: &Job) -> bool {
+fn is_there(job: &FenceJob) -> bool {
     let Some(program) = job.command.first().filter(|program| !program.is_empty()) else { return false };
     let path = job.environment.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let mut folders = std::env::split_paths(if program.contains('/') { "" } else { path });

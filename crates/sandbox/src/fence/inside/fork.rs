@@ -11,7 +11,7 @@ use rustix::thread::UnshareFlags;
 const STACK: usize = 1 << 20;
 
 /// Which of the two processes this is after a fork.
-pub(super) enum Forked {
+pub(super) enum ForkSide {
     /// The one that forked, and the id of the new one.
     Parent(Pid),
     /// The new one.
@@ -20,13 +20,13 @@ pub(super) enum Forked {
 
 /// Forks. Invariant: only processes with a single thread call this, so the child may do whatever it likes.
 #[expect(unsafe_code, reason = "neither the standard library nor rustix forks")]
-pub(super) fn fork() -> Result<Forked, Errno> {
+pub(super) fn fork() -> Result<ForkSide, Errno> {
     // SAFETY: the process has a single thread, so no lock is held by one that does not exist in the child.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err(last_errno());
     }
-    Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
+    Ok(Pid::from_raw(pid).map_or(ForkSide::Child, ForkSide::Parent))
 }
 
 /// Starts a process in our memory, in which we stand still until it has become another program or has ended. Copying

@@ -16,9 +16,9 @@ use super::fork::{exit_now, start_in_our_memory};
 use super::sources::Sources;
 use super::watch::{self, Watch};
 use super::{command, keeper, root, spaces};
-use crate::fence::job::{Rung, View};
-use crate::fence::tick::Tick;
-use crate::fence::wire::{self, AtStep, Failure, Order, Report};
+use crate::fence::job::{Rung, WorkspaceView};
+use crate::fence::tick::FileTime;
+use crate::fence::wire::{self, AtStep, FenceReport, FenceRequest, StepFailure};
 
 /// How often what is taken is compared with what may be.
 const LOOK: Duration = Duration::from_millis(50);
@@ -34,13 +34,19 @@ pub(super) enum Inside {
 }
 
 /// Runs the command and ends with it. `keeper_lives` ends when the keeper does.
-pub(super) fn run(socket: &UnixStream, order: &Order, input: OwnedFd, inside: Inside, keeper_lives: &OwnedFd) -> ! {
+pub(super) fn run(
+    socket: &UnixStream,
+    order: &FenceRequest,
+    input: OwnedFd,
+    inside: Inside,
+    keeper_lives: &OwnedFd,
+) -> ! {
     let last = match begin(socket, order, input, inside, keeper_lives) {
-        Ok(Started { command, pidfd, mut watch }) => {
+        Ok(RunningCommand { command, pidfd, mut watch }) => {
             let lines = [PollFd::new(&pidfd, PollFlags::IN), line(socket), line(keeper_lives)];
             keep_watch((command, socket), lines, &mut watch)
         }
-        Err(failure) => Some(Report::Failed(failure)),
+        Err(failure) => Some(FenceReport::Failed(failure)),
     };
     // Nothing may be left when the end is told; where there is a namespace, the kernel sees to it when we exit.
     if matches!(order.job.rung, Rung::Landlock) {
@@ -53,7 +59,7 @@ pub(super) fn run(socket: &UnixStream, order: &Order, input: OwnedFd, inside: In
 }
 
 /// A command that runs.
-struct Started {
+struct RunningCommand {
     command: Pid,
     pidfd: OwnedFd,
     watch: Watch,
@@ -66,11 +72,11 @@ fn line(of: &impl std::os::fd::AsFd) -> PollFd<'_> {
 
 fn begin(
     socket: &UnixStream,
-    order: &Order,
+    order: &FenceRequest,
     input: OwnedFd,
     inside: Inside,
     keeper_lives: &OwnedFd,
-) -> Result<Started, Failure> {
+) -> Result<RunningCommand, StepFailure> {
     let job = &order.job;
     let watch = match inside {
         Inside::Namespaces(sources) => {
@@ -90,11 +96,11 @@ fn begin(
         }
     };
     let began = match job.view {
-        View::Aside { .. } | View::Direct => wait_for_tick(order.asked),
+        WorkspaceView::Aside { .. } | WorkspaceView::Direct => wait_for_tick(order.asked),
         // What it sees cannot be taken for its own doing.
-        View::ReadOnly => Tick::now(),
+        WorkspaceView::ReadOnly => FileTime::now(),
     };
-    wire::send(socket, &Report::Began(began)).at(|| "say that it begins".to_owned())?;
+    wire::send(socket, &FenceReport::Began(began)).at(|| "say that it begins".to_owned())?;
     let command = start_in_our_memory(|| command::become_command(socket, job, &input));
     let command = command.at(|| "start the command".to_owned())?;
     drop(input);
@@ -102,11 +108,15 @@ fn begin(
     // Whoever is inside may be the same user, but this is not theirs to look into.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(|| "close ourselves".to_owned())?;
     let pidfd = pidfd_open(command, PidfdFlags::empty()).at(|| "watch the command".to_owned())?;
-    Ok(Started { command, pidfd, watch })
+    Ok(RunningCommand { command, pidfd, watch })
 }
 
 /// Waits until the command has ended, a limit is hit, or a line is cut; then there is nothing to say.
-fn keep_watch((command, socket): (Pid, &UnixStream), mut lines: [PollFd<'_>; 3], watch: &mut Watch) -> Option<Report> {
+fn keep_watch(
+    (command, socket): (Pid, &UnixStream),
+    mut lines: [PollFd<'_>; 3],
+    watch: &mut Watch,
+) -> Option<FenceReport> {
     loop {
         let pause = Timespec { tv_sec: 0, tv_nsec: watch.pause(LOOK).subsec_nanos().into() };
         match poll(&mut lines, Some(&pause)) {
@@ -118,10 +128,10 @@ fn keep_watch((command, socket): (Pid, &UnixStream), mut lines: [PollFd<'_>; 3],
             return None;
         }
         if let Some(status) = reap(command) {
-            return Some(Report::Ended { status, bound: watch.exceeded_at_end(status) });
+            return Some(FenceReport::Ended { status, bound: watch.exceeded_at_end(status) });
         }
         if let Some(bound) = watch.exceeded() {
-            return Some(Report::Ended { status: Signal::KILL.as_raw(), bound: Some(bound) });
+            return Some(FenceReport::Ended { status: Signal::KILL.as_raw(), bound: Some(bound) });
         }
     }
 }
@@ -148,10 +158,10 @@ fn reap(command: Pid) -> Option<i32> {
 }
 
 /// Waits until whatever was changed before the job was asked for has an earlier time than what is changed now.
-fn wait_for_tick(asked: Tick) -> Tick {
+fn wait_for_tick(asked: FileTime) -> FileTime {
     let began = Instant::now();
     loop {
-        let now = Tick::now();
+        let now = FileTime::now();
         if now > asked || began.elapsed() > TICK {
             return now;
         }

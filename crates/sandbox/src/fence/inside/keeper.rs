@@ -7,14 +7,14 @@ use std::os::unix::net::UnixStream;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use super::fork::{self, Forked, exit_now, fork};
+use super::fork::{self, ForkSide, exit_now, fork};
 use super::identity::Identity;
 use super::init::{self, Inside};
 use super::sources::{self, Sources};
 use super::{spaces, watch};
-use crate::fence::job::{Job, Rung, View};
+use crate::fence::job::{FenceJob, Rung, WorkspaceView};
 use crate::fence::start::HELPER;
-use crate::fence::wire::{self, AtStep, Failure, Input, Order, Report};
+use crate::fence::wire::{self, AtStep, FenceReport, FenceRequest, Input, StepFailure};
 
 /// Called first thing in `main`, before there is any thread: if the first argument is [`HELPER`], the process becomes
 /// the keeper of a fence and never returns from here.
@@ -24,7 +24,7 @@ pub fn become_helper_if_asked() {
     }
     let Ok(socket) = take_socket() else { exit_now(2) };
     if let Err(failure) = keep(&socket) {
-        let _ = wire::send(&socket, &Report::Failed(failure));
+        let _ = wire::send(&socket, &FenceReport::Failed(failure));
     }
     exit_now(0)
 }
@@ -36,11 +36,11 @@ fn take_socket() -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-fn keep(socket: &UnixStream) -> Result<(), Failure> {
+fn keep(socket: &UnixStream) -> Result<(), StepFailure> {
     fork::close_on_exec().at(|| "close what was inherited".to_owned())?;
     // Keys that are typed in the terminal of whoever asked are for them to hear, and not for us.
     let _ = rustix::process::setsid();
-    let order: Order = wire::receive(socket).at(|| "read the job".to_owned())?;
+    let order: FenceRequest = wire::receive(socket).at(|| "read the job".to_owned())?;
     let given = wire::receive_bytes(socket).at(|| "read the standard input".to_owned())?;
     let input = match order.input {
         Input::Given => sources::input(&given),
@@ -60,7 +60,7 @@ fn keep(socket: &UnixStream) -> Result<(), Failure> {
 }
 
 /// Opens what the job sees and leaves for namespaces of our own.
-fn enter(job: &Job, identity: Identity) -> Result<Sources, Failure> {
+fn enter(job: &FenceJob, identity: Identity) -> Result<Sources, StepFailure> {
     match identity {
         Identity::Same(..) => {
             spaces::enter(identity.ids(), job.network)?;
@@ -77,13 +77,13 @@ fn enter(job: &Job, identity: Identity) -> Result<Sources, Failure> {
 }
 
 /// Checks that the job can be fenced without namespaces.
-fn stay_outside(job: &Job, identity: Identity) -> Result<(), Failure> {
-    if matches!(job.view, View::Aside { .. }) || !job.layered.is_empty() {
-        return Err(Failure::refused("lay a layer over a folder", "Landlock alone has no layers, namespaces have"));
+fn stay_outside(job: &FenceJob, identity: Identity) -> Result<(), StepFailure> {
+    if matches!(job.view, WorkspaceView::Aside { .. }) || !job.layered.is_empty() {
+        return Err(StepFailure::refused("lay a layer over a folder", "Landlock alone has no layers, namespaces have"));
     }
     if identity == Identity::Nobody {
         let why = "root owns the workspace, and what is fenced by Landlock alone never runs as root";
-        return Err(Failure::refused("become another user", why));
+        return Err(StepFailure::refused("become another user", why));
     }
     identity.assume().at(|| "become another user".to_owned())?;
     // If the first process is killed, what it leaves comes to us.
@@ -91,15 +91,15 @@ fn stay_outside(job: &Job, identity: Identity) -> Result<(), Failure> {
 }
 
 /// Forks the first process and waits until it and everything that it started has ended.
-fn start_first(socket: &UnixStream, order: &Order, input: OwnedFd, inside: Inside) -> Result<(), Failure> {
+fn start_first(socket: &UnixStream, order: &FenceRequest, input: OwnedFd, inside: Inside) -> Result<(), StepFailure> {
     let (lives, held) = io::pipe().at(|| "make a pipe".to_owned())?;
     let sweep = matches!(inside, Inside::Landlock);
     match fork().at(|| "start the first process".to_owned())? {
-        Forked::Child => {
+        ForkSide::Child => {
             drop(held);
             init::run(socket, order, input, inside, &lives.into())
         }
-        Forked::Parent(first) => {
+        ForkSide::Parent(first) => {
             // Whatever was opened for the job is held by the first process alone.
             drop((input, inside));
             release_output();

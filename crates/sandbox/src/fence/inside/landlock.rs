@@ -10,8 +10,8 @@ use landlock::{
 use rustix::fs::FileType;
 
 use super::masks::SECRETS;
-use crate::fence::job::{Job, Rung, STEERING, SYSTEM, View};
-use crate::fence::wire::Failure;
+use crate::fence::job::{FenceJob, Rung, STEERING, SYSTEM, WorkspaceView};
+use crate::fence::wire::StepFailure;
 
 /// The newest rights that we know; an older kernel keeps those that it knows.
 const KNOWN: ABI = ABI::V6;
@@ -23,23 +23,23 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 ///
 /// Landlock only allows. Where it is alone, what a job hides or may not write is closed by allowing everything beside
 /// it, so nothing new can be made in a folder that holds such a thing.
-pub(super) fn restrict(job: &Job) -> Result<(), Failure> {
+pub(super) fn restrict(job: &FenceJob) -> Result<(), StepFailure> {
     let enforced = match job.rung {
         Rung::Namespaces => rules_inside(job).and_then(|rules| Ok(rules.restrict_self()?.ruleset)),
         Rung::Landlock => rules_alone(job).and_then(|rules| Ok(rules.restrict_self()?.ruleset)),
     };
     match (enforced, job.rung) {
         (Ok(RulesetStatus::NotEnforced), Rung::Landlock) => {
-            Err(Failure::refused("restrict paths by Landlock", "this kernel has no Landlock"))
+            Err(StepFailure::refused("restrict paths by Landlock", "this kernel has no Landlock"))
         }
         (Ok(_), _) => Ok(()),
-        (Err(error), _) => Err(Failure::refused("restrict paths by Landlock", &error.to_string())),
+        (Err(error), _) => Err(StepFailure::refused("restrict paths by Landlock", &error.to_string())),
     }
 }
 
 /// Inside namespaces everything that is there may be read; only what is meant for it may be written.
-fn rules_inside(job: &Job) -> Result<Rules, RulesetError> {
-    let mut rules = Rules::new(ruleset()?)?;
+fn rules_inside(job: &FenceJob) -> Result<LandlockRules, RulesetError> {
+    let mut rules = LandlockRules::new(ruleset()?)?;
     rules.allow(Path::new("/"), reading())?;
     let private = ["/dev", "/tmp", "/var/tmp"].map(Path::new);
     let home = job.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
@@ -47,19 +47,19 @@ fn rules_inside(job: &Job) -> Result<Rules, RulesetError> {
     for path in private.into_iter().chain(home).chain(layers).chain(job.writable.iter().map(PathBuf::as_path)) {
         rules.allow(path, everything())?;
     }
-    if job.view != View::ReadOnly {
+    if job.view != WorkspaceView::ReadOnly {
         rules.allow(&job.workspace, everything())?;
     }
     Ok(rules)
 }
 
 /// Without namespaces the rules are all that there is.
-fn rules_alone(job: &Job) -> Result<Rules, RulesetError> {
+fn rules_alone(job: &FenceJob) -> Result<LandlockRules, RulesetError> {
     let mut ruleset = ruleset()?;
     if !job.network {
         ruleset = ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
     }
-    let mut rules = Rules::new(ruleset)?;
+    let mut rules = LandlockRules::new(ruleset)?;
     let mut hidden: Vec<_> = SECRETS.iter().map(PathBuf::from).filter(|path| can_be_read(path)).collect();
     hidden.extend(job.hidden.iter().cloned());
     hidden.extend(job.hidden.iter().filter_map(|path| path.canonicalize().ok()));
@@ -74,7 +74,7 @@ fn rules_alone(job: &Job) -> Result<Rules, RulesetError> {
     for path in &job.writable {
         rules.allow_around(path, &hidden, everything())?;
     }
-    if job.view == View::Direct {
+    if job.view == WorkspaceView::Direct {
         hidden.extend(STEERING.iter().filter(|path| **path != ".git").map(|path| job.workspace.join(path)));
         rules.allow_around(&job.workspace, &hidden, everything())?;
     }
@@ -101,11 +101,11 @@ fn can_be_read(path: &Path) -> bool {
 }
 
 /// Rules that are being made.
-struct Rules(RulesetCreated);
+struct LandlockRules(RulesetCreated);
 
-impl Rules {
-    fn new(ruleset: Ruleset) -> Result<Rules, RulesetError> {
-        Ok(Rules(ruleset.create()?))
+impl LandlockRules {
+    fn new(ruleset: Ruleset) -> Result<LandlockRules, RulesetError> {
+        Ok(LandlockRules(ruleset.create()?))
     }
 
     /// Allows something for a path, if it exists, and for all beneath it.

@@ -6,10 +6,10 @@ use std::path::Path;
 use rustix::fs::{Access as Right, FileType, Mode};
 use rustix::io::Errno;
 
-use super::mounts::{self, Access, Depth};
-use super::root::Root;
-use crate::fence::job::{Job, STEERING, View};
-use crate::fence::wire::{AtStep, Failure};
+use super::mounts::{self, Access, MountDepth};
+use super::root::FenceRoot;
+use crate::fence::job::{FenceJob, STEERING, WorkspaceView};
+use crate::fence::wire::{AtStep, StepFailure};
 
 /// Secrets of the system. Most are closed to everybody but root anyhow; a group may open them.
 pub(super) const SECRETS: [&str; 9] = [
@@ -41,8 +41,8 @@ const KERNEL: [&str; 14] = [
     "/proc/vmallocinfo",
 ];
 /// Masks what is hidden, and closes what a process that writes into the workspace may only read there.
-pub(super) fn apply(root: &Root, job: &Job) -> Result<(), Failure> {
-    if job.view == View::Direct {
+pub(super) fn apply(root: &FenceRoot, job: &FenceJob) -> Result<(), StepFailure> {
+    if job.view == WorkspaceView::Direct {
         for path in STEERING {
             protect(root, &job.workspace.join(path))?;
         }
@@ -59,7 +59,7 @@ pub(super) fn apply(root: &Root, job: &Job) -> Result<(), Failure> {
 }
 
 /// Makes something read-only. `.git` itself, as a folder, stays writable, but cannot be moved away any more.
-fn protect(root: &Root, path: &Path) -> Result<(), Failure> {
+fn protect(root: &FenceRoot, path: &Path) -> Result<(), StepFailure> {
     let Ok(place) = root.open_itself(path) else { return Ok(()) };
     let step = || format!("make {} read-only", path.display());
     let kind = kind_of(&place).at(step)?;
@@ -67,28 +67,28 @@ fn protect(root: &Root, path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let stays = path.ends_with(".git") && kind == FileType::Directory;
-    let tree = mounts::clone_of(&place, Depth::Whole).at(step)?;
-    mounts::restrict(&tree, if stays { Access::Write } else { Access::Read }, Depth::Whole).at(step)?;
+    let tree = mounts::clone_of(&place, MountDepth::Whole).at(step)?;
+    mounts::restrict(&tree, if stays { Access::Write } else { Access::Read }, MountDepth::Whole).at(step)?;
     mounts::attach(tree, place).at(step)
 }
 
 /// Puts nothing over something: an empty file or folder that nobody may open.
 struct Masks<'a> {
-    root: &'a Root,
+    root: &'a FenceRoot,
     /// Mounts of an empty folder and an empty file, to be copied.
     folder: OwnedFd,
     file: OwnedFd,
 }
 
 impl Masks<'_> {
-    fn new(root: &Root) -> Result<Masks<'_>, Failure> {
+    fn new(root: &FenceRoot) -> Result<Masks<'_>, StepFailure> {
         let (folder, file) = (root.folder(Path::new("/run/hidden/folder"))?, root.file(Path::new("/run/hidden/file"))?);
         let closed = |nothing: OwnedFd| close(nothing).at(|| "make something empty to hide things with".to_owned());
         Ok(Masks { root, folder: closed(folder)?, file: closed(file)? })
     }
 
     /// Hides what the job hides. A link is as hidden as what it leads to, if that lies in the workspace.
-    fn hide_for(&self, path: &Path, workspace: &Path) -> Result<(), Failure> {
+    fn hide_for(&self, path: &Path, workspace: &Path) -> Result<(), StepFailure> {
         let Ok(mut place) = self.root.open_itself(path) else { return Ok(()) };
         let step = || format!("hide {}", path.display());
         if kind_of(&place).at(step)? == FileType::Symlink {
@@ -101,7 +101,7 @@ impl Masks<'_> {
         self.hide(&place).at(step)
     }
 
-    fn hide_if_readable(&self, path: &Path) -> Result<(), Failure> {
+    fn hide_if_readable(&self, path: &Path) -> Result<(), StepFailure> {
         let Ok(place) = self.root.open_itself(path) else { return Ok(()) };
         match rustix::fs::access(by_number(&place), Right::READ_OK) {
             Err(Errno::ACCESS | Errno::NOENT) => Ok(()),
@@ -112,7 +112,7 @@ impl Masks<'_> {
 
     fn hide(&self, place: &OwnedFd) -> Result<(), Errno> {
         let nothing = if kind_of(place)? == FileType::Directory { &self.folder } else { &self.file };
-        mounts::attach(mounts::clone_of(nothing, Depth::Alone)?, place)
+        mounts::attach(mounts::clone_of(nothing, MountDepth::Alone)?, place)
     }
 }
 
@@ -120,14 +120,14 @@ impl Masks<'_> {
 /// be copied by every kernel.
 fn close(nothing: OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::fs::chmod(by_number(&nothing), Mode::empty())?;
-    let mount = mounts::clone_of(&nothing, Depth::Alone)?;
-    mounts::restrict(&mount, Access::Read, Depth::Alone)?;
+    let mount = mounts::clone_of(&nothing, MountDepth::Alone)?;
+    mounts::restrict(&mount, Access::Read, MountDepth::Alone)?;
     mounts::attach(&mount, nothing)?;
     Ok(mount)
 }
 
 /// Hides the private keys of this machine.
-fn hide_host_keys(masks: &Masks<'_>) -> Result<(), Failure> {
+fn hide_host_keys(masks: &Masks<'_>) -> Result<(), StepFailure> {
     let Ok(entries) = std::fs::read_dir("/etc/ssh") else { return Ok(()) };
     for entry in entries.flatten() {
         let name = entry.file_name();

@@ -21,31 +21,31 @@ pub(super) enum Access {
 
 /// Whether the mounts in a folder come with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
+pub(super) enum MountDepth {
     Whole,
     Alone,
 }
 
 /// A copy of the mount that holds `path`, beginning there.
-pub(super) fn clone_tree(path: &Path, depth: Depth) -> Result<OwnedFd, Errno> {
+pub(super) fn clone_tree(path: &Path, depth: MountDepth) -> Result<OwnedFd, Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_NO_AUTOMOUNT;
     match depth {
-        Depth::Whole => open_tree(CWD, path, flags | OpenTreeFlags::AT_RECURSIVE),
-        Depth::Alone => open_tree(CWD, path, flags),
+        MountDepth::Whole => open_tree(CWD, path, flags | OpenTreeFlags::AT_RECURSIVE),
+        MountDepth::Alone => open_tree(CWD, path, flags),
     }
 }
 
 /// A copy of the mount that holds an open file or folder, beginning there.
-pub(super) fn clone_of(file: impl AsFd, depth: Depth) -> Result<OwnedFd, Errno> {
+pub(super) fn clone_of(file: impl AsFd, depth: MountDepth) -> Result<OwnedFd, Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     match depth {
-        Depth::Whole => open_tree(file, "", flags | OpenTreeFlags::AT_RECURSIVE),
-        Depth::Alone => open_tree(file, "", flags),
+        MountDepth::Whole => open_tree(file, "", flags | OpenTreeFlags::AT_RECURSIVE),
+        MountDepth::Alone => open_tree(file, "", flags),
     }
 }
 
 /// Makes a tree of mounts private to us, without set-uid programs, and to be used only as it says.
-pub(super) fn restrict(tree: impl AsFd, access: Access, depth: Depth) -> Result<(), Errno> {
+pub(super) fn restrict(tree: impl AsFd, access: Access, depth: MountDepth) -> Result<(), Errno> {
     let attributes = match access {
         Access::Read => libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NODEV,
         Access::Write => libc::MOUNT_ATTR_NODEV,
@@ -68,7 +68,7 @@ pub(super) fn map_owners(tree: impl AsFd, ids: BorrowedFd<'_>) -> Result<(), Err
     let userns_fd = u64::try_from(ids.as_raw_fd()).map_err(|_| Errno::BADF)?;
     set_attributes(
         tree.as_fd(),
-        Depth::Alone,
+        MountDepth::Alone,
         libc::mount_attr { attr_set: libc::MOUNT_ATTR_IDMAP, attr_clr: 0, propagation: 0, userns_fd },
     )
 }
@@ -98,10 +98,10 @@ pub(super) fn attach_in(mount: impl AsFd, folder: impl AsFd, name: &Path) -> Res
 }
 
 #[expect(unsafe_code, reason = "neither the standard library nor rustix has mount_setattr")]
-fn set_attributes(tree: BorrowedFd<'_>, depth: Depth, attributes: libc::mount_attr) -> Result<(), Errno> {
+fn set_attributes(tree: BorrowedFd<'_>, depth: MountDepth, attributes: libc::mount_attr) -> Result<(), Errno> {
     let recursive = match depth {
-        Depth::Whole => libc::AT_RECURSIVE,
-        Depth::Alone => 0,
+        MountDepth::Whole => libc::AT_RECURSIVE,
+        MountDepth::Alone => 0,
     };
     // SAFETY: the path is a string with its end, and the kernel only reads `attributes`, whose size it is given.
     let result = unsafe {

@@ -5,16 +5,16 @@ use std::path::Path;
 
 use rustix::process::{getgid, getuid};
 
-use super::mounts::{self, Access, Depth};
-use super::root::Root;
-use crate::fence::job::Job;
-use crate::fence::wire::{AtStep, Failure};
+use super::mounts::{self, Access, MountDepth};
+use super::root::FenceRoot;
+use crate::fence::job::FenceJob;
+use crate::fence::wire::{AtStep, StepFailure};
 
 /// The name that is given, unless somebody else has it or the user's variables say another.
 const NAME: &str = "haft";
 
 /// Adds a line to what a fenced process sees of the system's users and groups, if there is none for its own.
-pub(super) fn apply(root: &Root, job: &Job) -> Result<(), Failure> {
+pub(super) fn apply(root: &FenceRoot, job: &FenceJob) -> Result<(), StepFailure> {
     let variable = |name: &str| job.environment.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str());
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     let home = variable("HOME").filter(|home| !home.contains([':', '\n'])).unwrap_or("/");
@@ -24,7 +24,7 @@ pub(super) fn apply(root: &Root, job: &Job) -> Result<(), Failure> {
 }
 
 /// Shows `/etc/<file>` with one more line, if none has the same number.
-fn add(root: &Root, file: &str, wanted: &str, line: impl Fn(&str) -> String) -> Result<(), Failure> {
+fn add(root: &FenceRoot, file: &str, wanted: &str, line: impl Fn(&str) -> String) -> Result<(), StepFailure> {
     let step = || format!("add a name to /etc/{file}");
     let Ok(place) = root.open(&Path::new("/etc").join(file)) else { return Ok(()) };
     let Ok(mut content) = std::fs::read_to_string(path_of(&place)) else { return Ok(()) };
@@ -37,8 +37,8 @@ fn add(root: &Root, file: &str, wanted: &str, line: impl Fn(&str) -> String) -> 
     content = format!("{content}{newline}{}\n", line(name));
     let shown = root.file(&Path::new("/run/hidden").join(file))?;
     std::fs::write(path_of(&shown), content).at(step)?;
-    let shown = mounts::clone_of(shown, Depth::Alone).at(step)?;
-    mounts::restrict(&shown, Access::Read, Depth::Alone).at(step)?;
+    let shown = mounts::clone_of(shown, MountDepth::Alone).at(step)?;
+    mounts::restrict(&shown, Access::Read, MountDepth::Alone).at(step)?;
     mounts::attach(shown, place).at(step)
 }
 

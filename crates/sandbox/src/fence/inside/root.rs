@@ -7,11 +7,11 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags}
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 
-use super::mounts::{self, Access, Depth};
-use super::sources::{OpenLayer, Placed, Sources, What};
+use super::mounts::{self, Access, MountDepth};
+use super::sources::{MountSource, OpenLayer, Placement, Sources};
 use super::{masks, names};
-use crate::fence::job::Job;
-use crate::fence::wire::{AtStep, Failure};
+use crate::fence::job::FenceJob;
+use crate::fence::wire::{AtStep, StepFailure};
 
 /// Where the new root is built before it becomes the root; whatever is there is open already.
 const SITE: &str = "/usr";
@@ -19,7 +19,7 @@ const SITE: &str = "/usr";
 const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// A root folder that is being built.
-pub(super) struct Root {
+pub(super) struct FenceRoot {
     top: OwnedFd,
     /// The mounts that are only the job's, in which a place for another can be made without a trace.
     ours: Vec<u64>,
@@ -28,12 +28,12 @@ pub(super) struct Root {
 }
 
 /// Builds the root and moves into it. Returns the folders into which the layers are written.
-pub(super) fn build(job: &Job, sources: Sources) -> Result<Vec<OwnedFd>, Failure> {
+pub(super) fn build(job: &FenceJob, sources: Sources) -> Result<Vec<OwnedFd>, StepFailure> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .at(|| "keep mounts to ourselves".to_owned())?;
-    let mut root = Root::new(job.limits.memory / 4)?;
+    let mut root = FenceRoot::new(job.limits.memory / 4)?;
     let mut written = Vec::new();
-    for Placed { at, what } in sources.placed {
+    for Placement { at, what } in sources.placed {
         let placed = root.place(&at, what, &mut written).map_err(|failure| at_path(failure, &at))?;
         if let Some(layer) = placed
             && at != job.workspace
@@ -49,13 +49,13 @@ pub(super) fn build(job: &Job, sources: Sources) -> Result<Vec<OwnedFd>, Failure
     Ok(written)
 }
 
-impl Root {
-    fn new(private_size: u64) -> Result<Root, Failure> {
+impl FenceRoot {
+    fn new(private_size: u64) -> Result<FenceRoot, StepFailure> {
         let options = [("mode", "755"), ("size", "1m"), ("nr_inodes", "16k")];
         let top = mounts::make("tmpfs", &options, PLAIN).at(|| "make a root folder".to_owned())?;
         let site = rustix::fs::openat(CWD, SITE, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         site.and_then(|site| mounts::attach(&top, site)).at(|| "mount a root folder".to_owned())?;
-        let mut root = Root { top, ours: Vec::new(), private_size };
+        let mut root = FenceRoot { top, ours: Vec::new(), private_size };
         root.own(&root.open(Path::new("/")).at(|| "open the root folder".to_owned())?)?;
         Ok(root)
     }
@@ -81,15 +81,20 @@ impl Root {
     }
 
     /// Puts something into place. Returns the mount, if it is a layer.
-    fn place(&mut self, at: &Path, what: What, written: &mut Vec<OwnedFd>) -> Result<Option<OwnedFd>, Failure> {
+    fn place(
+        &mut self,
+        at: &Path,
+        what: MountSource,
+        written: &mut Vec<OwnedFd>,
+    ) -> Result<Option<OwnedFd>, StepFailure> {
         match what {
-            What::Link(target) => self.link(at, &target).at(|| "make a link".to_owned())?,
-            What::Private(mode) => self.private(at, mode)?,
-            What::Bound { tree, is_folder } => {
+            MountSource::Link(target) => self.link(at, &target).at(|| "make a link".to_owned())?,
+            MountSource::Private(mode) => self.private(at, mode)?,
+            MountSource::Bound { tree, is_folder } => {
                 let room = if is_folder { self.folder(at)? } else { self.file(at)? };
                 mounts::attach(tree, room).at(|| "mount it".to_owned())?;
             }
-            What::Layer { layer, beneath } => {
+            MountSource::Layer { layer, beneath } => {
                 let mount = self.layer(at, &layer, &beneath)?;
                 written.push(layer.upper);
                 return Ok(Some(mount));
@@ -100,13 +105,13 @@ impl Root {
 
     /// Mounts a layer over what lies beneath. All of it is mounted at the same place, so that only the overlay is seen:
     /// the kernel takes layers only from mounts of our own namespace.
-    fn layer(&self, at: &Path, layer: &OpenLayer, beneath: &[OwnedFd]) -> Result<OwnedFd, Failure> {
+    fn layer(&self, at: &Path, layer: &OpenLayer, beneath: &[OwnedFd]) -> Result<OwnedFd, StepFailure> {
         let attach = |tree: &OwnedFd| {
             self.folder(at).and_then(|room| mounts::attach(tree, room).at(|| "mount a layer".to_owned()))
         };
         attach(&layer.tree)?;
         if beneath.is_empty() {
-            let upper = mounts::clone_of(&layer.upper, Depth::Alone).at(|| "open the layer".to_owned())?;
+            let upper = mounts::clone_of(&layer.upper, MountDepth::Alone).at(|| "open the layer".to_owned())?;
             attach(&upper)?;
             return Ok(upper);
         }
@@ -140,7 +145,7 @@ impl Root {
     }
 
     /// Mounts an empty folder in memory.
-    fn private(&mut self, at: &Path, mode: &str) -> Result<(), Failure> {
+    fn private(&mut self, at: &Path, mode: &str) -> Result<(), StepFailure> {
         let size = self.private_size.to_string();
         let options = [("mode", mode), ("size", &size), ("nr_inodes", "256k")];
         let made = mounts::make("tmpfs", &options, PLAIN).at(|| "make a folder in memory".to_owned())?;
@@ -149,7 +154,7 @@ impl Root {
         self.own(&made)
     }
 
-    fn devices(&mut self, devices: Vec<(&'static str, OwnedFd)>) -> Result<(), Failure> {
+    fn devices(&mut self, devices: Vec<(&'static str, OwnedFd)>) -> Result<(), StepFailure> {
         let folder = self.folder(Path::new("/dev"))?;
         self.must_be_ours(&folder).at(|| "make /dev".to_owned())?;
         for (name, device) in devices {
@@ -173,7 +178,7 @@ impl Root {
         terminals.and_then(|terminals| mounts::attach(terminals, room)).at(|| "mount /dev/pts".to_owned())
     }
 
-    fn processes(&mut self) -> Result<(), Failure> {
+    fn processes(&mut self) -> Result<(), StepFailure> {
         let attributes = PLAIN | MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let processes = mounts::make("proc", &[], attributes).at(|| "make /proc".to_owned())?;
         let room = self.folder(Path::new("/proc"))?;
@@ -181,16 +186,16 @@ impl Root {
     }
 
     /// Makes the new root the only one.
-    fn enter(self) -> Result<(), Failure> {
+    fn enter(self) -> Result<(), StepFailure> {
         rustix::process::fchdir(&self.top).at(|| "enter the root folder".to_owned())?;
         rustix::process::pivot_root(".", ".").at(|| "change the root folder".to_owned())?;
         unmount(".", UnmountFlags::DETACH).at(|| "leave the old root folder".to_owned())?;
         rustix::process::chdir("/").at(|| "enter the root folder".to_owned())?;
-        mounts::restrict(&self.top, Access::Read, Depth::Alone).at(|| "make the root folder read-only".to_owned())
+        mounts::restrict(&self.top, Access::Read, MountDepth::Alone).at(|| "make the root folder read-only".to_owned())
     }
 
     /// Remembers that a mount is the job's alone.
-    fn own(&mut self, mount: &OwnedFd) -> Result<(), Failure> {
+    fn own(&mut self, mount: &OwnedFd) -> Result<(), StepFailure> {
         self.ours.push(mount_of(mount).at(|| "look at a mount".to_owned())?);
         Ok(())
     }
@@ -201,12 +206,12 @@ impl Root {
     }
 
     /// The folder at a path, which is made if it can be without a trace.
-    pub(super) fn folder(&self, at: &Path) -> Result<OwnedFd, Failure> {
+    pub(super) fn folder(&self, at: &Path) -> Result<OwnedFd, StepFailure> {
         self.make_folder(at).at(|| "find a place to mount it".to_owned())
     }
 
     /// The file at a path, which is made if it can be without a trace.
-    pub(super) fn file(&self, at: &Path) -> Result<OwnedFd, Failure> {
+    pub(super) fn file(&self, at: &Path) -> Result<OwnedFd, StepFailure> {
         let made = self.open(at).or_else(|_| {
             let (Some(folder), Some(name)) = (at.parent(), at.file_name()) else { return Err(Errno::ISDIR) };
             let folder = self.make_folder(folder)?;
@@ -258,6 +263,6 @@ fn mount_of(file: &OwnedFd) -> Result<u64, Errno> {
 }
 
 /// Says for which path a step failed.
-fn at_path(failure: Failure, at: &Path) -> Failure {
-    Failure { step: format!("{} at {}", failure.step, at.display()), ..failure }
+fn at_path(failure: StepFailure, at: &Path) -> StepFailure {
+    StepFailure { step: format!("{} at {}", failure.step, at.display()), ..failure }
 }

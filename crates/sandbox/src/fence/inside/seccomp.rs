@@ -3,8 +3,8 @@
 use seccompiler::sock_filter;
 
 use super::syscalls::{FCHMODAT2, LAST, allowed};
-use crate::fence::job::{Job, Rung, View};
-use crate::fence::wire::Failure;
+use crate::fence::job::{FenceJob, Rung, WorkspaceView};
+use crate::fence::wire::StepFailure;
 
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xC000_003E;
@@ -25,27 +25,27 @@ const PRIORITY_OF_PROCESS: u32 = 0;
 const IO_PRIORITY_OF_PROCESS: u32 = 1;
 
 /// Puts the filter on this process and all that it will start.
-pub(super) fn restrict(job: &Job) -> Result<(), Failure> {
+pub(super) fn restrict(job: &FenceJob) -> Result<(), StepFailure> {
     seccompiler::apply_filter(&filter(job))
-        .map_err(|error| Failure::refused("restrict system calls", &error.to_string()))
+        .map_err(|error| StepFailure::refused("restrict system calls", &error.to_string()))
 }
 
 /// What a system call is answered with.
 #[derive(Clone, Copy)]
-enum Answer {
+enum SyscallAction {
     Allow,
     Error(i32),
 }
 
-const NO: Answer = Answer::Error(libc::EPERM);
-const UNKNOWN: Answer = Answer::Error(libc::ENOSYS);
-const NO_SPACE: Answer = Answer::Error(libc::ENOSPC);
-const NO_FAMILY: Answer = Answer::Error(libc::EAFNOSUPPORT);
+const NO: SyscallAction = SyscallAction::Error(libc::EPERM);
+const UNKNOWN: SyscallAction = SyscallAction::Error(libc::ENOSYS);
+const NO_SPACE: SyscallAction = SyscallAction::Error(libc::ENOSPC);
+const NO_FAMILY: SyscallAction = SyscallAction::Error(libc::EAFNOSUPPORT);
 
 /// The largest System V segment.
 const LARGEST_SEGMENT: u32 = 64 << 10;
 
-fn filter(job: &Job) -> Vec<sock_filter> {
+fn filter(job: &FenceJob) -> Vec<sock_filter> {
     let mut filter = vec![load(4), jump(EQUAL, ARCHITECTURE, 1, 0), answer(NO), load(0)];
     #[cfg(target_arch = "x86_64")]
     filter.extend([jump(AT_LEAST, X32, 0, 1), answer(UNKNOWN)]);
@@ -55,7 +55,7 @@ fn filter(job: &Job) -> Vec<sock_filter> {
         filter.extend(body);
     }
     for (first, last) in runs(&allowed()) {
-        filter.extend([jump(ABOVE, last, 3, 0), jump(AT_LEAST, first, 0, 1), answer(Answer::Allow), answer(NO)]);
+        filter.extend([jump(ABOVE, last, 3, 0), jump(AT_LEAST, first, 0, 1), answer(SyscallAction::Allow), answer(NO)]);
     }
     // Programs try what is new and fall back if the kernel does not know it.
     filter.extend([jump(ABOVE, LAST, 0, 1), answer(UNKNOWN), answer(NO)]);
@@ -63,7 +63,7 @@ fn filter(job: &Job) -> Vec<sock_filter> {
 }
 
 /// The system calls whose arguments matter, each with what decides.
-fn cases(job: &Job) -> Vec<(i64, Vec<sock_filter>)> {
+fn cases(job: &FenceJob) -> Vec<(i64, Vec<sock_filter>)> {
     let mut cases = vec![
         (libc::SYS_clone, refuse_bits(0, NAMESPACES)),
         // Its flags lie in memory, where no filter sees them.
@@ -76,7 +76,7 @@ fn cases(job: &Job) -> Vec<(i64, Vec<sock_filter>)> {
         (libc::SYS_ioctl, all_but(1, &[libc::TIOCSTI as u32, libc::TIOCLINUX as u32])),
     ];
     cases.extend(keeper_cases(job.rung));
-    if job.view == View::Direct || !job.writable.is_empty() {
+    if job.view == WorkspaceView::Direct || !job.writable.is_empty() {
         cases.extend(set_id_cases());
     }
     cases
@@ -86,13 +86,13 @@ fn cases(job: &Job) -> Vec<(i64, Vec<sock_filter>)> {
 /// kernel allows 4,096 of them; what still uses them, such as a database that marks its folder, needs a few bytes.
 fn small_segments() -> Vec<sock_filter> {
     let mut body = vec![load(16 + 8 + 4), jump(EQUAL, 0, 1, 0), answer(NO_SPACE)];
-    body.extend([load_argument(1), jump(ABOVE, LARGEST_SEGMENT, 0, 1), answer(NO_SPACE), answer(Answer::Allow)]);
+    body.extend([load_argument(1), jump(ABOVE, LARGEST_SEGMENT, 0, 1), answer(NO_SPACE), answer(SyscallAction::Allow)]);
     body
 }
 
 /// Which sockets there are. Without namespaces those of this machine would lead to whoever listens there by name, which
 /// Landlock does not hinder.
-fn sockets(job: &Job) -> Vec<sock_filter> {
+fn sockets(job: &FenceJob) -> Vec<sock_filter> {
     let families: &[i32] = match (job.rung, job.network) {
         (Rung::Namespaces, _) => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6],
         (Rung::Landlock, true) => &[libc::AF_INET, libc::AF_INET6],
@@ -100,7 +100,7 @@ fn sockets(job: &Job) -> Vec<sock_filter> {
     };
     let mut body = vec![load_argument(0)];
     for family in families {
-        body.extend([jump(EQUAL, *family as u32, 0, 1), answer(Answer::Allow)]);
+        body.extend([jump(EQUAL, *family as u32, 0, 1), answer(SyscallAction::Allow)]);
     }
     body.extend([jump(EQUAL, libc::AF_NETLINK as u32, 1, 0), answer(NO_FAMILY)]);
     body.extend(only(2, &[libc::NETLINK_ROUTE as u32], NO_FAMILY));
@@ -121,7 +121,7 @@ fn keeper_cases(rung: Rung) -> Vec<(i64, Vec<sock_filter>)> {
         body
     };
     let mut limits = vec![load(16 + 8 * 2), jump(EQUAL, 0, 0, 3), load(16 + 8 * 2 + 4), jump(EQUAL, 0, 0, 1)];
-    limits.push(answer(Answer::Allow));
+    limits.push(answer(SyscallAction::Allow));
     limits.extend(only(0, &[0], NO));
     vec![
         (libc::SYS_prlimit64, limits),
@@ -162,19 +162,19 @@ fn set_id_cases() -> Vec<(i64, Vec<sock_filter>)> {
 /// Refuses the mode of a file that a call opens, if it makes one.
 fn refuse_set_id_when_made(flags: u32, mode: u32) -> Vec<sock_filter> {
     let makes = (libc::O_CREAT | libc::O_TMPFILE) as u32 & !(libc::O_DIRECTORY as u32);
-    let mut body = vec![load_argument(flags), jump(ANY_BIT, makes, 1, 0), answer(Answer::Allow)];
+    let mut body = vec![load_argument(flags), jump(ANY_BIT, makes, 1, 0), answer(SyscallAction::Allow)];
     body.extend(refuse_bits(mode, SET_ID));
     body
 }
 
 fn refuse_bits(argument: u32, bits: u32) -> Vec<sock_filter> {
-    vec![load_argument(argument), jump(ANY_BIT, bits, 0, 1), answer(NO), answer(Answer::Allow)]
+    vec![load_argument(argument), jump(ANY_BIT, bits, 0, 1), answer(NO), answer(SyscallAction::Allow)]
 }
 
-fn only(argument: u32, values: &[u32], otherwise: Answer) -> Vec<sock_filter> {
+fn only(argument: u32, values: &[u32], otherwise: SyscallAction) -> Vec<sock_filter> {
     let mut body = vec![load_argument(argument)];
     for value in values {
-        body.extend([jump(EQUAL, *value, 0, 1), answer(Answer::Allow)]);
+        body.extend([jump(EQUAL, *value, 0, 1), answer(SyscallAction::Allow)]);
     }
     body.push(answer(otherwise));
     body
@@ -185,7 +185,7 @@ fn all_but(argument: u32, values: &[u32]) -> Vec<sock_filter> {
     for value in values {
         body.extend([jump(EQUAL, *value, 0, 1), answer(NO)]);
     }
-    body.push(answer(Answer::Allow));
+    body.push(answer(SyscallAction::Allow));
     body
 }
 
@@ -225,10 +225,10 @@ fn jump(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-fn answer(answer: Answer) -> sock_filter {
+fn answer(answer: SyscallAction) -> sock_filter {
     let k = match answer {
-        Answer::Allow => libc::SECCOMP_RET_ALLOW,
-        Answer::Error(errno) => libc::SECCOMP_RET_ERRNO | errno.unsigned_abs(),
+        SyscallAction::Allow => libc::SECCOMP_RET_ALLOW,
+        SyscallAction::Error(errno) => libc::SECCOMP_RET_ERRNO | errno.unsigned_abs(),
     };
     sock_filter { code: 0x06, jt: 0, jf: 0, k }
 }

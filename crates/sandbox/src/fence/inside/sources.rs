@@ -8,21 +8,21 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::identity::{Identity, RootAsNobody};
-use super::mounts::{self, Access, Depth};
-use crate::fence::job::{Job, Layered, SYSTEM, View};
-use crate::fence::wire::{AtStep, Failure};
+use super::mounts::{self, Access, MountDepth};
+use crate::fence::job::{FenceJob, LayeredFolder, SYSTEM, WorkspaceView};
+use crate::fence::wire::{AtStep, StepFailure};
 
 /// The devices that every process has.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
 /// Something that is put at a path inside.
-pub(super) struct Placed {
+pub(super) struct Placement {
     pub(super) at: PathBuf,
-    pub(super) what: What,
+    pub(super) what: MountSource,
 }
 
 /// What is put there.
-pub(super) enum What {
+pub(super) enum MountSource {
     /// A link, as it is outside.
     Link(PathBuf),
     /// An empty folder in memory, with this mode.
@@ -43,7 +43,7 @@ pub(super) struct OpenLayer {
 /// Everything that a job sees, what lies above first.
 pub(super) struct Sources {
     pub(super) devices: Vec<(&'static str, OwnedFd)>,
-    pub(super) placed: Vec<Placed>,
+    pub(super) placed: Vec<Placement>,
 }
 
 /// Opens things for whom they are shown to.
@@ -55,7 +55,7 @@ struct Opener {
 
 impl Sources {
     /// Opens everything. It must be called with the rights to see it, and to copy mounts.
-    pub(super) fn open(job: &Job, identity: Identity) -> Result<Sources, Failure> {
+    pub(super) fn open(job: &FenceJob, identity: Identity) -> Result<Sources, StepFailure> {
         let ids = match identity {
             Identity::Same(..) | Identity::Owner(..) => None,
             Identity::Nobody => Some(RootAsNobody::new().at(|| "show root's files as nobody's".to_owned())?),
@@ -85,36 +85,36 @@ impl Sources {
 }
 
 impl Opener {
-    fn workspace(&self, job: &Job, placed: &mut Vec<Placed>) -> Result<(), Failure> {
+    fn workspace(&self, job: &FenceJob, placed: &mut Vec<Placement>) -> Result<(), StepFailure> {
         let at = job.workspace.clone();
         placed.push(match &job.view {
-            View::ReadOnly => self.folder(&at, Access::Read)?,
-            View::Direct => self.folder(&at, Access::Write)?,
-            View::Aside { layer } => {
+            WorkspaceView::ReadOnly => self.folder(&at, Access::Read)?,
+            WorkspaceView::Direct => self.folder(&at, Access::Write)?,
+            WorkspaceView::Aside { layer } => {
                 let (beneath, layer) = (vec![at.clone()], layer.clone());
-                self.layered(&Layered { at, beneath, layer, own_work: None })?
+                self.layered(&LayeredFolder { at, beneath, layer, own_work: None })?
             }
         });
         Ok(())
     }
 
     /// A folder of the outside, as it is.
-    fn folder(&self, path: &Path, access: Access) -> Result<Placed, Failure> {
-        let tree = self.open(path, access, Depth::Whole)?;
-        Ok(Placed { at: path.to_owned(), what: What::Bound { tree, is_folder: true } })
+    fn folder(&self, path: &Path, access: Access) -> Result<Placement, StepFailure> {
+        let tree = self.open(path, access, MountDepth::Whole)?;
+        Ok(Placement { at: path.to_owned(), what: MountSource::Bound { tree, is_folder: true } })
     }
 
-    fn layered(&self, layered: &Layered) -> Result<Placed, Failure> {
-        let tree = self.open(&layered.layer, Access::Write, Depth::Alone)?;
+    fn layered(&self, layered: &LayeredFolder) -> Result<Placement, StepFailure> {
+        let tree = self.open(&layered.layer, Access::Write, MountDepth::Alone)?;
         let half = |name: &str| self.half(&tree, name).at(|| format!("open {}/{name}", layered.layer.display()));
         let work = layered.own_work.as_ref().map_or_else(|| "work".to_owned(), |own| format!("work/{own}"));
         let layer = OpenLayer { upper: half("upper")?, work: half(&work)?, tree };
         for path in &layered.beneath {
             refuse_mounts_inside(path)?;
         }
-        let beneath = layered.beneath.iter().map(|path| self.open(path, Access::Read, Depth::Alone));
+        let beneath = layered.beneath.iter().map(|path| self.open(path, Access::Read, MountDepth::Alone));
         let beneath = beneath.collect::<Result<_, _>>()?;
-        Ok(Placed { at: layered.at.clone(), what: What::Layer { layer, beneath } })
+        Ok(Placement { at: layered.at.clone(), what: MountSource::Layer { layer, beneath } })
     }
 
     /// One of the two folders of a layer, as the property of whom it is for.
@@ -128,9 +128,10 @@ impl Opener {
         Ok(half)
     }
 
-    fn open(&self, path: &Path, access: Access, depth: Depth) -> Result<OwnedFd, Failure> {
+    fn open(&self, path: &Path, access: Access, depth: MountDepth) -> Result<OwnedFd, StepFailure> {
         let tree = mounts::clone_tree(path, depth).at(|| format!("open {}", path.display()))?;
-        mounts::restrict(&tree, access, Depth::Whole).at(|| format!("restrict the mounts of {}", path.display()))?;
+        mounts::restrict(&tree, access, MountDepth::Whole)
+            .at(|| format!("restrict the mounts of {}", path.display()))?;
         if let Some(ids) = &self.ids {
             mounts::map_owners(&tree, ids.as_fd())
                 .at(|| format!("show root's files as nobody's in {}", path.display()))?;
@@ -140,14 +141,14 @@ impl Opener {
 }
 
 /// What is mounted inside a folder would be missing under a layer over it.
-fn refuse_mounts_inside(folder: &Path) -> Result<(), Failure> {
+fn refuse_mounts_inside(folder: &Path) -> Result<(), StepFailure> {
     let mounts = std::fs::read("/proc/self/mountinfo").at(|| "list the mounts".to_owned())?;
     let inside = [&as_listed(folder), b"/".as_slice()].concat();
     let places = mounts.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
     let Some(place) = places.into_iter().find(|place| place.starts_with(&inside)) else { return Ok(()) };
     let step = format!("lay a layer over {}", folder.display());
     let why = format!("{} is mounted inside it, which no layer can show", String::from_utf8_lossy(place));
-    Err(Failure::refused(&step, &why))
+    Err(StepFailure::refused(&step, &why))
 }
 
 /// A path as the list of mounts writes it.
@@ -163,50 +164,51 @@ fn as_listed(path: &Path) -> Vec<u8> {
 }
 
 /// Adds what may be read, if it exists and can be; of a link, also what it leads to.
-fn readable(path: &Path, placed: &mut Vec<Placed>) -> Result<(), Failure> {
+fn readable(path: &Path, placed: &mut Vec<Placement>) -> Result<(), StepFailure> {
     let Ok(kind) = path.symlink_metadata() else { return Ok(()) };
     if kind.is_symlink() {
         let target = std::fs::read_link(path).at(|| format!("read the link {}", path.display()))?;
-        placed.push(Placed { at: path.to_owned(), what: What::Link(target) });
+        placed.push(Placement { at: path.to_owned(), what: MountSource::Link(target) });
         return match path.canonicalize() {
             Ok(real) if !covered(placed, &real) => readable(&real, placed),
             Ok(_) | Err(_) => Ok(()),
         };
     }
-    let tree = match mounts::clone_tree(path, Depth::Whole) {
+    let tree = match mounts::clone_tree(path, MountDepth::Whole) {
         Ok(tree) => tree,
         Err(Errno::ACCESS | Errno::NOENT) => return Ok(()),
         Err(errno) => return Err(errno).at(|| format!("open {}", path.display())),
     };
-    mounts::restrict(&tree, Access::Read, Depth::Whole).at(|| format!("restrict the mounts of {}", path.display()))?;
-    placed.push(Placed { at: path.to_owned(), what: What::Bound { tree, is_folder: kind.is_dir() } });
+    mounts::restrict(&tree, Access::Read, MountDepth::Whole)
+        .at(|| format!("restrict the mounts of {}", path.display()))?;
+    placed.push(Placement { at: path.to_owned(), what: MountSource::Bound { tree, is_folder: kind.is_dir() } });
     Ok(())
 }
 
 /// Whether a path is inside something of the outside that is there already.
-fn covered(placed: &[Placed], path: &Path) -> bool {
+fn covered(placed: &[Placement], path: &Path) -> bool {
     placed.iter().any(|one| match one.what {
-        What::Link(_) => false,
-        What::Private(_) | What::Bound { .. } | What::Layer { .. } => path.starts_with(&one.at),
+        MountSource::Link(_) => false,
+        MountSource::Private(_) | MountSource::Bound { .. } | MountSource::Layer { .. } => path.starts_with(&one.at),
     })
 }
 
 /// Adds the folders that every process has for itself, unless the job brings them.
-fn add_private(job: &Job, placed: &mut Vec<Placed>) {
+fn add_private(job: &FenceJob, placed: &mut Vec<Placement>) {
     let home = job.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
     let home = home.filter(|home| home.is_absolute()).map(|home| (home, "700"));
     for (at, mode) in [(Path::new("/tmp"), "1777"), (Path::new("/var/tmp"), "1777")].into_iter().chain(home) {
         if !covered(placed, at) {
-            placed.push(Placed { at: at.to_owned(), what: What::Private(mode) });
+            placed.push(Placement { at: at.to_owned(), what: MountSource::Private(mode) });
         }
     }
 }
 
-fn devices() -> Result<Vec<(&'static str, OwnedFd)>, Failure> {
+fn devices() -> Result<Vec<(&'static str, OwnedFd)>, StepFailure> {
     let open = |name: &'static str| {
         let path = Path::new("/dev").join(name);
-        let device = mounts::clone_tree(&path, Depth::Alone).at(|| format!("open {}", path.display()))?;
-        mounts::restrict(&device, Access::Device, Depth::Alone).at(|| format!("restrict {}", path.display()))?;
+        let device = mounts::clone_tree(&path, MountDepth::Alone).at(|| format!("open {}", path.display()))?;
+        mounts::restrict(&device, Access::Device, MountDepth::Alone).at(|| format!("restrict {}", path.display()))?;
         Ok((name, device))
     };
     DEVICES.into_iter().map(open).collect()

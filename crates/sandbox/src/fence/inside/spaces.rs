@@ -6,10 +6,10 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socket_with
 use rustix::thread::UnshareFlags;
 
 use super::fork::unshare;
-use crate::fence::wire::{AtStep, Failure};
+use crate::fence::wire::{AtStep, StepFailure};
 
 /// Enters namespaces of our own; the next child is the first process in them. Only the own user and group exist there.
-pub(super) fn enter((uid, gid): (u32, u32), network: bool) -> Result<(), Failure> {
+pub(super) fn enter((uid, gid): (u32, u32), network: bool) -> Result<(), StepFailure> {
     let mut flags = UnshareFlags::NEWUSER
         | UnshareFlags::NEWNS
         | UnshareFlags::NEWPID
@@ -30,7 +30,7 @@ pub(super) fn enter((uid, gid): (u32, u32), network: bool) -> Result<(), Failure
 }
 
 /// Lets processes inside reach one another over the loopback interface, which is the first one of a new namespace.
-pub(super) fn raise_loopback() -> Result<(), Failure> {
+pub(super) fn raise_loopback() -> Result<(), StepFailure> {
     const UP: u32 = 1;
     let mut message = Vec::with_capacity(32);
     message.extend_from_slice(&32_u32.to_ne_bytes());

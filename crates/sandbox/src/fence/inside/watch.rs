@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, geteuid, getpid, kill_process, set_child_subreaper, wait};
 
-use crate::fence::job::{Bound, Limits};
+use crate::fence::job::{Bound, FenceLimits};
 use crate::walk::{Visit, walk};
 
 /// How much of the time may be spent on looking: one part of this many.
@@ -23,19 +23,19 @@ const DEATH: Duration = Duration::from_secs(5);
 
 /// Watches the processes of a job.
 pub(super) struct Watch {
-    limits: Limits,
-    members: Members,
+    limits: FenceLimits,
+    members: JobMembers,
     /// The folders that layers are written into.
     written: Vec<OwnedFd>,
     /// At the last thorough look.
-    nameless: Nameless,
+    nameless: UnnamedBytes,
     thorough_due: Instant,
     last_cost: Duration,
 }
 
 /// Which processes belong to the job.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Members {
+enum JobMembers {
     /// All that `/proc` shows, but us.
     All,
     /// All that descend from us.
@@ -44,14 +44,14 @@ enum Members {
 
 /// Bytes in open files without a name, which no walk through folders meets.
 #[derive(Clone, Copy, Default)]
-struct Nameless {
+struct UnnamedBytes {
     /// Whether they are mapped or not.
     in_memory: u64,
     on_disk: u64,
 }
 
 /// What lies in the layers.
-struct Taken {
+struct LayerUsage {
     bytes: u64,
     files: u64,
     /// The size of the largest file.
@@ -60,14 +60,14 @@ struct Taken {
 
 /// A line of `/proc` about a process.
 #[derive(Clone, Copy)]
-struct Member {
+struct JobProcess {
     pid: Pid,
     parent: i32,
     threads: u64,
     resident: u64,
 }
 
-impl Member {
+impl JobProcess {
     fn id(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
@@ -75,18 +75,18 @@ impl Member {
 
 impl Watch {
     /// Watches all processes of our namespace, and what they write into these folders.
-    pub(super) fn namespace(limits: Limits, written: Vec<OwnedFd>) -> Watch {
-        Watch::new(limits, Members::All, written)
+    pub(super) fn namespace(limits: FenceLimits, written: Vec<OwnedFd>) -> Watch {
+        Watch::new(limits, JobMembers::All, written)
     }
 
     /// Watches all processes that descend from us.
-    pub(super) fn descendants(limits: Limits) -> Watch {
-        Watch::new(limits, Members::Descendants, Vec::new())
+    pub(super) fn descendants(limits: FenceLimits) -> Watch {
+        Watch::new(limits, JobMembers::Descendants, Vec::new())
     }
 
-    fn new(limits: Limits, members: Members, written: Vec<OwnedFd>) -> Watch {
+    fn new(limits: FenceLimits, members: JobMembers, written: Vec<OwnedFd>) -> Watch {
         let thorough_due = Instant::now() + THOROUGH;
-        Watch { limits, members, written, nameless: Nameless::default(), thorough_due, last_cost: Duration::ZERO }
+        Watch { limits, members, written, nameless: UnnamedBytes::default(), thorough_due, last_cost: Duration::ZERO }
     }
 
     /// How long to wait before the next look, so that looking takes only a small share of the time.
@@ -143,7 +143,7 @@ impl Watch {
         ticks * 2 >= self.limits.cpu_seconds * rustix::param::clock_ticks_per_second()
     }
 
-    fn takes_too_much_memory(&self, members: &[Member]) -> bool {
+    fn takes_too_much_memory(&self, members: &[JobProcess]) -> bool {
         let resident: u64 = members.iter().map(|member| member.resident).sum();
         if resident + self.nameless.in_memory <= self.limits.memory {
             return false;
@@ -160,8 +160,8 @@ impl Watch {
     }
 
     /// Counts what lies in the layers, until that is too much.
-    fn taken_on_disk(&self, nameless: u64) -> Taken {
-        let mut taken = Taken { bytes: nameless, files: 0, largest: 0 };
+    fn taken_on_disk(&self, nameless: u64) -> LayerUsage {
+        let mut taken = LayerUsage { bytes: nameless, files: 0, largest: 0 };
         for folder in &self.written {
             // Whatever goes wrong is a tree that changes while it is counted; the next look sees more.
             let _ = walk(folder.as_fd(), OsStr::new("."), |visit| {
@@ -177,21 +177,21 @@ impl Watch {
         taken
     }
 
-    fn is_too_much(&self, taken: &Taken) -> bool {
+    fn is_too_much(&self, taken: &LayerUsage) -> bool {
         taken.bytes > self.limits.written_bytes || taken.files > self.limits.written_files
     }
 }
 
-fn members(which: Members) -> io::Result<Vec<Member>> {
+fn members(which: JobMembers) -> io::Result<Vec<JobProcess>> {
     let us = getpid();
     let mut all = processes()?;
     all.retain(|member| member.pid != us);
-    if which == Members::Descendants {
+    if which == JobMembers::Descendants {
         let mut family = HashSet::from([us.as_raw_nonzero().get()]);
         // A child may be listed before its parent, so it takes as many rounds as there are generations.
         loop {
             let before = family.len();
-            let children: Vec<_> = all.iter().filter(|one| family.contains(&one.parent)).map(Member::id).collect();
+            let children: Vec<_> = all.iter().filter(|one| family.contains(&one.parent)).map(JobProcess::id).collect();
             family.extend(children);
             if family.len() == before {
                 break;
@@ -202,7 +202,7 @@ fn members(which: Members) -> io::Result<Vec<Member>> {
     Ok(all)
 }
 
-fn processes() -> io::Result<Vec<Member>> {
+fn processes() -> io::Result<Vec<JobProcess>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
@@ -214,7 +214,7 @@ fn processes() -> io::Result<Vec<Member>> {
 }
 
 /// Looks at a process; `None` when it is gone.
-fn look(pid: Pid) -> io::Result<Option<Member>> {
+fn look(pid: Pid) -> io::Result<Option<JobProcess>> {
     let line = match fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())) {
         Ok(line) => line,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -224,18 +224,18 @@ fn look(pid: Pid) -> io::Result<Option<Member>> {
     Ok(parse(pid, &line))
 }
 
-fn parse(pid: Pid, line: &str) -> Option<Member> {
+fn parse(pid: Pid, line: &str) -> Option<JobProcess> {
     // The name may hold anything, but the last parenthesis is its end.
     let fields: Vec<&str> = line.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let parent = fields.get(1)?.parse().ok()?;
     let threads = fields.get(17)?.parse().ok()?;
     let pages: u64 = fields.get(21)?.parse().unwrap_or(0);
-    Some(Member { pid, parent, threads, resident: pages * rustix::param::page_size() as u64 })
+    Some(JobProcess { pid, parent, threads, resident: pages * rustix::param::page_size() as u64 })
 }
 
 /// The memory of a process with its share of what is shared, and how much of that is in files in memory. If that cannot
 /// be told, it has all that is resident.
-fn proportional(member: &Member) -> (u64, u64) {
+fn proportional(member: &JobProcess) -> (u64, u64) {
     let Ok(text) = fs::read_to_string(format!("/proc/{}/smaps_rollup", member.pid.as_raw_nonzero())) else {
         return (member.resident, 0);
     };
@@ -248,9 +248,9 @@ fn proportional(member: &Member) -> (u64, u64) {
 }
 
 /// Looks at the files without a name that processes hold open, each once.
-fn nameless(members: &[Member]) -> Nameless {
+fn nameless(members: &[JobProcess]) -> UnnamedBytes {
     let mut seen = HashSet::new();
-    let mut found = Nameless::default();
+    let mut found = UnnamedBytes::default();
     for member in members {
         let Ok(files) = fs::read_dir(format!("/proc/{}/fd", member.pid.as_raw_nonzero())) else { continue };
         for file in files.flatten() {
@@ -276,7 +276,7 @@ fn nameless(members: &[Member]) -> Nameless {
 /// How many tasks of our user there are now, of whatever job.
 pub(super) fn tasks_of_user() -> u64 {
     let user = geteuid().as_raw();
-    let is_ours = |member: &Member| {
+    let is_ours = |member: &JobProcess| {
         fs::metadata(format!("/proc/{}", member.pid.as_raw_nonzero())).is_ok_and(|meta| meta.uid() == user)
     };
     processes().unwrap_or_default().iter().filter(|member| is_ours(member)).map(|member| member.threads).sum()
@@ -291,7 +291,7 @@ pub(super) fn adopt_orphans() -> Result<(), Errno> {
 pub(super) fn end_descendants() {
     let began = Instant::now();
     while began.elapsed() < DEATH {
-        let Ok(left) = members(Members::Descendants) else { continue };
+        let Ok(left) = members(JobMembers::Descendants) else { continue };
         for member in &left {
             let _ = kill_process(member.pid, Signal::KILL);
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::record::{FOLDER, WORKSPACE};
-use crate::transfer::{self, Spot};
+use crate::transfer::{self, EntryRef};
 use crate::walk::{Visit, walk};
 
 /// What is being removed has this before its name, so that what is left of it when haft is killed goes the next time.
@@ -18,14 +18,14 @@ const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The private folders of a workspace that is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Abandoned {
+pub struct AbandonedFolders {
     path: PathBuf,
     /// How much space they take.
     pub bytes: u64,
 }
 
 /// Everything in haft's data folder that is private to workspaces that are gone.
-pub fn abandoned(data: &Path) -> io::Result<Vec<Abandoned>> {
+pub fn abandoned(data: &Path) -> io::Result<Vec<AbandonedFolders>> {
     let entries = match data.join(FOLDER).read_dir() {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -35,13 +35,13 @@ pub fn abandoned(data: &Path) -> io::Result<Vec<Abandoned>> {
     for entry in entries {
         let path = entry?.path();
         if is_abandoned(&path)? {
-            found.push(Abandoned { bytes: bytes_in(&path)?, path });
+            found.push(AbandonedFolders { bytes: bytes_in(&path)?, path });
         }
     }
     Ok(found)
 }
 
-impl Abandoned {
+impl AbandonedFolders {
     /// Removes them, however deep and whatever their modes.
     pub fn remove(self) -> io::Result<()> {
         let (Some(above), Some(name)) = (self.path.parent(), self.path.file_name()) else { return Ok(()) };
@@ -52,7 +52,7 @@ impl Abandoned {
             fs::rename(&self.path, above.join(&going))?;
         }
         let above = File::open(above)?;
-        Ok(transfer::remove(Spot { dir: above.as_fd(), name: &going })?)
+        Ok(transfer::remove(EntryRef { dir: above.as_fd(), name: &going })?)
     }
 }
 

@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::geteuid;
 
-use super::record::{CACHES, FOLDER, Layer, Record, SEEDS, WORKSPACE, boot, gathered};
+use super::record::{CACHES, FOLDER, PrivateLayer, PrivateRecord, SEEDS, WORKSPACE, boot, gathered};
 use super::seed::Seed;
 use crate::fence::inside::runs_as;
-use crate::fence::job::Layered;
+use crate::fence::job::LayeredFolder;
 use crate::fence::toolchains::Toolchains;
 
 /// After this long without a call, a workspace begins with an empty home folder and an empty `/tmp`.
@@ -47,32 +47,32 @@ impl Private {
 
     /// Makes the layers for one job in the new folder `dir`, each with an empty `upper` and `work`. They are kept by
     /// [`keep`](super::keep) or thrown away by [`throw_away`](super::throw_away), in this process or in another.
-    pub fn layers(&self, dir: &Path, tools: &Toolchains) -> io::Result<Vec<Layered>> {
+    pub fn layers(&self, dir: &Path, tools: &Toolchains) -> io::Result<Vec<LayeredFolder>> {
         let failed = |error: io::Error| io::Error::new(error.kind(), format!("make the private layers: {error}"));
         self.make_layers(dir, tools).map_err(failed)
     }
 
-    fn make_layers(&self, dir: &Path, tools: &Toolchains) -> io::Result<Vec<Layered>> {
+    fn make_layers(&self, dir: &Path, tools: &Toolchains) -> io::Result<Vec<LayeredFolder>> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let has_session = self.has_session()?;
         let mut layered = Vec::new();
         let (workspace, home, boot) = (self.workspace.clone(), self.home.clone(), self.boot.clone());
-        let mut record = Record { workspace, home, boot, layers: Vec::new() };
+        let mut record = PrivateRecord { workspace, home, boot, layers: Vec::new() };
         for (name, at, mode) in self.session_folders(&tools.home) {
-            let layer = Layer { name: name.to_owned(), over: None };
+            let layer = PrivateLayer { name: name.to_owned(), over: None };
             let mut beneath: Vec<PathBuf> = if has_session { self.gathered(&layer).collect() } else { Vec::new() };
             let made = make(dir, name, mode)?;
             if let Some(seed) = Seed::of(&at, tools, &self.workspace, self.owner) {
                 beneath.push(self.planted(&seed, &made)?);
             }
-            layered.push(Layered { at, beneath, layer: made, own_work: None });
+            layered.push(LayeredFolder { at, beneath, layer: made, own_work: None });
             record.layers.push(layer);
         }
         for cache in tools.caches.iter().filter(|cache| cache.at != self.workspace) {
-            let layer = Layer { name: cache.name.to_owned(), over: Some(cache.at.clone()) };
+            let layer = PrivateLayer { name: cache.name.to_owned(), over: Some(cache.at.clone()) };
             let beneath = self.gathered(&layer).chain([cache.at.clone()]).collect();
             let layer_of_cache = make(dir, cache.name, 0o755)?;
-            layered.push(Layered { at: cache.at.clone(), beneath, layer: layer_of_cache, own_work: None });
+            layered.push(LayeredFolder { at: cache.at.clone(), beneath, layer: layer_of_cache, own_work: None });
             record.layers.push(layer);
         }
         record.write(dir)?;
@@ -81,12 +81,12 @@ impl Private {
 
     /// The same folders for a process that lives long, under a name of its own: whatever is written there is kept at
     /// once, by all processes that have the name.
-    pub fn lasting_layers(&self, name: &str, tools: &Toolchains) -> io::Result<Vec<Layered>> {
+    pub fn lasting_layers(&self, name: &str, tools: &Toolchains) -> io::Result<Vec<LayeredFolder>> {
         let failed = |error: io::Error| io::Error::new(error.kind(), format!("make the private folders: {error}"));
         self.make_lasting(name, tools).map_err(failed)
     }
 
-    fn make_lasting(&self, name: &str, tools: &Toolchains) -> io::Result<Vec<Layered>> {
+    fn make_lasting(&self, name: &str, tools: &Toolchains) -> io::Result<Vec<LayeredFolder>> {
         let mut layered = Vec::new();
         for (folder, at, mode) in self.session_folders(&tools.home) {
             let mut made = self.lasting(&format!("{name}/{folder}"), &at)?;
@@ -109,7 +109,7 @@ impl Private {
     }
 
     /// A folder that lasts, seen at `at`: whatever is written there is kept at once, by all processes that have it.
-    pub fn lasting(&self, name: &str, at: &Path) -> io::Result<Layered> {
+    pub fn lasting(&self, name: &str, at: &Path) -> io::Result<LayeredFolder> {
         let layer = self.home.join(CACHES).join(name);
         let work = layer.join("work");
         self.remove_old_work(&work);
@@ -118,7 +118,7 @@ impl Private {
         for folder in [layer.join("upper"), work.join(&own_work)] {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        Ok(Layered { at: at.to_owned(), beneath: Vec::new(), layer, own_work: Some(own_work) })
+        Ok(LayeredFolder { at: at.to_owned(), beneath: Vec::new(), layer, own_work: Some(own_work) })
     }
 
     /// Removes the work folders that nobody uses any more: those of an earlier boot, and very old ones. What cannot be
@@ -141,7 +141,7 @@ impl Private {
     }
 
     /// What the workspace has gathered, if it has.
-    fn gathered(&self, layer: &Layer) -> impl Iterator<Item = PathBuf> + use<> {
+    fn gathered(&self, layer: &PrivateLayer) -> impl Iterator<Item = PathBuf> + use<> {
         Some(gathered(&self.home, &self.boot, layer)).filter(|path| path.is_dir()).into_iter()
     }
 

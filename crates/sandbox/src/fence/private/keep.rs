@@ -12,9 +12,9 @@ use rustix::io::Errno;
 
 use super::lock;
 use super::merge::Merge;
-use super::record::{CACHES, Layer, RECORD, Record, SEEDS, WORKSPACE, boot};
+use super::record::{CACHES, PrivateLayer, PrivateRecord, RECORD, SEEDS, WORKSPACE, boot};
 use crate::beneath;
-use crate::transfer::{self, Spot};
+use crate::transfer::{self, EntryRef};
 
 /// Keeps what a call wrote: merges its layers into those of the workspace, then removes `dir`.
 ///
@@ -23,7 +23,7 @@ use crate::transfer::{self, Spot};
 /// may be lost when it is killed. Nothing there is fine.
 pub fn keep(dir: &Path) -> io::Result<()> {
     let failed = |error: io::Error| io::Error::new(error.kind(), format!("keep what was written privately: {error}"));
-    if let Some(record) = Record::read(dir).map_err(failed)? {
+    if let Some(record) = PrivateRecord::read(dir).map_err(failed)? {
         keep_layers(dir, &record).map_err(failed)?;
     }
     throw_away(dir)
@@ -40,11 +40,11 @@ pub fn throw_away(dir: &Path) -> io::Result<()> {
     }
 }
 
-fn keep_layers(dir: &Path, record: &Record) -> io::Result<()> {
+fn keep_layers(dir: &Path, record: &PrivateRecord) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&record.home)?;
     let _lock = lock::take(&record.home)?;
     // Another process may have kept it while this one waited.
-    if Record::read(dir)?.is_none() {
+    if PrivateRecord::read(dir)?.is_none() {
         return Ok(());
     }
     match symlink(&record.workspace, record.home.join(WORKSPACE)) {
@@ -61,7 +61,7 @@ fn keep_layers(dir: &Path, record: &Record) -> io::Result<()> {
     }
 }
 
-fn keep_layer(dir: &Path, record: &Record, layer: &Layer) -> io::Result<()> {
+fn keep_layer(dir: &Path, record: &PrivateRecord, layer: &PrivateLayer) -> io::Result<()> {
     let from = match File::open(dir.join(&layer.name)) {
         Ok(from) => from,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -79,8 +79,8 @@ fn keep_layer(dir: &Path, record: &Record, layer: &Layer) -> io::Result<()> {
         }
     }
     let (above, old) = (File::open(above)?, open_old(dir)?);
-    let upper = Spot { dir: from.as_fd(), name: OsStr::new("upper") };
-    Merge::new(old.as_fd(), layer.over.as_deref()).run(upper, Spot { dir: above.as_fd(), name })?;
+    let upper = EntryRef { dir: from.as_fd(), name: OsStr::new("upper") };
+    Merge::new(old.as_fd(), layer.over.as_deref()).run(upper, EntryRef { dir: above.as_fd(), name })?;
     Ok(())
 }
 
@@ -119,7 +119,7 @@ fn remove_old_sessions(home: &Path, session: &Path) -> io::Result<()> {
 }
 
 fn remove(folder: &File, name: &OsStr) -> io::Result<()> {
-    match transfer::remove(Spot { dir: folder.as_fd(), name }) {
+    match transfer::remove(EntryRef { dir: folder.as_fd(), name }) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno.into()),
     }

@@ -8,8 +8,8 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 
 use crate::beneath;
-use crate::stamp::{EntryKind, Seen};
-use crate::transfer::Spot;
+use crate::stamp::{EntryIdentity, EntryKind};
+use crate::transfer::EntryRef;
 use crate::walk::Descent;
 
 /// A merge on its way. Whatever has been merged is gone from the upper layer, so that it can begin again at any point.
@@ -22,12 +22,12 @@ pub(super) struct Merge<'a> {
 }
 
 /// A folder of both layers, and what is left to merge of the upper one.
-struct Level {
+struct MergeLevel {
     name: OsString,
     left: Vec<OsString>,
     /// The mode that the folder has in the upper layer and will have.
     mode: u32,
-    mark: Mark,
+    mark: OverlayMark,
     ground: Ground,
 }
 
@@ -44,23 +44,23 @@ enum Ground {
 
 /// The open folders of a merge, from where it began to where it is.
 #[derive(Default)]
-struct Layers {
+struct MergeFolders {
     upper: Descent,
     lower: Descent,
     /// Where nothing lies beneath, it stays behind.
     ground: Descent,
 }
 
-impl Layers {
+impl MergeFolders {
     /// What is to be done in the folders where it is.
-    fn level(&self, name: &OsStr, mode: u32, mark: Mark, ground: Ground) -> Result<Level, Errno> {
+    fn level(&self, name: &OsStr, mode: u32, mark: OverlayMark, ground: Ground) -> Result<MergeLevel, Errno> {
         let left = beneath::names(self.upper.deepest()?)?;
-        Ok(Level { name: name.to_owned(), left, mode, mark, ground })
+        Ok(MergeLevel { name: name.to_owned(), left, mode, mark, ground })
     }
 
     /// Goes down, and says what lies beneath there.
     fn enter(&mut self, name: &OsStr, above: Ground) -> Result<Ground, Errno> {
-        let hides = mark_of(spot(&self.lower, name)?)? == Mark::Opaque;
+        let hides = mark_of(spot(&self.lower, name)?)? == OverlayMark::Opaque;
         self.upper.enter_below(name)?;
         self.lower.enter_below(name)?;
         if hides || above != Ground::Folder {
@@ -82,7 +82,7 @@ impl Layers {
         }
     }
 
-    fn leave(&mut self, level: &Level) -> Result<(), Errno> {
+    fn leave(&mut self, level: &MergeLevel) -> Result<(), Errno> {
         self.upper.leave()?;
         self.lower.leave()?;
         if level.ground == Ground::Folder { self.ground.leave() } else { Ok(()) }
@@ -91,7 +91,7 @@ impl Layers {
 
 /// What overlayfs has marked a folder of the upper layer with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum OverlayMark {
     Nothing,
     /// It replaces what lies beneath.
     Opaque,
@@ -116,12 +116,12 @@ impl<'a> Merge<'a> {
     }
 
     /// Merges the folder `upper`, which is not seen by anybody else, into `lower`, which may be missing.
-    pub(super) fn run(mut self, upper: Spot<'_>, lower: Spot<'_>) -> Result<(), Errno> {
+    pub(super) fn run(mut self, upper: EntryRef<'_>, lower: EntryRef<'_>) -> Result<(), Errno> {
         let Some(seen) = upper.look()? else { return Ok(()) };
         let Some(beneath) = lower.look()? else { return move_entry(upper, lower, &seen) };
         make_enterable(upper, &seen)?;
         make_enterable(lower, &beneath)?;
-        let mut open = Layers::default();
+        let mut open = MergeFolders::default();
         let is_there = self.ground.is_some_and(|ground| open.ground.enter(CWD, ground.as_os_str()).is_ok());
         let ground = if is_there { Ground::Folder } else { Ground::Nothing };
         open.upper.enter(upper.dir, upper.name)?;
@@ -138,13 +138,18 @@ impl<'a> Merge<'a> {
             let Some(done) = levels.pop() else { break };
             open.leave(&done)?;
             let above = if levels.is_empty() { lower.dir } else { open.lower.deepest()? };
-            set_mode(Spot { dir: above, name: &done.name }, done.mode)?;
+            set_mode(EntryRef { dir: above, name: &done.name }, done.mode)?;
         }
         Ok(())
     }
 
     /// Puts one entry in its place. A folder that is there on both sides is to be merged: its mode and mark are told.
-    fn place(&mut self, open: &Layers, name: &OsStr, level: &Level) -> Result<Option<(u32, Mark)>, Errno> {
+    fn place(
+        &mut self,
+        open: &MergeFolders,
+        name: &OsStr,
+        level: &MergeLevel,
+    ) -> Result<Option<(u32, OverlayMark)>, Errno> {
         let (upper, lower) = (spot(&open.upper, name)?, spot(&open.lower, name)?);
         let Some(seen) = upper.look()? else { return Ok(None) };
         let meaning = meaning(upper, &seen, level.mark)?;
@@ -152,7 +157,7 @@ impl<'a> Merge<'a> {
         if let (Meaning::Folder, Some(there)) = (meaning, there.filter(|there| there.kind() == EntryKind::Directory)) {
             make_enterable(upper, &seen)?;
             let mark = mark_of(upper)?;
-            if mark != Mark::Opaque {
+            if mark != OverlayMark::Opaque {
                 make_enterable(lower, &there)?;
                 return Ok(Some((seen.stamp.mode, mark)));
             }
@@ -180,7 +185,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Moves an entry of the lower layer out of the way.
-    fn replace(&mut self, lower: Spot<'_>, there: &Seen) -> Result<(), Errno> {
+    fn replace(&mut self, lower: EntryRef<'_>, there: &EntryIdentity) -> Result<(), Errno> {
         if there.kind() == EntryKind::Directory {
             make_enterable(lower, there)?;
         }
@@ -188,7 +193,7 @@ impl<'a> Merge<'a> {
             // An earlier merge that was killed may have left some.
             let name = self.replaced.to_string();
             self.replaced += 1;
-            match rename(lower, Spot { dir: self.old, name: OsStr::new(&name) }, RenameFlags::NOREPLACE) {
+            match rename(lower, EntryRef { dir: self.old, name: OsStr::new(&name) }, RenameFlags::NOREPLACE) {
                 Err(Errno::EXIST) => {}
                 done => return done,
             }
@@ -196,15 +201,15 @@ impl<'a> Merge<'a> {
     }
 }
 
-fn spot<'a>(descent: &'a Descent, name: &'a OsStr) -> Result<Spot<'a>, Errno> {
-    Ok(Spot { dir: descent.deepest()?, name })
+fn spot<'a>(descent: &'a Descent, name: &'a OsStr) -> Result<EntryRef<'a>, Errno> {
+    Ok(EntryRef { dir: descent.deepest()?, name })
 }
 
-fn meaning(upper: Spot<'_>, seen: &Seen, above: Mark) -> Result<Meaning, Errno> {
+fn meaning(upper: EntryRef<'_>, seen: &EntryIdentity, above: OverlayMark) -> Result<Meaning, Errno> {
     match seen.kind() {
         EntryKind::Directory => Ok(Meaning::Folder),
         EntryKind::Device if is_whiteout(upper)? => Ok(Meaning::Deletion),
-        EntryKind::File if above == Mark::MarkedDeletions && seen.stamp.size == 0 => {
+        EntryKind::File if above == OverlayMark::MarkedDeletions && seen.stamp.size == 0 => {
             let marked = attribute(upper, c"user.overlay.whiteout")?.is_some();
             Ok(if marked { Meaning::MarkedDeletion } else { Meaning::Entry })
         }
@@ -215,30 +220,30 @@ fn meaning(upper: Spot<'_>, seen: &Seen, above: Mark) -> Result<Meaning, Errno> 
 }
 
 /// Whether a device is overlayfs's own sign of a deletion: a character device with number 0.
-fn is_whiteout(spot: Spot<'_>) -> Result<bool, Errno> {
+fn is_whiteout(spot: EntryRef<'_>) -> Result<bool, Errno> {
     let stat = rustix::fs::statat(spot.dir, Path::new(spot.name), AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0)
 }
 
-fn put_whiteout(spot: Spot<'_>) -> Result<(), Errno> {
+fn put_whiteout(spot: EntryRef<'_>) -> Result<(), Errno> {
     rustix::fs::mknodat(spot.dir, Path::new(spot.name), FileType::CharacterDevice, Mode::empty(), 0)
 }
 
-fn mark_of(folder: Spot<'_>) -> Result<Mark, Errno> {
+fn mark_of(folder: EntryRef<'_>) -> Result<OverlayMark, Errno> {
     Ok(match attribute(folder, c"user.overlay.opaque")? {
-        Some(b'y') => Mark::Opaque,
-        Some(b'x') => Mark::MarkedDeletions,
-        Some(_) | None => Mark::Nothing,
+        Some(b'y') => OverlayMark::Opaque,
+        Some(b'x') => OverlayMark::MarkedDeletions,
+        Some(_) | None => OverlayMark::Nothing,
     })
 }
 
-fn make_opaque(folder: Spot<'_>, seen: &Seen) -> Result<(), Errno> {
+fn make_opaque(folder: EntryRef<'_>, seen: &EntryIdentity) -> Result<(), Errno> {
     make_enterable(folder, seen)?;
     rustix::fs::lsetxattr(path_of(folder), c"user.overlay.opaque", b"y", XattrFlags::empty())
 }
 
 /// The first byte of an extended attribute, 0 for an empty one; links are not followed.
-fn attribute(spot: Spot<'_>, name: &std::ffi::CStr) -> Result<Option<u8>, Errno> {
+fn attribute(spot: EntryRef<'_>, name: &std::ffi::CStr) -> Result<Option<u8>, Errno> {
     let mut value = [0_u8; 8];
     match rustix::fs::lgetxattr(path_of(spot), name, &mut value[..]) {
         Ok(length) => Ok(Some(value[..length].first().copied().unwrap_or(0))),
@@ -250,12 +255,12 @@ fn attribute(spot: Spot<'_>, name: &std::ffi::CStr) -> Result<Option<u8>, Errno>
 }
 
 /// A path for the system calls that take no open folder.
-fn path_of(spot: Spot<'_>) -> PathBuf {
+fn path_of(spot: EntryRef<'_>) -> PathBuf {
     Path::new("/proc/self/fd").join(spot.dir.as_raw_fd().to_string()).join(spot.name)
 }
 
 /// Moves an entry into the lower layer, over a file that may be there.
-fn move_entry(upper: Spot<'_>, lower: Spot<'_>, seen: &Seen) -> Result<(), Errno> {
+fn move_entry(upper: EntryRef<'_>, lower: EntryRef<'_>, seen: &EntryIdentity) -> Result<(), Errno> {
     if seen.kind() != EntryKind::Directory {
         return rename(upper, lower, RenameFlags::empty());
     }
@@ -265,19 +270,19 @@ fn move_entry(upper: Spot<'_>, lower: Spot<'_>, seen: &Seen) -> Result<(), Errno
     set_mode(lower, seen.stamp.mode)
 }
 
-fn rename(from: Spot<'_>, to: Spot<'_>, flags: RenameFlags) -> Result<(), Errno> {
+fn rename(from: EntryRef<'_>, to: EntryRef<'_>, flags: RenameFlags) -> Result<(), Errno> {
     rustix::fs::renameat_with(from.dir, Path::new(from.name), to.dir, Path::new(to.name), flags)
 }
 
 /// Lets us read, write and enter a folder.
-fn make_enterable(folder: Spot<'_>, seen: &Seen) -> Result<(), Errno> {
+fn make_enterable(folder: EntryRef<'_>, seen: &EntryIdentity) -> Result<(), Errno> {
     if seen.stamp.mode & 0o700 == 0o700 {
         return Ok(());
     }
     set_mode(folder, seen.stamp.mode | 0o700)
 }
 
-fn set_mode(folder: Spot<'_>, mode: u32) -> Result<(), Errno> {
+fn set_mode(folder: EntryRef<'_>, mode: u32) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = rustix::fs::openat(folder.dir, Path::new(folder.name), flags, Mode::empty())?;
     let now = crate::stamp::look(open.as_fd())?.stamp.mode;

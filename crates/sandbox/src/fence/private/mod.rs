@@ -8,6 +8,6 @@ mod merge;
 mod record;
 mod seed;
 
-pub use abandoned::{Abandoned, abandoned};
+pub use abandoned::{AbandonedFolders, abandoned};
 pub use folders::Private;
 pub use keep::{keep, throw_away};

@@ -19,27 +19,27 @@ pub(super) const SEEDS: &str = "seeds";
 
 /// The private layers of one call.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct PrivateRecord {
     /// The workspace itself, for whoever looks at its folder.
     pub(super) workspace: PathBuf,
     /// The folder of the workspace, which the layers are merged into.
     pub(super) home: PathBuf,
     /// The boot in which the call ran.
     pub(super) boot: String,
-    pub(super) layers: Vec<Layer>,
+    pub(super) layers: Vec<PrivateLayer>,
 }
 
 /// One layer of a call.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Layer {
+pub(super) struct PrivateLayer {
     pub(super) name: String,
     /// The cache of the user's that it lies over. What lies over nothing is new after a boot or a day of rest.
     pub(super) over: Option<PathBuf>,
 }
 
-impl Record {
+impl PrivateRecord {
     /// Where the workspace gathers a layer.
-    pub(super) fn gathered(&self, layer: &Layer) -> PathBuf {
+    pub(super) fn gathered(&self, layer: &PrivateLayer) -> PathBuf {
         gathered(&self.home, &self.boot, layer)
     }
 
@@ -48,7 +48,7 @@ impl Record {
     }
 
     /// Reads it; `None` when the layers were never made whole, or are kept already.
-    pub(super) fn read(dir: &Path) -> io::Result<Option<Record>> {
+    pub(super) fn read(dir: &Path) -> io::Result<Option<PrivateRecord>> {
         match std::fs::read(dir.join(RECORD)) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -58,7 +58,7 @@ impl Record {
 }
 
 /// Where a workspace gathers a layer.
-pub(super) fn gathered(home: &Path, boot: &str, layer: &Layer) -> PathBuf {
+pub(super) fn gathered(home: &Path, boot: &str, layer: &PrivateLayer) -> PathBuf {
     let under = if layer.over.is_some() { CACHES } else { boot };
     home.join(under).join(&layer.name)
 }

@@ -13,14 +13,14 @@ use crate::fence::toolchains::Toolchains;
 /// Mounts find their places in it, so that none has to be made in the layer of the call, where it would stay.
 #[derive(Hash)]
 pub(super) struct Seed<'a> {
-    places: Vec<(&'a Path, Place)>,
+    places: Vec<(&'a Path, MountTarget)>,
     gitconfig: Option<&'a str>,
     owner: Option<(u32, u32)>,
 }
 
 /// What has to be there for a mount.
 #[derive(Hash)]
-enum Place {
+enum MountTarget {
     Folder,
     File,
     /// A link, which is the same inside.
@@ -63,7 +63,7 @@ impl<'a> Seed<'a> {
         }
     }
 
-    fn make_place(&self, folder: &Path, inside: &Path, place: &Place) -> io::Result<()> {
+    fn make_place(&self, folder: &Path, inside: &Path, place: &MountTarget) -> io::Result<()> {
         let mut above = folder.to_owned();
         for name in inside.parent().unwrap_or(Path::new("")) {
             above.push(name);
@@ -71,10 +71,10 @@ impl<'a> Seed<'a> {
         }
         let path = folder.join(inside);
         match place {
-            Place::Folder => self.make_folder(&path),
-            Place::File if path.exists() => Ok(()),
-            Place::File => self.make_file(&path, ""),
-            Place::Link(target) => there(symlink(target, path)),
+            MountTarget::Folder => self.make_folder(&path),
+            MountTarget::File if path.exists() => Ok(()),
+            MountTarget::File => self.make_file(&path, ""),
+            MountTarget::Link(target) => there(symlink(target, path)),
         }
     }
 
@@ -99,12 +99,12 @@ impl<'a> Seed<'a> {
     }
 }
 
-fn place_of(path: &Path) -> Option<Place> {
+fn place_of(path: &Path) -> Option<MountTarget> {
     let kind = path.symlink_metadata().ok()?;
     if kind.is_symlink() {
-        return Some(Place::Link(fs::read_link(path).ok()?));
+        return Some(MountTarget::Link(fs::read_link(path).ok()?));
     }
-    Some(if kind.is_dir() { Place::Folder } else { Place::File })
+    Some(if kind.is_dir() { MountTarget::Folder } else { MountTarget::File })
 }
 
 /// What is there already need not be made.

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::kits::{CACHES, KITS, Kit, SECRETS, SETTINGS};
 use super::secrets::may_hold_a_secret;
-use super::view::{View, is_system};
+use super::view::{HomeView, is_system};
 use super::{environment, identity, path};
 
 /// Where the user is and what the user's own session says about tools.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a> {
+pub struct UserEnvironment<'a> {
     /// The user's home folder.
     pub home: &'a Path,
     /// The workspace, at its real path; it is seen in any case.
@@ -32,18 +32,18 @@ pub struct Toolchains {
     /// Its variables; where the network is off, [`OFFLINE`](super::OFFLINE) is added.
     pub environment: Vec<(String, String)>,
     /// Folders that tools write.
-    pub caches: Vec<Cache>,
+    pub caches: Vec<ToolCache>,
     /// Git settings for the private home folder: who commits.
     pub gitconfig: Option<String>,
     /// The toolchains, for people.
-    pub found: Vec<Found>,
+    pub found: Vec<Toolchain>,
     /// What is not seen inside though the user's session names it.
     pub left_out: Vec<LeftOut>,
 }
 
 /// A folder of the user's that tools write: inside, it is the user's own beneath a private layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cache {
+pub struct ToolCache {
     /// A name of its own, fit for a folder.
     pub name: &'static str,
     /// Where it is.
@@ -52,7 +52,7 @@ pub struct Cache {
 
 /// A toolchain of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Toolchain {
     /// What it is called.
     pub name: String,
     /// Where it is.
@@ -83,11 +83,18 @@ impl Toolchains {
 /// Finds the user's toolchains: the known ones that are there, and whatever else lies on the `PATH`.
 ///
 /// A known one counts on the `PATH` or not, because a virtual environment of the workspace links to its Python.
-pub fn toolchains(around: &Surroundings<'_>) -> Toolchains {
+pub fn toolchains(around: &UserEnvironment<'_>) -> Toolchains {
     let home = around.home.canonicalize().unwrap_or_else(|_| around.home.to_owned());
-    let view = View { home, workspace: around.workspace.to_owned(), readable: Vec::new() };
-    let mut search =
-        Search { view, around, named: vec![], secrets: vec![], caches: vec![], found: vec![], left_out: vec![] };
+    let view = HomeView { home, workspace: around.workspace.to_owned(), readable: Vec::new() };
+    let mut search = ToolchainSearch {
+        view,
+        around,
+        named: vec![],
+        secrets: vec![],
+        caches: vec![],
+        found: vec![],
+        left_out: vec![],
+    };
     for kit in KITS {
         search.take(kit);
     }
@@ -97,17 +104,17 @@ pub fn toolchains(around: &Surroundings<'_>) -> Toolchains {
 }
 
 /// What has been found so far.
-struct Search<'a> {
-    view: View,
-    around: &'a Surroundings<'a>,
+struct ToolchainSearch<'a> {
+    view: HomeView,
+    around: &'a UserEnvironment<'a>,
     named: Vec<(String, String)>,
     secrets: Vec<PathBuf>,
-    caches: Vec<Cache>,
-    found: Vec<Found>,
+    caches: Vec<ToolCache>,
+    found: Vec<Toolchain>,
     left_out: Vec<LeftOut>,
 }
 
-impl Search<'_> {
+impl ToolchainSearch<'_> {
     fn take(&mut self, kit: &Kit) {
         let Some(root) = self.named_place(kit).or_else(|| self.usual_place(kit)) else { return };
         for part in kit.parts {
@@ -118,7 +125,7 @@ impl Search<'_> {
         }
         self.secrets.extend(kit.secrets.iter().map(|name| root.join(name)));
         self.take_caches(&root, kit.caches);
-        self.found.push(Found { name: kit.name.to_owned(), at: root });
+        self.found.push(Toolchain { name: kit.name.to_owned(), at: root });
     }
 
     /// Where a variable says that the tool is, if it is there; the variable is then set inside too.
@@ -161,7 +168,7 @@ impl Search<'_> {
 
     /// A folder that the user does not have needs no layer: the tool makes its own in the private home folder.
     fn take_caches(&mut self, root: &Path, caches: &[(&'static str, &str)]) {
-        let caches = caches.iter().map(|(name, at)| Cache { name, at: root.join(at) });
+        let caches = caches.iter().map(|(name, at)| ToolCache { name, at: root.join(at) });
         self.caches.extend(caches.filter(|cache| cache.at.is_dir()));
     }
 
@@ -172,14 +179,14 @@ impl Search<'_> {
         for folder in &folders {
             let known = self.found.iter().any(|found| folder.starts_with(&found.at));
             if !known && !is_system(folder) && !folder.starts_with(&self.view.workspace) {
-                self.found.push(Found { name: "on the PATH".to_owned(), at: folder.clone() });
+                self.found.push(Toolchain { name: "on the PATH".to_owned(), at: folder.clone() });
             }
         }
         folders
     }
 
     fn finish(self, folders: &[PathBuf]) -> Toolchains {
-        let View { home, .. } = &self.view;
+        let HomeView { home, .. } = &self.view;
         let in_cache = |path: &Path| self.caches.iter().any(|cache| path.starts_with(&cache.at));
         let is_seen = |path: &PathBuf| (self.view.shows(path) || in_cache(path)) && path.exists();
         let mut environment = environment::clean(home, folders, self.around.variables);

@@ -9,4 +9,4 @@ mod secrets;
 mod view;
 
 pub use environment::{OFFLINE, refused_variable};
-pub use find::{Cache, Found, LeftOut, Surroundings, Toolchains, toolchains};
+pub use find::{LeftOut, ToolCache, Toolchain, Toolchains, UserEnvironment, toolchains};

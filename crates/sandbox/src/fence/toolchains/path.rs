@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::find::LeftOut;
-use super::view::{View, is_system};
+use super::view::{HomeView, is_system};
 
 /// What makes a folder with a `bin` an installation that is read as a whole: Python, conda, Go, Java.
 const SIGNS: [&str; 5] = ["pyvenv.cfg", "conda-meta", "go.env", "src/runtime", "lib/modules"];
@@ -11,7 +11,7 @@ const SIGNS: [&str; 5] = ["pyvenv.cfg", "conda-meta", "go.env", "src/runtime", "
 const PARTS: [&str; 6] = ["lib", "lib64", "libexec", "share", "include", "conf"];
 
 /// The `PATH` inside: the same folders in the same order, without those that are not seen, which are told apart.
-pub(super) fn folders(view: &mut View, path: &str) -> (Vec<PathBuf>, Vec<LeftOut>) {
+pub(super) fn folders(view: &mut HomeView, path: &str) -> (Vec<PathBuf>, Vec<LeftOut>) {
     let (mut seen, mut left_out) = (Vec::new(), Vec::new());
     for place in std::env::split_paths(path) {
         match judge(view, &place) {
@@ -24,7 +24,7 @@ pub(super) fn folders(view: &mut View, path: &str) -> (Vec<PathBuf>, Vec<LeftOut
 }
 
 /// Makes a folder readable with what it needs, and says by which path it is found inside.
-fn judge(view: &mut View, place: &Path) -> Result<PathBuf, &'static str> {
+fn judge(view: &mut HomeView, place: &Path) -> Result<PathBuf, &'static str> {
     if !place.is_absolute() {
         return Err("it is not an absolute path");
     }
@@ -47,7 +47,7 @@ fn judge(view: &mut View, place: &Path) -> Result<PathBuf, &'static str> {
 }
 
 /// Makes readable what lies beside a folder of programs, if that is called `bin`.
-fn show_installation(view: &mut View, bin: &Path) {
+fn show_installation(view: &mut HomeView, bin: &Path) {
     let Some(prefix) = bin.parent().filter(|_| bin.ends_with("bin")) else { return };
     if view.refusal(prefix).is_some() {
         return;
@@ -65,7 +65,7 @@ fn show_installation(view: &mut View, bin: &Path) {
 }
 
 /// Makes readable what the links in a folder of programs lead to, each step of the way.
-fn show_what_links_lead_to(view: &mut View, folder: &Path) {
+fn show_what_links_lead_to(view: &mut HomeView, folder: &Path) {
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
             continue;

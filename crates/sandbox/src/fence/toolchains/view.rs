@@ -7,13 +7,13 @@ use crate::fence::job::SYSTEM;
 use crate::sensitive::is_sensitive_name;
 
 /// The home folder, the workspace, and what has been made readable beside the system.
-pub(super) struct View {
+pub(super) struct HomeView {
     pub(super) home: PathBuf,
     pub(super) workspace: PathBuf,
     pub(super) readable: Vec<PathBuf>,
 }
 
-impl View {
+impl HomeView {
     /// Whether a path is seen already.
     pub(super) fn shows(&self, path: &Path) -> bool {
         is_system(path)

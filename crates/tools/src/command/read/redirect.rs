@@ -2,17 +2,17 @@
 
 use tree_sitter::Node;
 
-use super::{Reader, fields};
+use super::{CommandParser, fields};
 use crate::command::{
-    simple::{Feed, Simple, Way, Write},
+    simple::{RedirectWrite, SimpleCommand, StdinSource, WriteMode},
     word::Word,
 };
 
 /// What the redirections of a statement say.
 #[derive(Default)]
-pub(super) struct Redirected<'t> {
-    pub(super) writes: Vec<Write>,
-    pub(super) feed: Option<Feed>,
+pub(super) struct Redirections<'t> {
+    pub(super) writes: Vec<RedirectWrite>,
+    pub(super) feed: Option<StdinSource>,
     /// Words of the command that stand behind a redirection.
     pub(super) words: Vec<Word>,
     /// What the line of a here-document goes on with: into a pipe, or after it.
@@ -20,7 +20,7 @@ pub(super) struct Redirected<'t> {
     after: Vec<Node<'t>>,
 }
 
-impl Reader {
+impl CommandParser {
     /// A statement with its redirections.
     pub(super) fn redirected(&mut self, node: Node<'_>, text: &str) {
         let body = node.child_by_field_name("body");
@@ -38,9 +38,9 @@ impl Reader {
                 }
                 self.scope.feed = outer;
                 if !redirected.writes.is_empty() || !redirected.words.is_empty() {
-                    let Redirected { writes, words, .. } = redirected;
+                    let Redirections { writes, words, .. } = redirected;
                     let (folder, feed) = (self.scope.folder.clone(), self.scope.feed.clone());
-                    self.simple(Simple { words, writes, folder, feed, fetched: false });
+                    self.simple(SimpleCommand { words, writes, folder, feed, fetched: false });
                 }
             }
         }
@@ -56,14 +56,14 @@ impl Reader {
     }
 
     /// What these nodes say.
-    pub(super) fn redirections<'t>(&mut self, nodes: &[Node<'t>], text: &str) -> Redirected<'t> {
-        let mut told = Redirected::default();
+    pub(super) fn redirections<'t>(&mut self, nodes: &[Node<'t>], text: &str) -> Redirections<'t> {
+        let mut told = Redirections::default();
         for node in nodes {
             match node.kind() {
                 "file_redirect" => self.file_redirect(*node, text, &mut told),
                 "herestring_redirect" => {
                     if let Some(word) = node.named_children(&mut node.walk()).last() {
-                        told.feed = Some(Feed::Text(Word::read(word, text, &self.scope.variables)));
+                        told.feed = Some(StdinSource::Text(Word::read(word, text, &self.scope.variables)));
                         self.visit(word, text);
                     }
                 }
@@ -74,11 +74,11 @@ impl Reader {
         told
     }
 
-    fn file_redirect(&mut self, node: Node<'_>, text: &str, told: &mut Redirected<'_>) {
+    fn file_redirect(&mut self, node: Node<'_>, text: &str, told: &mut Redirections<'_>) {
         let operator = node.children(&mut node.walk()).find(|child| !child.is_named()).map(|child| child.kind());
         let way = match operator {
-            Some(">" | "&>" | ">|" | ">&") => Some(Way::Overwrites),
-            Some(">>" | "&>>") => Some(Way::Appends),
+            Some(">" | "&>" | ">|" | ">&") => Some(WriteMode::Overwrites),
+            Some(">>" | "&>>") => Some(WriteMode::Appends),
             Some(_) | None => None,
         };
         for (at, word) in node.children_by_field_name("destination", &mut node.walk()).enumerate() {
@@ -88,13 +88,13 @@ impl Reader {
                 // The grammar takes every word after a redirection for its target, a shell only the first.
                 (1.., _) => told.words.push(read),
                 // `2>&1` writes to no file.
-                (0, Some(way)) if word.kind() != "number" => told.writes.push(Write { to: read, way }),
+                (0, Some(way)) if word.kind() != "number" => told.writes.push(RedirectWrite { to: read, way }),
                 (0, _) => {}
             }
         }
     }
 
-    fn here_redirect<'t>(&mut self, node: Node<'t>, text: &str, told: &mut Redirected<'t>) {
+    fn here_redirect<'t>(&mut self, node: Node<'t>, text: &str, told: &mut Redirections<'t>) {
         let raw = node
             .named_children(&mut node.walk())
             .any(|child| child.kind() == "heredoc_start" && text[child.byte_range()].contains(['\'', '"', '\\']));
@@ -107,7 +107,7 @@ impl Reader {
                 (_, "heredoc_body") => {
                     let body = &text[child.byte_range()];
                     let known = raw || !body.contains(['$', '`']);
-                    told.feed = Some(Feed::Text(if known { Word::quoted(body) } else { Word::unknown(body) }));
+                    told.feed = Some(StdinSource::Text(if known { Word::quoted(body) } else { Word::unknown(body) }));
                     if !raw {
                         self.visit(child, text);
                     }

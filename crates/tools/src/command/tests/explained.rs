@@ -1,9 +1,9 @@
 //! What a person is told of a command, and what is asked of it.
 
-use crate::command::{Command, Line, explain::Worry};
+use crate::command::{CommandExplanation, CommandLine, explain::Worry};
 
-fn lines(command: &str) -> Vec<Line> {
-    Command::read(command).explained()
+fn lines(command: &str) -> Vec<CommandExplanation> {
+    CommandLine::read(command).explained()
 }
 
 fn programs(command: &str) -> Vec<String> {
@@ -129,7 +129,7 @@ fn what_only_a_shell_knows_is_unclear() {
         "ls | python3",
     ];
     for command in unclear {
-        assert!(Command::read(command).unclear().is_some(), "{command}");
+        assert!(CommandLine::read(command).unclear().is_some(), "{command}");
     }
     let clear = [
         "ls",
@@ -147,13 +147,13 @@ fn what_only_a_shell_knows_is_unclear() {
         "",
     ];
     for command in clear {
-        assert_eq!(Command::read(command).unclear(), None, "{command}");
+        assert_eq!(CommandLine::read(command).unclear(), None, "{command}");
     }
 }
 
 #[test]
 fn what_must_be_asked_says_why() {
-    let asked = |command| Command::read(command).forced_ask();
+    let asked = |command| CommandLine::read(command).forced_ask();
     for command in ["rm x", "mv a b", "dd if=a of=b", "mkfs.ext4 x", "chmod -R 700 x", "chown -R a x", "git push -f"] {
         assert!(asked(command).is_some(), "{command}");
     }
@@ -194,9 +194,9 @@ fn programs_that_run_others_are_known() {
         "awk 1",
     ];
     for command in others {
-        assert!(Command::read(command).runs_others(), "{command}");
+        assert!(CommandLine::read(command).runs_others(), "{command}");
     }
     for command in ["ls", "/bin/ls", "cat x | sort", "git status", "rm x", "echo python", "X=1", "grep -r make ."] {
-        assert!(!Command::read(command).runs_others(), "{command}");
+        assert!(!CommandLine::read(command).runs_others(), "{command}");
     }
 }

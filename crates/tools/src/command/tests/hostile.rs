@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::command::Command;
+use crate::command::CommandLine;
 
 #[test]
 fn what_is_too_much_is_unclear() {
@@ -30,7 +30,7 @@ fn what_is_too_much_is_unclear() {
         laughs,
     ];
     for text in all {
-        let command = Command::read(&text);
+        let command = CommandLine::read(&text);
         assert!(command.unclear().is_some(), "{}…", &text[..40]);
         assert!(command.forced_ask().is_some(), "{}…", &text[..40]);
     }
@@ -40,7 +40,7 @@ fn what_is_too_much_is_unclear() {
 #[test]
 fn letters_from_far_away_are_parts_of_words() {
     for far in ['\u{fdfa}', '\u{1f574}', '\u{e0194}', '\u{10ffff}'] {
-        let command = Command::read(&format!("echo {{1..{far}}} {{{far}; rm a{far}b"));
+        let command = CommandLine::read(&format!("echo {{1..{far}}} {{{far}; rm a{far}b"));
         assert!(command.explained().iter().any(|line| line.program == "rm" && line.words.contains(far)), "{far:?}");
     }
 }
@@ -49,7 +49,7 @@ proptest! {
     /// Whatever the text, it is read without a fault.
     #[test]
     fn any_text_can_be_read(text in "\\PC{0,60}") {
-        let command = Command::read(&text);
+        let command = CommandLine::read(&text);
         drop((command.explained(), command.unclear(), command.runs_others()));
     }
 
@@ -61,7 +61,7 @@ proptest! {
             "${", "${X", "$'", "\\", "if", "then", "fi", "f()", "=", "a=", "[[", "]]", "find", "-exec", "sudo", "bash", "-c", "eval", "*",
         ]), 0..25)) {
         for glue in ["", " "] {
-            let command = Command::read(&tokens.join(glue));
+            let command = CommandLine::read(&tokens.join(glue));
             drop((command.explained(), command.unclear(), command.runs_others()));
         }
     }

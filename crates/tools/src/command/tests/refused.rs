@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::command::{Command, Places};
+use crate::command::{CommandLine, Places};
 
 const REFUSED: &[&str] = &[
     // The samples of the specification.
@@ -331,7 +331,7 @@ const ALLOWED: &[&str] = &[
 fn refusal(command: &str) -> Option<String> {
     let shop = Path::new("/home/anna/work/shop");
     let places = Places { workspace: shop, home: Some(Path::new("/home/anna")), folder: shop };
-    Command::read(command).refusal(&places)
+    CommandLine::read(command).refusal(&places)
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn the_sentence_says_what_would_go_and_what_to_do() {
 
 #[test]
 fn places_decide() {
-    let command = Command::read("rm -rf *");
+    let command = CommandLine::read("rm -rf *");
     let refused = |workspace: &str, home: Option<&str>, folder: &str| {
         let places = Places { workspace: Path::new(workspace), home: home.map(Path::new), folder: Path::new(folder) };
         command.refusal(&places).is_some()

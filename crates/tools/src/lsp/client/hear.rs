@@ -5,16 +5,16 @@ use std::{io::ErrorKind, sync::Arc};
 use serde_json::{Value, json};
 use tokio::{io::BufReader, net::unix::OwnedReadHalf};
 
-use super::{Client, FAREWELL, GREETING, lock};
+use super::{FAREWELL, GREETING, LanguageClient, lock};
 use crate::lsp::{
     documents::note,
     frame::{framed, next},
-    handshake::Offered,
+    handshake::LanguageCapabilities,
     replies::reply,
-    trouble::Trouble,
+    trouble::LanguageServerError,
 };
 
-impl Client {
+impl LanguageClient {
     /// Hears everything that the server says.
     pub(super) async fn listen(self: Arc<Self>, from: OwnedReadHalf) {
         let mut from = BufReader::new(from);
@@ -57,7 +57,7 @@ impl Client {
 
     fn take_answer(&self, number: i64, mut message: Value) {
         let answer = match message.get("error") {
-            Some(error) => Err(Trouble::Refused {
+            Some(error) => Err(LanguageServerError::Refused {
                 code: error["code"].as_i64().unwrap_or(0),
                 message: error["message"].as_str().unwrap_or("it does not say why").to_owned(),
             }),
@@ -65,7 +65,8 @@ impl Client {
         };
         match (number, answer) {
             (GREETING, Ok(answer)) => {
-                let offered = Offered::read(&answer, self.server.command.first().map_or("", String::as_str));
+                let offered =
+                    LanguageCapabilities::read(&answer, self.server.command.first().map_or("", String::as_str));
                 let _ = self.outbox.try_send(framed(&note("initialized", json!({}))));
                 self.heard.send_modify(|heard| heard.offered = Some(Arc::new(offered)));
             }

@@ -13,13 +13,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Client, FAREWELL, request};
+use super::{FAREWELL, LanguageClient, request};
 use crate::lsp::{documents::note, frame::framed};
 
 /// How long a server may take to listen to one message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-impl Client {
+impl LanguageClient {
     /// Tells the server everything that waits, until it ends, is told to, or was asked nothing for long.
     pub(super) async fn speak(
         self: Arc<Self>,

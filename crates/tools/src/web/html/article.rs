@@ -2,7 +2,7 @@
 
 use html5ever::{LocalName, local_name};
 
-use super::tree::{Node, What, is_one_of};
+use super::tree::{NodeKind, PageNode, is_one_of};
 
 /// Shorter than this, a part is no article.
 const SHORTEST: usize = 200;
@@ -57,8 +57,8 @@ impl Article {
         self.left_out[node]
     }
 
-    pub(super) fn find(nodes: &[Node]) -> Self {
-        let mut weighed = Weighed::new(nodes);
+    pub(super) fn find(nodes: &[PageNode]) -> Self {
+        let mut weighed = TextWeights::new(nodes);
         let whole = 0..nodes.len();
         let all = weighed.text(&whole);
         let candidates = [weighed.only(&local_name!("main")), weighed.only(&local_name!("article")), weighed.best()];
@@ -78,16 +78,16 @@ impl Article {
     }
 }
 
-struct Weighed<'a> {
-    nodes: &'a [Node],
+struct TextWeights<'a> {
+    nodes: &'a [PageNode],
     left_out: Vec<bool>,
     /// How much visible text comes before each node, and how much of it is in links.
     text_before: Vec<usize>,
     link_before: Vec<usize>,
 }
 
-impl<'a> Weighed<'a> {
-    fn new(nodes: &'a [Node]) -> Self {
+impl<'a> TextWeights<'a> {
+    fn new(nodes: &'a [PageNode]) -> Self {
         let mut left_out = vec![false; nodes.len()];
         let (mut text_before, mut link_before) = (vec![0; nodes.len() + 1], vec![0; nodes.len() + 1]);
         let (mut hidden_until, mut link_until) = (0, 0);
@@ -100,8 +100,8 @@ impl<'a> Weighed<'a> {
                 link_until = node.end;
             }
             let length = match &node.what {
-                What::Text(text) if at >= hidden_until => text.split_whitespace().map(|word| word.len() + 1).sum(),
-                What::Text(_) | What::Element { .. } => 0,
+                NodeKind::Text(text) if at >= hidden_until => text.split_whitespace().map(|word| word.len() + 1).sum(),
+                NodeKind::Text(_) | NodeKind::Element { .. } => 0,
             };
             text_before[at + 1] = text_before[at] + length;
             link_before[at + 1] = link_before[at] + if at < link_until { length } else { 0 };
@@ -122,7 +122,7 @@ impl<'a> Weighed<'a> {
 
     /// The one element of this name or role on the page.
     fn only(&self, name: &LocalName) -> Option<usize> {
-        let is = |node: &Node| node.name() == name || node.attribute(&local_name!("role")) == Some(&**name);
+        let is = |node: &PageNode| node.name() == name || node.attribute(&local_name!("role")) == Some(&**name);
         let mut found = self.nodes.iter().enumerate().filter(|(_, node)| is(node)).map(|(at, _)| at);
         found.next().filter(|_| found.next().is_none())
     }
@@ -165,7 +165,7 @@ impl<'a> Weighed<'a> {
     fn leave_out_what_stands_around(&mut self, range: &std::ops::Range<usize>, most: usize) {
         for at in range.clone().skip(1) {
             let node = &self.nodes[at];
-            if matches!(node.what, What::Text(_)) {
+            if matches!(node.what, NodeKind::Text(_)) {
                 continue;
             }
             let inside = at..node.end;
@@ -183,8 +183,8 @@ impl<'a> Weighed<'a> {
     }
 }
 
-fn is_never_shown(node: &Node) -> bool {
-    let What::Element { attributes, .. } = &node.what else { return false };
+fn is_never_shown(node: &PageNode) -> bool {
+    let NodeKind::Element { attributes, .. } = &node.what else { return false };
     let by_name = is_one_of!(
         node.name(),
         "script"
@@ -217,7 +217,7 @@ fn is_never_shown(node: &Node) -> bool {
         || node.attribute(&local_name!("style")).is_some_and(styled)
 }
 
-fn is_around(node: &Node) -> bool {
+fn is_around(node: &PageNode) -> bool {
     let words = [node.attribute(&local_name!("class")), node.attribute(&local_name!("id"))];
     let words: Vec<String> = words.into_iter().flatten().map(str::to_ascii_lowercase).collect();
     let has = |list: &[&str]| words.iter().any(|words| list.iter().any(|word| words.contains(word)));

@@ -9,7 +9,7 @@ pub(super) enum Gap {
 }
 
 /// Growing text.
-pub(super) struct Lines {
+pub(super) struct TextLines {
     text: String,
     gap: Gap,
     space: bool,
@@ -23,7 +23,7 @@ pub(super) struct Lines {
     waiting: Vec<&'static str>,
 }
 
-impl Lines {
+impl TextLines {
     pub(super) fn new() -> Self {
         Self {
             text: String::new(),

@@ -7,26 +7,26 @@ use html5ever::local_name;
 
 use super::{
     article::Article,
-    lines::{Gap, Lines},
-    tree::{self, Node, What, is_one_of},
+    lines::{Gap, TextLines},
+    tree::{self, NodeKind, PageNode, is_one_of},
 };
-use crate::blocking::Stop;
+use crate::blocking::StopFlag;
 
 /// What a page is turned into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::web) enum Form {
+pub(in crate::web) enum PageFormat {
     Text,
     Markdown,
 }
 
 /// The readable part of a page with its title; `None` when nobody waits for it any more. Links become whole URLs.
-pub(in crate::web) fn readable(page: &str, url: &Url, form: Form, stop: &Stop) -> Option<String> {
+pub(in crate::web) fn readable(page: &str, url: &Url, form: PageFormat, stop: &StopFlag) -> Option<String> {
     let nodes = tree::read(page, stop)?;
     let based =
         nodes.iter().find(|node| is_one_of!(node.name(), "base")).and_then(|node| node.attribute(&local_name!("href")));
     let base = based.and_then(|base| url.join(base).ok()).unwrap_or_else(|| url.clone());
     let article = Article::find(&nodes);
-    let mut writer = Writer::new(&nodes, &base, form, LONGER * page.len() + A_LITTLE);
+    let mut writer = PageWriter::new(&nodes, &base, form, LONGER * page.len() + A_LITTLE);
     let mut range = article.start..article.end;
     if !range.clone().any(|at| is_one_of!(nodes[at].name(), "h1") && !article.leaves_out(at)) {
         writer.title();
@@ -54,11 +54,11 @@ enum Closing {
     Indent(Gap),
 }
 
-pub(super) struct Writer<'a> {
-    pub(super) nodes: &'a [Node],
+pub(super) struct PageWriter<'a> {
+    pub(super) nodes: &'a [PageNode],
     base: &'a Url,
-    pub(super) form: Form,
-    pub(super) lines: Lines,
+    pub(super) form: PageFormat,
+    pub(super) lines: TextLines,
     open: Vec<(usize, Closing)>,
     /// The number of the next item of each open list; `None` where they have none.
     lists: Vec<Option<usize>>,
@@ -68,9 +68,9 @@ pub(super) struct Writer<'a> {
     pub(super) most: usize,
 }
 
-impl<'a> Writer<'a> {
-    fn new(nodes: &'a [Node], base: &'a Url, form: Form, most: usize) -> Self {
-        Self { nodes, base, form, lines: Lines::new(), open: Vec::new(), lists: Vec::new(), flat: false, most }
+impl<'a> PageWriter<'a> {
+    fn new(nodes: &'a [PageNode], base: &'a Url, form: PageFormat, most: usize) -> Self {
+        Self { nodes, base, form, lines: TextLines::new(), open: Vec::new(), lists: Vec::new(), flat: false, most }
     }
 
     /// Whether nothing more should come.
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
 
     /// What lies in a range, on one line.
     pub(super) fn flat(&self, mut range: Range<usize>) -> String {
-        let mut writer = Writer { flat: true, ..Writer::new(self.nodes, self.base, self.form, self.most) };
+        let mut writer = PageWriter { flat: true, ..PageWriter::new(self.nodes, self.base, self.form, self.most) };
         writer.walk(&mut range, |_| false);
         writer.finish().replace('\n', " ")
     }
@@ -106,12 +106,12 @@ impl<'a> Writer<'a> {
             self.close_until(at);
             let node = &self.nodes[at];
             at = match &node.what {
-                What::Text(text) => {
+                NodeKind::Text(text) => {
                     self.text(text);
                     at + 1
                 }
-                What::Element { .. } if leave_out(at) => node.end,
-                What::Element { .. } => self.element(at),
+                NodeKind::Element { .. } if leave_out(at) => node.end,
+                NodeKind::Element { .. } => self.element(at),
             };
         }
         self.close_until(usize::MAX);
@@ -182,7 +182,7 @@ impl<'a> Writer<'a> {
     }
 
     fn marks(&self) -> bool {
-        self.form == Form::Markdown
+        self.form == PageFormat::Markdown
     }
 
     fn part(&mut self, gap: Gap) {
@@ -210,7 +210,7 @@ impl<'a> Writer<'a> {
         self.open.push((end, Closing::Indent(Gap::Block)));
     }
 
-    fn heading(&mut self, node: &Node) {
+    fn heading(&mut self, node: &PageNode) {
         self.block(node.end, Gap::Block);
         let level: usize = node.name()[1..].parse().unwrap_or(1);
         if self.marks() && !self.flat && node.end > 0 {
@@ -218,7 +218,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn list(&mut self, node: &Node, first: Option<usize>) {
+    fn list(&mut self, node: &PageNode, first: Option<usize>) {
         self.part(if self.lists.is_empty() { Gap::Block } else { Gap::Line });
         self.lists.push(first);
         self.open.push((node.end, Closing::List));
@@ -248,7 +248,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn picture(&mut self, node: &Node) {
+    fn picture(&mut self, node: &PageNode) {
         let alt = node.attribute(&local_name!("alt")).unwrap_or_default().trim().to_owned();
         let source = node.attribute(&local_name!("src")).and_then(|source| self.link(source));
         match source.filter(|_| self.marks() && !alt.is_empty()) {
@@ -272,7 +272,7 @@ impl<'a> Writer<'a> {
             .then(|| url.to_string().replace('(', "%28").replace(')', "%29"))
     }
 
-    fn begin_link(&mut self, node: &Node) {
+    fn begin_link(&mut self, node: &PageNode) {
         let Some(url) = node.attribute(&local_name!("href")).and_then(|link| self.link(link)).filter(|_| self.marks())
         else {
             return;
@@ -368,20 +368,20 @@ fn escaped(text: &mut String, word: &str) {
 }
 
 /// All text in a node, as it is.
-fn collected(nodes: &[Node], at: usize) -> String {
+fn collected(nodes: &[PageNode], at: usize) -> String {
     let mut text = String::new();
     for node in &nodes[at..nodes[at].end] {
         match &node.what {
-            What::Text(piece) => text.push_str(piece),
-            What::Element { name, .. } if is_one_of!(name, "br") => text.push('\n'),
-            What::Element { .. } => {}
+            NodeKind::Text(piece) => text.push_str(piece),
+            NodeKind::Element { name, .. } if is_one_of!(name, "br") => text.push('\n'),
+            NodeKind::Element { .. } => {}
         }
     }
     text
 }
 
 /// The language that a listing says it is in.
-fn language(nodes: &[Node]) -> &str {
+fn language(nodes: &[PageNode]) -> &str {
     let classes = nodes.iter().take(3).filter_map(|node| node.attribute(&local_name!("class")));
     let named = classes
         .flat_map(str::split_whitespace)

@@ -8,4 +8,4 @@ mod table;
 mod tests;
 mod tree;
 
-pub(super) use markdown::{Form, readable};
+pub(super) use markdown::{PageFormat, readable};

@@ -4,11 +4,11 @@ use html5ever::{LocalName, local_name};
 
 use super::{
     lines::Gap,
-    markdown::{Form, Writer},
+    markdown::{PageFormat, PageWriter},
     tree::is_one_of,
 };
 
-impl Writer<'_> {
+impl PageWriter<'_> {
     /// Writes a table and gives the node after it; `None` when it is not one that has rows and columns to show.
     pub(super) fn table(&mut self, at: usize) -> Option<usize> {
         let end = self.nodes[at].end;
@@ -31,12 +31,12 @@ impl Writer<'_> {
             let empty = String::new();
             let cells: Vec<&str> = (0..columns).map(|column| row.get(column).unwrap_or(&empty).as_str()).collect();
             let written = match self.form {
-                Form::Markdown => format!("| {} |", cells.join(" | ")),
-                Form::Text => cells.join("\t"),
+                PageFormat::Markdown => format!("| {} |", cells.join(" | ")),
+                PageFormat::Text => cells.join("\t"),
             };
             self.lines.verbatim(&written);
             self.lines.part(Gap::Line);
-            if number == 0 && self.form == Form::Markdown {
+            if number == 0 && self.form == PageFormat::Markdown {
                 self.lines.verbatim(&format!("|{}", " --- |".repeat(columns)));
                 self.lines.part(Gap::Line);
             }
@@ -56,7 +56,7 @@ impl Writer<'_> {
                 local_name!("tr") => rows.push(Vec::new()),
                 local_name!("td") | local_name!("th") => {
                     let text = self.flat(at + 1..self.nodes[at].end);
-                    let cell = if self.form == Form::Markdown { text.replace('|', "\\|") } else { text };
+                    let cell = if self.form == PageFormat::Markdown { text.replace('|', "\\|") } else { text };
                     held += cell.len();
                     if rows.is_empty() {
                         rows.push(Vec::new());

@@ -2,16 +2,16 @@
 
 use haft_sandbox::web::Url;
 
-use super::{Form, readable};
-use crate::blocking::Stop;
+use super::{PageFormat, readable};
+use crate::blocking::StopFlag;
 
-fn read(page: &str, form: Form) -> String {
+fn read(page: &str, form: PageFormat) -> String {
     let url = Url::parse("https://example.org/docs/page.html").unwrap();
-    readable(page, &url, form, &Stop::default()).unwrap()
+    readable(page, &url, form, &StopFlag::default()).unwrap()
 }
 
 fn markdown(page: &str) -> String {
-    read(page, Form::Markdown)
+    read(page, PageFormat::Markdown)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn what_is_written_is_markdown() {
 #[test]
 fn plain_text_has_no_marks() {
     let page = "<h1>Top</h1><p>one <b>bold</b> <a href=x>link</a></p><ul><li>a<li>b</ul><pre>x\n y</pre>";
-    assert_eq!(read(page, Form::Text), "Top\n\none bold link\n\n- a\n- b\n\nx\n y");
+    assert_eq!(read(page, PageFormat::Text), "Top\n\none bold link\n\n- a\n- b\n\nx\n y");
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn hostile_pages_are_read_in_little_time() {
 
 #[test]
 fn nobody_waits_for_a_page_that_is_not_wanted() {
-    let stop = Stop::default();
+    let stop = StopFlag::default();
     stop.flag().store(true, std::sync::atomic::Ordering::Relaxed);
     let url = Url::parse("https://example.org").unwrap();
-    assert!(readable("<p>x", &url, Form::Text, &stop).is_none());
+    assert!(readable("<p>x", &url, PageFormat::Text, &stop).is_none());
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn no_page_becomes_text_that_no_memory_holds() {
     let cells = format!("<table>{}", "<tr><td>a<td><a href=x>l</a>".repeat(10_000));
     let quotes = format!("{}{}", "<blockquote>".repeat(400), "a<br>".repeat(20_000));
     for page in [wide, long.clone() + &links, long.clone() + &pictures, long + &cells, quotes] {
-        for form in [Form::Markdown, Form::Text] {
+        for form in [PageFormat::Markdown, PageFormat::Text] {
             let text = read(&page, form);
             assert!(text.len() < 6 * page.len() + (200 << 10), "{} of {}", text.len(), page.len());
         }

@@ -13,7 +13,7 @@ use html5ever::{
     },
 };
 
-use crate::blocking::Stop;
+use crate::blocking::StopFlag;
 
 /// Elements that lie deeper become siblings, as in browsers.
 const DEEPEST: usize = 256;
@@ -25,15 +25,15 @@ const BYTES_OF_A_NODE: usize = 16;
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// One thing on a page; the list is in the order of the page, so that what lies inside it follows it.
-pub(super) struct Node {
-    pub(super) what: What,
+pub(super) struct PageNode {
+    pub(super) what: NodeKind,
     /// The first node that does not lie inside.
     pub(super) end: usize,
     /// Whether it is part of a line.
     pub(super) is_inline: bool,
 }
 
-pub(super) enum What {
+pub(super) enum NodeKind {
     Text(StrTendril),
     Element { name: LocalName, attributes: Vec<Attribute> },
 }
@@ -47,20 +47,20 @@ macro_rules! is_one_of {
 }
 pub(super) use is_one_of;
 
-impl Node {
+impl PageNode {
     /// The name of an element; empty for text.
     pub(super) fn name(&self) -> &LocalName {
         match &self.what {
-            What::Text(_) => &NAMELESS,
-            What::Element { name, .. } => name,
+            NodeKind::Text(_) => &NAMELESS,
+            NodeKind::Element { name, .. } => name,
         }
     }
 
     /// The value of an attribute.
     pub(super) fn attribute(&self, wanted: &LocalName) -> Option<&str> {
         match &self.what {
-            What::Text(_) => None,
-            What::Element { attributes, .. } => {
+            NodeKind::Text(_) => None,
+            NodeKind::Element { attributes, .. } => {
                 attributes.iter().find(|attribute| attribute.name.local == *wanted).map(|attribute| &*attribute.value)
             }
         }
@@ -68,7 +68,7 @@ impl Node {
 }
 
 /// Reads a page; `None` when nobody waits for it any more.
-pub(super) fn read(page: &str, stop: &Stop) -> Option<Vec<Node>> {
+pub(super) fn read(page: &str, stop: &StopFlag) -> Option<Vec<PageNode>> {
     let tokenizer = Tokenizer::new(Builder::for_page(page), TokenizerOpts::default());
     let input = BufferQueue::default();
     let mut rest = page;
@@ -89,11 +89,11 @@ pub(super) fn read(page: &str, stop: &Stop) -> Option<Vec<Node>> {
     Some(tokenizer.sink.0.into_inner().finish())
 }
 
-struct Builder(RefCell<Growing>);
+struct Builder(RefCell<NodeTree>);
 
 #[derive(Default)]
-struct Growing {
-    nodes: Vec<Node>,
+struct NodeTree {
+    nodes: Vec<PageNode>,
     /// The elements that are open, outermost first.
     open: Vec<usize>,
     /// How many more are open that lie too deep.
@@ -102,7 +102,7 @@ struct Growing {
 
 impl Builder {
     fn for_page(page: &str) -> Self {
-        Self(RefCell::new(Growing { nodes: Vec::with_capacity(page.len() / BYTES_OF_A_NODE), ..Growing::default() }))
+        Self(RefCell::new(NodeTree { nodes: Vec::with_capacity(page.len() / BYTES_OF_A_NODE), ..NodeTree::default() }))
     }
 }
 
@@ -112,7 +112,7 @@ impl TokenSink for Builder {
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
         let mut growing = self.0.borrow_mut();
         match token {
-            Token::CharacterTokens(text) => growing.add(What::Text(text)),
+            Token::CharacterTokens(text) => growing.add(NodeKind::Text(text)),
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => return growing.start(tag),
             Token::TagToken(tag) => growing.end(&tag.name),
             Token::DoctypeToken(_)
@@ -125,21 +125,21 @@ impl TokenSink for Builder {
     }
 }
 
-impl Growing {
-    fn add(&mut self, what: What) {
+impl NodeTree {
+    fn add(&mut self, what: NodeKind) {
         let is_inline = match &what {
-            What::Text(_) => true,
-            What::Element { name, .. } => is_inline(name),
+            NodeKind::Text(_) => true,
+            NodeKind::Element { name, .. } => is_inline(name),
         };
         let end = self.nodes.len() + 1;
-        self.nodes.push(Node { what, end, is_inline });
+        self.nodes.push(PageNode { what, end, is_inline });
     }
 
     fn start(&mut self, tag: Tag) -> TokenSinkResult<()> {
         self.close_implied(&tag.name);
         let reads_on = raw(&tag.name);
         let is_open = !(is_void(&tag.name) || tag.self_closing && is_foreign(&tag.name));
-        self.add(What::Element { name: tag.name, attributes: tag.attrs });
+        self.add(NodeKind::Element { name: tag.name, attributes: tag.attrs });
         if is_open && self.open.len() < DEEPEST {
             self.open.push(self.nodes.len() - 1);
         } else if is_open {
@@ -205,7 +205,7 @@ impl Growing {
         }
     }
 
-    fn finish(mut self) -> Vec<Node> {
+    fn finish(mut self) -> Vec<PageNode> {
         self.close_down_to(0);
         self.nodes
     }

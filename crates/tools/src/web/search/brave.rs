@@ -4,14 +4,14 @@ use haft_sandbox::web::Method;
 use serde_json::Value;
 
 use super::{
-    Found, Freshness, Secret, Wanted,
-    provider::{Question, SearchProvider, text, text_or_none},
+    Freshness, SearchQuery, SearchResult, Secret,
+    provider::{ProviderRequest, SearchProvider, text, text_or_none},
 };
 
 pub(super) struct Brave;
 
 impl SearchProvider for Brave {
-    fn question(&self, wanted: &Wanted<'_>, _key: Option<&Secret>) -> Question {
+    fn question(&self, wanted: &SearchQuery<'_>, _key: Option<&Secret>) -> ProviderRequest {
         let query = wanted.site.map_or(wanted.query.to_owned(), |site| format!("{} site:{site}", wanted.query));
         let mut parameters = vec![
             ("q", query),
@@ -29,11 +29,11 @@ impl SearchProvider for Brave {
             parameters.push(("freshness", word.to_owned()));
         }
         let key_header = Some("x-subscription-token");
-        Question { method: Method::GET, path: "res/v1/web/search", parameters, key_header, body: None }
+        ProviderRequest { method: Method::GET, path: "res/v1/web/search", parameters, key_header, body: None }
     }
 
-    fn results(&self, answer: &Value) -> Option<Vec<Found>> {
-        let found = |result: &Value| Found {
+    fn results(&self, answer: &Value) -> Option<Vec<SearchResult>> {
+        let found = |result: &Value| SearchResult {
             title: text(&result["title"]),
             url: text(&result["url"]),
             snippet: text(&result["description"]),

@@ -5,8 +5,8 @@ use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
 
 use super::{
-    Found, Freshness, Secret, Wanted,
-    provider::{Question, SearchProvider, text, text_or_none},
+    Freshness, SearchQuery, SearchResult, Secret,
+    provider::{ProviderRequest, SearchProvider, text, text_or_none},
 };
 
 /// How many letters of a page stand for it where nothing better does.
@@ -15,7 +15,7 @@ const SNIPPET: usize = 300;
 pub(super) struct Exa;
 
 impl SearchProvider for Exa {
-    fn question(&self, wanted: &Wanted<'_>, _key: Option<&Secret>) -> Question {
+    fn question(&self, wanted: &SearchQuery<'_>, _key: Option<&Secret>) -> ProviderRequest {
         let mut body = json!({
             "query": wanted.query,
             "numResults": wanted.number,
@@ -34,7 +34,7 @@ impl SearchProvider for Exa {
             let since = Timestamp::now().checked_sub(hours.hours()).unwrap_or(Timestamp::UNIX_EPOCH);
             body["startPublishedDate"] = json!(format!("{since:.3}"));
         }
-        Question {
+        ProviderRequest {
             method: Method::POST,
             path: "search",
             parameters: Vec::new(),
@@ -43,11 +43,11 @@ impl SearchProvider for Exa {
         }
     }
 
-    fn results(&self, answer: &Value) -> Option<Vec<Found>> {
+    fn results(&self, answer: &Value) -> Option<Vec<SearchResult>> {
         let found = |result: &Value| {
             let page = || text(&result["text"]).chars().take(SNIPPET).collect();
             let words = text_or_none(&result["highlights"][0]).or_else(|| text_or_none(&result["summary"]));
-            Found {
+            SearchResult {
                 title: text(&result["title"]),
                 url: text(&result["url"]),
                 snippet: words.unwrap_or_else(page),

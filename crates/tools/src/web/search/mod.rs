@@ -7,7 +7,7 @@ mod searxng;
 mod secret;
 
 pub use provider::Provider;
-pub(super) use provider::{Found, Freshness, Search, Wanted};
+pub(super) use provider::{Freshness, SearchClient, SearchQuery, SearchResult};
 pub use secret::Secret;
 
 use haft_sandbox::web::Url;

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use haft_runtime::{ErrorCode, ToolError};
 use haft_sandbox::web::{
-    Bytes, Client, HeaderMap, Limits, Method, PORTS, Request, Rules, StatusCode, Target, Url, header,
+    Bytes, FetchLimits, HeaderMap, Method, PORTS, Request, StatusCode, Url, WebClient, WebRules, WebTarget, header,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ impl Provider {
 }
 
 /// What is searched for.
-pub(in crate::web) struct Wanted<'a> {
+pub(in crate::web) struct SearchQuery<'a> {
     pub(in crate::web) query: &'a str,
     pub(in crate::web) number: usize,
     pub(in crate::web) site: Option<&'a str>,
@@ -90,7 +90,7 @@ pub(in crate::web) enum Freshness {
 /// One result.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::web) struct Found {
+pub(in crate::web) struct SearchResult {
     pub(in crate::web) title: String,
     pub(in crate::web) url: String,
     /// A few words of the page.
@@ -106,10 +106,10 @@ pub(in crate::web) struct Found {
 /// A language that searches are asked in.
 pub(super) trait SearchProvider: Sync {
     /// The question: where below the provider's URL, and what is sent.
-    fn question(&self, wanted: &Wanted<'_>, key: Option<&Secret>) -> Question;
+    fn question(&self, wanted: &SearchQuery<'_>, key: Option<&Secret>) -> ProviderRequest;
 
     /// The results in an answer; `None` when it is not one.
-    fn results(&self, answer: &Value) -> Option<Vec<Found>>;
+    fn results(&self, answer: &Value) -> Option<Vec<SearchResult>>;
 
     /// What a person can do about an answer of 401 or 403.
     fn when_refused(&self) -> &'static str {
@@ -118,7 +118,7 @@ pub(super) trait SearchProvider: Sync {
 }
 
 /// A question on the wire.
-pub(super) struct Question {
+pub(super) struct ProviderRequest {
     pub(super) method: Method,
     pub(super) path: &'static str,
     pub(super) parameters: Vec<(&'static str, String)>,
@@ -128,26 +128,26 @@ pub(super) struct Question {
 }
 
 /// A provider, ready to be asked.
-pub(in crate::web) struct Search {
+pub(in crate::web) struct SearchClient {
     access: SearchAccess,
-    client: Client,
+    client: WebClient,
 }
 
-impl fmt::Debug for Search {
+impl fmt::Debug for SearchClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.access.fmt(f)
     }
 }
 
-impl Search {
+impl SearchClient {
     /// The one host that the user has named may be asked, wherever it is, and nobody else.
-    pub(in crate::web) fn new(access: SearchAccess, limits: Limits) -> Self {
+    pub(in crate::web) fn new(access: SearchAccess, limits: FetchLimits) -> Self {
         let port = access.url.port_or_known_default().unwrap_or_default();
         let named = access.url.host_str().and_then(|host| format!("{host}:{port}").parse().ok());
-        let rules = Rules { ports: PORTS.to_vec(), allowed: named.into_iter().collect() };
+        let rules = WebRules { ports: PORTS.to_vec(), allowed: named.into_iter().collect() };
         // Searching asks many others, which takes longer than reading one page.
-        let limits = Limits { silence: limits.silence.max(LONGEST), ..limits };
-        Self { access, client: Client::new(rules, limits) }
+        let limits = FetchLimits { silence: limits.silence.max(LONGEST), ..limits };
+        Self { access, client: WebClient::new(rules, limits) }
     }
 
     pub(in crate::web) fn provider(&self) -> Provider {
@@ -159,7 +159,7 @@ impl Search {
     }
 
     /// Asks, and gives at most as many results as were wanted.
-    pub(in crate::web) async fn find(&self, wanted: &Wanted<'_>) -> Result<Vec<Found>, ToolError> {
+    pub(in crate::web) async fn find(&self, wanted: &SearchQuery<'_>) -> Result<Vec<SearchResult>, ToolError> {
         let language = self.access.provider.language();
         let question = language.question(wanted, self.access.key.as_ref());
         let doing = format!("search with {}", self.access.provider.word());
@@ -183,7 +183,7 @@ impl Search {
         Ok(results)
     }
 
-    fn request(&self, question: &Question) -> Result<Request, ToolError> {
+    fn request(&self, question: &ProviderRequest) -> Result<Request, ToolError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, header::HeaderValue::from_static("application/json"));
         if let (Some(name), Some(key)) = (question.key_header, &self.access.key) {
@@ -206,7 +206,7 @@ impl Search {
         Ok(Request { target: self.target(question)?, method: question.method.clone(), headers, body, until })
     }
 
-    fn target(&self, question: &Question) -> Result<Target, ToolError> {
+    fn target(&self, question: &ProviderRequest) -> Result<WebTarget, ToolError> {
         let mut url: Url = self.access.url.clone();
         let path = format!("{}/{}", url.path().trim_end_matches('/'), question.path);
         url.set_path(&path);
