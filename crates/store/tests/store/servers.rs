@@ -1,4 +1,5 @@
 //! A PostgreSQL server that refuses, goes away, is slow, or is not as it should be. Without one there is nothing to try.
+#![expect(clippy::print_stdout, reason = "a test that has nothing to do says so")]
 
 use std::{path::Path, time::Duration};
 
