@@ -13,10 +13,10 @@ use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
-use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::sensitive::is_sensitive_name;
 use crate::stamp::{EntryIdentity, EntryKind, Meta, look, look_at};
+use crate::workspace_path::WorkspacePath;
 
 /// The bytes of names that are asked for at once.
 const READ_AT_ONCE: usize = 32 << 10;

@@ -9,10 +9,10 @@ use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
-use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::sensitive::{fold, is_sensitive_name};
 use crate::stamp::{EntryIdentity, EntryKind, Meta, look, look_at};
+use crate::workspace_path::WorkspacePath;
 
 /// How many names are offered for a missing one.
 const SUGGESTIONS: usize = 3;

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::medium;
-use crate::place::{self, WorkspacePath};
 use crate::sensitive::is_sensitive;
 use crate::stamp::{EntryIdentity, EntryKind, look, look_at, look_behind};
+use crate::workspace_path::{self, WorkspacePath};
 
 /// A folder that every path is opened beneath.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Root {
 
     /// The same, always word for word.
     pub fn place_called(&self, typed: &str) -> Result<WorkspacePath, PathError> {
-        place::check_text(typed)?;
+        workspace_path::check_text(typed)?;
         let path = Path::new(typed);
         if !path.is_absolute() {
             return WorkspacePath::relative(path, typed);

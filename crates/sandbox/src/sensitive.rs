@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::place::WorkspacePath;
+use crate::workspace_path::WorkspacePath;
 
 /// Whether any component of the place is a name that holds secrets.
 pub fn is_sensitive(place: &WorkspacePath) -> bool {

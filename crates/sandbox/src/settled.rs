@@ -7,9 +7,9 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::PathError;
 use crate::folder::Folder;
 use crate::medium::{BTRFS, EXT, F2FS, TMPFS, XFS, is_one_of};
-use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::stamp::{EntryKind, FileStamp, look, look_at};
+use crate::workspace_path::WorkspacePath;
 
 /// File systems that take times from this machine's clock, and tell the first write through every new mapping. Others
 /// may, but are not known to: on tmpfs a mapping can be written without a trace, on overlayfs it cannot be noticed.

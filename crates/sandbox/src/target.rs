@@ -9,9 +9,9 @@ use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
-use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::stamp::{EntryIdentity, EntryKind, look, look_at};
+use crate::workspace_path::WorkspacePath;
 
 /// The longest content that is read for comparison.
 const LONGEST: u64 = 1 << 20;

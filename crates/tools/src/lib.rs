@@ -5,7 +5,7 @@ mod command;
 mod fenced;
 mod files;
 mod git;
-mod kept;
+mod kept_changes;
 mod lsp;
 mod project;
 mod recent_changes;
@@ -25,7 +25,7 @@ use haft_runtime::{AnyTool, Shown, typed};
 
 pub use command::worries;
 pub use fenced::{FenceConfig, LongLivedProcess};
-pub use kept::{CallChangesSummary, GiveUpResult, KeptChanges};
+pub use kept_changes::{CallChangesSummary, GiveUpResult, KeptChanges};
 pub use lsp::{LanguageServer, LanguageServers};
 pub use project::{Manifest, Script, Trusted, project_tool, scripts};
 pub use web::{ListedSite, ListedSiteError, Provider, SearchAccess, Secret, WebAccess};

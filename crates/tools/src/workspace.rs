@@ -105,7 +105,7 @@ impl Workspace {
     }
 
     /// Where what belongs to a call is held aside.
-    pub(crate) fn bench(&self, call: &CallId) -> Result<CommandContext, ToolError> {
+    pub(crate) fn command_context(&self, call: &CallId) -> Result<CommandContext, ToolError> {
         Ok(CommandContext {
             fenced: Arc::clone(self.commands.fenced()?),
             root: Arc::clone(self.files.root()),

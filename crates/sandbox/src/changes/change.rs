@@ -7,7 +7,7 @@ use super::flags::ChangeFlag;
 /// One path that a call would change, or has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// The path as it is shown and selected; see [`crate::Place`] for how odd names are written.
+    /// The path as it is shown and selected; see [`crate::WorkspacePath`] for how odd names are written.
     pub path: String,
     /// What happens to it.
     pub kind: FileChangeKind,

@@ -12,28 +12,28 @@ use super::swap::is_empty;
 use super::tree::{ItemSide, check_tree};
 use super::turn::{Parents, TurnContext};
 use crate::beneath::{self, Links};
-use crate::place::WorkspacePath;
 use crate::stamp::{EntryIdentity, EntryKind, FileStamp};
 use crate::transfer::EntryRef;
+use crate::workspace_path::WorkspacePath;
 
 /// The chosen items that can be turned. Any conflict is an error, but for what only follows from other files: on the
 /// way into the workspace that stays where it is, as long as anything else is left to commit.
 pub(super) fn agree(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     direction: ChangeDirection,
     mut chosen: Vec<usize>,
     parents: &mut Parents<'_>,
 ) -> Result<Vec<usize>, ChangesError> {
-    let units = bench.plan.units();
+    let units = context.plan.units();
     loop {
-        let clashes = check(bench, &chosen, parents)?;
+        let clashes = check(context, &chosen, parents)?;
         if clashes.is_empty() {
             return Ok(chosen);
         }
         let clashing: HashSet<usize> = clashes.iter().map(|clash| units[clash.index]).collect();
         let (dropped, left): (Vec<usize>, Vec<usize>) =
             chosen.into_iter().partition(|&index| clashing.contains(&units[index]));
-        let matters = dropped.iter().any(|&index| !bench.plan.items[index].derived);
+        let matters = dropped.iter().any(|&index| !context.plan.items[index].derived);
         if direction == ChangeDirection::Undo || matters || left.is_empty() {
             let paths = clashes.into_iter().map(|clash| (clash.path, clash.why)).collect();
             return Err(ChangesError::Conflict { paths });
@@ -50,8 +50,8 @@ struct Clash {
 }
 
 /// Compares every chosen item with what is really there.
-fn check(bench: TurnContext<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<Vec<Clash>, ChangesError> {
-    let (plan, state) = (bench.plan, bench.state);
+fn check(context: TurnContext<'_>, chosen: &[usize], parents: &mut Parents<'_>) -> Result<Vec<Clash>, ChangesError> {
+    let (plan, state) = (context.plan, context.state);
     let paths: HashSet<&str> = chosen.iter().map(|&index| plan.items[index].path.as_str()).collect();
     let mut clashes = Vec::new();
     // In path order, so that neighbours share their open folder.
@@ -64,7 +64,7 @@ fn check(bench: TurnContext<'_>, chosen: &[usize], parents: &mut Parents<'_>) ->
             found = check_source(parents, item, rest, &paths)?;
         }
         if found.is_none() && item.mode.is_none() {
-            found = check_slot(bench.folder, item, rest)?;
+            found = check_slot(context.folder, item, rest)?;
         }
         clashes.extend(found.map(|(path, why)| Clash { index, path, why }));
     }

@@ -15,8 +15,8 @@ use super::sealed::{Changes, open_root};
 use super::select::unknown;
 use super::show::{DiffSide, LONGEST_SIDE, compare};
 use crate::beneath::{self, Links};
-use crate::place::read_shown_name;
 use crate::stamp::{EntryIdentity, EntryKind, look};
+use crate::workspace_path::read_shown_name;
 
 impl Changes {
     /// The whole diff of one change, also when it was too long to be kept; `None` where there is none to show.

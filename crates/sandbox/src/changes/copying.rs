@@ -14,10 +14,10 @@ use super::show::{DiffSide, compare};
 use super::trail::{Trail, WalkError, read_small};
 use crate::copy::{Copy, CopyAttributes, wait_for_a_tick};
 use crate::error::PathError;
-use crate::place::{WorkspacePath, show_name};
 use crate::stamp::{EntryIdentity, EntryKind};
 use crate::transfer::EntryRef;
 use crate::walk::{Visit, WalkStep, walk};
+use crate::workspace_path::{WorkspacePath, show_name};
 
 /// What happens when a folder is to be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

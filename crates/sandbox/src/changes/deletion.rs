@@ -9,10 +9,10 @@ use super::plan::{Item, NestedEntry, Sketch};
 use super::show::{DiffSide, compare};
 use super::trail::{Trail, WalkError, read_small};
 use crate::error::PathError;
-use crate::place::{WorkspacePath, show_name};
 use crate::stamp::{EntryIdentity, EntryKind};
 use crate::transfer::EntryRef;
 use crate::walk::{Visit, WalkStep, walk};
+use crate::workspace_path::{WorkspacePath, show_name};
 
 /// How many files beneath a folder are read for their diffs.
 const READ_BENEATH: usize = 64;

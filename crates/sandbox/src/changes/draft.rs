@@ -17,10 +17,10 @@ use super::show::{DiffSide, LONGEST_SIDE, RenderedDiff, compare};
 use super::stage;
 use crate::error::PathError;
 use crate::look::OpenFile;
-use crate::place::{WorkspacePath, show_name};
 use crate::root::Root;
 use crate::stamp::{EntryIdentity, EntryKind, FileStamp, look};
 use crate::target::WriteTarget;
+use crate::workspace_path::{WorkspacePath, show_name};
 
 /// The longest diff that is kept in the plan.
 const LONGEST_DIFF: usize = 64 << 10;

@@ -7,9 +7,9 @@ use super::error::ChangesError;
 use super::plan::Item;
 use super::swap::is_empty;
 use crate::error::PathError;
-use crate::place::WorkspacePath;
 use crate::stamp::{EntryIdentity, EntryKind, look};
 use crate::transfer::EntryRef;
+use crate::workspace_path::WorkspacePath;
 
 /// Both ends, by their real places.
 #[derive(Debug)]

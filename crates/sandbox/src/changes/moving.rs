@@ -13,10 +13,10 @@ use super::plan::{Item, MoveOrigin, NestedEntry, Sketch};
 use super::trail::{Trail, WalkError, read_small};
 use crate::copy::CopyAttributes;
 use crate::folder::read_link;
-use crate::place::{WorkspacePath, show_name};
 use crate::stamp::{EntryKind, look_at};
 use crate::transfer::EntryRef;
 use crate::walk::{ListedEntry, glance};
+use crate::workspace_path::{WorkspacePath, show_name};
 
 impl Draft {
     /// Plans to move a file, a link or a folder, and gives the size of what it takes the place of.

@@ -13,10 +13,10 @@ use super::git_config::hook_folders;
 use super::layer::real_paths;
 use super::plan::{Item, NestedEntry};
 use super::show::LONGEST_SIDE;
-use crate::place::{WorkspacePath, read_shown_name};
 use crate::root::Root;
 use crate::sensitive::fold;
 use crate::stamp::{EntryKind, FileStamp};
+use crate::workspace_path::{WorkspacePath, read_shown_name};
 
 /// What makes a folder a repository, whatever it is called.
 const REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];

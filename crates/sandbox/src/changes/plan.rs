@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::change::{FileChange, FileChangeKind, FileChangeState};
 use super::error::ChangesError;
 use super::flags::{ChangeFlag, Subject, flags};
-use crate::place::{WorkspacePath, read_shown_name};
 use crate::stamp::{EntryIdentity, EntryKind, FileStamp};
+use crate::workspace_path::{WorkspacePath, read_shown_name};
 
 /// How many paths are few.
 const FEW: usize = 4;

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use super::change::{ChangeDirection, FileChangeState};
 use super::change_log::{ChangeLog, LogState};
 use super::closed::close_again;
+use super::cross_filesystem_copies::{self, CrossFilesystemCopies, CrossFilesystemCopy};
 use super::error::ChangesError;
 use super::folder::{ChangesFolder, SIBLINGS};
 use super::lock::Lock;
@@ -15,13 +16,12 @@ use super::plan::{Item, ItemState, ItemStates};
 use super::rename::{self, MovePaths, MoveSource};
 use super::sealed::{PATIENCE, open_root};
 use super::select::{can_turn, rank};
-use super::siblings::{self, CrossFilesystemCopies, CrossFilesystemCopy};
 use super::swap::{self, Pair, PutBackResult};
 use super::tree::{TreeMatch, is_intact};
 use super::turn::{AsideLocation, Parents, TurnContext};
-use crate::place::WorkspacePath;
 use crate::stamp::EntryIdentity;
 use crate::transfer::{self, EntryRef};
+use crate::workspace_path::WorkspacePath;
 
 /// What a recovery found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,8 +44,8 @@ pub fn recover(dir: &Path) -> Result<RecoveryReport, ChangesError> {
     let _lock = Lock::take(folder.handle(), root.seen(), PATIENCE)?;
     let standing = log.standing()?;
     let state = standing.state.unwrap_or_else(|| ItemStates::staged(&plan));
-    let bench = TurnContext { folder: &folder, log: &log, root: &root, plan: &plan, state: &state };
-    let (state, mut recovered) = heal(bench, standing.turning)?;
+    let context = TurnContext { folder: &folder, log: &log, root: &root, plan: &plan, state: &state };
+    let (state, mut recovered) = heal(context, standing.turning)?;
     recovered.committed = plan
         .items
         .iter()
@@ -71,40 +71,40 @@ pub(super) fn is_half_turned(folder: &ChangesFolder, standing: &LogState) -> Res
 }
 
 /// Brings everything to rest; the workspace's lock is held. `turning` says that a turn has begun and was not decided.
-pub(super) fn heal(bench: TurnContext<'_>, turning: bool) -> Result<(ItemStates, RecoveryReport), ChangesError> {
-    if bench.state.items.len() != bench.plan.items.len() {
+pub(super) fn heal(context: TurnContext<'_>, turning: bool) -> Result<(ItemStates, RecoveryReport), ChangesError> {
+    if context.state.items.len() != context.plan.items.len() {
         return Err(ChangesError::Corrupt { what: "the state does not fit the plan".to_owned() });
     }
-    if bench.state.is_unfinished() {
-        return Ok((siblings::finish(bench)?, RecoveryReport::default()));
+    if context.state.is_unfinished() {
+        return Ok((cross_filesystem_copies::finish(context)?, RecoveryReport::default()));
     }
     if turning {
-        return roll_back(bench);
+        return roll_back(context);
     }
-    if let Some(left) = bench.folder.read::<CrossFilesystemCopies>(SIBLINGS)? {
-        siblings::clean(bench, &left)?;
+    if let Some(left) = context.folder.read::<CrossFilesystemCopies>(SIBLINGS)? {
+        cross_filesystem_copies::clean(context, &left)?;
     }
-    Ok((bench.state.clone(), RecoveryReport::default()))
+    Ok((context.state.clone(), RecoveryReport::default()))
 }
 
 /// Puts back whatever an undecided turn has swapped.
-pub(super) fn roll_back(bench: TurnContext<'_>) -> Result<(ItemStates, RecoveryReport), ChangesError> {
-    let siblings: CrossFilesystemCopies = bench.folder.read(SIBLINGS)?.unwrap_or_default();
-    let mut next = bench.state.clone();
+pub(super) fn roll_back(context: TurnContext<'_>) -> Result<(ItemStates, RecoveryReport), ChangesError> {
+    let siblings: CrossFilesystemCopies = context.folder.read(SIBLINGS)?.unwrap_or_default();
+    let mut next = context.state.clone();
     let mut recovered = RecoveryReport::default();
-    let mut parents = Parents::new(bench.root);
-    for index in order(bench) {
-        let item = &bench.plan.items[index];
-        match put_back(bench, &siblings, index, &mut parents)? {
+    let mut parents = Parents::new(context.root);
+    for index in order(context) {
+        let item = &context.plan.items[index];
+        match put_back(context, &siblings, index, &mut parents)? {
             PutBackResult::AtRest => {}
             PutBackResult::Done => recovered.rolled_back.push(item.path.clone()),
             PutBackResult::Conflict => recovered.conflicted.push(item.path.clone()),
         }
         refresh(item, &mut next.items[index], &mut parents)?;
     }
-    bench.folder.unlink(SIBLINGS)?;
-    bench.log.settle(&next)?;
-    bench.folder.flush()?;
+    context.folder.unlink(SIBLINGS)?;
+    context.log.settle(&next)?;
+    context.folder.flush()?;
     Ok((next, recovered))
 }
 
@@ -112,23 +112,24 @@ pub(super) fn roll_back(bench: TurnContext<'_>) -> Result<(ItemStates, RecoveryR
 ///
 /// Only a commit touches what is not committed and only an undo touches what is, so each kind is put back in its own
 /// direction and the direction of the broken turn need not be known.
-fn order(bench: TurnContext<'_>) -> Vec<usize> {
+fn order(context: TurnContext<'_>) -> Vec<usize> {
     let of = |direction| {
-        let mut list: Vec<usize> =
-            (0..bench.plan.items.len()).filter(|&index| can_turn(bench.state.items[index].state, direction)).collect();
-        list.sort_by_key(|&index| (rank(&bench.plan.items[index]), index));
+        let mut list: Vec<usize> = (0..context.plan.items.len())
+            .filter(|&index| can_turn(context.state.items[index].state, direction))
+            .collect();
+        list.sort_by_key(|&index| (rank(&context.plan.items[index]), index));
         list
     };
     of(ChangeDirection::Commit).into_iter().rev().chain(of(ChangeDirection::Undo)).collect()
 }
 
 fn put_back(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     siblings: &CrossFilesystemCopies,
     index: usize,
     parents: &mut Parents<'_>,
 ) -> Result<PutBackResult, ChangesError> {
-    let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
+    let (item, rest) = (&context.plan.items[index], &context.state.items[index]);
     let place = item.place()?;
     let failed = |errno| ChangesError::at(&place, errno);
     let name = place.name().ok_or(ChangesError::RootItself)?;
@@ -142,16 +143,16 @@ fn put_back(
         return path.map_or(Ok(PutBackResult::Conflict), |path| put_back_mode(item, rest, path)).map_err(failed);
     }
     let sibling = siblings.of(index);
-    let aside = AsideLocation::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
+    let aside = AsideLocation::open(context, item, sibling.map(|sibling| sibling.folder.as_str()))?;
     let aside = aside.spot();
     let path = parent.map(|dir| EntryRef { dir, name });
     let copy = sibling.and_then(|sibling| sibling.copy);
     close_again(&[Some(aside), path], &[rest.slot, rest.path, rest.from, copy]).map_err(failed)?;
     if item.moved.is_some() {
-        return move_back(bench, index, (path, aside), sibling.map(|sibling| (sibling, siblings.ready)));
+        return move_back(context, index, (path, aside), sibling.map(|sibling| (sibling, siblings.ready)));
     }
     if let Some(sibling) = sibling {
-        return put_back_sibling(bench, index, (sibling, siblings.ready), (aside, path)).map_err(failed);
+        return put_back_sibling(context, index, (sibling, siblings.ready), (aside, path)).map_err(failed);
     }
     let Some(path) = path else { return still_aside(aside, rest.slot.as_ref()).map_err(failed) };
     let intact = |spot: EntryRef<'_>| is_intact(spot, item, rest.side_in_slot(), rest.likeness_aside());
@@ -159,18 +160,18 @@ fn put_back(
 }
 
 fn put_back_sibling(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     index: usize,
     (sibling, ready): (&CrossFilesystemCopy, bool),
     (aside, path): (EntryRef<'_>, Option<EntryRef<'_>>),
 ) -> Result<PutBackResult, Errno> {
-    let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
+    let (item, rest) = (&context.plan.items[index], &context.state.items[index]);
     // Before everything was copied nothing was swapped.
     if !ready {
         transfer::remove(aside)?;
         return Ok(PutBackResult::AtRest);
     }
-    siblings::sweep(aside)?;
+    cross_filesystem_copies::sweep(aside)?;
     let copy = sibling.copy.as_ref();
     let outcome = match path {
         // The slot has never been emptied: without a sibling and with the old thing in place all is done.
@@ -183,18 +184,18 @@ fn put_back_sibling(
         None if aside.look()?.is_none() && rest.path.is_none() => PutBackResult::AtRest,
         None => still_aside(aside, copy)?,
     };
-    siblings::put_away(bench.folder, aside, item, copy)?;
+    cross_filesystem_copies::put_away(context.folder, aside, item, copy)?;
     Ok(outcome)
 }
 
 /// Puts back what was moved, or what was being moved back.
 fn move_back(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     index: usize,
     (path, aside): (Option<EntryRef<'_>>, EntryRef<'_>),
     sibling: Option<(&CrossFilesystemCopy, bool)>,
 ) -> Result<PutBackResult, ChangesError> {
-    let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
+    let (item, rest) = (&context.plan.items[index], &context.state.items[index]);
     let failed = |errno| ChangesError::at(&item.path, errno);
     let Some(moved) = &item.moved else { return Ok(PutBackResult::AtRest) };
     // Before everything was copied nothing was moved.
@@ -203,9 +204,9 @@ fn move_back(
         return Ok(PutBackResult::AtRest);
     }
     if sibling.is_some() {
-        siblings::sweep(aside).map_err(failed)?;
+        cross_filesystem_copies::sweep(aside).map_err(failed)?;
     }
-    let source = match MoveSource::open(bench.root, moved)? {
+    let source = match MoveSource::open(context.root, moved)? {
         Ok(source) => Some(source),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
         Err(errno) => return Err(failed(errno)),
@@ -222,7 +223,7 @@ fn move_back(
         (Some(_), None) | (None, Some(_) | None) => PutBackResult::Conflict,
     };
     if let Some((sibling, _)) = sibling {
-        siblings::put_away(bench.folder, aside, item, sibling.copy.as_ref()).map_err(failed)?;
+        cross_filesystem_copies::put_away(context.folder, aside, item, sibling.copy.as_ref()).map_err(failed)?;
     }
     Ok(outcome)
 }

@@ -14,10 +14,10 @@ use super::plan::{Item, ItemState, MoveOrigin};
 use super::swap::{PutBackResult, rename};
 use super::tree::ItemSide;
 use crate::beneath::{self, Links};
-use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::stamp::EntryIdentity;
 use crate::transfer::EntryRef;
+use crate::workspace_path::WorkspacePath;
 
 /// The places that a move is about.
 #[derive(Clone, Copy)]

@@ -17,9 +17,9 @@ use super::recover::{NO_WAIT, heal, is_half_turned};
 use super::select::select;
 use super::show::reversed;
 use super::turn::{Parents, TurnContext, turn};
-use crate::place::read_shown_name;
 use crate::root::Root;
 use crate::transfer::EntryRef;
+use crate::workspace_path::read_shown_name;
 
 /// How long a turn waits for another one in the same workspace.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ pub struct Changes {
 
 impl Changes {
     pub(super) fn new(folder: ChangesFolder, log: ChangeLog, plan: ChangePlan, state: ItemStates) -> Changes {
-        let root_path = PathBuf::from(std::ffi::OsString::from_vec(crate::place::read_shown(&plan.root)));
+        let root_path = PathBuf::from(std::ffi::OsString::from_vec(crate::workspace_path::read_shown(&plan.root)));
         Changes { folder, log, plan, state, root: None, planned_in: None, root_path, patience: PATIENCE }
     }
 
@@ -123,10 +123,10 @@ impl Changes {
         if chosen.is_empty() {
             return Ok(Vec::new());
         }
-        let bench = self.bench(&root);
+        let context = self.turn_context(&root);
         let mut parents = Parents::new(&root);
-        let mut chosen = agree(bench, direction, chosen, &mut parents)?;
-        self.state = turn(bench, direction, &chosen, &mut parents)?;
+        let mut chosen = agree(context, direction, chosen, &mut parents)?;
+        self.state = turn(context, direction, &chosen, &mut parents)?;
         chosen.sort_unstable();
         Ok(self.changes_of(chosen))
     }
@@ -143,8 +143,8 @@ impl Changes {
         };
         let state = self.log.standing()?.state.unwrap_or_else(|| self.state.clone());
         let chosen = select(&self.plan, &state, direction, paths)?;
-        let bench = TurnContext { state: &state, ..self.bench(&root) };
-        let mut chosen = agree(bench, direction, chosen, &mut Parents::new(&root))?;
+        let context = TurnContext { state: &state, ..self.turn_context(&root) };
+        let mut chosen = agree(context, direction, chosen, &mut Parents::new(&root))?;
         chosen.sort_unstable();
         let units = self.plan.units();
         let changes = |index: usize| {
@@ -207,13 +207,13 @@ impl Changes {
             self.state = state;
         }
         if half_turned {
-            let (state, _) = heal(self.bench(root), standing.turning)?;
+            let (state, _) = heal(self.turn_context(root), standing.turning)?;
             self.state = state;
         }
         Ok(())
     }
 
-    fn bench<'a>(&'a self, root: &'a Root) -> TurnContext<'a> {
+    fn turn_context<'a>(&'a self, root: &'a Root) -> TurnContext<'a> {
         TurnContext { folder: &self.folder, log: &self.log, root, plan: &self.plan, state: &self.state }
     }
 

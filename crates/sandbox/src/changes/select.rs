@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::change::{ChangeDirection, FileChangeState, Selection};
 use super::error::ChangesError;
 use super::plan::{ChangePlan, Item, ItemStates};
-use crate::place::show_name;
+use crate::workspace_path::show_name;
 
 /// How many similar paths are offered for an unknown one.
 const SUGGESTIONS: usize = 3;

@@ -11,10 +11,10 @@ use super::draft::Draft;
 use super::error::ChangesError;
 use super::show::LONGEST_SIDE;
 use crate::error::PathError;
-use crate::place::WorkspacePath;
 use crate::sensitive::is_sensitive_name;
 use crate::stamp::EntryIdentity;
 use crate::transfer::EntryRef;
+use crate::workspace_path::WorkspacePath;
 
 /// Why a walk ended early.
 pub(super) enum WalkError {

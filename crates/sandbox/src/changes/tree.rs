@@ -4,10 +4,10 @@ use rustix::io::Errno;
 
 use super::change::FileChangeState;
 use super::plan::{Item, ItemState, NestedEntry};
-use crate::place::show_name;
 use crate::stamp::EntryIdentity;
 use crate::transfer::EntryRef;
 use crate::walk::{Visit, walk};
+use crate::workspace_path::show_name;
 
 /// Whether a folder holds exactly what the plan says.
 pub(super) fn is_intact(spot: EntryRef<'_>, item: &Item, side: ItemSide, likeness: TreeMatch) -> Result<bool, Errno> {

@@ -8,20 +8,20 @@ use rustix::io::Errno;
 
 use super::change::{ChangeDirection, FileChangeState};
 use super::change_log::ChangeLog;
+use super::cross_filesystem_copies::{self, CrossFilesystemCopies};
 use super::error::ChangesError;
 use super::folder::ChangesFolder;
 use super::plan::{ChangePlan, CommitDurability, Item, ItemState, ItemStates};
 use super::recover::roll_back;
 use super::rename::{self, MoveOutcome, MovePaths, MoveSource};
-use super::siblings::{self, CrossFilesystemCopies};
 use super::swap::{self, Pair};
 use super::tree::is_intact;
 use crate::beneath::{self, Links};
 use crate::error::PathError;
-use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::stamp::{EntryIdentity, EntryKind};
 use crate::transfer::EntryRef;
+use crate::workspace_path::WorkspacePath;
 
 /// Everything a turn works on; the workspace's lock is held meanwhile.
 #[derive(Clone, Copy)]
@@ -35,48 +35,50 @@ pub(super) struct TurnContext<'a> {
 
 /// Swaps the chosen items in order and gives the new state; on any surprise everything is put back.
 pub(super) fn turn(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     direction: ChangeDirection,
     chosen: &[usize],
     parents: &mut Parents<'_>,
 ) -> Result<ItemStates, ChangesError> {
-    bench.log.begin()?;
-    match swap_all(bench, direction, (chosen, parents)) {
+    context.log.begin()?;
+    match swap_all(context, direction, (chosen, parents)) {
         // The turn is decided: what cannot be brought home now is brought home by the next one to open the changes.
-        Ok(next) if next.is_unfinished() => Ok(siblings::finish(TurnContext { state: &next, ..bench }).unwrap_or(next)),
+        Ok(next) if next.is_unfinished() => {
+            Ok(cross_filesystem_copies::finish(TurnContext { state: &next, ..context }).unwrap_or(next))
+        }
         Ok(next) => Ok(next),
         Err(error) => {
             // If this fails as well, the turn stays undecided and the next one to open the changes recovers.
-            let _recovered_later = roll_back(bench);
+            let _recovered_later = roll_back(context);
             Err(error)
         }
     }
 }
 
 fn swap_all(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     direction: ChangeDirection,
     (chosen, parents): (&[usize], &mut Parents<'_>),
 ) -> Result<ItemStates, ChangesError> {
-    let siblings = siblings::prepare(bench, chosen, parents)?;
-    let mut next = bench.state.clone();
+    let siblings = cross_filesystem_copies::prepare(context, chosen, parents)?;
+    let mut next = context.state.clone();
     for &index in chosen {
-        next.items[index] = swap_one(bench, direction, index, (&mut *parents, &siblings))?;
+        next.items[index] = swap_one(context, direction, index, (&mut *parents, &siblings))?;
     }
-    if bench.plan.sync == CommitDurability::Disk {
-        bench.folder.flush()?;
+    if context.plan.sync == CommitDurability::Disk {
+        context.folder.flush()?;
     }
-    bench.log.settle(&next)?;
+    context.log.settle(&next)?;
     Ok(next)
 }
 
 fn swap_one(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     direction: ChangeDirection,
     index: usize,
     (parents, siblings): (&mut Parents<'_>, &CrossFilesystemCopies),
 ) -> Result<ItemState, ChangesError> {
-    let (item, rest) = (&bench.plan.items[index], &bench.state.items[index]);
+    let (item, rest) = (&context.plan.items[index], &context.state.items[index]);
     let place = item.place()?;
     let failed = |errno| ChangesError::at(&place, errno);
     let name = place.name().ok_or(ChangesError::RootItself)?;
@@ -90,15 +92,15 @@ fn swap_one(
     }
     let sibling = siblings.of(index);
     let held = sibling.map_or(rest.slot, |sibling| sibling.copy);
-    let aside = AsideLocation::open(bench, item, sibling.map(|sibling| sibling.folder.as_str()))?;
+    let aside = AsideLocation::open(context, item, sibling.map(|sibling| sibling.folder.as_str()))?;
     if item.moved.is_some() {
         let rest = ItemState { state, slot: held, in_sibling: sibling.is_some(), ..rest.clone() };
-        return move_one(bench, direction, item, (path, aside.spot()), &rest);
+        return move_one(context, direction, item, (path, aside.spot()), &rest);
     }
     let pair = Pair { aside: aside.spot(), path };
     swap::swap(pair, held.as_ref(), rest.path.as_ref()).map_err(|errno| refused(item, errno))?;
     let displaced = inspect(item, rest, pair.aside)?;
-    if bench.plan.sync == CommitDurability::Disk {
+    if context.plan.sync == CommitDurability::Disk {
         flush(path.dir).map_err(failed)?;
     }
     let now = if held.is_some() { path.look().map_err(failed)? } else { None };
@@ -118,7 +120,7 @@ fn refused(item: &Item, errno: Errno) -> ChangesError {
 
 /// Moves an entry to its path, or back to where it came from. `rest` says what lies where before that.
 fn move_one(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     direction: ChangeDirection,
     item: &Item,
     (path, aside): (EntryRef<'_>, EntryRef<'_>),
@@ -126,7 +128,7 @@ fn move_one(
 ) -> Result<ItemState, ChangesError> {
     let moved = item.moved.as_ref().ok_or_else(|| surprise(item))?;
     let failed = |errno| refused(item, errno);
-    let source = MoveSource::open(bench.root, moved)?.map_err(failed)?;
+    let source = MoveSource::open(context.root, moved)?.map_err(failed)?;
     let way = MovePaths { from: source.spot()?, path, aside: item.before.map(|_| aside) };
     let (seen, replaced) = match direction {
         ChangeDirection::Commit => (rest.from, rest.path),
@@ -137,11 +139,11 @@ fn move_one(
         MoveOutcome::Done => {}
         MoveOutcome::PutBack => return Err(surprise(item)),
         MoveOutcome::Overtaken(left) => {
-            siblings::set_aside(bench.folder, left, item).map_err(failed)?;
+            cross_filesystem_copies::set_aside(context.folder, left, item).map_err(failed)?;
             return Err(surprise(item));
         }
     }
-    if bench.plan.sync == CommitDurability::Disk {
+    if context.plan.sync == CommitDurability::Disk {
         flush(way.from.dir).and_then(|()| flush(path.dir)).map_err(failed)?;
     }
     let look = |spot: EntryRef<'_>| spot.look().map_err(failed);
@@ -203,14 +205,14 @@ pub(super) enum AsideLocation<'a> {
 impl<'a> AsideLocation<'a> {
     /// Opens the slot, or the sibling if the folder it lies in is given.
     pub(super) fn open(
-        bench: TurnContext<'a>,
+        context: TurnContext<'a>,
         item: &Item,
         sibling_in: Option<&str>,
     ) -> Result<AsideLocation<'a>, ChangesError> {
         match sibling_in {
-            None => Ok(AsideLocation::Slot(bench.folder.handle(), ChangesFolder::slot_name(item.slot))),
+            None => Ok(AsideLocation::Slot(context.folder.handle(), ChangesFolder::slot_name(item.slot))),
             Some(folder) => {
-                let (folder, name) = siblings::open(bench.root, bench.plan, item, folder)?;
+                let (folder, name) = cross_filesystem_copies::open(context.root, context.plan, item, folder)?;
                 Ok(AsideLocation::Sibling(folder, name))
             }
         }

@@ -12,9 +12,9 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::FenceError;
+use super::file_time::FileTime;
 use super::job::Bound;
 use super::keeper::Keeper;
-use super::tick::FileTime;
 use super::wire::{self, FenceReport};
 
 /// The largest piece of output that is told at once.

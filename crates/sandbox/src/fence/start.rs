@@ -7,10 +7,10 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::FenceError;
+use super::file_time::FileTime;
 use super::job::FenceJob;
 use super::keeper::Keeper;
 use super::process::Process;
-use super::tick::FileTime;
 use super::wire::{self, FenceRequest, Input};
 
 /// The hidden first argument by which a program becomes the process that builds the fence.

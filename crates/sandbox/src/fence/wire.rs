@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::file_time::FileTime;
 use super::job::{Bound, FenceJob};
-use super::tick::FileTime;
 
 /// More than any job or report has; a longer frame is not from us.
 const LONGEST: u32 = 1 << 30;

@@ -2,12 +2,12 @@
 
 mod error;
 mod lifeline;
-mod order;
+mod program_spec;
 mod run;
 mod stopper;
 mod walls;
 
 pub use error::LimitsError;
-pub use order::{ProgramSpec, Walls};
+pub use program_spec::{ProgramSpec, Walls};
 pub use run::{OutputListener, run};
 pub use stopper::ProgramStopper;

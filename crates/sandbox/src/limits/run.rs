@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_gr
 
 use super::error::LimitsError;
 use super::lifeline::Lifeline;
-use super::order::{ProgramSpec, Walls};
+use super::program_spec::{ProgramSpec, Walls};
 use super::stopper::ProgramStopper;
 use super::walls;
 use crate::fence::{CommandExit, CommandStream};

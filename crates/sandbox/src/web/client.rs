@@ -20,10 +20,10 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     dial::Duplex,
     error::{Refusal, WebError},
-    paced::TimeoutStream,
     request::{BodyEncoding, Request},
     resolve::Resolver,
     rules::{WebRules, WebTarget},
+    timeout_stream::TimeoutStream,
     tls::Tls,
 };
 

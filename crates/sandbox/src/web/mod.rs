@@ -1,7 +1,7 @@
 //! The only code that dials an address: which may be dialled, and everything between that and a capped body.
 
 mod address;
-mod allowed;
+mod allowed_host;
 mod body;
 mod client;
 mod decode;
@@ -9,13 +9,13 @@ mod dial;
 mod error;
 mod follow;
 mod name;
-mod paced;
 mod request;
 mod resolve;
 mod rules;
+mod timeout_stream;
 mod tls;
 
-pub use allowed::{AllowedHost, AllowedHostError};
+pub use allowed_host::{AllowedHost, AllowedHostError};
 pub use body::{BodyEnd, ResponseBody};
 pub use client::{FetchLimits, Response, WebClient};
 pub use error::{Refusal, WebError};

@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 use super::{
     address,
-    allowed::AllowedHost,
+    allowed_host::AllowedHost,
     error::Refusal,
     name::{self, without_last_dot},
 };

@@ -87,7 +87,7 @@ impl Workspace {
     }
 
     async fn run(&self, ctx: &ToolCtx, spec: CommandSpec, writes: WriteLocation) -> Result<CommandResult, ToolError> {
-        run(ctx, self.bench(&ctx.call_id)?, spec, writes).await
+        run(ctx, self.command_context(&ctx.call_id)?, spec, writes).await
     }
 
     /// Whether commands can run aside here. A folder that is mounted inside the workspace would look empty to them.

@@ -55,7 +55,7 @@ pub(crate) enum WriteLocation {
 /// Runs a command and waits for its end, also after a cancel: everything that it has started ends at once.
 pub(crate) async fn run(
     ctx: &ToolCtx,
-    bench: CommandContext,
+    context: CommandContext,
     spec: CommandSpec,
     writes: WriteLocation,
 ) -> Result<CommandResult, ToolError> {
@@ -65,8 +65,8 @@ pub(crate) async fn run(
     let limit = spec.limit.min(ctx.deadline.saturating_duration_since(begun));
     let (held, told) = (Arc::clone(&stopper), ctx.clone());
     let mut task = tokio::task::spawn_blocking(move || match writes {
-        WriteLocation::Aside => bench.run_aside(&spec, (&held, limit), &told),
-        WriteLocation::Directly => bench.run_directly(&spec, (&held, limit), &told),
+        WriteLocation::Aside => context.run_aside(&spec, (&held, limit), &told),
+        WriteLocation::Directly => context.run_directly(&spec, (&held, limit), &told),
     });
     let ended = tokio::select! {
         ended = &mut task => ended,

@@ -112,9 +112,9 @@ impl Workspace {
 
     /// What refused git has left is of use to nobody.
     fn drop_staged(&self, ctx: &ToolCtx) {
-        if let Ok(bench) = self.bench(&ctx.call_id) {
-            throw_away(&bench.dir);
-            let _swept_later = changes::remove(&bench.dir);
+        if let Ok(context) = self.command_context(&ctx.call_id) {
+            throw_away(&context.dir);
+            let _swept_later = changes::remove(&context.dir);
         }
     }
 }

@@ -107,7 +107,7 @@ impl Git {
         &self,
         ctx: &ToolCtx,
         arguments: Arguments,
-        ear: E,
+        listener: E,
     ) -> Result<GitResult<E>, ToolError> {
         let order = ProgramSpec {
             arguments: arguments.0,
@@ -115,7 +115,7 @@ impl Git {
             walls: Walls::Alone { readable: self.readable.clone() },
             ..self.order()
         };
-        run(ctx, order, ear).await
+        run(ctx, order, listener).await
     }
 
     /// The whole of what git says; a refusal is an error.

@@ -125,7 +125,7 @@ impl PushPlan {
 
     /// Keeps what is shown, so that nothing else is sent after the yes, whoever carries it out.
     pub(super) fn remember(&self, here: &Workspace, ctx: &ToolCtx) -> Result<(), ToolError> {
-        let dir = here.bench(&ctx.call_id)?.dir;
+        let dir = here.command_context(&ctx.call_id)?.dir;
         let kept = fs::create_dir_all(&dir).and_then(|()| fs::write(dir.join(REMEMBERED), self.fingerprint()));
         kept.map_err(|err| {
             ToolError::new(ErrorCode::StoreUnavailable, format!("cannot keep what is to be pushed: {err}"))
@@ -134,7 +134,7 @@ impl PushPlan {
 
     /// Refuses to send anything but what was shown.
     pub(super) fn compare(&self, here: &Workspace, ctx: &ToolCtx) -> Result<(), ToolError> {
-        let dir = here.bench(&ctx.call_id)?.dir;
+        let dir = here.command_context(&ctx.call_id)?.dir;
         let kept = fs::read_to_string(dir.join(REMEMBERED)).unwrap_or_default();
         let _swept_later = changes::remove(&dir);
         if kept == self.fingerprint() {

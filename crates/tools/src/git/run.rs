@@ -55,7 +55,7 @@ pub(super) struct GitResult<E> {
 
 /// Hears one run.
 struct GitRunListener<E> {
-    ear: E,
+    listener: E,
     more: WantsMore,
     complaints: Vec<u8>,
     stopper: ProgramStopper,
@@ -69,7 +69,7 @@ impl<E: GitListener> OutputListener for GitRunListener<E> {
                 self.complaints.extend(bytes.iter().take(room));
             }
             (CommandStream::Stdout, WantsMore::Please) => {
-                self.more = self.ear.hear(bytes);
+                self.more = self.listener.hear(bytes);
                 if self.more == WantsMore::Enough {
                     self.stopper.stop();
                 }
@@ -80,10 +80,15 @@ impl<E: GitListener> OutputListener for GitRunListener<E> {
 }
 
 /// Runs git and waits for its end, also after a cancel: it ends at once.
-pub(super) async fn run<E: GitListener>(ctx: &ToolCtx, order: ProgramSpec, ear: E) -> Result<GitResult<E>, ToolError> {
+pub(super) async fn run<E: GitListener>(
+    ctx: &ToolCtx,
+    order: ProgramSpec,
+    listener: E,
+) -> Result<GitResult<E>, ToolError> {
     let stopper = ProgramStopper::new().map_err(|err| unavailable(&err))?;
     let _ends_with_us = StopGitOnDrop(stopper.clone());
-    let listening = GitRunListener { ear, more: WantsMore::Please, complaints: Vec::new(), stopper: stopper.clone() };
+    let listening =
+        GitRunListener { listener, more: WantsMore::Please, complaints: Vec::new(), stopper: stopper.clone() };
     let (tell, mut told) = oneshot::channel();
     // Whoever wanted to know may have gone.
     let tell = move |listening, exit| drop(tell.send((listening, exit)));
@@ -112,7 +117,7 @@ impl<E> GitRunListener<E> {
             }
         };
         let complaints = String::from_utf8_lossy(&self.complaints).into_owned();
-        Ok(GitResult { heard: self.ear, complaints, code })
+        Ok(GitResult { heard: self.listener, complaints, code })
     }
 }
 

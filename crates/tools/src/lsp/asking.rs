@@ -15,11 +15,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     client::LanguageClient,
-    heard::Needs,
+    error::LanguageServerError,
     running::{LanguageServerStart, RunningServers, cannot_be_had},
+    server_state::Needs,
     servers::LanguageServer,
-    talk::LanguageSession,
-    trouble::LanguageServerError,
+    session::LanguageSession,
 };
 use crate::{refusal::Trying, workspace::Workspace, workspaces::Workspaces};
 
@@ -89,8 +89,8 @@ impl<A: LanguageTool> LanguageServerTool<A> {
         let place = looking.await?;
         let server = running.servers.for_file(place.as_path(), workspace.toolchains()?)?;
         loop {
-            let bench = workspace.bench(&ctx.call_id)?;
-            let (client, was) = running.client(ctx, bench, server.clone()).await?;
+            let context = workspace.command_context(&ctx.call_id)?;
+            let (client, was) = running.client(ctx, context, server.clone()).await?;
             match Self::once((ctx, workspace), running, (&client, was), (&place, input)).await {
                 Ok(answer) => {
                     running.worked(&server.language);

@@ -27,12 +27,12 @@ use tokio::{
 
 use super::{
     documents::{DocumentContext, DocumentUpdate, Documents, OpenDocument, PendingWork, note},
+    error::LanguageServerError,
     frame::framed,
     handshake::{LanguageCapabilities, greeting},
-    heard::{LanguageServerState, LanguageServerTail},
     launch::launch,
+    server_state::{LanguageServerState, LanguageServerTail},
     servers::{LanguageServer, LanguageServers},
-    trouble::LanguageServerError,
     watched::Snapshot,
 };
 use crate::{
@@ -71,13 +71,13 @@ pub(super) struct LanguageClient {
 impl LanguageClient {
     /// Starts a server, which begins with the files as they were `seen`. It must be called in a runtime.
     pub(super) fn start(
-        bench: &CommandContext,
+        context: &CommandContext,
         server: LanguageServer,
         all: &LanguageServers,
         seen: Snapshot,
     ) -> Result<Arc<Self>, ToolError> {
         let failed = |err| ToolError::new(ErrorCode::ExecutionError, format!("cannot talk to a process: {err}"));
-        let (process, socket) = launch(bench, &server, all)?;
+        let (process, socket) = launch(context, &server, all)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let (reading, writing) = UnixStream::from_std(socket).map_err(failed)?.into_split();
         let (outbox, waiting) = mpsc::channel(WAITING);
@@ -85,7 +85,7 @@ impl LanguageClient {
             server,
             started: Instant::now(),
             heard: watch::Sender::new(LanguageServerState::default()),
-            workspace: bench.root.path().to_owned(),
+            workspace: context.root.path().to_owned(),
             outbox,
             asked: Mutex::default(),
             number: AtomicI64::new(GREETING + 1),
@@ -99,7 +99,7 @@ impl LanguageClient {
         let hello = request(GREETING, "initialize", greeting(&client.server, &client.workspace));
         // There is room for the first message.
         let _ = client.outbox.try_send(framed(&hello));
-        let (watching, dir) = (Arc::clone(&client), bench.dir.clone());
+        let (watching, dir) = (Arc::clone(&client), context.dir.clone());
         // All three end with the process, which ends with us; `end` waits for that.
         drop(tokio::task::spawn_blocking(move || {
             watching.watch(process);

@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::{
     asking::{LanguageOutput, LanguageTool},
-    heard::Needs,
-    located::{FileLocation, located, named},
-    talk::LanguageSession,
+    error::LanguageServerError,
+    file_location::{FileLocation, located, named},
+    server_state::Needs,
+    session::LanguageSession,
     text::TextPosition,
-    trouble::LanguageServerError,
 };
 
 pub(crate) struct GotoDefinition;

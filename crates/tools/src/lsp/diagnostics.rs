@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     asking::{LanguageOutput, LanguageTool},
-    diagnosed::{ServerDiagnostic, Severity},
-    heard::Needs,
-    talk::LanguageSession,
+    error::LanguageServerError,
+    server_diagnostic::{ServerDiagnostic, Severity},
+    server_state::Needs,
+    session::LanguageSession,
     text::Range,
-    trouble::LanguageServerError,
 };
 
 /// What helps when nothing could be checked.

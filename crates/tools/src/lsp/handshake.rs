@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{address, heard::cut, servers::LanguageServer, text::Units};
+use super::{address, server_state::cut, servers::LanguageServer, text::Units};
 
 /// What a server can do.
 #[derive(Debug)]

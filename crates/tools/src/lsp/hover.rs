@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::{
     asking::{LanguageOutput, LanguageTool},
-    heard::{Needs, cut},
-    talk::LanguageSession,
+    error::LanguageServerError,
+    server_state::{Needs, cut},
+    session::LanguageSession,
     text::{Range, Span, TextPosition},
-    trouble::LanguageServerError,
 };
 
 /// How many letters are given.

@@ -18,11 +18,11 @@ const CPU_SECONDS: u64 = 1 << 32;
 
 /// Starts a server that reads the workspace and writes nothing of it, without a network.
 pub(super) fn launch(
-    bench: &CommandContext,
+    context: &CommandContext,
     server: &LanguageServer,
     all: &LanguageServers,
 ) -> Result<(Process, UnixStream), ToolError> {
-    if bench.fenced.rung()? != Rung::Namespaces {
+    if context.fenced.rung()? != Rung::Namespaces {
         let message = "language servers run only behind the fence `namespaces`; `haft doctor` says what is missing";
         return Err(ToolError::new(ErrorCode::SandboxUnavailable, message));
     }
@@ -36,8 +36,9 @@ pub(super) fn launch(
         pinned: Vec::new(),
         limit: std::time::Duration::MAX,
     };
-    let mut job = bench.fenced.job(&bench.root, &bench.dir, &spec, (Rung::Namespaces, WorkspaceView::ReadOnly))?;
-    let own = bench.fenced.private().and_then(|private: Private| private.lasting(FOLDER, Path::new(BUILD)));
+    let mut job =
+        context.fenced.job(&context.root, &context.dir, &spec, (Rung::Namespaces, WorkspaceView::ReadOnly))?;
+    let own = context.fenced.private().and_then(|private: Private| private.lasting(FOLDER, Path::new(BUILD)));
     job.layered.push(own.map_err(|err| {
         ToolError::new(ErrorCode::ExecutionError, format!("cannot start the language server: {err}"))
     })?);
@@ -46,7 +47,7 @@ pub(super) fn launch(
     // A program that the user names by its path may lie anywhere.
     let program = server.command.first().map(Path::new).filter(|program| program.is_absolute());
     job.readable.extend(program.and_then(Path::parent).map(Path::to_owned));
-    bench.fenced.fence().converse(&job).map_err(|err| bench.fenced.refused(&err))
+    context.fenced.fence().converse(&job).map_err(|err| context.fenced.refused(&err))
 }
 
 /// What it is called in the workspace's private folders.

@@ -57,7 +57,7 @@ impl RunningServers {
     pub(super) async fn client(
         &self,
         ctx: &ToolCtx,
-        bench: CommandContext,
+        context: CommandContext,
         server: LanguageServer,
     ) -> Result<(Arc<LanguageClient>, LanguageServerStart), ToolError> {
         let slot = self.slot(&server.language);
@@ -75,8 +75,8 @@ impl RunningServers {
             if let Some(running) = slot.running() {
                 return Ok((running, LanguageServerStart::Running));
             }
-            let seen = Snapshot::take(&bench.root, &server, (&told, stop))?;
-            let client = LanguageClient::start(&bench, server, &all, seen)?;
+            let seen = Snapshot::take(&context.root, &server, (&told, stop))?;
+            let client = LanguageClient::start(&context, server, &all, seen)?;
             slot.client = Some(Arc::clone(&client));
             Ok((client, LanguageServerStart::Started))
         })

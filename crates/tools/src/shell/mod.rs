@@ -1,6 +1,5 @@
 //! Commands and code.
 
-mod ended;
 mod input;
 mod ring;
 mod run_code;
@@ -9,6 +8,7 @@ mod shell_exec;
 mod shell_kill;
 mod shell_list;
 mod shell_output;
+mod shell_result;
 mod tasks;
 
 pub(crate) use run_code::RunCode;

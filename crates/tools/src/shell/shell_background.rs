@@ -72,8 +72,8 @@ impl Tool for ShellBackground {
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;
-        let (bench, spec) = (workspace.bench(&ctx.call_id)?, command_spec(&workspace, &input)?);
-        let task = workspace.commands.tasks()?.start(&ctx.call_id, &bench, &spec, input.command)?;
+        let (context, spec) = (workspace.command_context(&ctx.call_id)?, command_spec(&workspace, &input)?);
+        let task = workspace.commands.tasks()?.start(&ctx.call_id, &context, &spec, input.command)?;
         let output = Output { task_id: task.id.clone(), pid: task.pid, started_at: task.started_at.to_string() };
         Ok(Ran::Done { output, isolation: Some(task.isolation), staged: None })
     }

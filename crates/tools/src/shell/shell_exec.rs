@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    ended::ShellResult,
     input::{environment, here, limit},
+    shell_result::ShellResult,
 };
 use crate::{
     command::CommandLine,

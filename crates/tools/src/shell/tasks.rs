@@ -93,13 +93,13 @@ impl Tasks {
     pub(super) fn start(
         &self,
         call: &CallId,
-        bench: &CommandContext,
+        context: &CommandContext,
         spec: &CommandSpec,
         command: String,
     ) -> Result<Arc<BackgroundTask>, ToolError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.make_room()?;
-        let (process, isolation, before) = bench.start(spec)?;
+        let (process, isolation, before) = context.start(spec)?;
         known.started += 1;
         let number = known.started;
         let task = Arc::new(BackgroundTask {
@@ -113,9 +113,9 @@ impl Tasks {
             heard: watch::Sender::new(TaskOutput::default()),
         });
         known.tasks.insert(number, Arc::clone(&task));
-        let (listening, bench) = (Arc::clone(&task), bench.clone());
+        let (listening, context) = (Arc::clone(&task), context.clone());
         // It ends with its process, which ends with us; `end_all` waits for that.
-        drop(tokio::task::spawn_blocking(move || listening.listen(process, &bench, &before)));
+        drop(tokio::task::spawn_blocking(move || listening.listen(process, &context, &before)));
         Ok(task)
     }
 
@@ -168,10 +168,10 @@ impl TaskTable {
 
 impl BackgroundTask {
     /// Keeps what it says until everything has ended.
-    fn listen(&self, process: Process, bench: &CommandContext, before: &Steering) {
+    fn listen(&self, process: Process, context: &CommandContext, before: &Steering) {
         let ended = process.wait(&mut |_, bytes| self.heard.send_modify(|heard| heard.ring.push(bytes)));
         let held =
-            bench.end_directly(before).map_or_else(|err| Some(err.message), |held| held.map(|_| self.held_back()));
+            context.end_directly(before).map_or_else(|err| Some(err.message), |held| held.map(|_| self.held_back()));
         if let Some(told) = held {
             self.heard.send_modify(|heard| heard.ring.push(format!("\n[{told}]\n").as_bytes()));
         }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use haft_sandbox::web::{FetchLimits, WebClient, WebRules, WebTarget};
 
 use super::{
-    earlier::WebAnswerCache,
-    fresh::AnswerFreshness,
-    listed::ListedSite,
+    answer_cache::WebAnswerCache,
+    answer_freshness::AnswerFreshness,
+    listed_site::ListedSite,
     search::{SearchAccess, SearchClient},
 };
 

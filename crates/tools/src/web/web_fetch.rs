@@ -14,10 +14,9 @@ use tokio::time::Instant;
 
 use super::{
     access::Web,
-    charset,
-    earlier::WebAnswer,
+    answer_cache::WebAnswer,
+    answer_freshness, charset,
     fault::{failed, leads_astray, refused},
-    fresh,
     html::{self, PageFormat},
 };
 use crate::{
@@ -227,9 +226,9 @@ async fn fetch(web: &Web, ctx: &ToolCtx, input: &Input) -> Result<Output, ToolEr
     let FetchedPage { status, answer, way, url, truncated, confirmed } = given(web, input).await?;
     let WebAnswer { headers, bytes } = answer;
     let is_whole = status == 200 && way.redirects.is_empty() && way.broken.is_none();
-    let lasting = if is_whole { fresh::lasting(&headers) } else { Duration::ZERO };
+    let lasting = if is_whole { answer_freshness::lasting(&headers) } else { Duration::ZERO };
     web.fresh.answered(&input.as_question(), lasting);
-    let may_be_kept = input.is_for_anybody() && !input.asks_by_itself() && fresh::may_be_kept(&headers);
+    let may_be_kept = input.is_for_anybody() && !input.asks_by_itself() && answer_freshness::may_be_kept(&headers);
     if is_whole && !truncated && may_be_kept {
         let answer = WebAnswer { headers: headers.clone(), bytes: Arc::clone(&bytes) };
         web.earlier.keep(input.as_request(), answer);

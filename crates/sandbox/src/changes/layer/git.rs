@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::deed::GitAction;
+use super::git_action::GitAction;
 use crate::beneath::{self, Links};
 use crate::changes::draft::Draft;
 use crate::changes::flags::ChangeFlag;
 use crate::changes::folder::ChangesFolder;
 use crate::changes::plan::{Item, NestedEntry};
 use crate::git_index::tracked;
-use crate::place::WorkspacePath;
 use crate::sensitive::fold;
 use crate::stamp::EntryKind;
+use crate::workspace_path::WorkspacePath;
 
 /// Where something staged lies: the item, and the path beneath it.
 pub(super) type StagedPath = (WorkspacePath, PathBuf);
@@ -42,8 +42,8 @@ impl Draft {
                 // A look at the status refreshes what git remembers of the files.
                 [only] if only.as_path() == git.join("index") && !self.forgets_files(only) => self.call_derived(only),
                 _ => {
-                    if let Some(deed) = self.deed_in(&git, &places) {
-                        self.tell(&places, deed);
+                    if let Some(action) = self.action_in(&git, &places) {
+                        self.tell(&places, action);
                     }
                     self.bind(&places);
                 }
@@ -67,13 +67,13 @@ impl Draft {
     }
 
     /// Lets one line stand for everything in a git folder.
-    fn tell(&mut self, places: &[WorkspacePath], deed: GitAction) {
-        let mut summary = Some(deed.summary);
+    fn tell(&mut self, places: &[WorkspacePath], action: GitAction) {
+        let mut summary = Some(action.summary);
         for place in places {
             if let Some(item) = self.items.get_mut(place) {
                 unflag(item);
                 item.sketch.summary = summary.take();
-                item.sketch.spent = deed.spent.contains(place);
+                item.sketch.spent = action.spent.contains(place);
             }
         }
     }

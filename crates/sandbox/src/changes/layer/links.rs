@@ -13,8 +13,8 @@ use crate::changes::folder::ChangesFolder;
 use crate::changes::plan::{Item, Sketch};
 use crate::changes::show::{DiffSide, RenderedDiff, compare};
 use crate::folder::read_link;
-use crate::place::WorkspacePath;
 use crate::stamp::EntryKind;
+use crate::workspace_path::WorkspacePath;
 
 /// A link that a command has left.
 struct LayerLink {

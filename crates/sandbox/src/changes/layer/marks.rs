@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::ready::set_mode;
+use super::permissions::set_mode;
 use crate::stamp::{EntryIdentity, EntryKind};
 use crate::transfer::EntryRef;
 

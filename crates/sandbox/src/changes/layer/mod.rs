@@ -1,21 +1,21 @@
 //! What a command has left in its layer over the workspace becomes changes.
 
-mod below;
 mod compare;
-mod deed;
 mod git;
+mod git_action;
 mod links;
+mod lower_folder;
 mod marks;
 mod moves;
 mod objects;
+mod permissions;
 mod pin;
-mod ready;
-mod sift;
+mod scan;
 mod sketch;
 mod split;
 mod steering;
 mod take;
-mod whole;
+mod whole_folder;
 mod within;
 
 pub(super) use split::real_paths;

@@ -16,9 +16,9 @@ use crate::changes::ends::Ends;
 use crate::changes::error::ChangesError;
 use crate::changes::folder::ChangesFolder;
 use crate::changes::plan::{Item, NestedEntry};
-use crate::place::WorkspacePath;
 use crate::stamp::{EntryIdentity, EntryKind, FileStamp};
 use crate::transfer::EntryRef;
+use crate::workspace_path::WorkspacePath;
 
 /// How many things that look alike are compared with one that comes.
 const MOST_TRIES: usize = 8;

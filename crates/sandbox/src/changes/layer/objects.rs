@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::ZlibDecoder;
 
-use super::deed::GitTraces;
 use super::git::open;
+use super::git_action::GitTraces;
 use crate::changes::draft::Draft;
-use crate::place::WorkspacePath;
+use crate::workspace_path::WorkspacePath;
 
 /// The parents of a commit stand in so many bytes, with its kind and its tree before them.
 const COMMIT_HEAD: u64 = 4096;

@@ -12,8 +12,8 @@ use super::take::{LAYER, UPPER};
 use crate::beneath::{self, Links};
 use crate::changes::draft::Draft;
 use crate::changes::error::ChangesError;
-use crate::place::WorkspacePath;
 use crate::stamp::{EntryIdentity, EntryKind, look};
+use crate::workspace_path::WorkspacePath;
 
 impl Draft {
     /// Lays a file of the workspace into the layer with exactly these bytes. The layer must have been made and not be in

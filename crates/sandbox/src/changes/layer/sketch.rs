@@ -5,9 +5,9 @@ use crate::changes::flags::{Subject, flags, needs_content};
 use crate::changes::plan::Sketch;
 use crate::changes::show::{DiffSide, RenderedDiff, compare};
 use crate::changes::trail::read_small;
-use crate::place::WorkspacePath;
 use crate::stamp::{EntryIdentity, EntryKind};
 use crate::transfer::EntryRef;
+use crate::workspace_path::WorkspacePath;
 
 impl Draft {
     /// The diff and the flags of what lies at a spot and may take the place of something of its kind. Content is read

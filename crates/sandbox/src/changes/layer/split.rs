@@ -14,9 +14,9 @@ use crate::changes::error::ChangesError;
 use crate::changes::folder::ChangesFolder;
 use crate::changes::plan::{Item, NestedEntry};
 use crate::changes::swap::rename;
-use crate::place::{WorkspacePath, read_shown_name};
 use crate::stamp::{EntryKind, FileStamp};
 use crate::transfer::EntryRef;
+use crate::workspace_path::{WorkspacePath, read_shown_name};
 
 /// A folder with more entries stays one.
 const MOST_ENTRIES: usize = 64;

@@ -13,10 +13,10 @@ use crate::changes::error::ChangesError;
 use crate::changes::flags::{ChangeFlag, Subject, flags};
 use crate::copy;
 use crate::fence::STEERING;
-use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::stamp::EntryKind;
 use crate::transfer::{self, EntryRef};
+use crate::workspace_path::WorkspacePath;
 
 /// The hooks of the repository; each of them steers, and not the folder.
 const HOOKS: &str = ".git/hooks";

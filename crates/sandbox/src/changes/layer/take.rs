@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::ready::LayerPermissions;
-use super::sift::sift;
+use super::permissions::LayerPermissions;
+use super::scan::scan_layer;
 use crate::changes::draft::Draft;
 use crate::changes::error::ChangesError;
 use crate::changes::plan::CommitDurability;
-use crate::place::WorkspacePath;
 use crate::stamp::{EntryKind, look};
 use crate::transfer::{self, EntryRef};
+use crate::workspace_path::WorkspacePath;
 
 pub(super) const LAYER: &str = "layer";
 pub(super) const UPPER: &str = "upper";
@@ -77,7 +77,7 @@ impl Draft {
         let sync = folder.sync;
         let upper = UPPER.as_ref();
         let ready = LayerPermissions::open_up(layer.as_fd(), upper, self.root.seen()).map_err(kept)?;
-        let taken = sift(self, (began, sort), (layer.as_fd(), upper), ready)?;
+        let taken = scan_layer(self, (began, sort), (layer.as_fd(), upper), ready)?;
         self.find_moved_folders(sort)?;
         self.split_folders(sort)?;
         self.find_moved_files(sort)?;

@@ -16,8 +16,8 @@ use super::fork::{exit_now, start_in_our_memory};
 use super::sources::Sources;
 use super::watch::{self, Watch};
 use super::{command, keeper, root, spaces};
+use crate::fence::file_time::FileTime;
 use crate::fence::job::{Rung, WorkspaceView};
-use crate::fence::tick::FileTime;
 use crate::fence::wire::{self, AtStep, FenceReport, FenceRequest, StepFailure};
 
 /// How often what is taken is compared with what may be.

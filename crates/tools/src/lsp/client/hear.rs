@@ -8,10 +8,10 @@ use tokio::{io::BufReader, net::unix::OwnedReadHalf};
 use super::{FAREWELL, GREETING, LanguageClient, lock};
 use crate::lsp::{
     documents::note,
+    error::LanguageServerError,
     frame::{framed, next},
     handshake::LanguageCapabilities,
     replies::reply,
-    trouble::LanguageServerError,
 };
 
 impl LanguageClient {

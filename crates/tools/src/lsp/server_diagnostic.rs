@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{heard::cut, text::Span};
+use super::{server_state::cut, text::Span};
 
 /// How many findings of one file are kept.
 const MOST: usize = 1000;

@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
-use super::below::LowerFolder;
 use super::compare::same_content;
+use super::lower_folder::LowerFolder;
 use super::marks::{LayerEntry, Marks};
-use super::ready::{LayerPermissions, set_mode};
+use super::permissions::{LayerPermissions, set_mode};
 use super::take::{LayerNotes, OriginLookup, PathOrigin};
-use super::whole::WholeFolder;
+use super::whole_folder::WholeFolder;
 use crate::changes::draft::{Draft, mode_subject};
 use crate::changes::error::ChangesError;
 use crate::changes::flags::flags;
@@ -20,10 +20,10 @@ use crate::changes::plan::{Item, Sketch};
 use crate::changes::swap::rename;
 use crate::changes::trail::{Trail, WalkError};
 use crate::error::PathError;
-use crate::place::WorkspacePath;
 use crate::stamp::{EntryIdentity, EntryKind, look, look_at};
 use crate::transfer::EntryRef;
 use crate::walk::{Visit, WalkStep, walk};
+use crate::workspace_path::WorkspacePath;
 
 /// A walk over a layer, and what it has found so far.
 pub(super) struct LayerScan<'a> {
@@ -49,7 +49,7 @@ pub(super) struct LowerEntry {
 }
 
 /// Plans everything that a command has left in the folder `upper` of its layer.
-pub(super) fn sift(
+pub(super) fn scan_layer(
     draft: &mut Draft,
     (began, sort): ((i64, u32), OriginLookup<'_>),
     (layer, upper): (BorrowedFd<'_>, &OsStr),
@@ -61,10 +61,10 @@ pub(super) fn sift(
     let place = WorkspacePath::root();
     let trail = Trail::new(&place, &place, top);
     let (whole, taken, below) = (None, LayerNotes::default(), LowerFolder::new());
-    let mut sift = LayerScan { draft, ready, trail, whole, taken, slots, below, began, sort };
-    let walked = walk(layer, upper, |visit| sift.visit(&visit));
-    walked.map_err(|ended| sift.trail.error(ended))?;
-    Ok(sift.taken)
+    let mut scan = LayerScan { draft, ready, trail, whole, taken, slots, below, began, sort };
+    let walked = walk(layer, upper, |visit| scan.visit(&visit));
+    walked.map_err(|ended| scan.trail.error(ended))?;
+    Ok(scan.taken)
 }
 
 impl LayerScan<'_> {

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{diagnosed::ServerDiagnostic, handshake::LanguageCapabilities};
+use super::{handshake::LanguageCapabilities, server_diagnostic::ServerDiagnostic};
 
 /// How many kinds of work are followed at once; a server that has more is not waited for the others.
 const MOST_WORK: usize = 256;

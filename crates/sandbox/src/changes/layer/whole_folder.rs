@@ -6,14 +6,14 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::marks::{LayerEntry, Marks};
-use super::sift::{LayerScan, LowerEntry};
+use super::scan::{LayerScan, LowerEntry};
 use crate::changes::flags::ChangeFlag;
 use crate::changes::plan::{Item, NestedEntry, Sketch};
 use crate::changes::trail::WalkError;
-use crate::place::show_name;
 use crate::stamp::{EntryKind, look_at};
 use crate::transfer::EntryRef;
 use crate::walk::WalkStep;
+use crate::workspace_path::show_name;
 
 /// A folder that the walk is in.
 pub(super) struct WholeFolder {

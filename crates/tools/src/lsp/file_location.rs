@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::{
     address::{self, FileAddress},
     documents::{OpenDocument, read},
-    heard::cut,
-    talk::LanguageSession,
+    server_state::cut,
+    session::LanguageSession,
     text::{Range, Span, Text, Units},
 };
 use crate::blocking::StopFlag;

@@ -9,8 +9,8 @@ use super::git::{StagedPath, open};
 use super::objects::parents;
 use super::split::real_paths;
 use crate::changes::draft::Draft;
-use crate::place::{WorkspacePath, show_name};
 use crate::stamp::EntryKind;
+use crate::workspace_path::{WorkspacePath, show_name};
 
 /// How much of a commit's name is shown.
 const SHORT: usize = 7;
@@ -29,7 +29,7 @@ pub(super) struct GitAction {
     pub(super) spent: Vec<WorkspacePath>,
 }
 
-/// Everything that is changed in a git folder, as far as such a deed changes it.
+/// Everything that is changed in a git folder, as far as such an action changes it.
 #[derive(Default)]
 pub(super) struct GitTraces {
     /// Where in the git folder each new object lies.
@@ -44,9 +44,9 @@ pub(super) struct GitTraces {
 }
 
 impl Draft {
-    /// Says what git has done if it was nothing but one deed: new objects, one branch or what is checked out, what git
+    /// Says what git has done if it was nothing but one action: new objects, one branch or what is checked out, what git
     /// logs and remembers.
-    pub(super) fn deed_in(&self, git: &Path, places: &[WorkspacePath]) -> Option<GitAction> {
+    pub(super) fn action_in(&self, git: &Path, places: &[WorkspacePath]) -> Option<GitAction> {
         let traces = self.traces(git, places)?;
         let summary = match (traces.branches.as_slice(), &traces.head) {
             ([(branch, staged)], None) => self
@@ -63,7 +63,7 @@ impl Draft {
         Some(GitAction { summary: summary?, spent: traces.spent })
     }
 
-    /// Everything that is changed; `None` when some of it is no part of a deed.
+    /// Everything that is changed; `None` when some of it is no part of an action.
     fn traces(&self, git: &Path, places: &[WorkspacePath]) -> Option<GitTraces> {
         let mut traces = GitTraces::default();
         for place in places {
@@ -169,7 +169,7 @@ impl Draft {
 }
 
 impl GitTraces {
-    /// Sorts one path of the git folder in; `None` when it is no part of a deed.
+    /// Sorts one path of the git folder in; `None` when it is no part of an action.
     fn add(
         &mut self,
         path: &Path,

@@ -13,11 +13,11 @@ use tokio::time::{sleep, timeout};
 use super::{
     client::{LanguageClient, Resend, lock},
     documents::{OpenDocument, PendingWork},
+    error::LanguageServerError,
     handshake::LanguageCapabilities,
-    heard::Needs,
+    server_state::Needs,
     servers::{LanguageServers, unavailable},
     text::{Position, TextPosition},
-    trouble::LanguageServerError,
 };
 use crate::{blocking::stopped, workspace::Workspace};
 

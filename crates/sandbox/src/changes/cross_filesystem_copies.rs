@@ -21,10 +21,10 @@ use super::turn::{Parents, TurnContext};
 use crate::beneath::{self, Links};
 use crate::copy::copy;
 use crate::error::PathError;
-use crate::place::WorkspacePath;
 use crate::root::Root;
 use crate::stamp::{EntryIdentity, look};
 use crate::transfer::{self, EntryRef};
+use crate::workspace_path::WorkspacePath;
 
 /// All siblings of one turn, by the index of their item.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -51,52 +51,52 @@ impl CrossFilesystemCopies {
 
 /// Makes the siblings of all chosen items whose path is on another filesystem than their slot.
 pub(super) fn prepare(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     chosen: &[usize],
     parents: &mut Parents<'_>,
 ) -> Result<CrossFilesystemCopies, ChangesError> {
-    let mut siblings = CrossFilesystemCopies { ready: false, list: find_homes(bench, chosen, parents)? };
+    let mut siblings = CrossFilesystemCopies { ready: false, list: find_homes(context, chosen, parents)? };
     if siblings.list.is_empty() {
         return Ok(siblings);
     }
-    bench.folder.write(SIBLINGS, &siblings)?;
+    context.folder.write(SIBLINGS, &siblings)?;
     for (&index, sibling) in &mut siblings.list {
-        let item = &bench.plan.items[index];
-        if bench.state.items[index].slot.is_none() {
+        let item = &context.plan.items[index];
+        if context.state.items[index].slot.is_none() {
             continue;
         }
         let failed = |errno| ChangesError::at(&item.path, errno);
-        let (folder, name) = open(bench.root, bench.plan, item, &sibling.folder)?;
+        let (folder, name) = open(context.root, context.plan, item, &sibling.folder)?;
         let to = EntryRef { dir: folder.as_fd(), name: &name };
         let slot = ChangesFolder::slot_name(item.slot);
-        copy(EntryRef { dir: bench.folder.handle(), name: &slot }, to).map_err(failed)?;
+        copy(EntryRef { dir: context.folder.handle(), name: &slot }, to).map_err(failed)?;
         sibling.copy = to.look().map_err(failed)?;
     }
     siblings.ready = true;
-    bench.folder.write(SIBLINGS, &siblings)?;
+    context.folder.write(SIBLINGS, &siblings)?;
     Ok(siblings)
 }
 
 /// Finds out which items need a sibling, and in which folder it can lie.
 fn find_homes(
-    bench: TurnContext<'_>,
+    context: TurnContext<'_>,
     chosen: &[usize],
     parents: &mut Parents<'_>,
 ) -> Result<BTreeMap<usize, CrossFilesystemCopy>, ChangesError> {
-    let slots = look(bench.folder.handle()).map_err(|errno| ChangesError::kept("look at the slots", errno))?;
+    let slots = look(context.folder.handle()).map_err(|errno| ChangesError::kept("look at the slots", errno))?;
     let mut list = BTreeMap::new();
     let mut planned = None;
     let mut last: Option<(WorkspacePath, Option<String>)> = None;
-    for &index in chosen.iter().filter(|&&index| bench.plan.items[index].uses_its_slot()) {
-        let place = bench.plan.items[index].place()?;
+    for &index in chosen.iter().filter(|&&index| context.plan.items[index].uses_its_slot()) {
+        let place = context.plan.items[index].place()?;
         let parent = place.parent().unwrap_or_else(WorkspacePath::root);
         if last.as_ref().is_none_or(|(place, _)| *place != parent) {
-            let here = if parent.is_root() { Ok(*bench.root.seen()) } else { parents.open(&place).and_then(look) };
+            let here = if parent.is_root() { Ok(*context.root.seen()) } else { parents.open(&place).and_then(look) };
             let home = if here.is_ok_and(|here| here.shares_mount(&slots)) {
                 None
             } else {
-                let all = || bench.plan.items.iter().map(|item| item.path.clone()).collect();
-                find_home(bench.root, &parent, &slots, planned.get_or_insert_with(all))?
+                let all = || context.plan.items.iter().map(|item| item.path.clone()).collect();
+                find_home(context.root, &parent, &slots, planned.get_or_insert_with(all))?
             };
             last = Some((parent, home));
         }
@@ -150,16 +150,16 @@ pub(super) fn open(
 }
 
 /// Brings what a decided turn has displaced into the slots and removes the siblings.
-pub(super) fn finish(bench: TurnContext<'_>) -> Result<ItemStates, ChangesError> {
-    let TurnContext { folder, root, plan, .. } = bench;
+pub(super) fn finish(context: TurnContext<'_>) -> Result<ItemStates, ChangesError> {
+    let TurnContext { folder, root, plan, .. } = context;
     let siblings: CrossFilesystemCopies = folder.read(SIBLINGS)?.unwrap_or_default();
-    let mut next = bench.state.clone();
+    let mut next = context.state.clone();
     for (index, rest) in next.items.iter_mut().enumerate().filter(|(_, rest)| rest.in_sibling) {
         bring_home(folder, root, (plan, &plan.items[index]), (siblings.of(index), rest))?;
     }
     folder.flush()?;
-    bench.log.settle(&next)?;
-    clean(bench, &siblings)?;
+    context.log.settle(&next)?;
+    clean(context, &siblings)?;
     Ok(next)
 }
 
@@ -247,8 +247,8 @@ fn going(sibling: EntryRef<'_>) -> PathBuf {
 }
 
 /// Removes every sibling and the list of them.
-pub(super) fn clean(bench: TurnContext<'_>, siblings: &CrossFilesystemCopies) -> Result<(), ChangesError> {
-    let TurnContext { folder, root, plan, .. } = bench;
+pub(super) fn clean(context: TurnContext<'_>, siblings: &CrossFilesystemCopies) -> Result<(), ChangesError> {
+    let TurnContext { folder, root, plan, .. } = context;
     for (&index, sibling) in &siblings.list {
         let item = plan.items.get(index).ok_or_else(|| ChangesError::Corrupt { what: SIBLINGS.to_owned() })?;
         if let Some((dir, name)) = open_if_there(root, plan, item, Some(sibling))? {
