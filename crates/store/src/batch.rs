@@ -101,12 +101,16 @@ pub(crate) async fn apply(tx: &impl Transaction, writes: &[&StoreWrite]) -> Resu
     let mut touched = vec![true; writes.len()];
     let mut counted = Counted::default();
     for round in rounds(writes) {
-        let claims: Vec<Option<Statement>> = round.iter().map(|place| claim(writes[*place])).collect();
-        let asked: Vec<Statement> = claims.iter().flatten().cloned().collect();
-        let mut answers = tx.run(&asked).await?.into_iter();
+        let (mut claims, mut claiming) = (Vec::new(), Vec::new());
+        for place in &round {
+            let claim = claim(writes[*place]);
+            claiming.push(claim.is_some());
+            claims.extend(claim);
+        }
+        let mut answers = tx.run(&claims).await?.into_iter();
         let mut following = Vec::new();
-        for (place, claim) in round.iter().zip(&claims) {
-            let found = claim.as_ref().map(|_| answers.next().unwrap_or_default());
+        for (place, claims) in round.iter().zip(claiming) {
+            let found = claims.then(|| answers.next().unwrap_or_default());
             match writes[*place] {
                 StoreWrite::Entry(entry) => {
                     if is_late(tx, entry, found.as_deref()).await? {
@@ -210,7 +214,7 @@ fn follow(
 ) -> Result<(), StoreError> {
     following.extend(entry.append(seq));
     if let Some(call) = entry.ended(found.and_then(|rows| rows.first()))? {
-        following.push(entry.end(&call, seq));
+        following.push(call.insert(entry, seq));
         counted.add(&entry.tenant, &call.counted());
     }
     if let Some(body) = &entry.output {

@@ -1,5 +1,7 @@
 //! One entry of the journal as columns. Everything is text and numbers before it reaches the database.
 
+use std::borrow::Cow;
+
 use haft_runtime::{CallEvent, CallState, End, Entry, Opening, Outcome, Question, Scope};
 use jiff::Timestamp;
 use serde_json::value::{RawValue, to_raw_value};
@@ -32,7 +34,8 @@ pub(crate) struct JournalWrite {
     pub(crate) topics: Vec<Topic>,
 }
 
-/// A call as its row has it.
+/// Who asked for what, as a call's row has it.
+#[derive(Clone)]
 pub(crate) struct CallColumns {
     workspace: Option<String>,
     tool: String,
@@ -42,11 +45,16 @@ pub(crate) struct CallColumns {
     auto_approve: String,
     started_at: i64,
     input: String,
-    update: CallUpdate,
+}
+
+/// A call at its end: as it was opened, or as it was found when it was taken from the open ones.
+pub(crate) struct EndedCall<'a> {
+    call: Cow<'a, CallColumns>,
+    update: Cow<'a, CallUpdate>,
 }
 
 /// What an entry says of where its call stands. What it does not say stays as it is.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct CallUpdate {
     state: String,
     pub(crate) ended: bool,
@@ -143,26 +151,19 @@ impl JournalWrite {
         }
     }
 
-    /// The call at its end: as it was opened, or as it was found when it was taken from the open ones.
-    pub(crate) fn ended(&self, found: Option<&Row>) -> Result<Option<CallColumns>, StoreError> {
+    /// The call at its end, if this entry ends it.
+    pub(crate) fn ended(&self, found: Option<&Row>) -> Result<Option<EndedCall<'_>>, StoreError> {
         if !self.update.ended {
             return Ok(None);
         }
-        let mut call = match (&self.opening, found) {
-            (Some(opening), _) => opening.copied(),
-            (None, Some(row)) => CallColumns::read(&Columns { of: &self.call, row })?,
-            (None, None) => return Ok(None),
-        };
-        call.update.add(&self.update);
-        Ok(Some(call))
-    }
-
-    /// What writes the end of the call.
-    pub(crate) fn end(&self, call: &CallColumns, seq: i64) -> Statement {
-        let key = Statement::new(END).bind(self.tenant.as_str()).bind(self.call.as_str());
-        let statement = call.facts(key).bind(self.owner.as_str()).bind(seq).bind(call.update.asked);
-        let statement = call.update.facts(statement, call.started_at);
-        statement.bind(call.input.as_str()).bind(call.update.outcome.as_deref())
+        if let Some(opening) = &self.opening {
+            return Ok(Some(EndedCall { call: Cow::Borrowed(opening), update: Cow::Borrowed(&self.update) }));
+        }
+        let Some(row) = found else { return Ok(None) };
+        let columns = Columns { of: &self.call, row };
+        let mut update = CallUpdate::read(&columns)?;
+        update.add(&self.update);
+        Ok(Some(EndedCall { call: Cow::Owned(CallColumns::read(&columns)?), update: Cow::Owned(update) }))
     }
 
     /// What writes the events, with the number of the last.
@@ -186,24 +187,10 @@ impl CallColumns {
             auto_approve: word(&opening.auto_approve)?,
             started_at: opening.at.as_microsecond(),
             input: serde_json::to_string(&opening.input)?,
-            update: CallUpdate::default(),
         })
     }
 
     fn read(columns: &Columns<'_>) -> Result<Self, StoreError> {
-        let update = CallUpdate {
-            asked: columns.flag("asked")?,
-            status: columns.text_or_none("status")?,
-            code: columns.text_or_none("code")?,
-            isolation: columns.text_or_none("isolation")?,
-            turn_of: columns.text_or_none("turn_of")?,
-            turn_direction: columns.text_or_none("turn_direction")?,
-            finished_at: columns.number_or_none("finished_at")?,
-            duration_ms: columns.number_or_none("duration_ms")?,
-            turn: columns.text_or_none("turn")?,
-            outcome: columns.text_or_none("outcome")?,
-            ..CallUpdate::default()
-        };
         Ok(Self {
             workspace: columns.text_or_none("workspace")?,
             tool: columns.text("tool")?,
@@ -213,23 +200,7 @@ impl CallColumns {
             auto_approve: columns.text("auto_approve")?,
             started_at: columns.number("started_at")?,
             input: columns.text("input")?,
-            update,
         })
-    }
-
-    /// A copy to which the end is added; what was opened is needed again if the transaction is run again.
-    fn copied(&self) -> Self {
-        Self {
-            workspace: self.workspace.clone(),
-            tool: self.tool.clone(),
-            parent: self.parent.clone(),
-            caller: self.caller.clone(),
-            source: self.source.clone(),
-            auto_approve: self.auto_approve.clone(),
-            started_at: self.started_at,
-            input: self.input.clone(),
-            update: CallUpdate::default(),
-        }
     }
 
     /// Who asked for what, as both tables have it first.
@@ -247,13 +218,24 @@ impl CallColumns {
         let statement = self.facts(key).bind(owner).bind(now.state.as_str()).bind(now.asked);
         now.facts(statement, self.started_at).bind(self.input.as_str()).bind(now.outcome.as_deref())
     }
+}
+
+impl EndedCall<'_> {
+    /// What writes it, with the number of its last event.
+    pub(crate) fn insert(&self, entry: &JournalWrite, seq: i64) -> Statement {
+        let Self { call, update } = self;
+        let key = Statement::new(END).bind(entry.tenant.as_str()).bind(entry.call.as_str());
+        let statement = call.facts(key).bind(entry.owner.as_str()).bind(seq).bind(update.asked);
+        let statement = update.facts(statement, call.started_at);
+        statement.bind(call.input.as_str()).bind(update.outcome.as_deref())
+    }
 
     /// What the counters are told.
     pub(crate) fn counted(&self) -> CallEnd {
-        let CallUpdate { status, asked, cached, retried, finished_at, duration_ms, .. } = &self.update;
+        let CallUpdate { status, asked, cached, retried, finished_at, duration_ms, .. } = &*self.update;
         CallEnd {
-            workspace: self.workspace.clone().unwrap_or_default(),
-            tool: self.tool.clone(),
+            workspace: self.call.workspace.clone().unwrap_or_default(),
+            tool: self.call.tool.clone(),
             status: status.clone(),
             asked: *asked,
             cached: *cached,
@@ -293,6 +275,22 @@ impl CallUpdate {
             update.outcome = Some(serde_json::to_string(&**outcome)?);
         }
         Ok(update)
+    }
+
+    fn read(columns: &Columns<'_>) -> Result<Self, StoreError> {
+        Ok(Self {
+            asked: columns.flag("asked")?,
+            status: columns.text_or_none("status")?,
+            code: columns.text_or_none("code")?,
+            isolation: columns.text_or_none("isolation")?,
+            turn_of: columns.text_or_none("turn_of")?,
+            turn_direction: columns.text_or_none("turn_direction")?,
+            finished_at: columns.number_or_none("finished_at")?,
+            duration_ms: columns.number_or_none("duration_ms")?,
+            turn: columns.text_or_none("turn")?,
+            outcome: columns.text_or_none("outcome")?,
+            ..Self::default()
+        })
     }
 
     /// Takes in what a later entry says.
