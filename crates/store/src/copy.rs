@@ -6,126 +6,33 @@ use crate::{
     Store, StoreError,
     batch::{ConditionalWrite, StoreWrite},
     columns::Columns,
+    schema::VERSIONS,
     sql::{Row, Statement, Value},
 };
 
 /// How many rows are copied at once.
 const PAGE: i64 = 200;
 
-/// A table: its name, its columns, and how many of them, from the first on, are its key.
+/// How the database itself is, and who is alive: no part of what a copy holds.
+const LEFT_OUT: [&str; 2] = ["meta", "nodes"];
+
+/// A table as the schema has it. Its key comes first in its columns.
 struct TableSpec {
     name: &'static str,
-    columns: &'static [&'static str],
+    columns: Vec<ColumnSpec>,
     key: usize,
 }
 
-/// Every table but those that say how the database itself is (`meta`) and who is alive (`nodes`).
-const TABLES: &[TableSpec] = &[
-    TableSpec { name: "heads", columns: &["tenant", "seq", "version", "forgotten"], key: 1 },
-    TableSpec { name: "entries", columns: &["tenant", "seq", "at", "call", "kinds", "events"], key: 2 },
-    TableSpec {
-        name: "open_calls",
-        columns: &[
-            "tenant",
-            "id",
-            "workspace",
-            "tool",
-            "parent",
-            "caller",
-            "source",
-            "auto_approve",
-            "owner",
-            "state",
-            "stop_wanted",
-            "answered",
-            "asked",
-            "status",
-            "code",
-            "isolation",
-            "turn_of",
-            "turn_direction",
-            "started_at",
-            "finished_at",
-            "duration_ms",
-            "turn",
-            "input",
-            "outcome",
-        ],
-        key: 2,
-    },
-    TableSpec {
-        name: "calls",
-        columns: &[
-            "tenant",
-            "id",
-            "workspace",
-            "tool",
-            "parent",
-            "caller",
-            "source",
-            "auto_approve",
-            "owner",
-            "ended_seq",
-            "asked",
-            "status",
-            "code",
-            "isolation",
-            "turn_of",
-            "turn_direction",
-            "started_at",
-            "finished_at",
-            "duration_ms",
-            "turn",
-            "input",
-            "outcome",
-        ],
-        key: 2,
-    },
-    TableSpec {
-        name: "questions",
-        columns: &["tenant", "call", "number", "workspace", "asked_at", "expires_at", "open", "answer", "body"],
-        key: 3,
-    },
-    TableSpec {
-        name: "grants",
-        columns: &[
-            "tenant",
-            "id",
-            "workspace",
-            "tool",
-            "bounds",
-            "caller",
-            "until",
-            "uses_left",
-            "used",
-            "created_at",
-            "last_used",
-            "revoked",
-        ],
-        key: 2,
-    },
-    TableSpec { name: "outputs", columns: &["tenant", "call", "body"], key: 2 },
-    TableSpec {
-        name: "counters",
-        columns: &[
-            "tenant",
-            "workspace",
-            "day",
-            "tool",
-            "bucket",
-            "calls",
-            "success",
-            "error",
-            "rejected",
-            "cancelled",
-            "asked",
-            "cached",
-            "retried",
-            "total_ms",
-        ],
-        key: 5,
-    },
-];
+struct ColumnSpec {
+    name: &'static str,
+    is_number: bool,
+}
+
+/// Every table that is copied, from the text of the schema: none can be forgotten here.
+fn tables() -> Vec<TableSpec> {
+    let texts = VERSIONS.iter().flat_map(|text| text.split("create table ").skip(1));
+    texts.filter_map(TableSpec::read).filter(|table| !LEFT_OUT.contains(&table.name)).collect()
+}
 
 /// How many rows of a table there are on either side.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,14 +57,16 @@ impl Store {
         if let Some(busy) = self.first_alive().await? {
             return Err(StoreError::InUse(busy));
         }
-        for table in TABLES {
+        let tables = tables();
+        for table in &tables {
             if other.count(table).await? > 0 {
                 return Err(StoreError::NotEmpty(table.name));
             }
         }
         let mut copied = Vec::new();
         // The numbers come last: the first page of anything else would make them anew.
-        for table in TABLES.iter().skip(1).chain(TABLES.first()) {
+        let is_numbers = |table: &&TableSpec| table.name == "heads";
+        for table in tables.iter().filter(|table| !is_numbers(table)).chain(tables.iter().filter(is_numbers)) {
             self.copy_table(other, table, &told).await?;
             copied.push(CopiedTable {
                 table: table.name,
@@ -173,7 +82,7 @@ impl Store {
         if let Some(busy) = self.first_alive().await? {
             return Err(StoreError::InUse(busy));
         }
-        for table in TABLES {
+        for table in tables() {
             let delete = Statement::new(format!("delete from {} returning 1 as gone", table.name));
             self.write(StoreWrite::Change(ConditionalWrite::of_database(delete))).await?;
         }
@@ -224,9 +133,31 @@ impl Store {
 }
 
 impl TableSpec {
+    /// A table from its text: a line for each column, or for the key.
+    fn read(text: &'static str) -> Option<Self> {
+        let (name, rest) = text.split_once(" (")?;
+        let (body, _) = rest.split_once(") {table}")?;
+        let mut table = Self { name, columns: Vec::new(), key: 1 };
+        for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if let Some(key) = line.strip_prefix("primary key (") {
+                table.key = key.split(',').count();
+                continue;
+            }
+            let (name, kind) = line.split_once(' ')?;
+            table.columns.push(ColumnSpec { name, is_number: kind.starts_with("{int}") });
+        }
+        Some(table)
+    }
+
+    /// The names of the first so many columns, with commas between.
+    fn names(&self, count: usize) -> String {
+        let names: Vec<&str> = self.columns.iter().take(count).map(|column| column.name).collect();
+        names.join(", ")
+    }
+
     /// The next rows after one, in the order of the key.
     fn page(&self, after: Option<&Row>) -> Statement {
-        let (columns, key) = (self.columns.join(", "), self.columns[..self.key].join(", "));
+        let (columns, key) = (self.names(self.columns.len()), self.names(self.key));
         let mut page = Statement::new(format!("select {columns} from {}", self.name));
         if let Some(row) = after {
             page = page.push(&format!(" where ({key}) > ("));
@@ -239,18 +170,20 @@ impl TableSpec {
     }
 
     fn insert(&self, row: &Row) -> Statement {
-        let mut insert = Statement::new(format!("insert into {} ({}) values (", self.name, self.columns.join(", ")));
-        for (place, value) in row.values.iter().enumerate() {
-            insert = insert.push_bind(if place == 0 { "" } else { ", " }, self.typed(place, value));
+        let columns = self.names(self.columns.len());
+        let mut insert = Statement::new(format!("insert into {} ({columns}) values (", self.name));
+        for (place, (value, column)) in row.values.iter().zip(&self.columns).enumerate() {
+            insert = insert.push_bind(if place == 0 { "" } else { ", " }, column.typed(value));
         }
         insert.push(")")
     }
+}
 
+impl ColumnSpec {
     /// SQLite does not say of which type a null is, and PostgreSQL wants to know.
-    fn typed(&self, place: usize, value: &Value) -> Value {
-        const NUMBERS: [&str; 5] = ["finished_at", "duration_ms", "until", "uses_left", "last_used"];
+    fn typed(&self, value: &Value) -> Value {
         match value {
-            Value::Text(None) | Value::Int(None) if NUMBERS.contains(&self.columns[place]) => Value::Int(None),
+            Value::Text(None) if self.is_number => Value::Int(None),
             Value::Text(_) | Value::Int(_) | Value::Bytes(_) => value.clone(),
         }
     }
@@ -260,21 +193,18 @@ impl TableSpec {
 mod tests {
     use super::*;
 
-    /// A table or a column that was added and forgotten here would be left behind.
     #[test]
-    fn every_column_of_every_table_is_copied() {
-        let text = crate::schema::VERSIONS.concat();
-        let known: Vec<String> =
-            TABLES.iter().map(|table| format!("{}({})", table.name, table.columns.join(","))).collect();
-        let mut found = Vec::new();
-        for table in text.split("create table ").skip(1) {
-            let (name, rest) = table.split_once(" (").unwrap();
-            let body = rest.split(") {table}").next().unwrap();
-            let lines = body.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("primary key"));
-            let columns: Vec<&str> = lines.map(|line| line.split(' ').next().unwrap()).collect();
-            found.push(format!("{name}({})", columns.join(",")));
+    fn the_tables_are_those_of_the_schema() {
+        let found: Vec<(&str, String)> = tables().iter().map(|table| (table.name, table.names(table.key))).collect();
+        let keys = |name: &str| found.iter().find(|(table, _)| *table == name).map(|(_, key)| key.as_str());
+        assert_eq!(found.len(), VERSIONS.concat().matches("create table ").count() - LEFT_OUT.len());
+        assert_eq!(keys("heads"), Some("tenant"));
+        assert_eq!(keys("entries"), Some("tenant, seq"));
+        assert_eq!(keys("counters"), Some("tenant, workspace, day, tool, bucket"));
+        for table in tables() {
+            let key = format!("primary key ({})", table.names(table.key));
+            assert!(table.key == 1 || VERSIONS.concat().contains(&key), "{}: the key comes first", table.name);
+            assert!(table.columns.len() > 2 && table.columns.iter().any(|column| !column.is_number), "{}", table.name);
         }
-        found.retain(|table| !table.starts_with("meta(") && !table.starts_with("nodes("));
-        assert_eq!(found, known);
     }
 }
