@@ -26,8 +26,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(20);
 macro_rules! open_records {
     ($rest:literal) => {
         concat!(
-            "select tenant, id, workspace, tool, parent, caller, auto_approve, state, started_at, turn, input, outcome ",
-            "from open_calls where ",
+            "select tenant, id, workspace, tool, parent, caller, auto_approve, state, started_at, turn, input, outcome, ",
+            "asked from open_calls where ",
             $rest
         )
     };
@@ -36,11 +36,13 @@ macro_rules! ended_records {
     ($rest:literal) => {
         concat!(
             "select tenant, id, workspace, tool, parent, caller, auto_approve, 'ended' as state, started_at, turn, input, ",
-            "outcome from calls where ",
+            "outcome, asked from calls where ",
             $rest
         )
     };
 }
+pub(crate) use {ended_records, open_records};
+
 const FIND_OPEN: &str = open_records!("tenant = $1 and id = $2");
 const FIND_ENDED: &str = ended_records!("tenant = $1 and id = $2");
 const LAST_TURN_OF: &str =

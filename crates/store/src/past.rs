@@ -7,36 +7,17 @@ use haft_runtime::{CallEvent, CallId, Evidence, Isolation, Past, Question, Reach
 use crate::{
     Store, StoreError,
     columns::{Columns, only, tenant},
-    journal::{of_call, record},
+    journal::{ended_records, of_call, open_records, record},
     live::numbered,
     sql::{Row, Statement},
 };
 
-/// The columns of a record, and whether it was asked about.
-macro_rules! open_calls {
-    ($rest:literal) => {
-        concat!(
-            "select tenant, id, workspace, tool, parent, caller, auto_approve, state, started_at, turn, input, outcome, ",
-            "asked from open_calls where tenant = $1 ",
-            $rest
-        )
-    };
-}
-macro_rules! ended_calls {
-    ($rest:literal) => {
-        concat!(
-            "select tenant, id, workspace, tool, parent, caller, auto_approve, 'ended' as state, started_at, turn, input, ",
-            "outcome, asked from calls where tenant = $1 ",
-            $rest
-        )
-    };
-}
-const LAST_OPEN: &str = open_calls!("order by id desc limit $2");
-const LAST_ENDED: &str = ended_calls!("order by id desc limit $2");
-const LAST_OPEN_OF_WORKSPACE: &str = open_calls!("and workspace = $3 order by id desc limit $2");
-const LAST_ENDED_OF_WORKSPACE: &str = ended_calls!("and workspace = $3 order by id desc limit $2");
-const ONE_OPEN: &str = open_calls!("and id = $2");
-const ONE_ENDED: &str = ended_calls!("and id = $2");
+const LAST_OPEN: &str = open_records!("tenant = $1 order by id desc limit $2");
+const LAST_ENDED: &str = ended_records!("tenant = $1 order by id desc limit $2");
+const LAST_OPEN_OF_WORKSPACE: &str = open_records!("tenant = $1 and workspace = $3 order by id desc limit $2");
+const LAST_ENDED_OF_WORKSPACE: &str = ended_records!("tenant = $1 and workspace = $3 order by id desc limit $2");
+const ONE_OPEN: &str = open_records!("tenant = $1 and id = $2");
+const ONE_ENDED: &str = ended_records!("tenant = $1 and id = $2");
 /// What is left of the evidence: what was staged, and what was asked.
 const STAGED: &str = "select call, seq, kinds, events from entries where tenant = $1 and call in ";
 const ASKED: &str = "select call, body from questions where tenant = $1 and call in ";
