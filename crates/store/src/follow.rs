@@ -23,16 +23,6 @@ pub struct CallFollower {
 }
 
 impl Store {
-    /// Hears every event of a tenant, or of one call, after the event with this number; `None` begins now.
-    pub async fn listen(
-        &self,
-        scope: &Scope,
-        call: Option<&haft_runtime::CallId>,
-        after: Option<i64>,
-    ) -> Result<EventStream, StoreError> {
-        self.live().listen(scope, call, after).await
-    }
-
     /// Follows the calls that the filter lets through, beginning with those that have asked or ended last.
     pub async fn follow(
         &self,

@@ -14,6 +14,7 @@ mod grants;
 mod journal;
 mod journal_write;
 mod live;
+mod lock;
 mod nodes;
 mod outputs;
 mod past;

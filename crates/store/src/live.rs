@@ -6,7 +6,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -19,9 +19,10 @@ use tokio::{
 };
 
 use crate::{
-    StoreError,
+    Store, StoreError,
     columns::{Columns, tenant},
     db::Db,
+    lock::lock,
     sql::{Row, Statement},
 };
 
@@ -329,6 +330,18 @@ impl TenantFeed {
     }
 }
 
+impl Store {
+    /// Hears every event of a tenant, or of one call, after the event with this number; `None` begins now.
+    pub async fn listen(
+        &self,
+        scope: &Scope,
+        call: Option<&CallId>,
+        after: Option<i64>,
+    ) -> Result<EventStream, StoreError> {
+        self.live().listen(scope, call, after).await
+    }
+}
+
 /// Hears every event after its place, each once.
 pub struct EventStream {
     live: Live,
@@ -432,10 +445,6 @@ pub(crate) fn numbered(columns: &Columns<'_>) -> Result<Vec<(i64, Timestamp, Cal
         Ok((seq, at, event))
     });
     numbered.collect()
-}
-
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{
     net::IpAddr,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicI64, Ordering},
     },
     task::Poll,
@@ -33,6 +33,7 @@ use crate::{
     columns::Columns,
     db::{Transaction, Words, in_words_of},
     faults::{CutCommit, Faults},
+    lock::lock,
     schema::{KNOWN, Versions},
     sql::{Row, Statement, Value},
 };
@@ -393,10 +394,6 @@ fn is_near(config: &Config) -> bool {
         Host::Unix(_) => true,
         Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
     })
-}
-
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The lease by which others see that a node lives. Its time is the server's, so that no two clocks are compared; SQLite has

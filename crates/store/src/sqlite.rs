@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -15,6 +15,7 @@ use crate::{
     Durability, StoreError,
     db::{Words, in_words_of},
     faults::Faults,
+    lock::lock,
     schema::{KNOWN, Versions},
     sql::{Row, Statement, Value},
 };
@@ -249,8 +250,4 @@ fn probe_writing(conn: &Connection) -> Result<(), StoreError> {
         Ok(()) | Err(StoreError::Busy(_)) => Ok(()),
         Err(err) => Err(err),
     }
-}
-
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     thread,
 };
 
@@ -19,6 +19,7 @@ use crate::{
     batch::{ConditionalWrite, StoreWrite},
     db::Db,
     live::Live,
+    lock::lock,
 };
 
 /// How many writes that nobody waits for may be queued.
@@ -247,8 +248,4 @@ fn writes(jobs: &[QueuedWrite]) -> Vec<&StoreWrite> {
 
 fn nothing_to_write(writes: &[&StoreWrite]) -> bool {
     writes.iter().all(|write| matches!(write, StoreWrite::Mark))
-}
-
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
