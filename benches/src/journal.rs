@@ -159,6 +159,7 @@ fn entry(number: u64, at: Timestamp) -> Result<Entry> {
     let done = CallEvent::Completed { execution_time_ms: outcome.execution_time_ms };
     Ok(Entry {
         call,
+        via: Arc::default(),
         opening: Some(opening),
         state: CallState::Ended,
         turn: None,

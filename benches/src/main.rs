@@ -39,8 +39,10 @@ impl Measured {
 async fn main() -> Result<()> {
     // One part alone when it is named, as `cargo xtask bench files`.
     let only = std::env::args().nth(1);
-    if only.as_deref() == Some("echo") {
-        return mcp::echo();
+    match only.as_deref() {
+        Some("echo") => return mcp::echo(),
+        Some("least") => return mcp::writes(&std::env::args().nth(2).unwrap_or_default()),
+        _ => {}
     }
     let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let mut table = Vec::new();

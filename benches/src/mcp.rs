@@ -2,38 +2,34 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts the programs that it measures")]
 
 mod git;
+mod least;
+mod session;
 
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
+pub(crate) use least::{echo, writes};
 use serde_json::{Value, json};
+use session::Session;
 
-use crate::{Measured, median, memory, program::program, quiet_median};
+use crate::{Measured, median, program::program};
 
-const LAPS: usize = 400;
+const LAPS: usize = 1000;
 /// The same for what takes some peers long.
-const LONG_LAPS: usize = 60;
-/// How often each server is started to be measured in each kind of call.
-const SESSIONS: usize = 5;
-/// How many requests are under way at once where many are.
-const AT_ONCE: usize = 64;
-
-/// Says every line back; the bench itself, started again.
-pub(crate) fn echo() -> Result<()> {
-    let mut output = std::io::stdout().lock();
-    for line in std::io::stdin().lock().lines() {
-        output.write_all(line?.as_bytes())?;
-        output.write_all(b"\n")?;
-        output.flush()?;
-    }
-    Ok(())
-}
+const LONG_LAPS: usize = 200;
+/// How many reads are made one by one and then many at once.
+const READS: usize = 5000;
+const AT_ONCE: usize = 32;
+const WRITES: usize = 2000;
+const WRITERS: usize = 64;
+/// Where the program stands in a command that is held to some processors.
+const PROGRAM: usize = 3;
 
 /// What a server is asked, in its own words.
 struct Peer {
@@ -46,46 +42,54 @@ struct Peer {
     edit: fn(&str, usize) -> Value,
 }
 
+/// Many laps of one kind of call.
+struct Laps(Vec<Duration>);
+
 /// How a server did.
 struct McpTimes {
     /// A call of the tool that has least to do: reading a file with nothing in it.
-    empty: Duration,
-    read: Duration,
-    at_once: f64,
-    list: Duration,
-    edit: Duration,
-    search: Duration,
+    empty: Laps,
+    read: Laps,
+    list: Laps,
+    edit: Laps,
+    search: Laps,
     start: Duration,
-    /// MiB after the reads.
-    memory: f64,
+    /// Reads a second: one after the other, and with many under way.
+    one_by_one: f64,
+    at_once: f64,
+    /// MiB before the reads and after them.
+    memory: [f64; 2],
 }
 
-/// Reads, edits, lists and searches of each server, and how long it takes to be there.
+/// Reads, edits, lists and searches of each server, and how long it takes to be there. The client has one processor and
+/// the server the other, as where both work; every figure is the plain median of all laps, or their 99th part.
 pub(crate) fn measure() -> Result<Vec<Measured>> {
     let folder = tempfile::tempdir()?;
     let work = folder.path().join("work");
     lay_out(&work)?;
-    let [own, rust, node] = peers(&folder.path().join("data"), &work)?;
-    let mut table = vec![own.beside_a_bare_line(&work)?];
+    let [own, peers @ ..] = peers(&folder.path().join("data"), &work)?;
+    let last = std::thread::available_parallelism()?.get() - 1;
+    stay_on("0")?;
     let haft = own.measure(&work)?;
-    table.push(haft.row(own.name));
-    let mut quickest_edit = None;
-    for (peer, compare) in [(rust, beside_rust as fn(&McpTimes, &McpTimes) -> Measured), (node, beside_node)] {
-        if !Path::new(&peer.command[0]).exists() {
+    let mut table = vec![haft.row(own.name), haft.beside_a_bare_line()?, haft.in_flight(), haft.small()];
+    let mut present = Vec::new();
+    for peer in peers {
+        if !Path::new(&peer.command[PROGRAM]).exists() {
             table.push(Measured::new(peer.name, "absent", "", true));
             continue;
         }
         let taken = peer.measure(&work)?;
         table.push(taken.row(peer.name));
-        table.push(compare(&haft, &taken));
-        quickest_edit = quickest_edit.into_iter().chain([taken.edit]).min();
+        present.push(taken);
     }
-    table.extend(quickest_edit.map(|theirs| beside_quickest(haft.edit, theirs)));
+    table.extend(beside_the_best(&haft, &present));
+    table.push(durable_writes(&own, folder.path(), &work)?);
+    stay_on(&format!("0-{last}"))?;
     table.extend(git::measure(folder.path())?);
     Ok(table)
 }
 
-/// A folder with some files to find among others.
+/// A folder with some files to find among others, and one with very many.
 fn lay_out(work: &Path) -> Result<()> {
     for folder in 0..20 {
         let folder = work.join(format!("part{folder}"));
@@ -95,34 +99,45 @@ fn lay_out(work: &Path) -> Result<()> {
             fs::write(folder.join(format!("f{file}.{kind}")), "some text\n")?;
         }
     }
+    fs::create_dir_all(work.join("many"))?;
+    for file in 0..1000 {
+        fs::write(work.join(format!("many/file{file}.txt")), "some text\n")?;
+    }
     Ok(fs::write(work.join("empty.txt"), "")?)
 }
 
-/// An edit beside the same by whichever peer is quickest.
-fn beside_quickest(ours: Duration, theirs: Duration) -> Measured {
-    let share = ours.as_secs_f64() / theirs.as_secs_f64();
-    let found = format!("{ours:.0?}, quickest peer {theirs:.0?} ({share:.2} x)");
-    Measured::new("an edit beside the quickest peer", found, "<= 1 x", share <= 1.0)
+/// What takes haft how many times as long as the quickest of the others.
+fn beside_the_best(haft: &McpTimes, peers: &[McpTimes]) -> Vec<Measured> {
+    type Pick = fn(&McpTimes) -> &Laps;
+    let goals: [(&'static str, Pick, &'static str, f64); 4] = [
+        ("a read beside the quickest peer", |it| &it.read, "<= 1.2 x", 1.2),
+        ("a list of 1,000 beside the quickest peer", |it| &it.list, "<= 1 x", 1.0),
+        ("an edit beside the quickest peer", |it| &it.edit, "<= 1 x", 1.0),
+        ("a search beside the quickest peer", |it| &it.search, "<= 1 x", 1.0),
+    ];
+    let row = |(what, of, goal, most): (&'static str, Pick, &'static str, f64)| {
+        let (ours, theirs) = (of(haft).median(), peers.iter().map(|peer| of(peer).median()).min()?);
+        let share = ours.as_secs_f64() / theirs.as_secs_f64();
+        Some(Measured::new(what, format!("{ours:.0?}, theirs {theirs:.0?} ({share:.2} x)"), goal, share <= most))
+    };
+    goals.into_iter().filter_map(row).collect()
 }
 
-fn beside_rust(haft: &McpTimes, peer: &McpTimes) -> Measured {
-    let times = [haft.read, haft.edit, haft.list, haft.search].map(|took| took.as_secs_f64());
-    let theirs = [peer.read, peer.edit, peer.list, peer.search].map(|took| took.as_secs_f64());
-    let [read, edit, list, search] = std::array::from_fn(|of| theirs[of] / times[of]);
-    let held = [read, list, search].iter().all(|times| *times > 1.0);
-    let found = format!("faster by {read:.1} x in reads, {edit:.1} edits, {list:.1} lists, {search:.1} searches");
-    Measured::new("haft beside rust-mcp-filesystem", found, "> 1 x but edits", held)
-}
-
-fn beside_node(haft: &McpTimes, peer: &McpTimes) -> Measured {
-    let faster = |theirs: Duration, ours: Duration| theirs.as_secs_f64() / ours.as_secs_f64();
-    let (read, edit) = (faster(peer.read, haft.read), faster(peer.edit, haft.edit));
-    let (search, start) = (faster(peer.search, haft.search), faster(peer.start, haft.start));
-    let smaller = peer.memory / haft.memory;
-    let found = format!(
-        "faster by {read:.1} x in reads, {edit:.1} edits, {search:.1} searches, {start:.1} start; {smaller:.1} x smaller"
-    );
-    Measured::new("haft beside server-filesystem", found, "", true)
+/// Files written by many callers at once, beside one after the other and beside the least program that does the same.
+fn durable_writes(own: &Peer, folder: &Path, work: &Path) -> Result<Measured> {
+    let input = |lap: usize| json!({ "path": work.join(format!("w{}.txt", lap % 64)), "content": format!("{lap}\n") });
+    let aside = folder.join("least");
+    fs::create_dir(&aside)?;
+    let this = std::env::current_exe()?.display().to_string();
+    let least = apart(&[this, "least".to_owned(), aside.display().to_string()])?;
+    let least = Session::start(&least)?.0.many(WRITES, WRITERS, "write_file", &input)?;
+    let mut session = Session::start(&own.command)?.0;
+    let single = session.many(WRITES, 1, "write_file", &input)?;
+    let many = session.many(WRITES, WRITERS, "write_file", &input)?;
+    let share = 100.0 * many / least;
+    let found = format!("{many:.0}/s (one by one {single:.0}/s), the least program {least:.0}/s: {share:.0} %");
+    let held = share >= 50.0 && many > single;
+    Ok(Measured::new("64 durable writes in flight", found, ">= 50 %, > one by one", held))
 }
 
 fn peers(data: &Path, work: &Path) -> Result<[Peer; 3]> {
@@ -131,13 +146,13 @@ fn peers(data: &Path, work: &Path) -> Result<[Peer; 3]> {
     let named = |program: &str, flags: &[&str]| {
         let program = programs.join(program).display().to_string();
         let words = [program.as_str()].into_iter().chain(flags.iter().copied()).chain([folder.as_str()]);
-        words.map(str::to_owned).collect::<Vec<_>>()
+        apart(&words.map(str::to_owned).collect::<Vec<_>>())
     };
     let (read, search) = ("read_text_file", "search_files");
     Ok([
         Peer {
             name: "haft",
-            command: ours(data, work)?,
+            command: apart(&ours(data, work)?)?,
             read: "read_file",
             search: "glob",
             edit: |path, lap| {
@@ -147,14 +162,14 @@ fn peers(data: &Path, work: &Path) -> Result<[Peer; 3]> {
         },
         Peer {
             name: "rust-mcp-filesystem",
-            command: named("rust-mcp-filesystem", &["--allow-write"]),
+            command: named("rust-mcp-filesystem", &["--allow-write"])?,
             read,
             search,
             edit: edit_of_the_reference,
         },
         Peer {
             name: "server-filesystem",
-            command: named("mcp-server-filesystem", &[]),
+            command: named("mcp-server-filesystem", &[])?,
             read,
             search,
             edit: edit_of_the_reference,
@@ -183,34 +198,13 @@ fn edit_of_the_reference(path: &str, lap: usize) -> Value {
 }
 
 impl Peer {
-    /// The best of several sessions in everything: on which processors a session's two ends came to lie decides as much as
-    /// what they do, and stays as it is as long as the session lasts.
+    /// Each kind of call in a session of its own, so that none depends on what was called before it.
     fn measure(&self, work: &Path) -> Result<McpTimes> {
         let start = median((0..5).map(|_| Ok(Session::start(&self.command)?.1)).collect::<Result<_>>()?);
-        let first = self.sessions(work, start)?;
-        (1..SESSIONS).try_fold(first, |best, _| Ok(best.or(&self.sessions(work, start)?)))
-    }
-
-    /// An empty call beside a line that is only said back. Both ends have processors of their own, as they have where a
-    /// client works: on one processor nobody has to be woken, and a bare line takes a tenth of the time.
-    fn beside_a_bare_line(&self, work: &Path) -> Result<Measured> {
-        let nothing = json!({ "path": work.join("empty.txt").display().to_string() });
-        let last = std::thread::available_parallelism()?.get() - 1;
-        stay_on("0")?;
-        let bare = bare_echo(last)?;
-        let mut session = Session::start(&apart(&self.command, last))?.0;
-        let empty = laps(LAPS, |_| session.call(self.read, &nothing))?;
-        stay_on(&format!("0-{last}"))?;
-        let ratio = empty.as_secs_f64() / bare.as_secs_f64();
-        let found = format!("{ratio:.1} x (quiet p50 {empty:.0?}, the line {bare:.0?})");
-        Ok(Measured::new("haft's empty call beside a bare line", found, "< 4 x", ratio < 4.0))
-    }
-
-    /// Each kind of call in a session of its own, so that none depends on what was called before it.
-    fn sessions(&self, work: &Path, start: Duration) -> Result<McpTimes> {
         let (path, folder) = (work.join("a.txt").display().to_string(), work.display().to_string());
         let nothing = json!({ "path": work.join("empty.txt").display().to_string() });
-        let (read, list) = (json!({ "path": path }), json!({ "path": folder }));
+        let many = json!({ "path": work.join("many").display().to_string() });
+        let read = json!({ "path": path });
         let pattern = json!({ "path": folder, "pattern": "**/*.rs" });
         let alone = |count, tool: &str, input: &dyn Fn(usize) -> Value| {
             fs::write(
@@ -218,140 +212,82 @@ impl Peer {
                 format!("line 0 \n{}", "a line as long as lines of text and code usually are\n".repeat(78)),
             )?;
             let mut session = Session::start(&self.command)?.0;
-            Ok::<_, anyhow::Error>((laps(count, |lap| session.call(tool, &input(lap)))?, session))
+            Laps::of(count, |lap| session.call(tool, &input(lap)))
         };
-        let (reads, mut session) = alone(LAPS, self.read, &|_| read.clone())?;
+        let reads = alone(LAPS, self.read, &|_| read.clone())?;
+        let mut session = Session::start(&self.command)?.0;
+        let idle = session.memory()?;
+        let one_by_one = session.many(READS, 1, self.read, &|_| read.clone())?;
+        let at_once = session.many(READS, AT_ONCE, self.read, &|_| read.clone())?;
         Ok(McpTimes {
-            empty: alone(LAPS, self.read, &|_| nothing.clone())?.0,
+            empty: alone(LAPS, self.read, &|_| nothing.clone())?,
             read: reads,
-            memory: session.memory()?,
-            at_once: session.many(self.read, &read)?,
-            list: alone(LAPS, "list_directory", &|_| list.clone())?.0,
-            edit: alone(LAPS, "edit_file", &|lap| (self.edit)(&path, lap))?.0,
-            search: alone(LONG_LAPS, self.search, &|_| pattern.clone())?.0,
+            one_by_one,
+            at_once,
+            memory: [idle, session.memory()?],
+            list: alone(LONG_LAPS, "list_directory", &|_| many.clone())?,
+            edit: alone(LAPS, "edit_file", &|lap| (self.edit)(&path, lap))?,
+            search: alone(LONG_LAPS, self.search, &|_| pattern.clone())?,
             start,
         })
     }
 }
 
-impl McpTimes {
-    /// The better of both in everything.
-    fn or(&self, other: &Self) -> Self {
-        Self {
-            empty: self.empty.min(other.empty),
-            read: self.read.min(other.read),
-            at_once: self.at_once.max(other.at_once),
-            list: self.list.min(other.list),
-            edit: self.edit.min(other.edit),
-            search: self.search.min(other.search),
-            start: self.start.min(other.start),
-            memory: self.memory.min(other.memory),
-        }
+impl Laps {
+    fn of(count: usize, mut call: impl FnMut(usize) -> Result<Duration>) -> Result<Self> {
+        Ok(Self((0..count).map(&mut call).collect::<Result<_>>()?))
     }
 
+    fn median(&self) -> Duration {
+        median(self.0.clone())
+    }
+
+    /// What 99 of a hundred laps stay below.
+    fn p99(&self) -> Duration {
+        let mut laps = self.0.clone();
+        laps.sort();
+        laps.get(laps.len() * 99 / 100).copied().unwrap_or_default()
+    }
+}
+
+impl McpTimes {
     fn row(&self, name: &'static str) -> Measured {
-        let Self { empty, read, at_once, list, edit, search, start, memory } = self;
+        let Self { empty, read, list, edit, search, start, .. } = self;
+        let [empty, read, list, edit, search] =
+            [empty, read, list, edit, search].map(|laps| format!("{:.0?}/{:.0?}", laps.median(), laps.p99()));
         let found = format!(
-            "empty {empty:.0?}, read {read:.0?}, {at_once:.0}/s at once, list {list:.0?}, search {search:.0?}, \
-             edit {edit:.0?}, start {start:.0?}, {memory:.0} MiB"
+            "p50/p99: empty {empty}, read {read}, list {list}, edit {edit}, search {search}; start {start:.0?}"
         );
         Measured::new(name, found, "", true)
     }
-}
 
-fn laps(count: usize, mut call: impl FnMut(usize) -> Result<Duration>) -> Result<Duration> {
-    Ok(quiet_median(&(0..count).map(&mut call).collect::<Result<Vec<_>>>()?))
-}
-
-/// A server that was greeted.
-struct Session {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-    number: usize,
-}
-
-impl Session {
-    /// The session, and how long it took until the first answer.
-    fn start(command: &[String]) -> Result<(Self, Duration)> {
-        let begun = Instant::now();
-        let mut child = Command::new(&command[0])
-            .args(&command[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let stdin = child.stdin.take().context("no standard input")?;
-        let stdout = BufReader::new(child.stdout.take().context("no standard output")?);
-        let mut session = Self { child, stdin, stdout, number: 0 };
-        let hello = json!({
-            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" },
-        });
-        session.send("initialize", &hello)?;
-        session.answer()?;
-        let took = begun.elapsed();
-        session.stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")?;
-        Ok((session, took))
+    /// An empty call beside a line that is only said back.
+    fn beside_a_bare_line(&self) -> Result<Measured> {
+        let (bare, empty) = (bare_echo()?, self.empty.median());
+        let (ratio, p99) = (empty.as_secs_f64() / bare.as_secs_f64(), self.empty.p99());
+        let found = format!("{ratio:.1} x (p50 {empty:.0?}, the line {bare:.0?}), p99 {p99:.0?}");
+        let held = ratio < 4.0 && p99 <= Duration::from_millis(1);
+        Ok(Measured::new("haft's empty call beside a bare line", found, "< 4 x, p99 <= 1 ms", held))
     }
 
-    fn send(&mut self, method: &str, params: &Value) -> Result<()> {
-        self.number += 1;
-        let request = json!({ "jsonrpc": "2.0", "id": self.number, "method": method, "params": params });
-        Ok(self.stdin.write_all(format!("{request}\n").as_bytes())?)
+    fn in_flight(&self) -> Measured {
+        let found = format!("{:.0}/s, one by one {:.0}/s", self.at_once, self.one_by_one);
+        Measured::new("32 reads in flight", found, "> one by one", self.at_once > self.one_by_one)
     }
 
-    /// The next answer; what is told meanwhile is passed over.
-    fn answer(&mut self) -> Result<Value> {
-        loop {
-            let mut line = String::new();
-            ensure!(self.stdout.read_line(&mut line)? > 0, "the server has gone");
-            let answer: Value = serde_json::from_str(&line)?;
-            if answer.get("id").is_some() && answer.get("method").is_none() {
-                return Ok(answer);
-            }
-        }
-    }
-
-    fn call(&mut self, tool: &str, input: &Value) -> Result<Duration> {
-        let begun = Instant::now();
-        self.send("tools/call", &json!({ "name": tool, "arguments": input }))?;
-        let answer = self.answer()?;
-        let took = begun.elapsed();
-        ensure!(answer["result"]["isError"] != true && answer.get("error").is_none(), "{tool}: {answer}");
-        Ok(took)
-    }
-
-    /// Calls a second when many are under way.
-    fn many(&mut self, tool: &str, input: &Value) -> Result<f64> {
-        let begun = Instant::now();
-        for _ in 0..LAPS / AT_ONCE {
-            for _ in 0..AT_ONCE {
-                self.send("tools/call", &json!({ "name": tool, "arguments": input }))?;
-            }
-            for _ in 0..AT_ONCE {
-                self.answer()?;
-            }
-        }
-        Ok((LAPS / AT_ONCE * AT_ONCE) as f64 / begun.elapsed().as_secs_f64())
-    }
-
-    /// How much memory it holds for itself, in MiB.
-    fn memory(&self) -> Result<f64> {
-        let kib = memory::private(self.child.id()).context("the server is gone")?;
-        Ok(kib as f64 / 1024.0)
+    fn small(&self) -> Measured {
+        let [idle, after] = self.memory;
+        let found = format!("{idle:.1} MiB idle, {after:.1} MiB after {} reads", 2 * READS);
+        Measured::new("memory of haft mcp", found, "<= 12 MiB", idle.max(after) <= 12.0)
     }
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        // It is only in the way now.
-        let _gone = self.child.kill();
-        let _gone = self.child.wait();
-    }
+fn laps(count: usize, call: impl FnMut(usize) -> Result<Duration>) -> Result<Duration> {
+    Ok(Laps::of(count, call)?.median())
 }
 
-fn bare_echo(last: usize) -> Result<Duration> {
-    let echo = apart(&[std::env::current_exe()?.display().to_string(), "echo".to_owned()], last);
+fn bare_echo() -> Result<Duration> {
+    let echo = apart(&[std::env::current_exe()?.display().to_string(), "echo".to_owned()])?;
     let mut child = Command::new(&echo[0]).args(&echo[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut stdin = child.stdin.take().context("no standard input")?;
     let mut stdout = BufReader::new(child.stdout.take().context("no standard output")?);
@@ -376,8 +312,9 @@ fn stay_on(processors: &str) -> Result<()> {
     Ok(())
 }
 
-/// A command that is held to all processors but the first, as far as there are others up to the last.
-fn apart(command: &[String], last: usize) -> Vec<String> {
+/// A command that is held to all processors but the first, as far as there are others.
+fn apart(command: &[String]) -> Result<Vec<String>> {
+    let last = std::thread::available_parallelism()?.get() - 1;
     let held = ["taskset".to_owned(), "-c".to_owned(), format!("{}-{last}", last.min(1))];
-    held.into_iter().chain(command.iter().cloned()).collect()
+    Ok(held.into_iter().chain(command.iter().cloned()).collect())
 }

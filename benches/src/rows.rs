@@ -64,6 +64,7 @@ fn entry() -> Entry {
     };
     Entry {
         call: CallId::new(),
+        via: Arc::default(),
         opening: Some(opening),
         state: CallState::Ended,
         turn: None,

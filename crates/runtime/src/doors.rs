@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::{
     AutoApprove, AwaitedResult, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, ChangeList, Described,
     Direction, Effect, Form, FormValues, Grant, GrantId, HouseWide, Isolation, Outcome, Permissions, PermittedAnswer,
-    Policy, RegisteredTool, Scope, Source, ToolError, ToolListing, ToolOutput, ToolSpec, Turn, Within, WorkspaceId,
+    Policy, RegisteredTool, Scope, Source, ToolError, ToolListing, ToolOutput, ToolSpec, Turn, Via, Within,
+    WorkspaceId,
 };
 
 /// Which tools exist, and for whom.
@@ -332,6 +333,8 @@ pub enum CallState {
 pub struct Entry {
     /// Which call.
     pub call: CallId,
+    /// What the call is part of.
+    pub via: Arc<Via>,
     /// Who asked for what; only in a call's first entry.
     pub opening: Option<Opening>,
     /// Where it stands.

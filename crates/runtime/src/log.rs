@@ -7,13 +7,14 @@ use serde_json::Value;
 
 use crate::{
     About, ApprovedBy, AutoApprove, CallEvent, CallId, CallListener, CallRequest, CallState, CalledAs, ChangeList,
-    Effect, Entry, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn,
+    Effect, Entry, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn, Via,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
 pub(crate) struct CallLog {
     pub(crate) call: CallId,
     pub(crate) scope: Scope,
+    via: Arc<Via>,
     /// The tool's own name, as soon as it is known.
     pub(crate) tool: String,
     /// The other name by which it was asked for.
@@ -61,6 +62,7 @@ impl CallLog {
         Self {
             call: request.id.clone(),
             scope: request.caller.scope.clone(),
+            via: Arc::new(request.caller.via.clone()),
             tool: request.tool.clone(),
             called_as: None,
             started_at,
@@ -181,6 +183,7 @@ impl CallLog {
     pub(crate) fn entry(&mut self, state: CallState) -> Entry {
         Entry {
             call: self.call.clone(),
+            via: Arc::clone(&self.via),
             opening: self.opening.take(),
             state,
             turn: self.turn.clone(),

@@ -130,6 +130,7 @@ fn opening(state: CallState) -> Entry {
     let at = Timestamp::now();
     Entry {
         call: CallId::new(),
+        via: std::sync::Arc::default(),
         opening: Some(Opening {
             tool: "write_file".into(),
             input: json!({}),

@@ -1,10 +1,11 @@
--- Version 1. `{int}`, `{text}`, `{bytes}` and `{table}` stand for what the database at hand calls them (db.rs).
+-- Version 1. `{int}`, `{text}`, `{bytes}`, `{table}` and `{small_table}` stand for what the database at hand calls them (db.rs).
+-- A small table has few or short rows: SQLite keeps them in their key's own tree, so that a change of a row touches one page.
 
 -- The version of these tables, and the oldest program that may still use them.
 create table meta (
     name {text} primary key,
     number {int} not null
-) {table};
+) {small_table};
 
 -- One row for each tenant: the number of its last event, a number that changes with every commit, and the number of the
 -- newest event that was deleted.
@@ -13,7 +14,7 @@ create table heads (
     seq {int} not null,
     version {int} not null,
     forgotten {int} not null
-) {table};
+) {small_table};
 
 -- The journal: what one step of a call says. An entry of k events takes k numbers, and seq is the last of them: so whatever
 -- comes after an event is found by one comparison, also inside of an entry.
@@ -22,11 +23,19 @@ create table entries (
     seq {int} not null,
     at {int} not null,
     call {text} not null,
+    session {text},
+    run {text},
+    agent {text},
+    space {text},
     kinds {text} not null,
     events {text} not null,
     primary key (tenant, seq)
 ) {table};
 create index entries_of_call on entries (tenant, call, seq);
+create index entries_of_session on entries (tenant, session, seq) where session is not null;
+create index entries_of_run on entries (tenant, run, seq) where run is not null;
+create index entries_of_agent on entries (tenant, agent, seq) where agent is not null;
+create index entries_of_space on entries (tenant, space, seq) where space is not null;
 
 -- Calls that have not ended. The owner is the process that carries the call, or '' when whoever answers may carry it on.
 create table open_calls (
@@ -55,12 +64,14 @@ create table open_calls (
     input {text} not null,
     outcome {text},
     primary key (tenant, id)
-) {table};
-create index open_calls_of_workspace on open_calls (tenant, workspace, id);
-create index open_calls_under_way on open_calls (owner, tenant, id) where state <> 'waiting';
+) {small_table};
+-- Those that wait may be many; those that are under way are few, and come and go with every call.
+create index open_calls_waiting on open_calls (tenant, workspace, id) where state = 'waiting';
+create index open_calls_under_way on open_calls (tenant, id, owner) where state <> 'waiting';
 create index open_calls_answered on open_calls (tenant, id) where answered = 1;
 create index open_calls_of_parent on open_calls (tenant, parent, id) where parent is not null;
-create index open_calls_of_turn on open_calls (tenant, turn_of, id) where turn_of is not null;
+-- Most calls turn only what they staged themselves, and are found by their own id.
+create index open_calls_of_turn on open_calls (tenant, turn_of, id) where turn_of <> id;
 
 -- Calls that have ended, each written once. Bodies stand last in a row, so that lists never walk through them.
 create table calls (
@@ -95,7 +106,7 @@ create index calls_of_tool on calls (tenant, tool, id, workspace);
 create index calls_unsuccessful on calls (tenant, status, id, workspace) where status <> 'success';
 create index calls_unsuccessful_of_tool on calls (tenant, tool, status, id, workspace) where status <> 'success';
 create index calls_of_parent on calls (tenant, parent, id) where parent is not null;
-create index calls_of_turn on calls (tenant, turn_of, ended_seq) where turn_of is not null;
+create index calls_of_turn on calls (tenant, turn_of, ended_seq) where turn_of <> id;
 
 -- A call may put several questions, one after the other.
 create table questions (
@@ -128,7 +139,7 @@ create table grants (
     last_used {int},
     revoked {int} not null,
     primary key (tenant, id)
-) {table};
+) {small_table};
 create index grants_of_tool on grants (tenant, tool, id);
 
 -- The whole outputs of calls whose envelope holds only head and tail.
@@ -157,11 +168,11 @@ create table counters (
     retried {int} not null,
     total_ms {int} not null,
     primary key (tenant, workspace, day, tool, bucket)
-) {table};
+) {small_table};
 
 -- Who carries calls and when its lease ends, where no file can be locked; and the last batch that each has committed.
 create table nodes (
     id {text} primary key,
     lease_until {int} not null,
     batch {int} not null
-) {table};
+) {small_table};

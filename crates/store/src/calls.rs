@@ -95,8 +95,8 @@ const ONE_OPEN: &str = open_rows!("where tenant = $1 and id = $2");
 const ONE_ENDED: &str = ended_rows!("where tenant = $1 and id = $2");
 const OPEN_OFFSPRING: &str = open_rows!("where tenant = $1 and parent = $2 order by id");
 const ENDED_OFFSPRING: &str = ended_rows!("where tenant = $1 and parent = $2 order by id");
-const OPEN_TURNS: &str = open_rows!("where tenant = $1 and turn_of = $2 and id <> $2 order by id");
-const ENDED_TURNS: &str = ended_rows!("where tenant = $1 and turn_of = $2 and id <> $2 order by ended_seq");
+const OPEN_TURNS: &str = open_rows!("where tenant = $1 and turn_of = $2 and turn_of <> id order by id");
+const ENDED_TURNS: &str = ended_rows!("where tenant = $1 and turn_of = $2 and turn_of <> id order by ended_seq");
 const EVENTS: &str = "select seq, events from entries where tenant = $1 and call = $2 order by seq";
 
 impl Store {
@@ -160,12 +160,14 @@ pub(crate) fn list_statements(
     let state = filter.state.or(waits.then_some(CallState::Waiting));
     let mut statements = Vec::new();
     if state.is_none_or(|state| state != CallState::Ended) && (waits || filter.status.is_none()) {
-        let list = narrowed(Statement::new(LIST_OPEN).push(open_index(within)), (scope, within), filter);
-        let list = match state {
-            Some(state) => list.push_bind(" and state = ", word(&state)?),
-            None => list,
-        };
-        statements.push(limited(list, filter));
+        for (index, which) in open_lists(within, state) {
+            let list = narrowed(Statement::new(LIST_OPEN).push(index), (scope, within), filter).push(which);
+            let list = match state {
+                Some(state) => list.push_bind(" and state = ", word(&state)?),
+                None => list,
+            };
+            statements.push(limited(list, filter));
+        }
     }
     if state.is_none_or(|state| state == CallState::Ended) && !waits {
         let mut list = narrowed(Statement::new(LIST_ENDED).push(ended_index(within, filter)), (scope, within), filter);
@@ -224,8 +226,20 @@ fn ended_index(within: &Within, filter: &CallFilter) -> &'static str {
     }
 }
 
-fn open_index(within: &Within) -> &'static str {
-    if only(within).is_some() { "/*index open_calls_of_workspace*/ " } else { "" }
+/// The open calls of one workspace lie in two indexes: those that wait, and the few that are under way.
+fn open_lists(within: &Within, state: Option<CallState>) -> &'static [(&'static str, &'static str)] {
+    const BOTH: &[(&str, &str)] = &[
+        ("/*index open_calls_waiting*/ ", " and state = 'waiting'"),
+        ("/*index open_calls_under_way*/ ", " and state <> 'waiting'"),
+    ];
+    if only(within).is_none() {
+        return &[("", "")];
+    }
+    match state {
+        Some(CallState::Waiting) => &BOTH[..1],
+        Some(CallState::Preparing | CallState::Executing) => &BOTH[1..],
+        Some(CallState::Ended) | None => BOTH,
+    }
 }
 
 pub(crate) fn call_row(row: &Row) -> Result<CallRow, StoreError> {
@@ -267,19 +281,19 @@ mod tests {
         let (tool, error) = (Some("read_file".to_owned()), Some("error".to_owned()));
         let (success, pending) = (Some("success".to_owned()), Some("pending".to_owned()));
         let all = CallFilter::default();
-        let open = "open_calls_of_workspace";
+        let (waiting, under_way) = ("open_calls_waiting", "open_calls_under_way");
         let filters = [
-            (all.clone(), vec![open, "calls_of_workspace"]),
-            (CallFilter { tool: tool.clone(), ..all.clone() }, vec![open, "calls_of_tool"]),
+            (all.clone(), vec![waiting, under_way, "calls_of_workspace"]),
+            (CallFilter { tool: tool.clone(), ..all.clone() }, vec![waiting, under_way, "calls_of_tool"]),
             (CallFilter { tool: tool.clone(), status: success.clone(), ..all.clone() }, vec!["calls_of_tool"]),
             (
                 CallFilter { tool: tool.clone(), status: error.clone(), ..all.clone() },
                 vec!["calls_unsuccessful_of_tool"],
             ),
             (CallFilter { status: error, ..all.clone() }, vec!["calls_unsuccessful "]),
-            (CallFilter { status: pending.clone(), ..all.clone() }, vec![open]),
-            (CallFilter { tool, status: pending, ..all.clone() }, vec![open]),
-            (CallFilter { state: Some(CallState::Waiting), ..all.clone() }, vec![open]),
+            (CallFilter { status: pending.clone(), ..all.clone() }, vec![waiting]),
+            (CallFilter { tool, status: pending, ..all.clone() }, vec![waiting]),
+            (CallFilter { state: Some(CallState::Waiting), ..all.clone() }, vec![waiting]),
             (CallFilter { state: Some(CallState::Ended), ..all.clone() }, vec!["calls_of_workspace"]),
             (CallFilter { status: success, ..all }, vec!["calls_of_workspace"]),
         ];

@@ -136,7 +136,7 @@ impl TableSpec {
     /// A table from its text: a line for each column, or for the key.
     fn read(text: &'static str) -> Option<Self> {
         let (name, rest) = text.split_once(" (")?;
-        let (body, _) = rest.split_once(") {table}")?;
+        let (body, _) = rest.split_once("\n) {")?;
         let mut table = Self { name, columns: Vec::new(), key: 1 };
         for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if let Some(key) = line.strip_prefix("primary key (") {

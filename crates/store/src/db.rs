@@ -151,12 +151,13 @@ fn now(conn: &rusqlite::Connection, writes: &[&StoreWrite]) -> Result<Vec<bool>,
 
 /// A text of the schema in the words of a database.
 pub(crate) fn in_words_of(database: Words, text: &str) -> String {
-    let (int, plain, bytes, table) = match database {
-        Words::Sqlite => ("integer", "text", "blob", "strict"),
+    let [int, plain, bytes, table, small_table] = match database {
+        Words::Sqlite => ["integer", "text", "blob", "strict", "strict, without rowid"],
         // Ids and cursors are compared byte by byte, whatever language the database was made for.
-        Words::Postgres => ("bigint", "text collate \"C\"", "bytea", ""),
+        Words::Postgres => ["bigint", "text collate \"C\"", "bytea", "", ""],
     };
-    text.replace("{int}", int).replace("{text}", plain).replace("{bytes}", bytes).replace("{table}", table)
+    let text = text.replace("{int}", int).replace("{text}", plain).replace("{bytes}", bytes);
+    text.replace("{table}", table).replace("{small_table}", small_table)
 }
 
 /// Whose words.

@@ -9,7 +9,7 @@ use crate::{
     CallFilter, CallRow, Store, StoreError,
     calls::{list_statements, newest_first},
     columns::tenant,
-    live::{EventStream, JournalEvent, StreamItem},
+    live::{EventStream, EventsOf, JournalEvent, StreamItem},
 };
 
 /// Tells every call when it asks and when it ends, each once.
@@ -37,7 +37,7 @@ impl Store {
         let (seen, _) = crate::live::head_of(&found.pop().unwrap_or_default())?;
         let rows = newest_first(&found, filter)?;
         let first = rows.into_iter().rev().filter(|call| !is_under_way(call)).collect();
-        let events = self.live().listen(scope, None, Some(seen)).await?;
+        let events = self.live().listen(scope, EventsOf::Tenant, Some(seen)).await?;
         let (scope, within, filter) = (scope.clone(), within.clone(), filter.clone());
         Ok(CallFollower { store: self.clone(), scope, within, filter, events, first })
     }

@@ -45,8 +45,10 @@ pub(crate) use {ended_records, open_records};
 
 const FIND_OPEN: &str = open_records!("tenant = $1 and id = $2");
 const FIND_ENDED: &str = ended_records!("tenant = $1 and id = $2");
-const LAST_TURN_OF: &str =
-    ended_records!("tenant = $1 and turn_of = $2 and status = 'success' order by ended_seq desc limit 1");
+const LAST_TURN_OF: &str = ended_records!(
+    "tenant = $1 and turn_of = $2 and turn_of <> id and status = 'success' order by ended_seq desc limit 1"
+);
+const OWN_TURN: &str = ended_records!("tenant = $1 and id = $2 and turn_of = $2 and status = 'success'");
 const OUTCOME: &str = "select outcome from calls where tenant = $1 and id = $2";
 const CARRIERS: &str = "select distinct owner from open_calls where state <> 'waiting' and owner <> $1";
 const CARRIED_BY: &str = open_records!("state <> 'waiting' and owner = $1 order by tenant, id");
@@ -134,7 +136,9 @@ impl Store {
 
     /// The last call that ended well and took a turn with what this call staged.
     pub async fn last_turn_of(&self, scope: &Scope, call: &CallId) -> Result<Option<CallRecord>, StoreError> {
-        self.read_one(of_call(LAST_TURN_OF, scope, call)).await?.as_ref().map(record).transpose()
+        // Others turn only what a call left when it ended, so that its own turn was the first.
+        let found = self.read_together(&[LAST_TURN_OF, OWN_TURN].map(|sql| of_call(sql, scope, call))).await?;
+        found.iter().flatten().next().map(record).transpose()
     }
 
     /// Whether the process that carries an unfinished call still lives.
@@ -222,7 +226,8 @@ mod tests {
 
     #[test]
     fn no_statement_reads_all_calls() {
-        let statements = [FIND_OPEN, FIND_ENDED, LAST_TURN_OF, OUTCOME, TAKE_OVER, STOP_WANTED, WANT_STOP, OWNER];
+        let statements =
+            [FIND_OPEN, FIND_ENDED, LAST_TURN_OF, OWN_TURN, OUTCOME, TAKE_OVER, STOP_WANTED, WANT_STOP, OWNER];
         crate::schema::tests::assert_quick(&statements);
         for statement in [CARRIERS, CARRIED_BY] {
             crate::schema::tests::assert_reads_only(statement, "open_calls_under_way");

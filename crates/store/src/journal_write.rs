@@ -1,8 +1,8 @@
 //! One entry of the journal as columns. Everything is text and numbers before it reaches the database.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use haft_runtime::{CallEvent, CallState, End, Entry, Opening, Outcome, Question, Scope};
+use haft_runtime::{CallEvent, CallState, End, Entry, Opening, Outcome, Question, Scope, Via};
 use jiff::Timestamp;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -18,6 +18,8 @@ use crate::{
 pub(crate) struct JournalWrite {
     pub(crate) tenant: String,
     pub(crate) call: String,
+    /// What the call is part of.
+    pub(crate) via: Arc<Via>,
     /// The store that writes it: only the owner of a call may.
     pub(crate) owner: String,
     /// What a call's first entry brings.
@@ -106,7 +108,8 @@ const END: &str = "insert into calls (tenant, id, workspace, tool, parent, calle
                    asked, status, code, isolation, turn_of, turn_direction, started_at, finished_at, duration_ms, turn, \
                    input, outcome) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
                    $19, $20, $21, $22)";
-const APPEND: &str = "insert into entries (tenant, seq, at, call, kinds, events) values ($1, $2, $3, $4, $5, $6)";
+const APPEND: &str = "insert into entries (tenant, seq, at, call, session, run, agent, space, kinds, events) \
+                      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
 impl JournalWrite {
     /// The columns of an entry.
@@ -120,6 +123,7 @@ impl JournalWrite {
         Ok(Self {
             tenant: tenant(scope).to_owned(),
             call: entry.call.to_string(),
+            via: Arc::clone(&entry.via),
             owner: owner.to_owned(),
             opening,
             update: CallUpdate::of(entry)?,
@@ -172,7 +176,10 @@ impl JournalWrite {
             return None;
         }
         let statement = Statement::new(APPEND).bind(self.tenant.as_str()).bind(seq).bind(self.at);
-        Some(statement.bind(self.call.as_str()).bind(self.kinds.as_str()).bind(self.events.as_str()))
+        let Via { session, run, agent, space, on_behalf_of: _ } = &*self.via;
+        let statement = statement.bind(self.call.as_str()).bind(session.as_deref()).bind(run.as_deref());
+        let statement = statement.bind(agent.as_deref()).bind(space.as_deref());
+        Some(statement.bind(self.kinds.as_str()).bind(self.events.as_str()))
     }
 }
 

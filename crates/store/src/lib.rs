@@ -34,6 +34,6 @@ pub use duration_histogram::DurationHistogram;
 pub use error::StoreError;
 pub use faults::Faults;
 pub use follow::CallFollower;
-pub use live::{EventStream, JournalEvent, StreamItem, Waiter};
+pub use live::{EventStream, EventsOf, JournalEvent, StreamItem, Waiter};
 pub use retention::{Holding, KeptOutput, OldCall};
 pub use store::{Durability, Health, Options, Store};

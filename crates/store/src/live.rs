@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use haft_runtime::{CallEvent, CallId, Scope};
+use haft_runtime::{CallEvent, CallId, Scope, Via};
 use jiff::Timestamp;
 use tokio::{
     sync::{Notify, watch},
@@ -32,9 +32,24 @@ const RECENT: usize = 4096;
 
 const HEADS: &str = "select tenant, seq, version from heads where tenant in ";
 const HEAD: &str = "select seq, forgotten from heads where tenant = $1";
-const ENTRIES: &str =
-    "select seq, call, events from entries where tenant = $1 and seq > $2 and seq <= $3 order by seq limit $4";
-const ENTRIES_OF_CALL: &str = "select seq, call, events from entries where tenant = $1 and call = $5 and seq > $2 and seq <= $3 order by seq limit $4";
+/// The entries after a number and up to another one, by the index that leads to those that are wanted.
+macro_rules! entries {
+    ($index:literal, $only:literal) => {
+        concat!(
+            "select seq, call, session, run, agent, space, events from entries ",
+            $index,
+            " where tenant = $1 and seq > $2 and seq <= $3 ",
+            $only,
+            " order by seq limit $4"
+        )
+    };
+}
+const ENTRIES: &str = entries!("", "");
+const ENTRIES_OF_CALL: &str = entries!("/*index entries_of_call*/", "and call = $5");
+const ENTRIES_OF_SESSION: &str = entries!("/*index entries_of_session*/", "and session = $5");
+const ENTRIES_OF_RUN: &str = entries!("/*index entries_of_run*/", "and run = $5");
+const ENTRIES_OF_AGENT: &str = entries!("/*index entries_of_agent*/", "and agent = $5");
+const ENTRIES_OF_SPACE: &str = entries!("/*index entries_of_space*/", "and space = $5");
 
 /// What can be waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +62,51 @@ pub(crate) enum Topic {
     StopWanted(String),
     /// Some call's question was put or answered.
     Questions,
+}
+
+/// Whose events a listener hears, within one tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventsOf {
+    /// Those of everything.
+    Tenant,
+    /// Those of one call.
+    Call(CallId),
+    /// Those of the calls of one session.
+    Session(String),
+    /// Those of the calls of one run.
+    Run(String),
+    /// Those of the calls of one agent.
+    Agent(String),
+    /// Those of the calls of one space.
+    Space(String),
+}
+
+impl EventsOf {
+    fn include(&self, event: &JournalEvent) -> bool {
+        let is = |part: &Option<String>, wanted: &String| part.as_ref() == Some(wanted);
+        match self {
+            Self::Tenant => true,
+            Self::Call(call) => *call == event.call,
+            Self::Session(session) => is(&event.via.session, session),
+            Self::Run(run) => is(&event.via.run, run),
+            Self::Agent(agent) => is(&event.via.agent, agent),
+            Self::Space(space) => is(&event.via.space, space),
+        }
+    }
+
+    /// The entries of a tenant after a number and up to another one.
+    fn page(&self, tenant: &str, after: i64, up_to: i64) -> Statement {
+        let (sql, of) = match self {
+            Self::Tenant => (ENTRIES, None),
+            Self::Call(call) => (ENTRIES_OF_CALL, Some(call.as_str())),
+            Self::Session(session) => (ENTRIES_OF_SESSION, Some(session.as_str())),
+            Self::Run(run) => (ENTRIES_OF_RUN, Some(run.as_str())),
+            Self::Agent(agent) => (ENTRIES_OF_AGENT, Some(agent.as_str())),
+            Self::Space(space) => (ENTRIES_OF_SPACE, Some(space.as_str())),
+        };
+        let page = Statement::new(sql).bind(tenant).bind(after).bind(up_to).bind(PAGE);
+        if let Some(of) = of { page.bind(of) } else { page }
+    }
 }
 
 /// Everybody who waits or listens. Cheap to clone.
@@ -121,18 +181,18 @@ impl Live {
         }
     }
 
-    /// Listens to the events of a tenant, or of one call, after the event with this number. `None` begins now.
+    /// Listens to events after the one with this number. `None` begins now.
     pub(crate) async fn listen(
         &self,
         scope: &Scope,
-        of: Option<&CallId>,
+        of: EventsOf,
         after: Option<i64>,
     ) -> Result<EventStream, StoreError> {
         let feed = self.feed(tenant(scope)).await?;
         let cursor = after.unwrap_or_else(|| *feed.head.borrow());
-        let (head, call) = (feed.head.subscribe(), of.cloned());
+        let head = feed.head.subscribe();
         self.0.look_soon();
-        Ok(EventStream { live: self.clone(), feed, call, cursor, head, ready: VecDeque::new() })
+        Ok(EventStream { live: self.clone(), feed, of, cursor, head, ready: VecDeque::new() })
     }
 
     /// Ends the task that looks for commits of others.
@@ -271,6 +331,8 @@ pub struct JournalEvent {
     pub at: Timestamp,
     /// To which call.
     pub call: CallId,
+    /// What the call is part of. For whom it is made stands in its record only.
+    pub via: Arc<Via>,
     /// What happened.
     pub event: CallEvent,
 }
@@ -305,8 +367,7 @@ impl TenantFeed {
             if from >= seq {
                 return Ok(());
             }
-            let page = Statement::new(ENTRIES).bind(self.tenant.as_str()).bind(from).bind(seq).bind(PAGE);
-            let rows = db.read(&page).await?;
+            let rows = db.read(&EventsOf::Tenant.page(&self.tenant, from, seq)).await?;
             let events = events_of(&rows)?;
             let last = if rows.len() < PAGE as usize { seq } else { events.last().map_or(seq, |event| event.seq) };
             let mut recent = lock(&self.recent);
@@ -331,14 +392,9 @@ impl TenantFeed {
 }
 
 impl Store {
-    /// Hears every event of a tenant, or of one call, after the event with this number; `None` begins now.
-    pub async fn listen(
-        &self,
-        scope: &Scope,
-        call: Option<&CallId>,
-        after: Option<i64>,
-    ) -> Result<EventStream, StoreError> {
-        self.live().listen(scope, call, after).await
+    /// Hears every event of the tenant, or of one thing in it, after the event with this number; `None` begins now.
+    pub async fn listen(&self, scope: &Scope, of: EventsOf, after: Option<i64>) -> Result<EventStream, StoreError> {
+        self.live().listen(scope, of, after).await
     }
 }
 
@@ -346,8 +402,7 @@ impl Store {
 pub struct EventStream {
     live: Live,
     feed: Arc<TenantFeed>,
-    /// Only the events of this call.
-    call: Option<CallId>,
+    of: EventsOf,
     /// The number of the last event that was looked at.
     cursor: i64,
     head: watch::Receiver<i64>,
@@ -377,8 +432,7 @@ impl EventStream {
 
     fn hear(&mut self, events: Vec<Arc<JournalEvent>>, head: i64) {
         self.cursor = events.last().map_or(head, |last| last.seq.max(self.cursor));
-        let wanted = |event: &Arc<JournalEvent>| self.call.as_ref().is_none_or(|call| *call == event.call);
-        self.ready.extend(events.into_iter().filter(wanted).map(StreamItem::Event));
+        self.ready.extend(events.into_iter().filter(|event| self.of.include(event)).map(StreamItem::Event));
     }
 
     /// Reads one page of what happened before anybody here listened.
@@ -390,12 +444,7 @@ impl EventStream {
             self.ready.push_back(StreamItem::Resync(forgotten));
             return Ok(());
         }
-        let sql = if self.call.is_some() { ENTRIES_OF_CALL } else { ENTRIES };
-        let mut page = Statement::new(sql).bind(tenant).bind(self.cursor).bind(head).bind(PAGE);
-        if let Some(call) = &self.call {
-            page = page.bind(call.as_str());
-        }
-        let rows = db.read(&page).await?;
+        let rows = db.read(&self.of.page(tenant, self.cursor, head)).await?;
         let cursor = self.cursor;
         // The place may lie inside of an entry.
         let events: Vec<_> = events_of(&rows)?.into_iter().filter(|event| event.seq > cursor).collect();
@@ -428,8 +477,16 @@ fn events_of(rows: &[Row]) -> Result<Vec<Arc<JournalEvent>>, StoreError> {
     let mut found = Vec::new();
     for row in rows {
         let call = Columns { of: "entries", row }.call_id("call")?;
-        for (seq, at, event) in numbered(&Columns { of: call.as_str(), row })? {
-            found.push(Arc::new(JournalEvent { seq, at, call: call.clone(), event }));
+        let columns = Columns { of: call.as_str(), row };
+        let via = Arc::new(Via {
+            session: columns.text_or_none("session")?,
+            run: columns.text_or_none("run")?,
+            agent: columns.text_or_none("agent")?,
+            space: columns.text_or_none("space")?,
+            on_behalf_of: Vec::new(),
+        });
+        for (seq, at, event) in numbered(&columns)? {
+            found.push(Arc::new(JournalEvent { seq, at, call: call.clone(), via: Arc::clone(&via), event }));
         }
     }
     Ok(found)
@@ -453,6 +510,18 @@ mod tests {
 
     #[test]
     fn looking_for_news_reads_only_what_is_new() {
-        crate::schema::tests::assert_quick(&[HEAD, ENTRIES, ENTRIES_OF_CALL, &format!("{HEADS}($1, $2)")]);
+        crate::schema::tests::assert_quick(&[HEAD, ENTRIES, &format!("{HEADS}($1, $2)")]);
+        let parts = [
+            (ENTRIES_OF_CALL, "entries_of_call"),
+            (ENTRIES_OF_SESSION, "entries_of_session"),
+            (ENTRIES_OF_RUN, "entries_of_run"),
+            (ENTRIES_OF_AGENT, "entries_of_agent"),
+            (ENTRIES_OF_SPACE, "entries_of_space"),
+        ];
+        for (sql, index) in parts {
+            let sql = crate::sqlite::with_hints(sql);
+            crate::schema::tests::assert_quick(&[&sql]);
+            crate::schema::tests::assert_reads_only(&sql, index);
+        }
     }
 }

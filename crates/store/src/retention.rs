@@ -45,8 +45,9 @@ const KEPT_OUTPUTS: &str = "select call, octet_length(body) as bytes from output
                             order by call limit $3";
 const ENDED: &str = "select asked, started_at, finished_at from calls where tenant = $1 and id = $2";
 const OPEN: &str = "select asked, started_at, finished_at from open_calls where tenant = $1 and id = $2";
-const TURNED: &str = "select max(finished_at) as turned_at from calls where tenant = $1 and turn_of = $2";
-const TURNING: &str = "select id from open_calls where tenant = $1 and turn_of = $2 limit 1";
+const TURNED: &str =
+    "select max(finished_at) as turned_at from calls where tenant = $1 and turn_of = $2 and turn_of <> id";
+const TURNING: &str = "select id from open_calls where tenant = $1 and turn_of = $2 and turn_of <> id limit 1";
 /// Whoever follows the journal from before this number learns that events are missing.
 const NOTE_FORGOTTEN: &str = "update heads set forgotten = case when forgotten < $2 then $2 else forgotten end \
                               where tenant = $1 returning 1 as noted";

@@ -280,6 +280,7 @@ async fn the_question_of_a_process_that_died_is_closed_with_its_call() {
     let call = CallId::new();
     let entry = haft_runtime::Entry {
         call: call.clone(),
+        via: std::sync::Arc::default(),
         opening: Some(opening.0),
         state: CallState::Executing,
         turn: None,

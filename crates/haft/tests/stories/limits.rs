@@ -204,7 +204,7 @@ async fn another_process_sees_what_a_call_says_while_it_runs() {
     request.timeout = Some(Duration::from_secs(60));
     let id = request.id.clone();
     let running = tokio::spawn(house.pipeline.call(request));
-    let mut heard = other.store.listen(&other.scope, Some(&id), Some(0)).await.unwrap();
+    let mut heard = other.store.listen(&other.scope, haft_store::EventsOf::Call(id.clone()), Some(0)).await.unwrap();
     let (mut said, begun) = (String::new(), std::time::Instant::now());
     // What is said a second after the beginning comes long after the call was first seen.
     while !said.contains(" 50 ") {

@@ -28,6 +28,7 @@ async fn a_turn_that_was_complete_is_told_as_committed() {
     foreseen.changes = Some(changes);
     let entry = Entry {
         call: id.clone(),
+        via: Arc::default(),
         opening: None,
         state: CallState::Executing,
         turn: Some(turn.clone()),
@@ -82,7 +83,16 @@ impl Dying {
 
     fn acting(&self, turn: Option<Turn>) -> Entry {
         let (call, state) = (self.id.clone(), CallState::Executing);
-        Entry { call, opening: None, state, turn, outcome: None, whole_output: None, events: Vec::new() }
+        Entry {
+            call,
+            via: Arc::default(),
+            opening: None,
+            state,
+            turn,
+            outcome: None,
+            whole_output: None,
+            events: Vec::new(),
+        }
     }
 
     /// The journal also knows which turn it is about to take, and how it will have ended then.

@@ -62,6 +62,7 @@ async fn a_process_that_dies_leaves_interrupted_calls_and_touches_nobody_else_s(
     let dying = stage.house().await;
     let mut entry = haft_runtime::Entry {
         call: haft_runtime::CallId::new(),
+        via: std::sync::Arc::default(),
         opening: Some(haft_runtime::Opening {
             tool: "write_file".into(),
             input: json!({"path": "a", "content": "a\n"}),

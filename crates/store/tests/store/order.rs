@@ -3,11 +3,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
-use haft_runtime::{CallEvent, CallId, CallState, Entry, Journal, ToolOutput};
-use haft_store::{EventStream, JournalEvent, StreamItem};
+use haft_runtime::{CallEvent, CallId, CallState, Entry, Journal, ToolOutput, Via};
+use haft_store::{EventStream, EventsOf, JournalEvent, StreamItem};
 
 use crate::{
     database,
@@ -49,7 +50,7 @@ async fn nothing_is_missed_or_repeated_while_late_commits_of_several_processes_c
         (lines, writers)
     });
     let mut heard: BTreeMap<i64, CallId> = BTreeMap::new();
-    let mut stream = store.listen(&scope(), None, Some(0)).await.unwrap();
+    let mut stream = store.listen(&scope(), EventsOf::Tenant, Some(0)).await.unwrap();
     let mut last = 0;
     let expected = loop {
         tokio::select! {
@@ -58,7 +59,7 @@ async fn nothing_is_missed_or_repeated_while_late_commits_of_several_processes_c
                 last = event.seq;
                 assert!(heard.insert(event.seq, event.call).is_none());
                 if heard.len().is_multiple_of(7) {
-                    stream = store.listen(&scope(), None, Some(last)).await.unwrap();
+                    stream = store.listen(&scope(), EventsOf::Tenant, Some(last)).await.unwrap();
                 }
             }
             done = &mut written => break done.unwrap().0,
@@ -74,7 +75,7 @@ async fn nothing_is_missed_or_repeated_while_late_commits_of_several_processes_c
     assert_eq!(heard.keys().copied().collect::<Vec<_>>(), (1..=last).collect::<Vec<_>>(), "without a gap");
 
     // Whoever reads everything later sees the same.
-    let mut again = open(&folder).await.listen(&scope(), None, Some(0)).await.unwrap();
+    let mut again = open(&folder).await.listen(&scope(), EventsOf::Tenant, Some(0)).await.unwrap();
     for (seq, call) in &heard {
         let event = next_event(&mut again).await;
         assert_eq!((event.seq, &event.call), (*seq, call));
@@ -87,7 +88,7 @@ async fn a_stream_goes_on_inside_of_an_entry() {
     store.record(&scope(), done(5)).await.unwrap();
     store.record(&scope(), done(2)).await.unwrap();
     for after in 0..7 {
-        let mut stream = store.listen(&scope(), None, Some(after)).await.unwrap();
+        let mut stream = store.listen(&scope(), EventsOf::Tenant, Some(after)).await.unwrap();
         let numbers = [next_event(&mut stream).await.seq].map(|first| first - after);
         assert_eq!(numbers, [1]);
     }
@@ -100,7 +101,7 @@ async fn the_stream_of_a_call_has_only_its_events_and_hears_what_comes() {
     let call = first.call.clone();
     store.record(&scope(), first).await.unwrap();
     store.record(&scope(), done(3)).await.unwrap();
-    let mut stream = store.listen(&scope(), Some(&call), Some(0)).await.unwrap();
+    let mut stream = store.listen(&scope(), EventsOf::Call(call.clone()), Some(0)).await.unwrap();
     assert!(matches!(next_event(&mut stream).await.event, CallEvent::Called { .. }));
     let other = open(&folder).await;
     let (heard, ()) = tokio::join!(next_event(&mut stream), async {
@@ -114,6 +115,47 @@ async fn the_stream_of_a_call_has_only_its_events_and_hears_what_comes() {
 }
 
 #[tokio::test]
+async fn listeners_hear_the_events_of_their_session_run_agent_or_space() {
+    let (folder, store) = new_store().await;
+    let name = |part: &str| Some(part.to_owned());
+    let parts = [
+        Via { session: name("a"), ..Via::default() },
+        Via { run: name("a"), agent: name("b"), ..Via::default() },
+        Via { space: name("a"), agent: name("a"), ..Via::default() },
+        Via::default(),
+    ];
+    let mut calls = Vec::new();
+    for via in parts {
+        let entry = Entry { via: Arc::new(via), ..done(2) };
+        calls.push(entry.call.clone());
+        store.record(&scope(), entry).await.unwrap();
+    }
+    let wanted: [(EventsOf, usize); 4] = [
+        (EventsOf::Session("a".to_owned()), 0),
+        (EventsOf::Run("a".to_owned()), 1),
+        (EventsOf::Agent("b".to_owned()), 1),
+        (EventsOf::Space("a".to_owned()), 2),
+    ];
+    let other = open(&folder).await;
+    for (of, call) in wanted {
+        // What happened before is read from the database, what comes is heard as it comes.
+        let mut stream = other.listen(&scope(), of, Some(0)).await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(next_event(&mut stream).await.call, calls[call]);
+        }
+        let via =
+            Arc::new(Via { session: name("a"), run: name("a"), agent: name("b"), space: name("a"), ..Via::default() });
+        let (unheard, heard) = (done(1), Entry { via: Arc::clone(&via), ..done(1) });
+        let expected = heard.call.clone();
+        store.record(&scope(), unheard).await.unwrap();
+        store.record(&scope(), heard).await.unwrap();
+        let event = next_event(&mut stream).await;
+        assert_eq!((event.call.clone(), Arc::clone(&event.via)), (expected.clone(), via));
+        store.forget_calls(&scope(), &[expected]).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_reader_behind_what_was_deleted_is_told_so() {
     let (folder, store) = new_store().await;
     let (old, new) = (done(3), done(1));
@@ -123,12 +165,12 @@ async fn a_reader_behind_what_was_deleted_is_told_so() {
     store.record(&scope(), new.clone()).await.unwrap();
     store.forget_calls(&scope(), &[forgotten]).await.unwrap();
     let reader = open(&folder).await;
-    let mut stream = reader.listen(&scope(), None, Some(1)).await.unwrap();
+    let mut stream = reader.listen(&scope(), EventsOf::Tenant, Some(1)).await.unwrap();
     assert_eq!(next(&mut stream).await, StreamItem::Resync(3));
     assert_eq!(next_event(&mut stream).await.call, new.call);
     // Whoever begins at the beginning, or after what is gone, misses nothing that is kept.
     for after in [0, 3] {
-        let mut stream = reader.listen(&scope(), None, Some(after)).await.unwrap();
+        let mut stream = reader.listen(&scope(), EventsOf::Tenant, Some(after)).await.unwrap();
         assert_eq!(next_event(&mut stream).await.call, new.call);
     }
 }

@@ -68,6 +68,7 @@ pub(crate) fn opened(state: CallState) -> Entry {
     };
     Entry {
         call: CallId::new(),
+        via: Arc::default(),
         opening: Some(opening),
         state,
         turn: None,
@@ -111,6 +112,7 @@ pub(crate) fn pending(call: &CallId) -> Arc<Outcome> {
 pub(crate) fn later(call: &CallId, state: CallState) -> Entry {
     Entry {
         call: call.clone(),
+        via: Arc::default(),
         opening: None,
         state,
         turn: None,
