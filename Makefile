@@ -34,7 +34,7 @@ docs: setup ## Writes the pages that are made from the code.
 	UPDATE_DOCS=1 cargo test --quiet --locked -p haft --lib settings::page
 
 bench: setup-peers ## Measures this program beside its peers, and prints one table.
-	cargo xtask bench
+	TEST_POSTGRES_FSYNC=on scripts/with-postgres cargo xtask bench
 
 audit: setup ## Licences and sources of everything we depend on.
 	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

@@ -1,6 +1,9 @@
-//! Acknowledged rows each second, with 64 writers, beside SQLite's own group commit of the same rows.
+//! Acknowledged rows each second, with 64 writers, beside the database's own group commit of the same rows.
+
+mod postgres;
 
 use std::{
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,7 +12,7 @@ use anyhow::{Context, Result};
 use haft_runtime::{
     AutoApprove, CallEvent, CallId, CallState, Caller, End, Entry, Journal, Opening, Outcome, Scope, Source, ToolOutput,
 };
-use haft_store::{Durability, Store};
+use haft_store::{Durability, Options, Store};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -20,19 +23,18 @@ const WRITERS: usize = 64;
 const EACH: usize = 400;
 const OWNER: &str = "ow_00000000000000000000000000000000";
 
-/// Both kinds of sync, through the store and straight.
+/// Both kinds of sync and both databases, through the store and straight.
 pub(crate) async fn measure() -> Result<Vec<Measured>> {
-    let mut table = Vec::new();
+    let mut table = vec![postgres::measure().await?];
     for (sync, what) in [(Durability::Normal, "64 writers, NORMAL"), (Durability::Full, "64 writers, FULL")] {
         let (mut store, mut raw) = (0.0_f64, 0.0_f64);
         // The best of three each, taken in turns so that a busy moment hits both.
         for _ in 0..3 {
             raw = raw.max(straight(sync).await?);
-            store = store.max(through_the_store(sync).await?);
+            let folder = tempfile::tempdir()?;
+            store = store.max(through_the_store(folder.path(), sync).await?);
         }
-        let share = 100.0 * store / raw;
-        let found = format!("{store:.0} entries/s, raw {raw:.0}: {share:.0} %");
-        table.push(Measured::new(what, found, "≥ 60 % of raw", share >= 60.0));
+        table.push(beside_raw(what, store, raw));
     }
     // From a task of the runtime, as a call would record it.
     let lap = tokio::spawn(one_by_one()).await??;
@@ -43,6 +45,12 @@ pub(crate) async fn measure() -> Result<Vec<Measured>> {
         lap < Duration::from_micros(100),
     ));
     Ok(table)
+}
+
+fn beside_raw(what: &'static str, store: f64, raw: f64) -> Measured {
+    let share = 100.0 * store / raw;
+    let found = format!("{store:.0} entries/s, raw {raw:.0}: {share:.0} %");
+    Measured::new(what, found, "≥ 60 % of raw", share >= 60.0)
 }
 
 /// A whole call in one entry, as a read is recorded: one row, two events.
@@ -74,9 +82,8 @@ fn entry() -> Entry {
     }
 }
 
-async fn through_the_store(sync: Durability) -> Result<f64> {
-    let folder = tempfile::tempdir()?;
-    let store = Store::open(folder.path(), sync).await?;
+async fn through_the_store(folder: &Path, options: impl Into<Options>) -> Result<f64> {
+    let store = Store::open(folder, options).await?;
     let begin = Instant::now();
     let mut writers = Vec::new();
     for _ in 0..WRITERS {

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead, Write},
+    io::{BufRead, Read, Write},
     path::Path,
 };
 
@@ -30,20 +30,18 @@ pub(crate) fn writes(folder: &str) -> Result<()> {
     conn.pragma_update(None, "synchronous", "normal")?;
     conn.execute_batch("create table if not exists calls (id integer primary key, input text, outcome text)")?;
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let (mut pending, mut piece) = (Vec::new(), vec![0; 64 << 10]);
     let mut next: i64 = 0;
     loop {
-        let pending = input.fill_buf()?;
-        let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else {
-            if pending.is_empty() {
-                return Ok(());
-            }
-            // Requests are shorter than the pipe, so that a whole one is there soon.
-            std::thread::yield_now();
-            continue;
-        };
+        let length = input.read(&mut piece)?;
+        if length == 0 {
+            return Ok(());
+        }
+        pending.extend_from_slice(&piece[..length]);
+        let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { continue };
+        let lines: Vec<u8> = pending.drain(..=end).collect();
         let requests: Vec<Value> =
-            pending[..end].split(|byte| *byte == b'\n').map(serde_json::from_slice).collect::<Result<_, _>>()?;
-        input.consume(end + 1);
+            lines[..end].split(|byte| *byte == b'\n').map(serde_json::from_slice).collect::<Result<_, _>>()?;
         let calls: Vec<&Value> = requests.iter().filter(|request| request["method"] == "tools/call").collect();
         let begin = conn.transaction()?;
         for (id, call) in (next..).zip(&calls) {
