@@ -83,7 +83,23 @@ async fn exports_are_sorted_and_the_same_each_time() {
     let mcp = to_mcp(&first.specs());
     for (tool, spec) in mcp.as_array().unwrap().iter().zip(first.specs()) {
         assert_eq!(tool["annotations"]["readOnlyHint"], Value::Bool(spec.effect == Effect::Read));
-        assert_eq!(tool["annotations"]["destructiveHint"], Value::Bool(spec.effect == Effect::Destroy));
+        // What is not destructive only adds something, and no tool that changes anything can promise that.
+        assert_eq!(tool["annotations"]["destructiveHint"], Value::Bool(spec.effect != Effect::Read));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_cost_models_little() {
+    let (registry, _stays) = registry().await;
+    let listing = registry.listing();
+    let cost = |counts: &dyn Fn(&str) -> bool| -> usize {
+        listing.offered().iter().filter(|tool| counts(&tool.spec().category)).map(|tool| tool.tokens()).sum()
+    };
+    let (plain, repository) = (cost(&|of| !["lsp", "git"].contains(&of)), cost(&|of| of != "lsp"));
+    assert!(plain <= 4500 && repository <= 5500, "{plain} tokens in a plain folder, {repository} in a repository");
+    for tool in listing.offered() {
+        let sent = to_anthropic(std::slice::from_ref(tool.spec())).to_string();
+        assert_eq!(tool.tokens(), sent.len() / 4, "{}", tool.spec().name);
     }
 }
 

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
 use serde_json::Value;
 
-use crate::{AnyTool, Caller, ErrorCode, Layer, LayerSource, Shown, ToolError, ToolSpec, schema, to_mcp};
+use crate::{AnyTool, Caller, ErrorCode, Layer, LayerSource, Shown, ToolError, ToolSpec, schema, to_anthropic};
 
 /// A tool with its schemas, each compiled once.
 pub struct RegisteredTool {
@@ -66,9 +66,11 @@ impl RegisteredTool {
         self.shown
     }
 
-    /// What its definition costs a model: four bytes are about one token.
+    /// What its definition costs a model: its name, its description and its input schema are what clients send, and four
+    /// bytes are about one token.
     pub fn tokens(&self) -> usize {
-        *self.tokens.get_or_init(|| to_mcp(std::slice::from_ref(self.spec())).to_string().len() / 4)
+        let sent = || to_anthropic(std::slice::from_ref(self.spec())).to_string().len();
+        *self.tokens.get_or_init(|| sent() / 4)
     }
 
     /// Whether a value is one that it says it gives.

@@ -68,7 +68,7 @@ fn open_objects(schema: &Value, at: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Drops what costs tokens and tells nothing: titles, integer formats, `null` beside a type.
+/// Drops what costs tokens and tells nothing: titles, integer formats, defaults that are nothing, `null` beside a type.
 /// An optional field may be left out; the line takes an explicit `null` for that too.
 fn tidy(schema: &mut Value) {
     match schema {
@@ -80,10 +80,29 @@ fn tidy(schema: &mut Value) {
                 map.remove("format");
             }
             drop_null(map);
+            drop_what_is_understood(map);
             map.values_mut().for_each(tidy);
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// What is not set is off or empty, and a number is not below zero.
+fn drop_what_is_understood(map: &mut Map<String, Value>) {
+    let is_nothing = |value: &Value| match value {
+        Value::Bool(is) => !is,
+        Value::String(text) => text.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Null => true,
+    };
+    if map.contains_key("type") && map.get("default").is_some_and(is_nothing) {
+        map.remove("default");
+    }
+    if map.get("type").is_some_and(|kind| kind == "integer") && map.get("minimum") == Some(&json!(0)) {
+        map.remove("minimum");
     }
 }
 

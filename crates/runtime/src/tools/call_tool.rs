@@ -9,16 +9,15 @@ use crate::{Effect, Forward, Output, Shown, Tool};
 /// Never runs: resolving a call of it gives a call of the tool that it names.
 pub(super) struct CallTool;
 
-/// Calls a tool that `find_tools` has found, with an input that fits the schema given there. It is the same as calling
-/// that tool by itself: what it does is asked for, recorded and answered under that tool's name. Tools that you were
-/// shown are called directly.
+/// Call a tool that `find_tools` found, with an input that fits its schema. It is asked about and recorded like any
+/// call of that tool. Call tools that are listed to you directly.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only the schema is used: the call is handed on before it would be read")]
 pub(super) struct Input {
-    /// The tool's name, as `find_tools` gives it.
+    /// Its name, as `find_tools` gives it.
     tool: String,
-    /// The tool's own input; `{}` where it takes none.
+    /// Its input; `{}` if it takes none.
     input: Map<String, Value>,
 }
 

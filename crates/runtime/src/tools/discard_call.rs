@@ -8,12 +8,12 @@ use crate::{CallId, Described, Effect, ErrorCode, Output, Prepared, Ran, Tool, T
 
 pub(super) struct DiscardCall(pub(super) Calls);
 
-/// Drops changes that an ended call has left staged and that nobody wants any more. The workspace is not touched; what
-/// was already committed stays (use `undo_call` for that).
+/// Drop file changes that an earlier haft call prepared but did not apply, once nobody wants them. The workspace is not
+/// touched. To take back applied changes use `undo_call`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The call that staged the changes.
+    /// The call's id.
     #[serde(deserialize_with = "call_id")]
     call_id: CallId,
 }

@@ -11,15 +11,15 @@ use crate::{Asks, Catalog, Effect, ErrorCode, Output, Ran, Shown, Tool, ToolCtx,
 /// The catalogue holds this tool, so this tool must not hold the catalogue.
 pub(super) struct FindTools(pub(super) Weak<dyn Catalog>);
 
-/// Finds tools beyond those that you were shown, by name or by words that say what you need, best first, each with its
-/// input schema. Look here before you decide that something cannot be done. Use what it finds with `call_tool`.
+/// Find tools that are not listed to you, by name or by what you need, with their input schemas. Look here before you
+/// decide that something cannot be done. Use `call_tool` to call them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The exact name of a tool, or a few words such as `create issue`.
+    /// A tool's name, or words such as `create issue`.
     #[schemars(length(min = 1, max = 1000))]
     query: String,
-    /// How many tools to give at most.
+    /// How many at most.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,

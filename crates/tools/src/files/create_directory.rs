@@ -12,14 +12,14 @@ use crate::{refusal::Trying, shape::ChangesFiles, workspaces::Workspaces};
 
 pub(crate) struct CreateDirectory(pub(crate) Arc<dyn Workspaces>);
 
-/// Creates a folder of the workspace, and the folders on the way to it. Nothing happens when it is there already. To
-/// create a file in a new folder, `write_file` with `createDirs` does both at once.
+/// Create a folder and the folders above it. Does nothing if it exists. To create a file in a new folder, `write_file`
+/// with `createDirs` does both.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     path: String,
-    /// Also create the folders on the way that do not exist yet. When false, a missing one is refused.
+    /// Also create missing folders above it.
     #[serde(default = "yes")]
     parents: bool,
 }

@@ -14,15 +14,14 @@ const NAMED: usize = 1000;
 
 pub(crate) struct DeleteFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Deletes one file, link or folder of the workspace. Look with `list_directory` before you delete a folder. To empty
-/// a file or replace its content use `write_file`. Of a symbolic link only the link goes. What was deleted can be
-/// brought back by undoing the call.
+/// Delete a file, link or folder. Look with `list_directory` before you delete a folder; of a link only the link goes.
+/// To empty a file use `write_file`. `undo_call` brings it back.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it; never the workspace itself.
+    /// Path in the workspace.
     path: String,
-    /// Also delete everything inside a folder. Without it a folder with entries is refused.
+    /// Also delete what is inside a folder.
     #[serde(default)]
     recursive: bool,
 }

@@ -27,20 +27,19 @@ exec git for-each-ref --format='%(refname)%00%(objectname)%00%(upstream:short)%0
 
 pub(crate) struct GitBranch(pub(crate) Arc<dyn Workspaces>);
 
-/// Lists the branches of the workspace's git repository, makes a new one, or checks one out. Without `create` and
-/// `checkout` it only lists. A branch is made or checked out aside first, and what that changes is committed after a
-/// yes and can be undone. To compare branches use `git_diff` with a `base`, or `git_log` with a `ref`.
+/// List, create or check out branches. Without `create` and `checkout` it only lists. Changes are applied once approved
+/// and can be undone. To compare branches use `git_diff` or `git_log`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The branch to list, make or check out; without one all are listed.
+    /// The branch; without one all are listed.
     name: Option<String>,
-    /// Make the branch.
+    /// Create the branch.
     #[serde(default)]
     create: bool,
-    /// The commit that a new branch begins at: a branch, a tag, a hash, `HEAD~2`. Without it, what is checked out.
+    /// Where a new branch begins: a branch, tag or commit.
     from: Option<String>,
-    /// Check the branch out, so that the files become what they are on it.
+    /// Check it out.
     #[serde(default)]
     checkout: bool,
 }

@@ -42,19 +42,17 @@ const SHOWN_BYTES: usize = 8 << 10;
 
 pub(crate) struct GitCommit(pub(crate) Arc<dyn Workspaces>);
 
-/// Makes a commit in the workspace's git repository: of what is staged, or with `files` of exactly these, whatever else
-/// is staged. It runs aside first, with the repository's hooks and without the network; the commit comes in after a yes
-/// and can be undone. Look with `git_status` and `git_diff` before. Commits are not signed.
+/// Make a git commit: of what is staged, or with `files` of exactly these. Hooks run, without network; commits are not
+/// signed. Look with `git_status` and `git_diff` first. Applied once approved; can be undone.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The message: one line that says what the commit does, then, if needed, an empty line and more.
+    /// Commit message; one line, then more if needed.
     #[schemars(length(min = 1, max = 65536))]
     message: String,
-    /// The files and folders to commit, new and deleted ones too, relative to the workspace folder. Without them, what
-    /// is staged is committed.
+    /// Files and folders to commit, new and deleted ones too.
     files: Option<Vec<String>>,
-    /// Make a commit even if it changes nothing.
+    /// Commit even if nothing changed.
     #[serde(default)]
     allow_empty: bool,
 }

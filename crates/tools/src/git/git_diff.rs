@@ -16,21 +16,20 @@ use crate::workspaces::Workspaces;
 
 pub(crate) struct GitDiff(pub(crate) Arc<dyn Workspaces>);
 
-/// Shows what has changed inside the files of a git repository, as a unified diff: what is not staged yet, or with
-/// `staged` what the next commit would hold, or with `base` everything since another commit. New files that git does
-/// not know are told by `git_status` only. Of files whose names say that they hold secrets only the name is shown.
+/// Show changes inside files as a unified diff: not yet staged, with `staged` those of the next commit, with `base`
+/// since another commit. New untracked files are only in `git_status`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// A folder or file of the repository, relative to the workspace folder; only what lies there is compared.
+    /// Only this file or folder.
     #[serde(default = "here")]
     path: String,
-    /// Compare what is staged instead of the files themselves.
+    /// Compare what is staged.
     #[serde(default)]
     staged: bool,
-    /// The commit to compare with: a branch, a tag, a hash, `HEAD~2`.
+    /// Branch, tag or commit to compare with.
     base: Option<String>,
-    /// How many unchanged lines to show around each change.
+    /// Unchanged lines around each change.
     #[serde(default = "usual_context")]
     #[schemars(range(max = 1000))]
     context: u32,

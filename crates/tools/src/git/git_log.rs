@@ -20,20 +20,19 @@ use crate::workspaces::Workspaces;
 
 pub(crate) struct GitLog(pub(crate) Arc<dyn Workspaces>);
 
-/// Shows the commits of a git repository, the newest first: of the branch that is checked out, or of another one, and
-/// with a path only those that changed something there. What a commit changed is told by `git_diff` with a `base`.
+/// Show commits, newest first, of the current branch or another `ref`; with `path` only those that changed it. To see
+/// what a commit changed use `git_diff` with `base`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The most commits to show.
+    /// Commits at most.
     #[serde(default = "usual_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: u32,
-    /// A folder or file of the repository, relative to the workspace folder; only commits that changed something there
-    /// are shown.
+    /// Only this file or folder.
     #[serde(default = "here")]
     path: String,
-    /// The commit to begin with: a branch, a tag, a hash, `HEAD~2`.
+    /// Branch, tag or commit to begin with.
     #[serde(rename = "ref")]
     from: Option<String>,
 }

@@ -16,21 +16,20 @@ use crate::workspaces::Workspaces;
 
 pub(crate) struct GitPush(pub(crate) Arc<dyn Workspaces>);
 
-/// Pushes one branch of the workspace's git repository to a remote that the repository knows, with the user's own
-/// credentials. It is asked for before it runs and cannot be undone; the repository's hooks do not run. A push that the
-/// remote refuses because it has newer commits is for `shell_exec` with `git fetch` and the network, then a merge.
+/// Push a branch to a remote with the user's credentials. Always asks first and cannot be undone; hooks do not run. If
+/// the remote has newer commits, `git fetch` with `shell_exec` and merge first.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The name of the remote.
+    /// Name of the remote.
     #[serde(default = "origin")]
     pub(super) remote: String,
-    /// The branch to push; without it, the one that is checked out.
+    /// Branch to push; the current one when left out.
     pub(super) branch: Option<String>,
-    /// Remember the remote branch as the upstream of this one.
+    /// Remember it as upstream.
     #[serde(default)]
     pub(super) set_upstream: bool,
-    /// Whether the remote branch may be overwritten: `with_lease` does it only if that is still what was last seen of it.
+    /// Overwrite; `with_lease` only if the remote is as last seen.
     #[serde(default)]
     pub(super) force: Force,
 }

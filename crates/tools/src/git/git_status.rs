@@ -24,13 +24,12 @@ const MOST: usize = 10_000;
 
 pub(crate) struct GitStatus(pub(crate) Arc<dyn Workspaces>);
 
-/// Shows what has changed in a git repository since its last commit: which files are staged, changed, in conflict or
-/// new, and how the branch stands to its upstream. Nothing of the repository is run. What changed inside the files is
-/// told by `git_diff`.
+/// Show what changed since the last commit: staged, changed, conflicting and new files, and how the branch stands to
+/// its upstream. For changes inside files use `git_diff`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// A folder or file of the repository, relative to the workspace folder; only what lies there is told.
+    /// Only this file or folder.
     #[serde(default = "here")]
     path: String,
 }

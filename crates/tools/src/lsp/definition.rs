@@ -17,16 +17,16 @@ use super::{
 
 pub(crate) struct GotoDefinition;
 
-/// Finds where what stands at a position of a file is defined, as the language server of its language knows it. Lines and
-/// columns count from 1. To find every use of it, use `references`; where no language server is installed, use `grep`.
+/// Go to the definition of the symbol at `path`, `line`, `col` (from 1), using the language server. For all uses of it
+/// use `references`; without a language server use `grep`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     path: String,
-    /// The line, counted from 1.
+    /// Line, from 1.
     line: NonZeroU32,
-    /// The column, counted from 1 in characters.
+    /// Column, from 1.
     col: NonZeroU32,
 }
 

@@ -18,13 +18,12 @@ const HINT: &str = "(language servers only read the workspace; `shell_exec` can 
 
 pub(crate) struct Diagnostics;
 
-/// Tells what is wrong with a file: errors and warnings, as the language server of its language and the compiler behind it
-/// find them, without building or running anything in the workspace. Use it after an edit; to build or test a project use
-/// `shell_exec`.
+/// Show errors and warnings in a file, as its language server and compiler find them. Use it after an edit. To build or
+/// test the project use `shell_exec`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     path: String,
 }
 

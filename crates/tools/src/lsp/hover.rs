@@ -19,17 +19,16 @@ const LONGEST: usize = 100_000;
 
 pub(crate) struct Hover;
 
-/// Tells what is known of what stands at a position of a file: its type, its signature, its documentation, as the language
-/// server of its language knows it. Lines and columns count from 1. To read the code itself, use `definition` and
-/// `read_file`.
+/// Show type, signature and documentation of the symbol at `path`, `line`, `col` (from 1), using the language server.
+/// To read its code use `definition` and `read_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     path: String,
-    /// The line, counted from 1.
+    /// Line, from 1.
     line: NonZeroU32,
-    /// The column, counted from 1 in characters.
+    /// Column, from 1.
     col: NonZeroU32,
 }
 

@@ -20,21 +20,21 @@ const FEW: NonZeroUsize = NonZeroUsize::new(200).unwrap();
 
 pub(crate) struct References;
 
-/// Finds every use of what stands at a position of a file, in all files of the project, as the language server of its
-/// language knows it: unlike `grep`, it tells names apart that are spelled alike. Lines and columns count from 1.
+/// Find all uses of the symbol at `path`, `line`, `col` (from 1) in the project; unlike `grep` it tells equal names
+/// apart.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     path: String,
-    /// The line, counted from 1.
+    /// Line, from 1.
     line: NonZeroU32,
-    /// The column, counted from 1 in characters.
+    /// Column, from 1.
     col: NonZeroU32,
-    /// Whether the definition itself is listed too.
+    /// Also list the definition.
     #[serde(default = "yes")]
     include_declaration: bool,
-    /// How many to list at the most.
+    /// How many at most.
     #[serde(default = "few")]
     limit: NonZeroUsize,
 }

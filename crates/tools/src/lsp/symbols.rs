@@ -48,12 +48,12 @@ const KINDS: [&str; 26] = [
 
 pub(crate) struct Symbols;
 
-/// Lists what a file defines: types, functions, fields, constants, each with where it begins and ends, as the language
-/// server of its language knows it. Use it to find your way in a long file before you read a part of it with `read_file`.
+/// List what a file defines: types, functions, fields, constants, each with its lines. Use it to find your way in a
+/// long file before you read a part of it with `read_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     path: String,
 }
 

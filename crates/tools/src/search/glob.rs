@@ -25,31 +25,27 @@ const HEAVIEST: usize = 8 << 20;
 
 pub(crate) struct Glob(pub(crate) Arc<dyn Workspaces>);
 
-/// Finds files of the workspace by a pattern of their names, such as `*.rs` or `src/**/*.{ts,tsx}`, and gives their
-/// paths. Use it when you know something of the name; to find files by what is in them use `grep`, to see what one folder
-/// holds use `list_directory`. What `.gitignore` and `.ignore` name and what is hidden is left out unless you ask for it.
-/// Links are given but not followed.
+/// Find files by name, such as `*.rs` or `src/**/*.{ts,tsx}`. To find files by content use `grep`, to see one folder
+/// `list_directory`. Hidden and git-ignored files are left out unless you ask for them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(example = json!({ "pattern": "src/**/*.rs" }))]
 pub(crate) struct Input {
-    /// What the paths look like, relative to `path`. Without a `/` it is about the name alone, at any depth. `*` and `?`
-    /// stay within a name, `**` goes through folders, `{a,b}` is one of them, `[a-z]` one letter; a leading `!` means
-    /// all other files.
+    /// Without `/` it matches names at any depth; `**` matches folders; a leading `!` negates.
     pattern: String,
-    /// The folder to search, relative to the workspace folder, or absolute inside it.
+    /// Folder to search.
     #[serde(default = "here")]
     path: String,
-    /// Also find what has a name, or lies in a folder, that begins with a dot.
+    /// Also names that begin with a dot.
     #[serde(default)]
     include_hidden: bool,
-    /// Leave out what `.gitignore`, `.ignore` and `.rgignore` files name.
+    /// Leave out what `.gitignore` names.
     #[serde(default = "yes")]
     respect_ignore: bool,
-    /// How many paths to give at the most.
+    /// Paths at most.
     #[serde(default = "files")]
     limit: NonZeroUsize,
-    /// `path` for the order of names, `modified` for the last changed first.
+    /// `modified` gives the last changed first.
     #[serde(default)]
     sort: SortOrder,
 }

@@ -27,49 +27,47 @@ const MOST_CONTEXT: usize = 100;
 
 pub(crate) struct Grep(pub(crate) Arc<dyn Workspaces>);
 
-/// Searches the contents of files of the workspace for a regular expression and gives the lines that match, with path and
-/// line number. Use it to find where something is named, defined or used; to find files by their name use `glob`, to see
-/// more of a file use `read_file`. What `.gitignore` and `.ignore` name and what is hidden is left out unless you ask for
-/// it; binary files, files that hold secrets and links are never searched.
+/// Search file contents for a regular expression; gives path, line number and line. To find files by name use `glob`,
+/// to see more of a file `read_file`. Hidden and git-ignored files are left out unless you ask for them; binary files
+/// and files with secrets are never searched.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(example = json!({ "pattern": "fn \\w+_with_timeout", "glob": "*.rs" }))]
 pub(crate) struct Input {
-    /// A regular expression in Rust's (and ripgrep's) syntax; no look-around, no back-references.
+    /// Regular expression in ripgrep's syntax.
     pattern: String,
-    /// The file or folder to search, relative to the workspace folder, or absolute inside it.
+    /// File or folder to search.
     #[serde(default = "here")]
     path: String,
-    /// Only search files whose path matches this pattern, such as `*.rs` or `src/**/*.{ts,tsx}`; with a leading `!` all
-    /// others.
+    /// Only files that match, such as `*.rs`; a leading `!` negates.
     glob: Option<String>,
-    /// Take upper and lower case for the same.
+    /// Ignore case.
     #[serde(default)]
     case_insensitive: bool,
-    /// How many lines to give at the most (files, for the other output modes); up to 10000.
+    /// Lines (or files) at most.
     #[serde(default = "results")]
     #[schemars(range(max = 10000))]
     max_results: NonZeroUsize,
-    /// How many lines to show before and after each line that matches; up to 100.
+    /// Lines to show around each match.
     #[serde(default)]
     #[schemars(range(max = 100))]
     context: usize,
     /// Take `pattern` as plain text.
     #[serde(default)]
     literal: bool,
-    /// Let a match go over several lines: `\n` may be used, and `(?s)` lets `.` match it.
+    /// Let a match span lines.
     #[serde(default)]
     multiline: bool,
-    /// Also search what has a name, or lies in a folder, that begins with a dot.
+    /// Also names that begin with a dot.
     #[serde(default)]
     include_hidden: bool,
-    /// Leave out what `.gitignore`, `.ignore` and `.rgignore` files name.
+    /// Leave out what `.gitignore` names.
     #[serde(default = "yes")]
     respect_ignore: bool,
-    /// `lines` for the lines that match, `files` for the paths of files that have one, `count` for how many each has.
+    /// `files` gives paths only, `count` matches per file.
     #[serde(default)]
     output_mode: OutputMode,
-    /// `path` for the order of names, `modified` for the last changed file first.
+    /// `modified` searches the last changed first.
     #[serde(default)]
     sort: SortOrder,
 }

@@ -16,27 +16,25 @@ use crate::{
 
 pub(crate) struct ShellBackground(pub(crate) Arc<dyn Workspaces>);
 
-/// Starts a command that goes on running while you do other things, such as a development server or a watcher. It writes
-/// into the workspace itself, so that it is asked for before it starts and cannot be undone, and it ends with the haft
-/// that started it. `shell_output` reads what it says, `shell_kill` ends it. For a command that comes to its end by
-/// itself use `shell_exec`.
+/// Start a command that keeps running, such as a server or a watcher. It writes directly into the workspace, so it
+/// always asks first and cannot be undone; it ends when haft ends. Read it with `shell_output`, end it with
+/// `shell_kill`. For commands that end by themselves use `shell_exec`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to run, as you would type it into bash.
+    /// The bash command.
     #[schemars(length(min = 1, max = 32768))]
     command: String,
-    /// The folder to run it in, relative to the workspace folder.
+    /// Folder to run it in.
     #[serde(default = "here")]
     cwd: String,
-    /// Variables to set beside the usual ones.
+    /// Extra variables.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Whether it needs the network. It then reaches every host, this machine included. Without it, what it listens on
-    /// can be reached by nobody else.
+    /// Reach any host, this machine included.
     #[serde(default)]
     network: bool,
-    /// What the command is for, in a few words, for the person who is asked.
+    /// What it is for, shown to the approver.
     #[expect(dead_code, reason = "the card shows it, from the input as it came")]
     description: Option<String>,
 }

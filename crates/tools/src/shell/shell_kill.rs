@@ -17,15 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct ShellKill(pub(crate) Arc<dyn Workspaces>);
 
-/// Ends a command that `shell_background` started. The signal goes to the command and what runs in its process group;
-/// whatever still lives after 2 seconds is killed, with everything that it has started. One that has ended already is
-/// left as it is.
+/// End a command started with `shell_background`, and everything it started. What still lives 2 seconds after the
+/// signal is killed.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What `shell_background` gave, or `shell_list` shows.
+    /// From `shell_background`.
     task_id: String,
-    /// How to ask it to end; `KILL` does not ask.
+    /// Which signal to send first.
     #[serde(default)]
     signal: KillSignal,
 }

@@ -11,8 +11,8 @@ use crate::{shape::Reads, workspaces::Workspaces};
 
 pub(crate) struct ShellList(pub(crate) Arc<dyn Workspaces>);
 
-/// Lists the commands that `shell_background` started in this haft, the oldest first, with those that have ended: 32 at
-/// the most. Use it to find a task again; `shell_output` shows what one has said.
+/// List commands started with `shell_background`, ended ones too. Use it to find a task id again; `shell_output` reads
+/// what one said.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {}

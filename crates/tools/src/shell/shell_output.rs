@@ -14,21 +14,21 @@ const LONGEST_WAIT: u64 = 60_000;
 
 pub(crate) struct ShellOutput(pub(crate) Arc<dyn Workspaces>);
 
-/// Reads what a command that `shell_background` started has said, both streams as they came, and whether it still runs.
-/// The last 1 MiB is kept. To read on, give `nextOffset` of the last answer as `offset`, and `waitMs` to wait for more.
+/// Read the output of a command started with `shell_background`, and whether it still runs. To read on, pass the last
+/// `nextOffset` as `offset`, and `waitMs` to wait for more. The last 1 MiB is kept.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What `shell_background` gave, or `shell_list` shows.
+    /// From `shell_background`.
     task_id: String,
-    /// Where to begin, in bytes from the beginning of its output.
+    /// First byte, from 0.
     #[serde(default)]
     offset: u64,
-    /// The most bytes to give.
+    /// Bytes at most.
     #[schemars(range(min = 4, max = 1048576))]
     #[serde(default = "limit")]
     limit: u32,
-    /// How long to wait for something behind `offset`, in milliseconds.
+    /// How long to wait for more.
     #[schemars(range(max = 60000))]
     #[serde(default)]
     wait_ms: u64,

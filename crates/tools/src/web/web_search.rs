@@ -25,22 +25,22 @@ pub(crate) struct WebSearch {
     pub(crate) shown: Shown,
 }
 
-/// Searches the web and gives titles, URLs and a few words of each page found. Use it to find pages; `web_fetch` with
-/// `format` `markdown` then reads one of them. To search the workspace use `grep`.
+/// Search the web for pages: titles, URLs and snippets. Read one with `web_fetch` and `format` `markdown`. To search
+/// the workspace use `grep`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to search for, as you would type it into a search engine.
+    /// What to search for.
     #[schemars(length(min = 1, max = 400))]
     query: String,
-    /// How many results to give at the most.
+    /// Results at most.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 20))]
     num_results: usize,
-    /// Only pages of this site, such as `docs.rs`.
+    /// Only this site, such as `docs.rs`.
     #[schemars(length(min = 1, max = 253))]
     site: Option<String>,
-    /// Only pages that are not older than this.
+    /// Only pages this new.
     freshness: Option<Freshness>,
 }
 
