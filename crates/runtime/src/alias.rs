@@ -8,6 +8,39 @@ use serde_json::{Value, json};
 
 use crate::{ErrorCode, ToolError, ToolSpec};
 
+/// Another name of a parameter, which is never listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParameterAlias {
+    /// What may be written.
+    pub name: &'static str,
+    /// The parameter that it means.
+    pub of: &'static str,
+    /// It is in seconds, the parameter in milliseconds.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_seconds: bool,
+}
+
+impl ParameterAlias {
+    /// Another name for the same.
+    pub const fn new(name: &'static str, of: &'static str) -> Self {
+        Self { name, of, in_seconds: false }
+    }
+
+    /// Another name for the same in seconds.
+    pub const fn in_seconds(name: &'static str, of: &'static str) -> Self {
+        Self { name, of, in_seconds: true }
+    }
+
+    /// What a value under this name is under the parameter's own. What is no number is left for the schema to refuse.
+    pub(crate) fn translated(&self, value: Value) -> Value {
+        match value.as_u64().filter(|_| self.in_seconds) {
+            Some(seconds) => seconds.saturating_mul(1000).into(),
+            None => value,
+        }
+    }
+}
+
 /// A name that a tool had before, and what its parameters were called then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -29,7 +29,8 @@ pub fn to_mcp(specs: &[ToolSpec]) -> Value {
 /// Behaviour hints. They steer a client's look, never the decision.
 pub fn annotations(spec: &ToolSpec) -> Value {
     let reads = spec.effect == Effect::Read;
-    json!({"readOnlyHint": reads, "destructiveHint": spec.effect == Effect::Destroy,
+    // Not destructive would mean that it only ever adds something.
+    json!({"readOnlyHint": reads, "destructiveHint": !reads,
         "idempotentHint": reads || spec.idempotent, "openWorldHint": spec.open_world})
 }
 

@@ -44,7 +44,7 @@ mod tool;
 pub mod tools;
 mod work;
 
-pub use alias::{CalledAs, DeprecatedAlias};
+pub use alias::{CalledAs, DeprecatedAlias, ParameterAlias};
 pub use always::{Breadth, Offer, Withheld};
 pub use answers::{PermittedAnswer, Reply};
 pub use await_result::{Answerers, AwaitedResult, OutsideResult, WaitFor};

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Audio, CallId, Caller, ChangeList, DeprecatedAlias, Described, Effect, Embedded, ErrorCode, Form, FormAnswer,
-    HandedOn, Image, Isolation, PartialWork, Ran, Scope, Stream, Structured, ToolError, ToolOutput, Turn,
-    form_session::FormRequest, schema,
+    HandedOn, Image, Isolation, ParameterAlias, PartialWork, Ran, Scope, Stream, Structured, ToolError, ToolOutput,
+    Turn, form_session::FormRequest, schema,
 };
 
 /// What a tool is, as data: everything a list, a form or a model needs.
@@ -47,9 +47,9 @@ pub struct ToolSpec {
     /// Names that it had before, never listed to models.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deprecated_aliases: Vec<DeprecatedAlias>,
-    /// Other names of parameters: what may be written, what it means.
+    /// Other names of parameters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub parameter_aliases: Vec<(String, String)>,
+    pub parameter_aliases: Vec<ParameterAlias>,
     /// How long one call may work.
     #[serde(rename = "timeoutMs", serialize_with = "as_millis")]
     pub timeout: Duration,
@@ -69,11 +69,14 @@ impl ToolSpec {
         self.deprecated_aliases.iter().find(|alias| alias.name == name)
     }
 
-    /// What a parameter is really called when the tool is called by this name and the parameter has another name.
-    pub(crate) fn own_parameter(&self, tool: &str, parameter: &str) -> Option<&String> {
-        let renamed = self.deprecated_alias(tool).and_then(|alias| alias.parameters.get(parameter));
-        let also = || self.parameter_aliases.iter().find(|(other, _)| other == parameter).map(|(_, own)| own);
-        renamed.or_else(also)
+    /// What a parameter is really called when the tool is called by this name and the parameter has another name, and
+    /// its value under that.
+    pub(crate) fn own_parameter(&self, tool: &str, parameter: &str, value: &Value) -> Option<(String, Value)> {
+        if let Some(own) = self.deprecated_alias(tool).and_then(|alias| alias.parameters.get(parameter)) {
+            return Some((own.clone(), value.clone()));
+        }
+        let alias = self.parameter_aliases.iter().find(|alias| alias.name == parameter)?;
+        Some((alias.of.to_owned(), alias.translated(value.clone())))
     }
 }
 
@@ -157,8 +160,8 @@ pub trait Tool: Send + Sync + 'static {
     const PERMISSION: &'static str = Self::WORST.workspace_permission();
     /// Permanent other names.
     const ALIASES: &'static [&'static str] = &[];
-    /// Other names of parameters: what may be written, what it means.
-    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[];
+    /// Other names of parameters.
+    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[];
     /// How long one call may work.
     const TIMEOUT: Duration = Duration::from_secs(30);
     /// When a person is asked, beside what a call does.
@@ -302,7 +305,7 @@ pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
         permission: T::PERMISSION.to_owned(),
         aliases: T::ALIASES.iter().map(|&alias| alias.to_owned()).collect(),
         deprecated_aliases: T::deprecated_aliases(),
-        parameter_aliases: T::PARAMETER_ALIASES.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect(),
+        parameter_aliases: T::PARAMETER_ALIASES.to_vec(),
         timeout: T::TIMEOUT,
         asks: T::ASKS,
         idempotent: T::IDEMPOTENT,

@@ -3,7 +3,8 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use haft_runtime::{
-    AnyTool, ChangeList, DeprecatedAlias, Effect, Output, Prepared, Ran, Stamp, Tool, ToolCtx, ToolError, Turn, typed,
+    AnyTool, ChangeList, DeprecatedAlias, Effect, Output, ParameterAlias, Prepared, Ran, Stamp, Tool, ToolCtx,
+    ToolError, Turn, typed,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -53,8 +54,8 @@ pub(crate) trait ChangesFiles: Send + Sync + 'static {
     const WORST: Effect;
     /// Permanent other names.
     const ALIASES: &'static [&'static str] = &[];
-    /// Other names of parameters: what may be written, what it means.
-    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[];
+    /// Other names of parameters.
+    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[];
     /// How long one call may work.
     const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -116,7 +117,7 @@ impl<T: ChangesFiles> Tool for ChangingTool<T> {
     const CATEGORY: &'static str = T::CATEGORY;
     const WORST: Effect = T::WORST;
     const ALIASES: &'static [&'static str] = T::ALIASES;
-    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = T::PARAMETER_ALIASES;
+    const PARAMETER_ALIASES: &'static [ParameterAlias] = T::PARAMETER_ALIASES;
     const TIMEOUT: Duration = T::TIMEOUT;
 
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {

@@ -35,9 +35,11 @@ fn fields(spec: &ToolSpec) -> impl Iterator<Item = (&String, &Value)> {
 
 /// What a field may also be called, by everybody or by those who use an old name of the tool.
 fn other_names(spec: &ToolSpec, called_as: &str, name: &str) -> impl Iterator<Item = String> {
-    let always = spec.parameter_aliases.iter().map(|(other, own)| (other, own));
+    // The flag of a field takes the field's own unit.
+    let always = spec.parameter_aliases.iter().filter(|alias| !alias.in_seconds).map(|alias| (alias.name, alias.of));
     let once = spec.deprecated_alias(called_as).into_iter().flat_map(|alias| &alias.parameters);
-    always.chain(once).filter(move |(_, own)| *own == name).map(|(other, _)| other.clone())
+    let once = once.map(|(other, own)| (other.as_str(), own.as_str()));
+    always.chain(once).filter(move |(_, own)| *own == name).map(|(other, _)| other.to_owned())
 }
 
 fn required(spec: &ToolSpec, name: &str) -> bool {

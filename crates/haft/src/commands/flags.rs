@@ -33,9 +33,9 @@ pub(crate) struct CallOptions {
     /// of its work; with `haft call` at a terminal you are asked instead
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     wait: Option<Duration>,
-    /// How long the tool may work, in milliseconds
-    #[arg(long, value_name = "MS")]
-    timeout: Option<u64>,
+    /// How long the tool may work: 500ms, 60s, 5m; a bare number is milliseconds
+    #[arg(long, value_name = "TIME", value_parser = parse_milliseconds)]
+    timeout: Option<Duration>,
     /// Do the work anew, also where an answer is remembered that still holds
     #[arg(long)]
     no_cache: bool,
@@ -45,7 +45,7 @@ impl CallOptions {
     /// Makes the request so.
     pub(crate) fn lay_over(&self, request: &mut CallRequest, settings: &Settings, person: Person) {
         request.auto_approve = self.auto_approve.unwrap_or(settings.mode);
-        request.timeout = self.timeout.map(Duration::from_millis);
+        request.timeout = self.timeout;
         request.fresh = self.no_cache;
         request.wait = match (self.wait, person) {
             (Some(wait), _) => wait,
@@ -59,6 +59,13 @@ impl CallOptions {
 
 pub(crate) fn parse_mode(text: &str) -> Result<AutoApprove, String> {
     settings::mode(text).map_err(|err| err.to_string())
+}
+
+fn parse_milliseconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(milliseconds) => Ok(Duration::from_millis(milliseconds)),
+        Err(_) => settings::duration(text).map_err(|err| err.to_string()),
+    }
 }
 
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {

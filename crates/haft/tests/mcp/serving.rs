@@ -61,7 +61,10 @@ fn every_tool_is_listed_whole_in_order_and_with_the_same_bytes() {
             (hints["readOnlyHint"].clone(), hints["destructiveHint"].clone())
         };
         assert_eq!(hints("read_file"), (json!(true), json!(false)));
-        assert_eq!(hints("delete_file"), (json!(false), json!(true)));
+        // Not destructive would mean that they only add something.
+        for tool in ["delete_file", "write_file", "edit_file", "shell_exec"] {
+            assert_eq!(hints(tool), (json!(false), json!(true)), "{tool}");
+        }
     }
 }
 

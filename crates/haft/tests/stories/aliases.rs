@@ -123,7 +123,7 @@ async fn an_old_and_a_new_parameter_at_once_are_refused() {
     success(&greet(&house, "hello", json!({"name": "ann"})).await);
     let new_name = greet(&house, "greet", json!({"who": "ann"})).await;
     assert_eq!(code(&new_name), "INVALID_ARGS", "the old parameter belongs to the old name");
-    let twice = json!({"path": "a", "content": "", "createDirs": true, "createDirectories": true});
+    let twice = json!({"path": "a", "content": "", "createDirs": false, "createDirectories": true});
     assert_eq!(code(&call(&house, "write_file", twice).await), "INVALID_ARGS");
 }
 

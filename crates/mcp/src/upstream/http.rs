@@ -89,7 +89,14 @@ impl Guarded {
     ) -> Result<Response, HttpClientError> {
         let refused = |why| StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("{why}")));
         let target = self.client.target(uri).map_err(refused)?;
-        let request = Request { target, method, headers, body: body.into(), until: Instant::now() + self.patience };
+        let request = Request {
+            target,
+            method,
+            headers,
+            body: body.into(),
+            until: Instant::now() + self.patience,
+            silence: None,
+        };
         let response = self.client.stream(&request).await.map_err(StreamableHttpError::Client)?;
         if matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let why = format!(

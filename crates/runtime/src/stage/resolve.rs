@@ -80,11 +80,12 @@ pub(crate) fn translate(input: &mut Value, spec: &ToolSpec, called_as: &str) -> 
 /// A parameter's other name is understood where its own name is not used.
 fn rename_parameters(input: &mut Value, spec: &ToolSpec, called_as: &str) -> Result<(), ToolError> {
     let Value::Object(fields) = input else { return Ok(()) };
-    let own = |other: &String| Some((other.clone(), spec.own_parameter(called_as, other)?));
-    let renamed: Vec<_> = fields.keys().filter_map(own).collect();
-    for (other, own) in renamed {
-        let Some(value) = fields.shift_remove(&other) else { continue };
-        if fields.insert(own.clone(), value).is_some() {
+    let own = |(other, value): (&String, &Value)| Some((other.clone(), spec.own_parameter(called_as, other, value)?));
+    let renamed: Vec<_> = fields.iter().filter_map(own).collect();
+    for (other, (own, value)) in renamed {
+        fields.shift_remove(&other);
+        // Whoever says the same twice has said it.
+        if fields.insert(own.clone(), value.clone()).is_some_and(|given| given != value) {
             let message = format!("`{other}` is another name of `{own}`, and both were given; give only `{own}`");
             return Err(ToolError::new(ErrorCode::InvalidArgs, message));
         }

@@ -10,15 +10,16 @@ use crate::{CallId, Direction, Effect, ErrorCode, Output, Prepared, Tool, ToolCt
 
 pub(super) struct CommitCall(pub(super) Calls);
 
-/// Brings changes into the workspace that an ended call has left staged: after a time-out, or after a person committed
-/// only some of them. Nothing is run again. Refused with CONFLICT when the files have changed since.
+/// Apply file changes that an earlier haft call prepared but did not apply (it timed out, or a person accepted only
+/// some files). Not a git commit; for that use `git_commit`. Nothing runs again. Fails with CONFLICT if the files
+/// changed since.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The call that staged the changes.
+    /// The call's id.
     #[serde(deserialize_with = "call_id")]
     call_id: CallId,
-    /// Only these of its paths; everything that is left when not given.
+    /// Only these files.
     paths: Option<Vec<String>>,
 }
 
@@ -45,7 +46,11 @@ impl Tool for CommitCall {
     const WORST: Effect = Effect::Write;
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<CommitCallOutput>, ToolError> {
-        self.0.find(&ctx.caller.scope, &input.call_id).await?;
+        let record = self.0.find(&ctx.caller.scope, &input.call_id).await?;
+        if record.turn.is_none() {
+            let message = format!("{} changed no files, so there is nothing to commit", input.call_id);
+            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+        }
         self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
         let staged = self.0.workbench.show(ctx.scope(), &input.call_id).await?.staged_paths();
         if staged.is_empty() {

@@ -86,11 +86,12 @@ impl WebClient {
         let host = request.target.host().to_owned();
         let late = |_| WebError::Late;
         let stream = timeout_at(request.until, self.dial(&request.target)).await.map_err(late)??;
-        let patient = ResponseTimeout { host, silence: self.limits.silence, until: request.until };
+        let silence = request.silence.unwrap_or(self.limits.silence);
+        let patient = ResponseTimeout { host, silence, until: request.until };
         let written = request.written(Full::new(request.body.clone()), packing)?;
         let mut builder = http1::Builder::new();
         builder.max_buf_size(LARGEST_HEAD).max_headers(MOST_HEADERS);
-        let handshake = builder.handshake(TokioIo::new(TimeoutStream::new(stream, self.limits.silence)));
+        let handshake = builder.handshake(TokioIo::new(TimeoutStream::new(stream, silence)));
         let (mut sender, connection) = handshake.await.map_err(|err| patient.broken(err))?;
         let mut connection: ExchangeConnection = Some(Box::pin(connection));
         let answered = timeout_at(request.until, driven(&mut connection, sender.send_request(written)));

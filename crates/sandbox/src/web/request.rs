@@ -1,5 +1,7 @@
 //! What is asked of a host.
 
+use std::time::Duration;
+
 use hyper::{
     HeaderMap, Method, StatusCode, Uri,
     body::Bytes,
@@ -62,6 +64,8 @@ pub struct Request {
     pub body: Bytes,
     /// When the answer must be there, redirects included.
     pub until: Instant,
+    /// How long the host may be silent, where the caller says so; otherwise the client's limit holds.
+    pub silence: Option<Duration>,
 }
 
 impl Request {

@@ -20,7 +20,7 @@ fn client(servers: &[&Server]) -> WebClient {
 fn get(client: &WebClient, url: &str) -> Request {
     let until = Instant::now() + Duration::from_secs(20);
     let target = client.target(url).unwrap();
-    Request { target, method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), until }
+    Request { target, method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), until, silence: None }
 }
 
 fn post(client: &WebClient, url: &str, body: &'static str) -> Request {

@@ -21,7 +21,8 @@ fn answers(answers: &'static [&'static str]) -> Resolver {
 async fn send(client: &WebClient, url: &str) -> Result<u16, WebError> {
     let target = client.target(url).unwrap();
     let until = Instant::now() + Duration::from_secs(20);
-    let request = Request { target, method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), until };
+    let request =
+        Request { target, method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), until, silence: None };
     client.send(&request).await.map(|response| response.status.as_u16())
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ErrorCode, ParameterAlias, ToolCtx, ToolError};
 use haft_sandbox::{
     PathError, Root,
     changes::{ChangesError, Draft, Expected, Folders, PlannedCopy},
@@ -19,19 +19,19 @@ use crate::{
 
 pub(crate) struct CopyFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Copies a file, a link or a whole folder of the workspace, with modes and times; links are copied as links. Use it
-/// instead of reading and writing the content. To give something another name or place use `move_file`.
+/// Copy a file, link or folder, with modes and times. Use it instead of reading and writing the content. To rename or
+/// move use `move_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to copy: a path relative to the workspace folder, or absolute inside it.
+    /// What to copy.
     source: String,
-    /// The path of the copy itself, not of the folder to put it in. Its folder must exist.
+    /// Path of the copy itself; its folder must exist.
     dest: String,
-    /// Replace a file or an empty folder that is there. Without it anything there is refused.
+    /// Replace what is there.
     #[serde(default)]
     overwrite: bool,
-    /// Needed to copy a folder, with everything inside.
+    /// Needed for a folder.
     #[serde(default)]
     recursive: bool,
 }
@@ -61,7 +61,8 @@ impl ChangesFiles for CopyFile {
     const NAME: &'static str = "copy_file";
     const CATEGORY: &'static str = "filesystem";
     const WORST: Effect = Effect::Write;
-    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("from", "source"), ("to", "dest")];
+    const PARAMETER_ALIASES: &'static [ParameterAlias] =
+        &[ParameterAlias::new("from", "source"), ParameterAlias::new("to", "dest")];
     const TIMEOUT: Duration = Duration::from_secs(600);
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {

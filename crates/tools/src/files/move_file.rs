@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{ChangeList, Effect, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ParameterAlias, ToolCtx, ToolError};
 use haft_sandbox::{
     Root,
     changes::{Draft, Expected},
@@ -15,16 +15,16 @@ use crate::{refusal::Trying, shape::ChangesFiles, workspaces::Workspaces};
 
 pub(crate) struct MoveFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Moves a file, a link or a folder of the workspace to another path, or gives it another name. A folder moves with
-/// everything inside, however much that is. Of a link the link itself moves. To keep the original use `copy_file`.
+/// Move or rename a file, link or folder with everything inside. Of a link the link itself moves. To keep the original
+/// use `copy_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to move: a path relative to the workspace folder, or absolute inside it.
+    /// What to move.
     from: String,
-    /// The new path itself, not the folder to put it in. Its folder must exist.
+    /// The new path itself; its folder must exist.
     to: String,
-    /// Replace a file or an empty folder that is there. Without it anything there is refused.
+    /// Replace what is there.
     #[serde(default)]
     overwrite: bool,
 }
@@ -46,7 +46,8 @@ impl ChangesFiles for MoveFile {
     const NAME: &'static str = "move_file";
     const CATEGORY: &'static str = "filesystem";
     const WORST: Effect = Effect::Write;
-    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("source", "from"), ("dest", "to")];
+    const PARAMETER_ALIASES: &'static [ParameterAlias] =
+        &[ParameterAlias::new("source", "from"), ParameterAlias::new("dest", "to")];
     const TIMEOUT: Duration = Duration::from_secs(600);
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ErrorCode, ParameterAlias, ToolCtx, ToolError};
 use haft_sandbox::{
     PathError, Root, WorkspacePath,
     changes::{Draft, Expected},
@@ -77,7 +77,7 @@ impl ChangesFiles for WriteFile {
     const NAME: &'static str = "write_file";
     const CATEGORY: &'static str = "filesystem";
     const WORST: Effect = Effect::Write;
-    const PARAMETER_ALIASES: &'static [(&'static str, &'static str)] = &[("createDirectories", "createDirs")];
+    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[ParameterAlias::new("createDirectories", "createDirs")];
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         let (path, written) = (input.path.clone(), input.content.len() as u64);

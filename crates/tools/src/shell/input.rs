@@ -1,6 +1,6 @@
 //! What every tool that runs something is given, checked.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use haft_runtime::{ErrorCode, ToolError};
 use haft_sandbox::fence::refused_variable;
@@ -25,11 +25,6 @@ pub(super) fn environment(wanted: BTreeMap<String, String>) -> Result<BTreeMap<S
         }
     }
     Ok(wanted)
-}
-
-/// A limit in milliseconds, given as either of two names.
-pub(super) fn limit(timeout: Option<u64>, timeout_ms: Option<u64>, default: Duration) -> Duration {
-    timeout_ms.or(timeout).map_or(default, Duration::from_millis)
 }
 
 /// The workspace folder itself, for a `cwd` that nobody names.

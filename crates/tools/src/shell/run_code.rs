@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, ErrorCode, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, ErrorCode, ParameterAlias, Prepared, Ran, Tool, ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,37 +20,32 @@ use crate::{
 
 pub(crate) struct RunCode(pub(crate) Arc<dyn Workspaces>);
 
-/// Runs a piece of Python or bash that you write for the moment: to compute, to look into files, to make or convert
-/// some. It runs aside without the network and sees a copy of the workspace; the files that it changes are committed
-/// after that. For commands and builds use `shell_exec`.
+/// Run a short Python or bash script that you write, to compute something or to inspect, create or convert files. Same
+/// sandbox as `shell_exec`. For existing commands and builds use `shell_exec`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
     /// What it is written in.
     language: Language,
-    /// The program itself.
+    /// The script itself.
     #[schemars(length(max = 1048576))]
     code: String,
     /// Its arguments.
     #[serde(default)]
     args: Vec<String>,
-    /// Variables to set beside the usual ones.
+    /// Extra variables.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// How long it may take, in seconds.
-    #[schemars(range(min = 1))]
-    timeout: Option<u64>,
-    /// How long it may take, in milliseconds.
+    /// Ended after so long; 60000 when left out.
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
-    /// Whether it needs the network. It then reaches every host, this machine included, so a person is asked before it
-    /// runs.
+    /// As for `shell_exec`.
     #[serde(default)]
     network: bool,
-    /// The folder to run it in, relative to the workspace folder.
+    /// Folder to run it in.
     #[serde(default = "here")]
     cwd: String,
-    /// What it reads from its standard input.
+    /// Its standard input.
     #[serde(default)]
     stdin: String,
 }
@@ -89,6 +84,7 @@ impl Tool for RunCode {
     const WORST: Effect = Effect::Execute;
     const OPEN_WORLD: bool = true;
     const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[ParameterAlias::in_seconds("timeout", "timeoutMs")];
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let command = match input.language {
@@ -123,7 +119,7 @@ fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, Too
         (Language::Bash, false) => &["bash", "-c", &input.code, "bash"],
         (Language::Bash, true) => &["bash", "-s", "--"],
     };
-    let limit = input.timeout_ms.map(Duration::from_millis).or(input.timeout.map(Duration::from_secs));
+    let limit = input.timeout_ms.map(Duration::from_millis);
     CommandSpec {
         command: start.iter().map(|&word| word.to_owned()).chain(input.args.iter().cloned()).collect(),
         folder: workspace.folder(&input.cwd)?,

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, ParameterAlias, Prepared, Ran, Tool, ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    input::{environment, here, limit},
+    input::{environment, here},
     shell_result::ShellResult,
 };
 use crate::{
@@ -20,36 +20,32 @@ use crate::{
 
 pub(crate) struct ShellExec(pub(crate) Arc<dyn Workspaces>);
 
-/// Runs a command with bash in the workspace: build, test, use git, look around. It runs aside first, without the
-/// network, and sees a copy of the workspace: what it changed is committed after that, by a person's yes where one is
-/// needed; a command that changed nothing is never asked about. Prefer `read_file`, `grep`, `glob` and `edit_file` for
-/// what they do. A command that must go on running is for `shell_background`.
+/// Run a bash command in the workspace: build, test, git, inspect. It runs in a sandbox on a copy of the workspace,
+/// without network. File changes are applied once approved; a command that changes nothing is never asked about. Set
+/// `network: true` if it needs the network (always asks first). Prefer `read_file`, `grep`, `glob`, `edit_file` for
+/// their jobs; use `shell_background` for servers and watchers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to run, as you would type it into bash.
+    /// The bash command.
     #[schemars(length(min = 1, max = 32768))]
     command: String,
-    /// The folder to run it in, relative to the workspace folder.
+    /// Folder to run it in.
     #[serde(default = "here")]
     cwd: String,
-    /// How long it may take, in milliseconds; after that it is ended, and what it had said is given back.
-    #[schemars(range(min = 1))]
-    timeout: Option<u64>,
-    /// The same as `timeout`.
+    /// Ended after so long.
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
-    /// Variables to set beside the usual ones.
+    /// Extra variables.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// What the command reads from its standard input.
+    /// Its standard input.
     #[serde(default)]
     stdin: String,
-    /// Whether it needs the network. It then reaches every host, this machine included, so a person is asked before it
-    /// runs.
+    /// Reach any host, this machine included.
     #[serde(default)]
     network: bool,
-    /// What the command is for, in a few words, for the person who is asked.
+    /// What it is for, shown to the approver.
     #[expect(dead_code, reason = "the card shows it, from the input as it came")]
     description: Option<String>,
 }
@@ -75,6 +71,7 @@ impl Tool for ShellExec {
     const ALIASES: &'static [&'static str] = &["shell"];
     const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
+    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[ParameterAlias::new("timeout", "timeoutMs")];
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let command = CommandLine::read(&input.command);
         let workspace = self.0.of(ctx.scope())?;
@@ -101,7 +98,10 @@ fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, Too
         network: input.network,
         writable: Vec::new(),
         pinned: Vec::new(),
-        limit: limit(input.timeout, input.timeout_ms, workspace.commands.fenced()?.config().timeout),
+        limit: match input.timeout_ms {
+            Some(milliseconds) => Duration::from_millis(milliseconds),
+            None => workspace.commands.fenced()?.config().timeout,
+        },
     }
     .checked()
 }

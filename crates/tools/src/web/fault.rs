@@ -36,10 +36,10 @@ pub(super) fn failed(what: &str, error: &WebError) -> ToolError {
         }
         WebError::Silent { .. } => network(&why, "`web.silence` is how long it may be").in_category(Category::Timeout),
         WebError::Late => {
-            let next = "allow more with `timeout`, or ask for less";
+            let next = "`timeoutMs` is how long it may take";
             ToolError::new(ErrorCode::Timeout, format!("cannot {what}: {why}; {next}"))
         }
-        WebError::Broken { .. } => network(&why, "try again, or another URL"),
+        WebError::Broken { .. } => network(&why, "the host, or the network on the way to it, is at fault"),
         WebError::TooManyRedirects { .. } => lasting(network(&why, "use the URL that it should lead to")),
         WebError::Unwritable(_) => {
             return ToolError::new(ErrorCode::InvalidArgs, format!("cannot {what}: {why}"));

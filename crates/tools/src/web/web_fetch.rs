@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use haft_runtime::{Described, Effect, ErrorCode, Prepared, Ran, Reach, Stamp, Tool, ToolCtx, ToolError};
+use haft_runtime::{
+    Described, Effect, ErrorCode, ParameterAlias, Prepared, Ran, Reach, Stamp, Tool, ToolCtx, ToolError,
+};
 use haft_sandbox::web::{
     BodyEnd, Bytes, FetchFailure, FetchOutcome, HeaderMap, Method, Request, StatusCode, Url, WebError, WebTarget,
     header, is_forbidden,
@@ -31,37 +33,32 @@ const MOST_HEADER_BYTES: usize = 16 << 10;
 
 pub(crate) struct WebFetch(pub(crate) Arc<dyn Workspaces>);
 
-/// Fetches a URL from the public web and gives the answer, whatever its status. Use `format` `markdown` to read a page:
-/// it keeps the article with its links and leaves out menus and scripts; `raw` is for data and for the source of a page.
-/// A host that is not on the user's list is asked about first; `POST` is always asked about. Addresses inside private
-/// networks and on this machine are refused. To look at a file of the workspace use `read_file`.
+/// Fetch a URL from the public web. Use `format` `markdown` to read a page, `raw` for data. Unlisted hosts and every
+/// `POST` ask first; private addresses and this machine are refused. For files of the workspace use `read_file`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(example = json!({"url": "https://example.org/", "format": "markdown"}))]
 pub(crate) struct Input {
-    /// The whole URL, beginning with `http://` or `https://`, without a name or password in it.
+    /// `http://` or `https://`.
     #[schemars(length(min = 1, max = 8192))]
     url: String,
-    /// `GET` reads; `POST` sends `body`.
+    /// `POST` sends `body`.
     #[serde(default)]
     method: Verb,
-    /// Headers to send, such as `Accept`. Those that carry the message, such as `Host`, cannot be set.
+    /// Headers to send.
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// What `POST` sends. Without a `Content-Type` header it goes as JSON if it is JSON, and as plain text otherwise.
+    /// What `POST` sends.
     #[schemars(length(max = 1048576))]
     body: Option<String>,
-    /// How long the whole fetch may take, in seconds; 30 when left out.
-    #[schemars(range(min = 1, max = 600))]
-    timeout: Option<u64>,
-    /// The same in milliseconds.
+    /// Given up after so long.
     #[schemars(range(min = 1, max = 600000))]
     timeout_ms: Option<u64>,
-    /// How many unpacked bytes of the body to read at the most; the rest is cut off.
+    /// Bytes of the body at most.
     #[serde(default = "two_mebibytes")]
     #[schemars(range(min = 1, max = 10485760))]
     max_bytes: u64,
-    /// `raw` gives the body as it is, `text` and `markdown` the readable part of a page.
+    /// `text` and `markdown` give the readable part.
     #[serde(default)]
     format: Format,
 }
@@ -141,6 +138,7 @@ impl Tool for WebFetch {
     const WORST: Effect = Effect::Write;
     const OPEN_WORLD: bool = true;
     const TIMEOUT: Duration = Duration::from_secs(600);
+    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[ParameterAlias::in_seconds("timeout", "timeoutMs")];
 
     fn effect(&self, input: &Input) -> Effect {
         match input.method {
@@ -195,9 +193,9 @@ impl Input {
         self.method == Verb::Get && !self.headers.keys().any(private)
     }
 
-    fn limit(&self, usual: Duration) -> Duration {
-        let said = self.timeout_ms.map(Duration::from_millis).or(self.timeout.map(Duration::from_secs));
-        said.unwrap_or(usual)
+    /// How long it may take, where its caller says so. The host may then be silent as long.
+    fn limit(&self) -> Option<Duration> {
+        self.timeout_ms.map(Duration::from_millis)
     }
 }
 
@@ -218,8 +216,8 @@ fn request(web: &Web, input: &Input) -> Result<Request, ToolError> {
         let kind = if json { "application/json" } else { "text/plain; charset=utf-8" };
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     }
-    let until = Instant::now() + input.limit(web.timeout);
-    Ok(Request { target, method, headers, body: Bytes::from(body), until })
+    let until = Instant::now() + input.limit().unwrap_or(web.timeout);
+    Ok(Request { target, method, headers, body: Bytes::from(body), until, silence: input.limit() })
 }
 
 async fn fetch(web: &Web, ctx: &ToolCtx, input: &Input) -> Result<Output, ToolError> {

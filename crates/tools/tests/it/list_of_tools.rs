@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use haft_runtime::{Effect, faults_of_input};
+use haft_runtime::{Effect, ParameterAlias, faults_of_input};
 use serde_json::json;
 
 use crate::place::Place;
@@ -63,5 +63,5 @@ fn the_shape_of_inputs_is_kept() {
     assert_eq!(place.tool("glob").spec().aliases, ["search_files"]);
     assert_eq!(place.tool("edit_file").spec().aliases, ["edit"]);
     let aliases = &place.tool("write_file").spec().parameter_aliases;
-    assert_eq!(*aliases, [("createDirectories".to_owned(), "createDirs".to_owned())]);
+    assert_eq!(*aliases, [ParameterAlias::new("createDirectories", "createDirs")]);
 }

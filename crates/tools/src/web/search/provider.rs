@@ -203,7 +203,14 @@ impl SearchClient {
         }
         let body = question.body.as_ref().map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
         let until = Instant::now() + LONGEST;
-        Ok(Request { target: self.target(question)?, method: question.method.clone(), headers, body, until })
+        Ok(Request {
+            target: self.target(question)?,
+            method: question.method.clone(),
+            headers,
+            body,
+            until,
+            silence: None,
+        })
     }
 
     fn target(&self, question: &ProviderRequest) -> Result<WebTarget, ToolError> {
