@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    media,
+    charset::Charset,
     mismatch::{Mismatch, explain},
     replace::{self, ReplaceError, Replacement, Times},
 };
@@ -28,25 +28,24 @@ const TRIES: usize = 100;
 
 pub(crate) struct EditFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Replaces exact text in a file of the workspace. Read the file first; give `old` as it stands there, indentation
-/// and line ends included, without line numbers, and with enough of the lines around it to occur only once. Use
-/// `edits` for several places in one file: all are made or none. For a new file, or when most lines change, use
-/// `write_file`.
+/// Replace exact text in a file. Read the file first and copy `old` as it stands there, without line numbers and with
+/// enough context to occur once. Use `edits` for several places: all are made or none. For new files, or when most
+/// lines change, use `write_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(example = serde_json::json!({"path": "README.md", "old": "teh", "new": "the"}))]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     path: String,
-    /// The text to replace, exactly as it is in the file. Needs `new`; leave it out with `edits`.
+    /// Text to replace; with `new`, instead of `edits`.
     old: Option<String>,
-    /// The text to put there; empty to remove `old`.
+    /// Text to put there; empty to remove `old`.
     new: Option<String>,
-    /// Replace every occurrence of `old`. Without it `old` must occur exactly once.
+    /// Replace every occurrence of `old`.
     replace_all: Option<bool>,
-    /// Replace every occurrence of `old`, but only if there are exactly so many.
+    /// Replace every occurrence, if there are exactly so many.
     expected_replacements: Option<NonZeroUsize>,
-    /// Several replacements, made one after the other, each in the result of the one before.
+    /// Several replacements, made in order.
     edits: Option<Vec<OneEdit>>,
 }
 
@@ -110,10 +109,15 @@ fn edit(
 ) -> Result<Output, ToolError> {
     let mut tries = TRIES;
     loop {
-        let before = whole_text(&open, place)?;
+        let (bytes, charset) = whole_file(&open, place)?;
+        let before = charset.decode(&bytes).ok_or_else(|| no_text(place))?;
         let (after, replacements) = apply_all(place, &before, edits)?;
+        let written = charset.encode(&after).ok_or_else(|| {
+            let why = format!("`new` has letters that the file's encoding, {}, does not have", charset.name());
+            cannot(ErrorCode::InvalidArgs, "edit", &place.to_string(), &why)
+        })?;
         // Invariant: what is replaced is what was read; anything that happens in between is read again, or a conflict.
-        match draft.replace(&open, before.as_bytes(), after.as_bytes()) {
+        match draft.replace(&open, &bytes, &written) {
             Err(ChangesError::Stale { .. }) if tries > 0 => {
                 tries -= 1;
                 open = root.open_file(place).trying("edit")?;
@@ -123,7 +127,7 @@ fn edit(
                 return Ok(Output {
                     path: place.to_string(),
                     replacements,
-                    size: after.len() as u64,
+                    size: written.len() as u64,
                     diff: String::new(),
                     first_changed_line: replace::first_difference(&before, &after),
                 });
@@ -175,9 +179,15 @@ impl OneEdit {
     }
 }
 
-fn whole_text(open: &OpenFile, place: &WorkspacePath) -> Result<String, ToolError> {
-    let no = |code, why: &str| cannot(code, "edit", &place.to_string(), why);
-    let too_large = || no(ErrorCode::TooLarge, "it is larger than 64 MiB").with("limit", LARGEST);
+fn no_text(place: &WorkspacePath) -> ToolError {
+    let why = "it is not text; replace it as a whole with `write_file` and base64";
+    cannot(ErrorCode::BinaryFile, "edit", &place.to_string(), why)
+}
+
+/// The bytes of a text file, and how they are encoded.
+pub(super) fn whole_file(open: &OpenFile, place: &WorkspacePath) -> Result<(Vec<u8>, Charset), ToolError> {
+    let too_large =
+        || cannot(ErrorCode::TooLarge, "edit", &place.to_string(), "it is larger than 64 MiB").with("limit", LARGEST);
     if open.meta.size > LARGEST {
         return Err(too_large());
     }
@@ -190,14 +200,15 @@ fn whole_text(open: &OpenFile, place: &WorkspacePath) -> Result<String, ToolErro
     if bytes.len() as u64 > LARGEST {
         return Err(too_large());
     }
-    let text = Some(bytes).filter(|bytes| media::is_text(bytes)).and_then(|bytes| String::from_utf8(bytes).ok());
-    text.ok_or_else(|| no(ErrorCode::BinaryFile, "it is not text; replace it as a whole with `write_file` and base64"))
+    let charset = Charset::of(&bytes).ok_or_else(|| no_text(place))?;
+    Ok((bytes, charset))
 }
 
 fn apply_all(place: &WorkspacePath, before: &str, edits: &[Replacement]) -> Result<(String, usize), ToolError> {
     let mut after = before.to_owned();
     let mut replacements = 0;
     for (index, edit) in edits.iter().enumerate() {
+        let edit = &replace::with_line_ends_of(&after, edit);
         let (next, made) = replace::apply(&after, edit).map_err(|unmade| {
             let which = if edits.len() == 1 { String::new() } else { format!("edit {}: ", index + 1) };
             refuse(place, &which, &unmade, edit, &after)

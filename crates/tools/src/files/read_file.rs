@@ -1,6 +1,11 @@
 //! `read_file`
 
-use std::{fs::File, io::Read, num::NonZeroU64, sync::Arc};
+use std::{
+    fs::File,
+    io::{Read, Seek},
+    num::NonZeroU64,
+    sync::Arc,
+};
 
 use haft_runtime::{ErrorCode, Image, Stamp, ToolCtx, ToolError};
 use haft_sandbox::{OpenFile, Root, WorkspacePath};
@@ -10,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
+    charset::Charset,
     encoding::{Encoding, base64},
     hash::sha256,
     media::{self, HEAD},
@@ -28,8 +34,10 @@ use crate::{
 const LINES: NonZeroU64 = NonZeroU64::new(2000).unwrap();
 /// What is not larger is read before another thread would have woken up.
 const SMALL: u64 = 128 << 10;
-/// The largest file that is given as base64.
-const LARGEST_BASE64: u64 = 10 << 20;
+/// The largest file that is given as base64: it is given whole or not at all.
+const LARGEST_BASE64: u64 = 256 << 10;
+/// The largest file that is read in another encoding than UTF-8.
+const LARGEST_DECODED: u64 = 16 << 20;
 /// The largest picture that is shown.
 const LARGEST_PICTURE: u64 = 5 << 20;
 
@@ -66,6 +74,9 @@ pub(crate) struct Output {
     /// Path relative to the workspace folder.
     path: String,
     /// The exact lines; the whole file in base64 if that was asked for; empty for a binary file.
+    /// How the file itself is encoded, where that is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    charset: Option<String>,
     content: String,
     encoding: Encoding,
     /// Size of the whole file in bytes.
@@ -142,10 +153,22 @@ fn opened(root: &Root, path: &str) -> Result<(WorkspacePath, OpenFile), ToolErro
 fn read(place: &WorkspacePath, mut open: OpenFile, input: &Input, stop: &StopFlag) -> Result<Output, ToolError> {
     let head = beginning(&mut open.file, place)?;
     let output = Output::of(place, &open, media::mime_type(place.as_path(), &head));
-    match input.encoding {
-        Encoding::Base64 => output.with_base64(head, open.file, input),
-        Encoding::Utf8 if !media::is_text(&head) => output.with_picture(head, open.file),
-        Encoding::Utf8 => output.with_lines(&head, open.file, input, stop),
+    if input.encoding == Encoding::Base64 {
+        return output.with_base64(head, open.file, input);
+    }
+    match Charset::of(&head) {
+        None => output.with_picture(head, open.file),
+        Some(_) if media::picture(&head).is_some() => output.with_picture(head, open.file),
+        Some(charset) if charset.is_utf8() => {
+            let lines = output.with_lines(&head, &open.file, input, stop)?;
+            if !lines.binary {
+                return Ok(lines);
+            }
+            // Its beginning could be UTF-8, and what follows is not.
+            open.file.rewind().map_err(|err| broke_off("read", &lines.path, &err))?;
+            lines.with_decoded_lines(Vec::new(), open.file, input, stop)
+        }
+        Some(_) => output.with_decoded_lines(head, open.file, input, stop),
     }
 }
 
@@ -153,6 +176,7 @@ impl Output {
     fn of(place: &WorkspacePath, open: &OpenFile, mime_type: Option<&'static str>) -> Self {
         Self {
             path: place.to_string(),
+            charset: None,
             content: String::new(),
             encoding: Encoding::Utf8,
             size: open.meta.size,
@@ -169,7 +193,7 @@ impl Output {
         }
     }
 
-    fn with_lines(self, head: &[u8], file: File, input: &Input, stop: &StopFlag) -> Result<Self, ToolError> {
+    fn with_lines(self, head: &[u8], file: impl Read, input: &Input, stop: &StopFlag) -> Result<Self, ToolError> {
         let first = input.offset.map_or(1, NonZeroU64::get);
         let wanted = LineRange { first, most: input.limit.unwrap_or(LINES).get() };
         let found = window::read(head.chain(file), self.size, wanted, stop).map_err(|failed| match failed {
@@ -192,6 +216,20 @@ impl Output {
             truncated: goes_on,
             view: if input.line_numbers { ContentView::Numbered } else { ContentView::AsItIs },
             sha256: hash,
+    /// The lines of a file in another encoding, which is read whole for that.
+    fn with_decoded_lines(self, head: Vec<u8>, file: File, input: &Input, stop: &StopFlag) -> Result<Self, ToolError> {
+        let Some(bytes) = self.whole(head, file, LARGEST_DECODED)? else { return Ok(Self { binary: true, ..self }) };
+        let charset = Charset::of(&bytes);
+        let Some((charset, text)) = charset.and_then(|charset| Some((charset, charset.decode(&bytes)?))) else {
+            return Ok(Self { binary: true, ..self });
+        };
+        let as_text = Self { binary: false, ..self };
+        let lines = as_text.with_lines(text.as_bytes(), std::io::empty(), input, stop)?;
+        // What tells a file from another are its own bytes.
+        let hash = lines.sha256.is_some().then(|| sha256(&bytes));
+        Ok(Self { charset: Some(charset.name()).filter(|_| !charset.is_utf8()), sha256: hash, ..lines })
+    }
+
             ..self
         })
     }

@@ -1,5 +1,7 @@
 //! Replacing text by text, exactly.
 
+use std::borrow::Cow;
+
 /// One replacement.
 #[derive(Clone, Debug)]
 pub(super) struct Replacement {
@@ -51,6 +53,22 @@ pub(super) fn apply(text: &str, edit: &Replacement) -> Result<(String, usize), R
         Some(at) if found == 1 => Ok(([&text[..at], &edit.new, &text[at + edit.old.len()..]].concat(), 1)),
         Some(_) => Ok((text.replace(&edit.old, &edit.new), found)),
     }
+}
+
+/// The edit with line ends as the text has them: who copies lines from a listing does not see which they are.
+pub(super) fn with_line_ends_of<'e>(text: &str, edit: &'e Replacement) -> Cow<'e, Replacement> {
+    let is_unix = |part: &str| part.contains('\n') && !part.contains("\r\n");
+    if !is_unix(&edit.old) && !is_unix(&edit.new) || !text.contains("\r\n") {
+        return Cow::Borrowed(edit);
+    }
+    let windows = |part: &str| part.replace("\r\n", "\n").replace('\n', "\r\n");
+    let is_all_windows = text.matches("\r\n").count() == text.matches('\n').count();
+    let (old, new) = (windows(&edit.old), windows(&edit.new));
+    // Where both kinds of line ends occur, what is meant is what is there.
+    if is_all_windows || (!text.contains(&edit.old) && text.contains(&old)) {
+        return Cow::Owned(Replacement { old, new, times: edit.times });
+    }
+    Cow::Borrowed(edit)
 }
 
 /// The first line, from 1, in which two texts differ.
@@ -119,6 +137,18 @@ mod tests {
             let expected = (before != after).then(|| same.count() as u64 + 1);
             prop_assert_eq!(first_difference(&before, &after), expected);
         }
+    }
+
+    #[test]
+    fn line_ends_of_the_file_are_kept() {
+        let edit = |old: &str, new: &str| Replacement { old: old.to_owned(), new: new.to_owned(), times: Times::Once };
+        let applied = |text: &str, edit: &Replacement| apply(text, &with_line_ends_of(text, edit)).unwrap().0;
+        assert_eq!(applied("a\r\nb\r\nc\r\n", &edit("a\nb\n", "x\n")), "x\r\nc\r\n");
+        assert_eq!(applied("a\r\nb\r\n", &edit("a", "x\ny")), "x\r\ny\r\nb\r\n");
+        assert_eq!(applied("a\r\nb\r\n", &edit("a\r\nb", "x\r\ny")), "x\r\ny\r\n");
+        assert_eq!(applied("a\nb\r\nc\r\n", &edit("b\nc", "x\ny")), "a\nx\r\ny\r\n");
+        assert_eq!(applied("a\nb\r\n", &edit("a\nb", "x\ny")), "x\ny\r\n");
+        assert_eq!(applied("a\nb\n", &edit("a\nb", "x\ny")), "x\ny\n");
     }
 
     #[test]

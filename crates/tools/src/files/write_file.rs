@@ -1,48 +1,60 @@
 //! `write_file`
 
-use std::sync::Arc;
+use std::{io::Read, sync::Arc};
 
 use haft_runtime::{ChangeList, Effect, ErrorCode, ParameterAlias, ToolCtx, ToolError};
 use haft_sandbox::{
-    PathError, Root, WorkspacePath,
+    FileStamp, PathError, Root, WorkspacePath,
     changes::{Draft, Expected},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{encoding::Encoding, hash::sha256_of};
+use super::{charset::Charset, encoding::Encoding, hash::sha256_of};
 use crate::{
     refusal::{Trying, broke_off, cannot},
     shape::ChangesFiles,
     workspaces::Workspaces,
 };
 
+/// The largest file that something is appended to.
+const LARGEST: u64 = 64 << 20;
+
 pub(crate) struct WriteFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Creates a file of the workspace, or replaces its whole content. Use it for new files and for content that changes
-/// throughout; to change some lines of a file use `edit_file`, which is cheaper and cannot lose the rest. Nothing is
-/// on disk before the call is approved; the mode of a file that is replaced is kept.
+/// Create a file, replace its whole content, or append to it. To change some lines of a file use `edit_file`, which
+/// cannot lose the rest. The mode of an existing file is kept.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     path: String,
-    /// The whole new content, exactly as it shall be in the file. End text with a newline.
+    /// The exact content; end text with a newline.
     content: String,
-    /// `base64` when `content` is base64 text that stands for the bytes.
+    /// `base64` if `content` is base64.
     #[serde(default)]
     encoding: Encoding,
-    /// Also create the folders on the way that do not exist yet.
+    /// Create missing folders.
     #[serde(default)]
     create_dirs: bool,
-    /// `fail` when only a new file is wanted.
+    /// `append` adds `content` at the end of the file.
+    #[serde(default)]
+    mode: WriteFileMode,
+    /// `fail` to create only.
     #[serde(default)]
     if_exists: IfExists,
-    /// SHA-256 in hexadecimal digits of the content you believe to be there (`read_file` gives it in
-    /// `metadata.sha256`); anything else there is refused with `STALE_FILE`.
+    /// SHA-256 of the content you expect there; anything else fails with STALE_FILE.
     #[schemars(regex(pattern = "^[0-9A-Fa-f]{64}$"))]
     expected_hash: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum WriteFileMode {
+    #[default]
+    Overwrite,
+    Append,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -68,6 +80,8 @@ pub(crate) struct Output {
     /// Size of the file that was replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_size: Option<u64>,
+    #[serde(skip)]
+    mode: WriteFileMode,
 }
 
 impl ChangesFiles for WriteFile {
@@ -99,16 +113,52 @@ fn write(root: &Root, draft: &mut Draft, input: Input) -> Result<Output, ToolErr
     if !input.create_dirs {
         needs_its_folder(root, &place)?;
     }
-    let expected = expected(root, &place, &input)?;
-    let content = input.encoding.decode(input.content)?;
+    let mut expected = expected(root, &place, &input)?;
+    let mode = input.mode;
+    let mut content = input.encoding.decode(input.content)?;
+    let mut bytes_written = content.len() as u64;
+    if mode == WriteFileMode::Append
+        && let Some((there, stamp)) = what_is_there(root, &place)?
+    {
+        let added = in_the_encoding_of(&there, content, &place)?;
+        bytes_written = added.len() as u64;
+        content = there;
+        content.extend(added);
+        expected = Expected::Exactly(stamp);
+    }
     let written = draft.write(&place, &content, expected).trying("write")?;
-    let size = content.len() as u64;
     Ok(Output {
         path: place.to_string(),
-        size,
+        size: content.len() as u64,
         created: written.created,
-        bytes_written: size,
+        bytes_written,
         previous_size: written.previous_size,
+        mode,
+    })
+}
+
+/// The file that something is added to, as it is now; `None` when there is none yet.
+fn what_is_there(root: &Root, place: &WorkspacePath) -> Result<Option<(Vec<u8>, FileStamp)>, ToolError> {
+    let open = match root.open_file(place) {
+        Err(PathError::NotFound { .. }) => return Ok(None),
+        open => open.trying("write")?,
+    };
+    if open.meta.size > LARGEST {
+        let why = "it is larger than 64 MiB; append to it with `shell_exec`";
+        return Err(cannot(ErrorCode::TooLarge, "append to", &place.to_string(), why));
+    }
+    let mut bytes = Vec::new();
+    (&open.file).read_to_end(&mut bytes).map_err(|err| broke_off("write", &place.to_string(), &err))?;
+    Ok(Some((bytes, open.meta.stamp)))
+}
+
+/// What is added to a text becomes the same kind of text.
+fn in_the_encoding_of(there: &[u8], added: Vec<u8>, place: &WorkspacePath) -> Result<Vec<u8>, ToolError> {
+    let charset = Charset::of(there).filter(|charset| !charset.is_utf8());
+    let (Some(charset), Ok(text)) = (charset, std::str::from_utf8(&added)) else { return Ok(added) };
+    charset.without_mark().encode(text).ok_or_else(|| {
+        let why = format!("`content` has letters that the file's encoding, {}, does not have", charset.name());
+        cannot(ErrorCode::InvalidArgs, "append to", &place.to_string(), &why)
     })
 }
 
@@ -123,6 +173,10 @@ fn needs_its_folder(root: &Root, place: &WorkspacePath) -> Result<(), ToolError>
 
 fn expected(root: &Root, place: &WorkspacePath, input: &Input) -> Result<Expected, ToolError> {
     match (input.if_exists, &input.expected_hash) {
+        (IfExists::Fail, _) if input.mode == WriteFileMode::Append => Err(ToolError::new(
+            ErrorCode::InvalidArgs,
+            "`mode` `append` adds to a file that is there, `ifExists` `fail` wants none; leave one of them out",
+        )),
         (IfExists::Overwrite, None) => Ok(Expected::Anything),
         (IfExists::Overwrite, Some(hash)) => with_hash(root, place, hash),
         (IfExists::Fail, None) => Ok(Expected::Nothing),
@@ -152,7 +206,11 @@ fn with_hash(root: &Root, place: &WorkspacePath, hash: &str) -> Result<Expected,
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        let what = if self.created { "created" } else { "overwritten" };
+        let what = match (self.created, self.mode) {
+            (true, _) => "created",
+            (false, WriteFileMode::Overwrite) => "overwritten",
+            (false, WriteFileMode::Append) => "appended",
+        };
         format!("Wrote {} bytes to {} ({what})", self.bytes_written, self.path)
     }
 

@@ -116,7 +116,7 @@ fn no_match_shows_what_was_probably_meant() {
 fn not_every_file_can_be_edited() {
     let place = Place::new();
     place.put("bin", b"x\0");
-    place.put("late", [vec![b'a'; 9000], b"x\xff".to_vec()].concat());
+    place.put("late", [vec![b'a'; 9000], b"x\xff\0".to_vec()].concat());
     File::create(place.path("big")).unwrap().set_len((64 << 20) + 1).unwrap();
     std::fs::create_dir(place.path("folder")).unwrap();
     let code = |path: &str| refused(&place, json!({ "path": path, "old": "x", "new": "y" })).0;

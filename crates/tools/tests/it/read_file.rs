@@ -93,9 +93,8 @@ fn an_empty_file() {
 fn binary_is_an_indication() {
     let place = Place::new();
     place.put("bin", (0..=255).collect::<Vec<u8>>());
-    place.put("latin", b"caf\xe9\n");
-    place.put("late", [vec![b'a'; 9000], b"\n\xff\xfe\n".to_vec()].concat());
-    for (name, size) in [("bin", 256), ("latin", 5), ("late", 9004)] {
+    place.put("late", [vec![b'a'; 9000], b"\n\xff\0\n".to_vec()].concat());
+    for (name, size) in [("bin", 256), ("late", 9004)] {
         let output = place.read("read_file", json!({ "path": name })).unwrap();
         assert_eq!((&output.structured["binary"], &output.structured["content"]), (&json!(true), &json!("")), "{name}");
         let told = format!("Binary file {name} (application/octet-stream, {size} bytes). Use encoding=base64.");
@@ -105,6 +104,11 @@ fn binary_is_an_indication() {
     // The beginning of the last one is text and can be read.
     let output = place.read("read_file", json!({ "path": "late", "limit": 1 })).unwrap();
     assert_eq!(output.structured["binary"], false);
+    // Text in another encoding is text, wherever that shows.
+    place.put("latin", [vec![b'a'; 9000], b"\ncaf\xe9\n".to_vec()].concat());
+    let output = place.read("read_file", json!({ "path": "latin", "offset": 2 })).unwrap();
+    assert_eq!((&output.structured["content"], &output.structured["binary"]), (&json!("café\n"), &json!(false)));
+    assert_eq!(output.structured["charset"], json!("windows-1252"));
 }
 
 #[test]
