@@ -36,27 +36,29 @@ const UNREAD: usize = 100;
 
 pub(crate) struct ListDirectory(pub(crate) Arc<dyn Workspaces>);
 
-/// Lists a folder of the workspace: names, kinds, sizes and times, folders first. Start with the folder itself and go
-/// down where it matters; use `recursive` only for a small tree, or with `maxDepth`. To find files by name use
-/// `glob`, to see what is in a file use `read_file`. Links are shown with their target and not followed.
+/// List a folder, folders first. Start at the top and go down where it matters; use `recursive` for small trees or with
+/// `maxDepth`. To find files by name use `glob`, by content `grep`. Links are shown with their target and not followed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     #[serde(default = "here")]
     path: String,
-    /// Also list what lies in the folders inside; names are then relative to `path`.
+    /// Also list the folders inside.
     #[serde(default)]
     recursive: bool,
-    /// Also list names that begin with a dot.
+    /// Also names that begin with a dot.
     #[serde(default)]
     include_hidden: bool,
-    /// How many entries to give at the most.
+    /// Entries at most.
     #[serde(default = "entries")]
     limit: NonZeroUsize,
-    /// How many levels a recursive listing goes down; 1 is the folder's own entries.
+    /// Also give sizes and times.
+    #[serde(default)]
+    details: bool,
+    /// Levels that `recursive` goes down.
     max_depth: Option<NonZeroUsize>,
-    /// Leave out what `.gitignore`, `.ignore` and `.rgignore` files name.
+    /// Leave out what `.gitignore` names.
     #[serde(default)]
     respect_ignore: bool,
 }
@@ -88,25 +90,45 @@ pub(crate) struct Output {
 struct DirectoryEntry {
     /// Relative to the folder that was listed.
     name: String,
-    #[serde(rename = "type")]
+    /// Absent for a file.
+    #[serde(rename = "type", skip_serializing_if = "DirectoryEntryKind::is_file")]
+    #[schemars(default)]
     kind: DirectoryEntryKind,
-    /// Bytes; 0 for a folder.
-    size: u64,
-    /// When the content last changed, RFC 3339 in UTC.
-    #[schemars(with = "String")]
-    modified: Timestamp,
+    /// Bytes of a file, with `details`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// When the content last changed, RFC 3339 in UTC, with `details`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    modified: Option<Timestamp>,
     /// What a link points to.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum DirectoryEntryKind {
+    #[default]
     File,
     Directory,
     Symlink,
     Other,
+}
+
+impl DirectoryEntryKind {
+    fn of(kind: EntryKind) -> Self {
+        match kind {
+            EntryKind::File => Self::File,
+            EntryKind::Directory => Self::Directory,
+            EntryKind::Link => Self::Symlink,
+            EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => Self::Other,
+        }
+    }
+
+    fn is_file(&self) -> bool {
+        *self == Self::File
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -153,6 +175,7 @@ fn list(root: &Root, input: &Input, reads: usize, stop: &StopFlag) -> Result<Opt
         given_up: false,
         include_hidden: input.include_hidden,
         respect_ignore: input.respect_ignore,
+        details: input.details,
         kept: Best::new(input.limit.get(), HEAVIEST),
         total: 0,
         to_go: Vec::new(),
@@ -172,6 +195,7 @@ struct DirectoryListing<'a> {
     given_up: bool,
     include_hidden: bool,
     respect_ignore: bool,
+    details: bool,
     /// Whether it is a folder (those come first), and its name.
     kept: Best<(bool, String), DirectoryItem>,
     total: usize,
@@ -192,8 +216,8 @@ struct PendingFolder {
 
 struct DirectoryItem {
     kind: DirectoryEntryKind,
-    size: u64,
-    modified: Timestamp,
+    size: Option<u64>,
+    modified: Option<Timestamp>,
     target: Option<String>,
 }
 
@@ -275,10 +299,20 @@ impl DirectoryListing<'_> {
         let key = (!is_folder, shown);
         if !self.kept.wants(|other| key < *other) {
             self.total += 1;
-        } else if let Ok(Some(entry)) = folder.entry(name) {
+        } else if let Some(item) = self.item(folder, name, kind) {
             self.total += 1;
-            self.kept.offer(key, WEIGHT + here.prefix.len() + name.len(), DirectoryItem::of(&entry));
+            self.kept.offer(key, WEIGHT + here.prefix.len() + name.len(), item);
         }
+    }
+
+    /// What is told of an entry. The name alone tells what most are; the rest is looked up where it is wanted.
+    fn item(&self, folder: &Folder, name: &OsStr, kind: EntryKind) -> Option<DirectoryItem> {
+        if !self.details && kind != EntryKind::Link {
+            let kind = DirectoryEntryKind::of(kind);
+            return Some(DirectoryItem { kind, size: None, modified: None, target: None });
+        }
+        let entry = folder.entry(name).ok().flatten()?;
+        Some(DirectoryItem::of(&entry, self.details))
     }
 
     fn note_unread(&mut self, folder: &PendingFolder, refused: PathError) {
@@ -303,17 +337,12 @@ impl DirectoryListing<'_> {
 }
 
 impl DirectoryItem {
-    fn of(entry: &FolderEntry) -> Self {
-        let kind = match entry.meta.kind {
-            EntryKind::File => DirectoryEntryKind::File,
-            EntryKind::Directory => DirectoryEntryKind::Directory,
-            EntryKind::Link => DirectoryEntryKind::Symlink,
-            EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => DirectoryEntryKind::Other,
-        };
+    fn of(entry: &FolderEntry, details: bool) -> Self {
+        let kind = DirectoryEntryKind::of(entry.meta.kind);
         Self {
             kind,
-            size: if kind == DirectoryEntryKind::Directory { 0 } else { entry.meta.size },
-            modified: moment::of(entry.meta.modified),
+            size: (details && kind.is_file()).then_some(entry.meta.size),
+            modified: details.then(|| moment::of(entry.meta.modified)),
             target: entry.target.as_deref().map(shown_target),
         }
     }
@@ -333,18 +362,22 @@ fn shown_target(target: &Path) -> String {
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         let mut text = String::with_capacity(self.entries.len() * USUAL_LINE);
-        let mut digits = String::new();
-        for DirectoryEntry { name, kind, size, target, .. } in &self.entries {
-            digits.clear();
+        let mut details = String::new();
+        for DirectoryEntry { name, kind, size, modified, target } in &self.entries {
+            details.clear();
             // Nothing fails to be written into memory.
-            let _written = write!(digits, "{size}");
+            let _written = match (size, modified) {
+                (Some(size), Some(modified)) => write!(details, " ({size} bytes, {modified:.0})"),
+                (None, Some(modified)) => write!(details, " ({modified:.0})"),
+                (_, None) => Ok(()),
+            };
             // Pieces are joined several times as quickly as they are formatted, and there may be very many.
             let pieces: &[&str] = match (kind, target) {
-                (DirectoryEntryKind::Directory, _) => &[name, "/\n"],
-                (DirectoryEntryKind::Symlink, Some(target)) => &[name, " -> ", target, "\n"],
-                (DirectoryEntryKind::Symlink, None) => &[name, " -> ?\n"],
-                (DirectoryEntryKind::File, _) => &[name, " (", &digits, " bytes)\n"],
-                (DirectoryEntryKind::Other, _) => &[name, " (not a regular file)\n"],
+                (DirectoryEntryKind::Directory, _) => &[name, "/", &details, "\n"],
+                (DirectoryEntryKind::Symlink, Some(target)) => &[name, " -> ", target, &details, "\n"],
+                (DirectoryEntryKind::Symlink, None) => &[name, " -> ?", &details, "\n"],
+                (DirectoryEntryKind::File, _) => &[name, &details, "\n"],
+                (DirectoryEntryKind::Other, _) => &[name, " (not a regular file)", &details, "\n"],
             };
             text.extend(pieces.iter().copied());
         }
