@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, Caller, CallerKind, CallerRef, Doors, ErrorCode, Follower, Outcome,
-    Pipeline, Question, QuestionId, Scope, Source, ToolError,
+    About, Answer, AnswerReceipt, Answered, CallRequest, Caller, CallerKind, CallerRef, Category, Described, Doors,
+    Effect, ErrorCode, Follower, Outcome, Pipeline, Prepared, Question, QuestionId, Scope, Source, ToolCtx, ToolError,
+    issues::issues_of, log::CallLog, stage::resolve::resolve,
 };
+
+/// How long an edited input is planned to see whether it can be.
+const PLANNED_WITHIN: Duration = Duration::from_secs(5);
 
 /// An answer by somebody who may give it. Only this file makes one, so that nobody answers around the guard.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +75,12 @@ impl Pipeline {
         }
     }
 
+    /// Whether an input could take the place of the one that is asked about; an error says what is wrong with it. Nothing
+    /// is changed, and nothing is run.
+    pub async fn check_edit(&self, caller: &Caller, question: &Question, input: &Value) -> Result<(), ToolError> {
+        refuse_a_slip(&self.doors, caller, question, input).await
+    }
+
     /// Answers the questions that nobody answered in time with a no.
     pub async fn expire(&self) -> Result<(), ToolError> {
         for (scope, question) in self.doors.questions.overdue(&self.doors.house).await? {
@@ -111,6 +122,9 @@ async fn give(doors: &Doors, caller: &Caller, question: &Question, answer: Answe
         refuse_who_is_not_meant(question, caller)?;
         doors.guard.may_answer(caller, question).await?;
     }
+    if let Answer::Edit { input } = &answer {
+        refuse_a_slip(doors, caller, question, input).await?;
+    }
     let answered = Answered { answer, by: caller.who(), source: caller.source, at: Timestamp::now() };
     doors.questions.answer(&caller.scope, &question.id(), &PermittedAnswer(answered)).await
 }
@@ -150,6 +164,32 @@ fn refuse_what_does_not_fit(question: &Question, answer: &Answer) -> Result<(), 
         (About::Approval(_), _) => format!("{call} waits for a yes or a no, not for values"),
     };
     Err(ToolError::new(ErrorCode::InvalidArgs, why))
+}
+
+/// A slip in an edited input is for whoever made it to mend: the question stays open. What changes files is planned for a
+/// moment, so that a path that cannot be is seen too; a command is not run for that.
+async fn refuse_a_slip(doors: &Doors, caller: &Caller, question: &Question, input: &Value) -> Result<(), ToolError> {
+    let request = CallRequest::new(caller.clone(), &question.tool, input.clone());
+    let call = resolve(&*doors.catalog, request.clone(), &mut CallLog::new(&request)).await?;
+    let validator = call.tool.input()?;
+    if !validator.is_valid(&call.request.input) {
+        return Err(issues_of(call.tool.spec(), validator, &call.request.input));
+    }
+    if !matches!(call.tool.spec().effect, Effect::Write | Effect::Destroy) {
+        return Ok(());
+    }
+    let ctx = ToolCtx::detached(request.id.clone(), caller.clone());
+    let planned = call.tool.tool().prepare(&ctx, &call.request.input);
+    let planned = match tokio::time::timeout(PLANNED_WITHIN, planned).await {
+        Ok(planned) => planned,
+        // Whatever takes so long is no slip.
+        Err(_) => Ok(Prepared::Plain(Described::default())),
+    };
+    doors.workbench.discard(&caller.scope, &request.id).await.ok();
+    match planned {
+        Err(error) if matches!(error.category, Category::InvalidParams | Category::Permission) => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// A tool may say that only some of those whom the guard lets may give its result.

@@ -213,6 +213,9 @@ pub struct ToolError {
     pub details: Map<String, Value>,
 }
 
+/// What of an error's details is what the work had said until it failed.
+const SAID: &[&str] = &["stdout", "stderr", "output", "said", "partialOutput"];
+
 impl ToolError {
     /// An error with the category that its code usually has.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -253,6 +256,18 @@ impl ToolError {
 
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         self.details.get(RETRY_AFTER).and_then(Value::as_u64).map(Duration::from_millis)
+    }
+
+    /// What the work had said until it failed, each part with its name.
+    pub fn said(&self) -> impl Iterator<Item = (&str, &str)> {
+        let parts = SAID.iter().filter_map(|name| Some((*name, self.details.get(*name)?.as_str()?)));
+        parts.filter(|(_, said)| !said.is_empty())
+    }
+
+    /// Its details without that: facts for programs.
+    pub fn facts(&self) -> Map<String, Value> {
+        let facts = self.details.iter().filter(|(name, _)| !SAID.contains(&name.as_str()));
+        facts.map(|(name, fact)| (name.clone(), fact.clone())).collect()
     }
 }
 

@@ -29,8 +29,8 @@ pub(crate) struct CallLog {
     pub(crate) attempts: u32,
     /// The answer was remembered.
     pub(crate) cached: bool,
-    /// The input is not the one that was first asked for.
-    pub(crate) edited: bool,
+    /// The input, when it is not the one that was first asked for.
+    pub(crate) edited_input: Option<Value>,
     /// The journal could tell the end by itself.
     pub(crate) ends_as_foreseen: bool,
     /// It was handed back while it waits for a result from outside.
@@ -71,7 +71,7 @@ impl CallLog {
             questions: 0,
             attempts: 0,
             cached: false,
-            edited: request.caller.source == Source::Edit,
+            edited_input: (request.caller.source == Source::Edit).then(|| request.input.clone()),
             ends_as_foreseen: false,
             waits_for_a_result: false,
             opening: None,

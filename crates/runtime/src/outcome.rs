@@ -4,7 +4,22 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{CallId, ChangeList, GrantId, Isolation, Structured, ToolError, changes::left_staged};
+use crate::{
+    CallId, Change, ChangeKind, ChangeList, ChangeState, ErrorCode, GrantId, Isolation, Structured, ToolError,
+    changes::left_staged,
+};
+
+/// How many changed paths a value lists, and how many the text names.
+const LISTED: usize = 50;
+const NAMED: usize = 5;
+/// Bytes of an input that an approver changed, where a model is told of it.
+const INPUT_TOLD: usize = 4000;
+/// That an approver changed the input, in the metadata.
+const ARGS_MODIFIED: &str = "args_modified";
+/// What the approver changed it to, in the metadata.
+pub const FINAL_INPUT: &str = "final_input";
+/// In the metadata of a whole output: that even this is only the beginning.
+pub(crate) const CAPPED: &str = "capped";
 
 /// How a call ended, or where it stands while it waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,6 +84,123 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Tells a model, in the text and in the value, what it needs beside the result: which files changed, the id that
+    /// undoes that, and the input that an approver put in the place of its own.
+    pub(crate) fn tell_the_model(&mut self, edited: Option<&Value>) {
+        let edited = edited.map(|input| {
+            let input = Structured::from(input.clone());
+            input.brief(INPUT_TOLD).map_or(input, |(brief, _)| brief).into_value()
+        });
+        match (&mut self.end, edited) {
+            (End::Success { result }, Some(input)) => {
+                result.metadata.insert(ARGS_MODIFIED.to_owned(), true.into());
+                result.metadata.insert(FINAL_INPUT.to_owned(), input);
+            }
+            (End::Error { error } | End::Cancelled { error }, Some(input)) => {
+                error.message = format!("{}; a person had changed the input to {input}", error.message);
+                error.details.insert("argsModified".to_owned(), input);
+            }
+            (End::Rejected { .. } | End::Pending { .. }, Some(_)) | (_, None) => {}
+        }
+        self.add_notes();
+    }
+
+    /// The same outcome with the whole of its result, for somebody who has room for it.
+    #[must_use]
+    pub fn with_whole(mut self, whole: ToolOutput) -> Self {
+        let End::Success { result } = &mut self.end else { return self };
+        if !whole.metadata.contains_key(CAPPED) {
+            for name in ["truncated", "total_chars", "cut"] {
+                result.metadata.remove(name);
+            }
+        }
+        result.content = whole.content;
+        result.display_content = whole.display_content;
+        result.structured = whole.structured;
+        self.add_notes();
+        self
+    }
+
+    fn add_notes(&mut self) {
+        let notes = self.edit_note() + &self.change_note();
+        let (changed, call) = (self.changed(), self.tool_call_id.clone());
+        let End::Success { result } = &mut self.end else { return };
+        for text in [Some(&mut result.content), result.display_content.as_mut()].into_iter().flatten() {
+            text.push_str(&notes);
+        }
+        result.tell_in_the_value(&call, &changed);
+    }
+
+    /// What the command that the call ran ended with, where it ran one to its end.
+    pub fn exit_code(&self) -> Option<i64> {
+        match &self.end {
+            End::Success { result } => result.metadata.get("exit_code")?.as_i64(),
+            End::Error { .. } | End::Rejected { .. } | End::Pending { .. } | End::Cancelled { .. } => None,
+        }
+    }
+
+    /// The last line of the text for a model: what changed and how that is undone. People are shown a list instead.
+    pub fn change_note(&self) -> String {
+        let changed = self.changed();
+        if changed.is_empty() || !matches!(self.end, End::Success { .. }) {
+            return String::new();
+        }
+        let named = changed.iter().take(NAMED).map(named).collect::<Vec<_>>().join(", ");
+        let more = changed.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("\n[changed {named}{more}; `undo_call` with `callId` {} undoes it]", self.tool_call_id)
+    }
+
+    /// That somebody changed the input, for whoever had asked for another one.
+    fn edit_note(&self) -> String {
+        let End::Success { result } = &self.end else { return String::new() };
+        let Some(input) = result.metadata.get(FINAL_INPUT) else { return String::new() };
+        format!("\n[a person changed your input before approving it; it ran with {input}]")
+    }
+
+    /// What came into the workspace or went out of it again, build output last. What a summary stands for is one of them.
+    fn changed(&self) -> Vec<Change> {
+        let all = self.changes.iter().flat_map(|changes| &changes.0);
+        let taken = all.filter(|change| matches!(change.state, ChangeState::Committed | ChangeState::Undone));
+        let mut taken: Vec<&Change> = taken.collect();
+        let summed_up: Vec<String> = taken
+            .iter()
+            .filter(|change| change.summary.is_some())
+            .filter_map(|change| git_folder(&change.path))
+            .collect();
+        taken.retain(|change| {
+            change.summary.is_some()
+                || !change.flags.is_empty()
+                || git_folder(&change.path).is_none_or(|folder| !summed_up.contains(&folder))
+        });
+        taken.sort_by_key(|change| change.derived);
+        taken.into_iter().cloned().collect()
+    }
+}
+
+/// A change in a few words.
+fn named(change: &Change) -> String {
+    let what = change.summary.as_ref().unwrap_or(&change.path);
+    let kind = match (change.state, change.kind) {
+        _ if change.summary.is_some() => "",
+        (ChangeState::Committed, ChangeKind::Created) => " (created)",
+        (ChangeState::Committed, ChangeKind::Deleted) => " (deleted)",
+        (ChangeState::Committed, ChangeKind::Renamed) => " (moved)",
+        (ChangeState::Committed, ChangeKind::Mode) => " (mode)",
+        (ChangeState::Committed, ChangeKind::Changed | ChangeKind::Link)
+        | (ChangeState::Staged | ChangeState::Discarded | ChangeState::Undone, _) => "",
+    };
+    format!("{what}{kind}")
+}
+
+/// The git folder that a path lies in.
+fn git_folder(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let at = parts.iter().position(|part| *part == ".git")?;
+    Some(parts[..=at].join("/"))
+}
+
 /// The end of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
@@ -115,6 +247,24 @@ impl End {
             Self::Pending { .. } => "pending",
             Self::Cancelled { .. } => "cancelled",
         }
+    }
+
+    /// What a model is told of a failure: the code, the message, and what the work had said until then; `None` for every
+    /// other end. The rest of the details repeats the message for programs.
+    pub fn failure(&self) -> Option<String> {
+        let (Self::Error { error } | Self::Cancelled { error }) = self else { return None };
+        let mut text = format!("{}: ", error.code);
+        if error.code == ErrorCode::OutcomeUnknown {
+            text.push_str("look whether it happened before you call again; ");
+        }
+        text.push_str(&error.message);
+        if error.recoverable {
+            text.push_str("; the same call may succeed later");
+        }
+        for (name, said) in error.said() {
+            text.push_str(&format!("\n[{name}]\n{}", said.trim_end_matches('\n')));
+        }
+        Some(text)
     }
 
     /// What a model is told of a no, with the person's own words; `None` for every other end.
@@ -194,6 +344,28 @@ pub struct HandedOn {
 }
 
 impl ToolOutput {
+    fn tell_in_the_value(&mut self, call: &CallId, changed: &[Change]) {
+        let edited = self.metadata.get(FINAL_INPUT).cloned();
+        if changed.is_empty() && edited.is_none() {
+            return;
+        }
+        let mut value = std::mem::take(&mut self.structured).into_value();
+        if let Value::Object(fields) = &mut value {
+            if !changed.is_empty() {
+                fields.insert("callId".to_owned(), call.as_str().into());
+                let listed = changed.iter().take(LISTED);
+                let listed = listed.map(|change| change.summary.clone().unwrap_or_else(|| change.path.clone()));
+                fields.insert("changed".to_owned(), listed.collect::<Vec<_>>().into());
+                let more = changed.len().saturating_sub(LISTED);
+                if more > 0 {
+                    fields.insert("moreChanged".to_owned(), more.into());
+                }
+            }
+            fields.extend(edited.map(|input| ("argsModified".to_owned(), input)));
+        }
+        self.structured = value.into();
+    }
+
     /// Says in the text for the model, and in the value that some of them read in its place, what of its changes did not
     /// come into the workspace.
     pub(crate) fn tell_of_what_is_left(&mut self, call: &CallId, paths: &[String]) {

@@ -11,7 +11,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use crate::{Limits, Structured, ToolOutput};
+use crate::{CallId, Limits, Structured, ToolError, ToolOutput, outcome::CAPPED};
 
 /// The most that is told of where a value was cut.
 const CUTS_TOLD: usize = 20;
@@ -28,34 +28,43 @@ const OMITTED: usize = 50;
 /// How long the whole text is, in the metadata of a shortened output.
 const TOTAL: &str = "total_chars";
 
+/// That some of a text or value is missing: in metadata, in the value itself and in the details of an error.
+const TRUNCATED: &str = "truncated";
+
+/// Which call has the whole of it, beside that.
+const CALL_ID: &str = "callId";
+
+/// That half of an output would be worth nothing, in its metadata. Its tool sees to it that it is not too long.
+pub const INDIVISIBLE: &str = "indivisible";
+
 /// That the envelope has the value whole, in the metadata of what is kept beside it.
 const IN_ENVELOPE: &str = "value_in_envelope";
 
-/// The output within the limits, and the whole of it when something was cut.
-/// The notice stands in the text for the model only, never inside the value: that stays what its schema says, with the
-/// beginnings of its long texts and lists, and the metadata say which.
+/// The output of a call within the limits, and the whole of it when something was cut.
+/// Text and value each say whether they lack something, and which call has it. The value stays what its schema says, with
+/// the beginnings of its long texts and lists, and the metadata say which.
 /// What is handed on was shortened by the call that gave it, which keeps the whole.
-pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Option<ToolOutput>) {
-    if output.handed_on.is_some() {
+pub(crate) fn shortened(output: ToolOutput, limits: &Limits, call: &CallId) -> (ToolOutput, Option<ToolOutput>) {
+    if output.handed_on.is_some() || output.metadata.contains_key(INDIVISIBLE) {
         return (output, None);
     }
-    let content = head_and_tail(&output.content, limits.content_chars);
+    let content = head_and_tail(&output.content, limits.content_chars, call);
     let value = pruned(&output.structured, limits.structured_bytes);
     if content.is_none() && value.is_none() {
         return (output, None);
     }
     let mut metadata = output.metadata.clone();
-    metadata.insert("truncated".to_owned(), Value::Bool(true));
+    metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
     metadata.insert(TOTAL.to_owned(), output.content.chars().count().into());
     let value_is_whole = value.is_none();
     let structured = match value {
         Some((value, cuts)) => {
             metadata.insert("cut".to_owned(), cuts);
-            value
+            value.marked_as_cut(call)
         }
         None => output.structured.clone(),
     };
-    let cut = |text: &String| head_and_tail(text, limits.content_chars).unwrap_or_else(|| text.clone());
+    let cut = |text: &String| head_and_tail(text, limits.content_chars, call).unwrap_or_else(|| text.clone());
     let short = ToolOutput {
         content: content.unwrap_or_else(|| output.content.clone()),
         display_content: output.display_content.as_ref().map(cut),
@@ -77,6 +86,11 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Opt
 }
 
 impl ToolOutput {
+    /// Whether this is not the whole of an output. A tool may itself say `truncated`; only this file says how long it was.
+    pub fn is_shortened(&self) -> bool {
+        self.metadata.contains_key(TOTAL)
+    }
+
     /// Whether its value is to be read from the envelope that it is kept beside: nothing long is kept twice.
     pub fn leaves_its_value(&self) -> bool {
         self.metadata.contains_key(IN_ENVELOPE)
@@ -90,18 +104,13 @@ impl ToolOutput {
     }
 }
 
-/// Whether this is not the whole of an output. A tool may itself say `truncated`; only this file says how long it was.
-pub(crate) fn is_shortened(output: &ToolOutput) -> bool {
-    output.metadata.contains_key(TOTAL)
-}
-
 /// No more than so much is kept of text and value; what was longer is marked.
 fn capped(mut output: ToolOutput, most: usize) -> ToolOutput {
     let value = pruned(&output.structured, most);
     if output.content.len() <= most && value.is_none() {
         return output;
     }
-    output.metadata.insert("capped".to_owned(), Value::Bool(true));
+    output.metadata.insert(CAPPED.to_owned(), Value::Bool(true));
     output.content.truncate(output.content.floor_char_boundary(most));
     if let Some((value, _)) = value {
         output.structured = value;
@@ -109,7 +118,24 @@ fn capped(mut output: ToolOutput, most: usize) -> ToolOutput {
     output
 }
 
-fn head_and_tail(text: &str, most: usize) -> Option<String> {
+/// The details of an error within the room that the text of a result has; what is longer keeps its two ends.
+pub(crate) fn shorten_details(error: &mut ToolError, limits: &Limits) {
+    let details = Structured::from(Value::Object(error.details.clone()));
+    if details.text().len() <= limits.content_chars {
+        return;
+    }
+    let Some((short, _)) =
+        Pruner::new(ShortenMode::Ends, limits.content_chars).whole(details.raw(), limits.content_chars)
+    else {
+        return;
+    };
+    if let Value::Object(mut short) = short.into_value() {
+        short.insert(TRUNCATED.to_owned(), Value::Bool(true));
+        error.details = short;
+    }
+}
+
+fn head_and_tail(text: &str, most: usize, call: &CallId) -> Option<String> {
     // Bytes are never fewer than characters, so a short text is settled without counting.
     if text.len() <= most || text.chars().count() <= most {
         return None;
@@ -118,7 +144,7 @@ fn head_and_tail(text: &str, most: usize) -> Option<String> {
     let tail_start = text.char_indices().rev().nth(most * 2 / 5).map_or(0, |(at, _)| at);
     let omitted = tail_start - head_end;
     Some(format!(
-        "{}\n… {omitted} bytes omitted; `result_query` with this call's id reads them …\n{}",
+        "{}\n… {omitted} bytes omitted; `result_query` with `callId` {call} reads them …\n{}",
         &text[..head_end],
         &text[tail_start..]
     ))
@@ -134,6 +160,17 @@ fn pruned(value: &Structured, most: usize) -> Option<(Structured, Value)> {
 }
 
 impl Structured {
+    /// The value with a word that it lacks something, and which call has that. What is no object has no place for it.
+    #[must_use]
+    pub fn marked_as_cut(self, call: &CallId) -> Self {
+        let mut value = self.into_value();
+        if let Value::Object(fields) = &mut value {
+            fields.insert(TRUNCATED.to_owned(), Value::Bool(true));
+            fields.insert(CALL_ID.to_owned(), call.as_str().into());
+        }
+        value.into()
+    }
+
     /// The value in about so many bytes, for somebody who reads all of it: a long text that stands beside its equal is
     /// left out, other long texts keep their two ends and lists their beginnings. With it comes a list of what was cut;
     /// `None` when nothing was.
@@ -358,6 +395,10 @@ mod tests {
         Limits { content_chars: 100, structured_bytes: 1000, kept_bytes: 5000, ..Limits::default() }
     }
 
+    fn shortened(output: ToolOutput, limits: &Limits) -> (ToolOutput, Option<ToolOutput>) {
+        super::shortened(output, limits, &CallId::new())
+    }
+
     fn output(content: &str, structured: Value) -> ToolOutput {
         ToolOutput { content: content.to_owned(), structured: structured.into(), ..ToolOutput::default() }
     }
@@ -373,8 +414,9 @@ mod tests {
         let large = json!({"path": "a", "content": "é".repeat(900), "lines": vec![json!({"n": "x".repeat(50)}); 40]});
         let (short, whole) = shortened(output("text", large.clone()), &limits());
         assert_eq!(*whole.unwrap().structured, large);
-        assert!(short.structured.text().len() < 1200, "{}", short.structured.text().len());
+        assert!(short.structured.text().len() < 1300, "{}", short.structured.text().len());
         assert_eq!(short.structured["path"], "a");
+        assert!(short.structured["truncated"] == true && short.structured["callId"].is_string());
         let kept = short.structured["lines"].as_array().unwrap().len();
         assert!(short.structured["content"].as_str().unwrap().chars().all(|letter| letter == 'é') && kept > 2);
         let cut = |pointer: &str| {
@@ -407,7 +449,7 @@ mod tests {
     #[test]
     fn letters_that_are_long_in_json_count_as_what_they_take() {
         let (short, _) = shortened(output("text", json!({"a": "\u{1}".repeat(900), "b": "\"".repeat(900)})), &limits());
-        assert!(short.structured.text().len() < 1100, "{}", short.structured.text().len());
+        assert!(short.structured.text().len() < 1200, "{}", short.structured.text().len());
         let kept = |name: &str| short.structured[name].as_str().unwrap().len();
         assert!(kept("a") > 50 && kept("b") > 150, "{:?}", short.structured);
     }
@@ -454,6 +496,26 @@ mod tests {
         for fine in [json!({"a": "x", "b": "x"}), json!({"a": long, "b": [long]}), json!([long, long]), json!({})] {
             assert!(Structured::from(fine.clone()).brief(1 << 20).is_none(), "{fine}");
         }
+    }
+
+    #[test]
+    fn what_is_worth_nothing_in_part_stays_whole() {
+        let mut long = output(&"text ".repeat(50), json!({"a": "y".repeat(2000)}));
+        long.metadata.insert(INDIVISIBLE.to_owned(), json!(true));
+        assert_eq!(shortened(long.clone(), &limits()), (long, None));
+    }
+
+    #[test]
+    fn the_details_of_an_error_have_the_room_of_a_text() {
+        let error = || ToolError::new(crate::ErrorCode::Timeout, "it took too long").with("limitHit", "time");
+        let mut flooded = error().with("stdout", "é".repeat(9000)).with("stderr", "x".repeat(40));
+        shorten_details(&mut flooded, &Limits { content_chars: 1000, ..limits() });
+        assert!(Value::Object(flooded.details.clone()).to_string().len() < 1100, "{:?}", flooded.details);
+        assert_eq!((&flooded.details["truncated"], &flooded.details["limitHit"]), (&json!(true), &json!("time")));
+        assert!(flooded.details["stdout"].as_str().unwrap().contains(" characters omitted …"));
+        let mut short = error();
+        shorten_details(&mut short, &limits());
+        assert_eq!(short, error());
     }
 
     #[test]

@@ -156,7 +156,9 @@ impl Work<'_> {
             Ok(given) => given.cut_short().map(|cut| &mut cut.error),
             Err(error) => Some(error),
         };
-        if let Some(error) = error.filter(|_| self.heard == OutputRelease::AtOnce && !collector.tail.is_empty()) {
+        // What a command says of itself is not said again.
+        let is_news = |error: &&mut ToolError| error.said().next().is_none() && !collector.tail.is_empty();
+        if let Some(error) = error.filter(|_| self.heard == OutputRelease::AtOnce).filter(is_news) {
             error.details.insert("partialOutput".to_owned(), collector.tail.into());
         }
         result

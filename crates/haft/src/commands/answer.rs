@@ -12,6 +12,7 @@ use crate::{
         always::{Always, GrantLimits, by_flag, parse_lasting, remembered},
         arguments, fill, open_for,
         prompt::{Person, TerminalLines, ask},
+        whole,
     },
     exit::CliExit,
     house::House,
@@ -81,8 +82,9 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
     };
     let outcome = give(&house, &record.call, answer).await?;
     let outcome = ask_for_the_child(&house, &record.call, outcome).await?;
+    let outcome = whole(&house, outcome).await;
     house.leave().await?;
-    Ok(outcome::print(*out, &outcome))
+    Ok(outcome::print(*out, &outcome).or_that_of_its_command(&outcome, *out))
 }
 
 pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs) -> Result<CliExit> {

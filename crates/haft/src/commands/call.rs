@@ -13,6 +13,7 @@ use crate::{
         flags::{CallFlags, call_command},
         open,
         prompt::{Person, see_through},
+        whole,
     },
     exit::CliExit,
     house::House,
@@ -70,8 +71,13 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<C
         Ok(input) => one_call(&house, tool, input, &flags, &stream).await,
         Err(error) => Ok(Outcome::refused(tool, error)),
     };
+    let ended = match ended {
+        Ok(ended) => Ok(whole(&house, ended).await),
+        Err(err) => Err(err),
+    };
     house.leave().await?;
-    Ok(outcome::print_rest(out, &ended?, stream.seen()))
+    let ended = ended?;
+    Ok(outcome::print_rest(out, &ended, stream.seen()).or_that_of_its_command(&ended, out))
 }
 
 async fn one_call(

@@ -37,7 +37,7 @@ pub(crate) mod wishes;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use haft_runtime::{CallId, CallRecord, Journal, ToolError};
+use haft_runtime::{CallId, CallRecord, End, Journal, Outcome, ToolError};
 use haft_store::Store;
 
 use crate::{
@@ -62,6 +62,19 @@ pub(crate) async fn open(everywhere: &Everywhere) -> Result<House> {
 pub(crate) async fn open_in(settings: Settings, folder: &Path) -> Result<House> {
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
     house::open(settings, store, folder).await
+}
+
+/// An outcome with the whole of its result. Only models need it short; people and scripts have pagers and pipes.
+pub(crate) async fn whole(house: &House, outcome: Outcome) -> Outcome {
+    let is_shortened = matches!(&outcome.end, End::Success { result } if result.is_shortened());
+    if !is_shortened {
+        return outcome;
+    }
+    match Journal::output(&house.store, &house.scope, &outcome.tool_call_id).await {
+        Ok(Some(whole)) if !whole.is_shortened() => outcome.with_whole(whole),
+        // What is there says that it is not all, and where the rest is.
+        Ok(_) | Err(_) => outcome,
+    }
 }
 
 /// A call that was named, and the house of the workspace it belongs to, wherever the command was typed.

@@ -32,7 +32,7 @@ use crate::{
 const HELP: &str = "  y  yes: do exactly what the card shows
   n  no: nothing is done; you can say why, and the caller reads it
   a  always: yes, and remember it; you choose how much it covers
-  e  edit: type the fields to change as JSON; you then see what that would do
+  e  edit: type the whole new input as JSON; you then see what that would do
   d  show everything: the whole output, all diffs, and what was marked as a secret
   l  where others are alike: yes to this and to all of them
   ?  this help";
@@ -248,7 +248,7 @@ pub(crate) async fn ask_beside(
                 }
             }
             "e" | "edit" => {
-                if let Some(input) = edited(question, lines).await {
+                if let Some(input) = edited(house, question, lines).await {
                     return PromptReply::Answer(Answer::Edit { input });
                 }
             }
@@ -259,24 +259,25 @@ pub(crate) async fn ask_beside(
     }
 }
 
-/// The input with the typed fields laid over it.
-async fn edited(question: &Question, lines: &mut TerminalLines) -> Option<Value> {
-    anstream::eprintln!("{}", question.input);
-    let line = lines.next("Fields to change, as JSON (Enter keeps them): ").await?;
+/// The whole input that is typed in the place of the other one, as `haft approve --input` takes it. A slip is told, and
+/// the question stays open.
+async fn edited(house: &House, question: &Question, lines: &mut TerminalLines) -> Option<Value> {
+    anstream::eprintln!("{}", safe(&question.input.to_string()));
+    let line = lines.next("The whole new input, as JSON (Enter keeps the old one): ").await?;
     if line.trim().is_empty() {
         return None;
     }
-    match (serde_json::from_str(&line), question.input.clone()) {
-        (Ok(Value::Object(fields)), Value::Object(mut input)) => {
-            input.extend(fields);
-            Some(Value::Object(input))
-        }
-        (Ok(_), _) => {
-            anstream::eprintln!("give an object, like {{\"path\": \"other.txt\"}}");
-            None
-        }
-        (Err(err), _) => {
+    let input = match serde_json::from_str(&line) {
+        Ok(input) => input,
+        Err(err) => {
             anstream::eprintln!("that is not JSON: {err}");
+            return None;
+        }
+    };
+    match house.pipeline.check_edit(&house.caller, question, &input).await {
+        Ok(()) => Some(input),
+        Err(slip) => {
+            anstream::eprintln!("{WARN}{}{WARN:#} {}", slip.code, safe(&slip.message));
             None
         }
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     cli::Everywhere,
-    commands::{changes::status, flags::parse_seconds, open_for},
+    commands::{changes::status, flags::parse_seconds, open_for, whole},
     exit::CliExit,
     show::{Out, outcome},
 };
@@ -42,6 +42,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         }
     };
     let standing = Journal::find(&house.store, &house.scope, &call).await?;
+    let ended = match ended {
+        Some(ended) => Some(whole(&house, ended).await),
+        None => None,
+    };
     house.leave().await?;
     match (ended, standing) {
         (Some(ended), _) => Ok(outcome::print(*out, &ended)),

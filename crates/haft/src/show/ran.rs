@@ -100,13 +100,8 @@ impl CommandSummary {
     pub(crate) fn of(output: &ToolOutput) -> Option<Self> {
         let exit_code = output.metadata.get("exit_code")?.as_i64()?;
         let told = &output.structured;
-        let said = match told["output"].as_str() {
-            Some(said) if !output.metadata.contains_key("cut") => said,
-            Some(_) | None => {
-                let end = output.content.rfind(&format!("[exit {exit_code}]"));
-                &output.content[..end.unwrap_or(output.content.len())]
-            }
-        };
+        let end = output.content.rfind(&format!("[exit {exit_code}]"));
+        let said = &output.content[..end.unwrap_or(output.content.len())];
         let left_out = told["leftOut"].as_array().into_iter().flatten().filter_map(Value::as_str);
         Some(Self {
             exit_code: Some(exit_code),

@@ -13,3 +13,4 @@ mod real;
 mod serving;
 mod streaming;
 mod tasks;
+mod telling;

@@ -141,10 +141,14 @@ fn a_large_result_is_short_with_a_link_to_the_whole() {
         let (value, call) = (&result["structuredContent"], call_id(&result));
         let (said, cut) = (text(&value["stdout"]), &value["cut"]);
         assert!(said.starts_with("line 0\nline 1\n") && said.ends_with("line 49998\nline 49999\n"), "{said}");
-        assert!(said.contains(" characters omitted …\n") && cut["callId"] == json!(call), "{cut:#}");
-        assert_eq!((&value["output"], &value["exitCode"]), (&json!(""), &json!(0)));
+        assert!(said.contains(" characters omitted …\n"), "{cut:#}");
+        assert_eq!(
+            (&value["truncated"], &value["callId"], &value["exitCode"]),
+            (&json!(true), &json!(call), &json!(0))
+        );
+        assert!(text(&result["content"][0]["text"]).contains(&format!("`result_query` with `callId` {call} reads")));
+        assert_eq!(facts(&result)["truncated"], json!(true), "{result:#}");
         let parts = cut["parts"].as_array().unwrap();
-        assert!(parts.contains(&json!({"pointer": "/output", "same": "/stdout"})), "{cut:#}");
         assert!(parts.iter().any(|part| part["pointer"] == "/stdout" && part["total"] == large.len()), "{cut:#}");
         fits(&mut client, "shell_exec", value);
         // The end of what is missing in the middle.
@@ -214,13 +218,14 @@ fn a_long_text_stands_in_a_value_once_and_a_short_one_as_it_is() {
     let mut client = Client::new(&fixture, Era::Stateless, MUTE);
     let long = client.call("shell_exec", &json!({"command": "seq 1000"}));
     let value = &long["structuredContent"];
-    assert!(text(&value["stdout"]).ends_with("\n1000\n") && value["output"] == "", "{long:#}");
-    assert_eq!(value["cut"], json!({"parts": [{"pointer": "/output", "same": "/stdout"}]}));
+    assert!(text(&value["stdout"]).ends_with("\n1000\n"), "{long:#}");
+    assert_eq!((value.get("output"), value.get("cut"), &value["truncated"]), (None, None, &json!(false)));
     assert_eq!(long["content"].as_array().unwrap().len(), 1, "{long:#}");
     fits(&mut client, "shell_exec", value);
     let short = client.call("shell_exec", &json!({"command": "seq 3; echo no >&2"}));
     let value = &short["structuredContent"];
-    assert_eq!((&value["output"], value.get("cut")), (&json!("1\n2\n3\nno\n"), None), "{short:#}");
+    assert_eq!((&value["stdout"], &value["stderr"]), (&json!("1\n2\n3\n"), &json!("no\n")), "{short:#}");
+    assert_eq!((said(&short).as_str(), value.get("cut")), ("1\n2\n3\nno\n[exit 0]", None), "{short:#}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use haft_runtime::{Answer, ApprovedBy, CallId, ChangeState, End, Reply};
 use serde_json::json;
 
-use crate::stage::{Stage, answer, call, code, counted, kinds, request, start_waiting, success, yes};
+use crate::stage::{Stage, ann, answer, call, code, counted, kinds, request, start_waiting, success, yes};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reading_needs_nobody_and_is_recorded_behind_the_answer() {
@@ -145,21 +145,34 @@ async fn the_caller_of_an_edited_call_gets_the_child_s_outcome() {
     };
     yes(&stage.house().await, &child).await;
     let outcome = waiting.await.unwrap();
-    assert_eq!(success(&outcome).metadata["args_modified"], true);
+    let told = success(&outcome);
+    let input = json!({"path": "right", "content": "y\n"});
+    assert_eq!((&told.metadata["args_modified"], &told.structured["argsModified"]), (&json!(true), &input));
+    assert!(told.content.contains(&format!("[a person changed your input before approving it; it ran with {input}]")));
     assert_eq!(outcome.tool_call_id, child);
     assert_eq!(stage.text("right").as_deref(), Some("y\n"));
     answering.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edited_input_that_does_not_fit_is_refused() {
+async fn a_slip_in_an_edited_input_leaves_the_question_open() {
     let stage = Stage::new();
     let house = stage.house().await;
     let pending = call(&house, "write_file", json!({"path": "a", "content": "x\n"})).await;
-    let edit = Answer::Edit { input: json!({"path": 5}) };
-    let outcome = counted(answer(&house, &pending.tool_call_id, edit).await);
-    assert_eq!(code(&outcome), "INVALID_ARGS");
-    assert_eq!(stage.text("a"), None);
+    let call = &pending.tool_call_id;
+    let (question, _) = house.question(call).await.unwrap().unwrap();
+    for (input, code) in [
+        (json!({"path": 5, "content": "y\n"}), "INVALID_ARGS"),
+        (json!({"path": "a"}), "INVALID_ARGS"),
+        (json!({"path": "../outside", "content": "y\n"}), "INVALID_PATH"),
+        (json!({"path": "no/such/folder", "content": "y\n"}), "FILE_NOT_FOUND"),
+    ] {
+        let slip = house.pipeline.answer(&ann(&house), &question.id(), Answer::Edit { input }).await.unwrap_err();
+        assert_eq!(slip.code.to_string(), code, "{slip}");
+    }
+    assert!(house.question(call).await.unwrap().unwrap().1.is_none(), "it was closed by a slip");
+    success(&yes(&house, call).await);
+    assert_eq!(stage.text("a").as_deref(), Some("x\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +205,8 @@ async fn some_of_the_changes_can_be_committed_and_the_rest_later() {
     assert!(stage.path("d").is_dir() && stage.text("d/a").is_none());
     let rest = call(&house, "commit_call", json!({"callId": pending.tool_call_id})).await;
     let rest = yes(&house, &rest.tool_call_id).await;
-    assert_eq!(*success(&rest).structured, json!({"committed": ["d/a"], "left": []}));
+    let told = &success(&rest).structured;
+    assert_eq!((&told["committed"], &told["left"], &told["changed"]), (&json!(["d/a"]), &json!([]), &json!(["d/a"])));
     assert_eq!(stage.text("d/a").as_deref(), Some("a\n"));
     let undone = call(&house, "undo_call", json!({"callId": rest.tool_call_id})).await;
     yes(&house, &undone.tool_call_id).await;

@@ -139,7 +139,8 @@ async fn an_edited_input_is_the_inner_tools() {
     let pending = call(&house, "call_tool", through("a")).await;
     let edit = Answer::Edit { input: json!({"title": "b"}) };
     let outcome = counted(answer(&house, &pending.tool_call_id, edit).await);
-    assert_eq!((outcome.tool.as_str(), &*success(&outcome).structured), (TICKET, &json!({"got": {"title": "b"}})));
+    let value = json!({"got": {"title": "b"}, "argsModified": {"title": "b"}});
+    assert_eq!((outcome.tool.as_str(), &*success(&outcome).structured), (TICKET, &value));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! The end of a call in the protocol's words. A model reads either the text or the value, so neither repeats the other;
 //! what is no success has only text, because clients check every value against the tool's output schema.
 
-use haft_runtime::{About, Body, ChangeState, Embedded, End, Outcome, Question, ToolError, ToolOutput};
+use haft_runtime::{About, Body, ChangeState, Embedded, End, FINAL_INPUT, Outcome, Question, ToolOutput};
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ContentBlock, MetaObject, Resource, ResourceContents},
@@ -12,11 +12,19 @@ use super::{brief, callers::ClientRequest, results};
 
 /// The result of a call that has ended, or where it stands.
 pub(super) async fn result(server: &ClientRequest, outcome: Outcome) -> CallToolResult {
-    let facts = facts(&outcome);
+    let mut facts = facts(&outcome);
     let call = outcome.tool_call_id;
     let mut result = match outcome.end {
-        End::Success { result } => success(&call, brief::shown(server, (&call, &outcome.tool), result).await),
-        End::Error { error } | End::Cancelled { error } => CallToolResult::error(vec![text(failure(&error))]),
+        End::Success { result } => {
+            let shown = brief::shown(server, (&call, &outcome.tool), result).await;
+            // The tool itself may have left something out, too.
+            let left_out = shown.structured.get(brief::TRUNCATED) == Some(&Value::Bool(true));
+            facts[brief::TRUNCATED] = json!(is_truncated(&shown) || left_out);
+            success(&call, shown)
+        }
+        End::Error { .. } | End::Cancelled { .. } => {
+            CallToolResult::error(vec![text(outcome.end.failure().unwrap_or_default())])
+        }
         End::Rejected { .. } => CallToolResult::error(vec![text(outcome.end.rejection().unwrap_or_default())]),
         End::Pending { pending } => {
             let (id, until) = (&pending.pending_tool_call_id, pending.expires_at);
@@ -29,7 +37,7 @@ pub(super) async fn result(server: &ClientRequest, outcome: Outcome) -> CallTool
             CallToolResult::error(vec![text(pending)])
         }
     };
-    result.meta = Some(facts);
+    result.meta = Some(beside(facts));
     result
 }
 
@@ -56,7 +64,13 @@ pub(super) fn unknown_tool(outcome: &Outcome) -> Option<ErrorData> {
     Some(ErrorData::invalid_params(error.message.clone(), None))
 }
 
+/// Whether the text or the value lacks something.
+fn is_truncated(output: &ToolOutput) -> bool {
+    output.metadata.get(brief::TRUNCATED) == Some(&Value::Bool(true))
+}
+
 fn success(call: &haft_runtime::CallId, output: ToolOutput) -> CallToolResult {
+    let is_truncated = is_truncated(&output);
     let mut beside: Vec<ContentBlock> =
         output.images.into_iter().map(|image| ContentBlock::image(image.data, image.mime_type)).collect();
     beside.extend(output.audio.into_iter().map(|audio| ContentBlock::audio(audio.data, audio.mime_type)));
@@ -64,7 +78,7 @@ fn success(call: &haft_runtime::CallId, output: ToolOutput) -> CallToolResult {
     // An empty text says nothing where something else speaks.
     let said = Some(output.content).filter(|said| !said.is_empty() || beside.is_empty()).map(text);
     let mut content: Vec<ContentBlock> = said.into_iter().chain(beside).collect();
-    if output.metadata.get(brief::TRUNCATED) == Some(&Value::Bool(true)) {
+    if is_truncated {
         let call = output.handed_on.as_ref().map_or(call, |of| &of.call);
         let link = Resource::new(results::address(call), "the whole result").with_mime_type("application/json");
         content.push(ContentBlock::resource_link(link));
@@ -85,17 +99,8 @@ fn contents(resource: Embedded) -> ResourceContents {
     }
 }
 
-fn failure(error: &ToolError) -> String {
-    let again = if error.recoverable { "; the same call may succeed later" } else { "" };
-    let mut text = format!("{}: {}{again}", error.code, error.message);
-    if !error.details.is_empty() {
-        text.push_str(&format!("\n{}", Value::Object(error.details.clone())));
-    }
-    text
-}
-
 /// What programs want to know beside the result.
-fn facts(outcome: &Outcome) -> MetaObject {
+fn facts(outcome: &Outcome) -> Value {
     let mut facts = json!({
         "callId": outcome.tool_call_id,
         "status": outcome.end.status(),
@@ -106,6 +111,15 @@ fn facts(outcome: &Outcome) -> MetaObject {
     });
     if let Some(error) = outcome.end.error() {
         facts["error"] = json!({"code": error.code, "recoverable": error.recoverable, "category": error.category});
+        let details = error.facts();
+        if !details.is_empty() {
+            facts["error"]["details"] = Value::Object(details);
+        }
+    }
+    if let End::Success { result } = &outcome.end
+        && let Some(input) = result.metadata.get(FINAL_INPUT)
+    {
+        facts["argsModified"] = input.clone();
     }
     if let Some(changes) = &outcome.changes {
         facts["changes"] = json!(changes.paths());
@@ -115,7 +129,7 @@ fn facts(outcome: &Outcome) -> MetaObject {
             facts["leftStaged"] = json!(left);
         }
     }
-    beside(facts)
+    facts
 }
 
 fn beside(facts: Value) -> MetaObject {

@@ -1,6 +1,6 @@
 //! A long value as a model reads it at once. Clients show models the value as often as the text, so it gets as much room.
 
-use haft_runtime::{CallId, HandedOn, ToolOutput};
+use haft_runtime::{CallId, FINAL_INPUT, HandedOn, INDIVISIBLE, Structured, ToolOutput};
 use serde_json::{Value, json};
 
 use super::callers::ClientRequest;
@@ -42,6 +42,12 @@ async fn as_given(server: &ClientRequest, of: &HandedOn, mut output: ToolOutput)
 }
 
 async fn fitted(server: &ClientRequest, (call, tool): (&CallId, &str), mut output: ToolOutput) -> ToolOutput {
+    if output.metadata.contains_key(INDIVISIBLE) {
+        return output;
+    }
+    if output.metadata.contains_key(FINAL_INPUT) {
+        output.structured = with_room_for_the_input(server, tool, output.structured).await;
+    }
     let scope = &server.caller.scope;
     // Of a value that was cut before, only the beginning is left.
     let whole = match output.metadata.contains_key(CUT) {
@@ -50,18 +56,43 @@ async fn fitted(server: &ClientRequest, (call, tool): (&CallId, &str), mut outpu
     };
     let value = whole.as_ref().unwrap_or(&output.structured);
     let Some((brief, parts)) = value.brief(room(&output)) else { return output };
-    let brief = brief.into_value();
+    let lacks_something = lacks_something(&parts);
+    let marked = if lacks_something { brief.clone().marked_as_cut(call) } else { brief.clone() };
+    let marked = with_what_was_added(marked.into_value(), &output.structured);
     let tool = server.ground.catalog.find(&server.caller, tool).await.ok();
     let fits = |value: &Value| tool.as_ref().is_none_or(|tool| tool.may_give(value));
-    let tells = telling(brief.clone(), notice(call, &parts));
-    let Some(fitting) = tells.into_iter().chain([brief]).find(fits) else { return output };
-    if lacks_something(&parts) {
+    let tells = telling(marked.clone(), notice(&parts));
+    let Some(fitting) = tells.into_iter().chain([marked, brief.into_value()]).find(fits) else { return output };
+    if lacks_something {
         // Whoever reads on reads the journal; one that cannot be written tells them so.
         drop(server.ground.journal.caught_up().await);
         output.metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
     }
     output.structured = fitting.into();
     output
+}
+
+/// The tool of somebody else may have a value that the input of an approver cannot be added to.
+async fn with_room_for_the_input(server: &ClientRequest, tool: &str, value: Structured) -> Structured {
+    let tool = server.ground.catalog.find(&server.caller, tool).await.ok();
+    if tool.is_none_or(|tool| tool.may_give(&value)) {
+        return value;
+    }
+    let mut value = value.into_value();
+    value.as_object_mut().and_then(|fields| fields.shift_remove("argsModified"));
+    value.into()
+}
+
+/// What was added to the value of an outcome, such as what it changed, is not in the whole that the journal keeps.
+fn with_what_was_added(mut brief: Value, told: &Value) -> Value {
+    if let (Value::Object(fields), Value::Object(told)) = (&mut brief, told) {
+        for (name, added) in told {
+            if !fields.contains_key(name) {
+                fields.insert(name.clone(), added.clone());
+            }
+        }
+    }
+    brief
 }
 
 /// How much room the value has: what is told in the text can be told in the value.
@@ -78,11 +109,10 @@ fn lacks_something(parts: &Value) -> bool {
     parts.as_array().is_some_and(|parts| parts.iter().any(|part| part.get("total").is_some()))
 }
 
-fn notice(call: &CallId, parts: &Value) -> Value {
+fn notice(parts: &Value) -> Value {
     let mut notice = json!({ "parts": parts });
     if lacks_something(parts) {
-        notice["callId"] = json!(call);
-        notice["more"] = json!("`result_query` with this `callId` and the `pointer` of a part reads the whole of it");
+        notice["more"] = json!("`result_query` with `callId` and the `pointer` of a part reads the whole of it");
     }
     notice
 }

@@ -10,7 +10,7 @@ use crate::{
     changes::left_staged,
     log::CallLog,
     ran::CallFailure,
-    shorten::shortened,
+    shorten::{shorten_details, shortened},
     stage::{
         approve::{Approval, Stopped},
         execute::{CompletedWork, Executed},
@@ -35,7 +35,8 @@ pub(crate) enum Ending {
 /// end by itself, at once otherwise.
 pub(crate) async fn record(doors: &Doors, log: &mut CallLog, ending: Ending) -> Outcome {
     let journal = &doors.journal;
-    let (outcome, whole) = envelope(&doors.limits, log, ending);
+    let (mut outcome, whole) = envelope(&doors.limits, log, ending);
+    outcome.tell_the_model(log.edited_input.as_ref());
     note_the_end(log, &outcome);
     let by_reference = whole.is_some();
     let only_read = !log.is_recorded() && outcome.changes.is_none() && !by_reference;
@@ -80,11 +81,11 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
             outcome.approved_by = Some(approval.by);
             outcome.grant = approval.grant;
             match result {
-                Ok(done) => whole = succeed(limits, &mut outcome, done, log.edited),
-                Err(failure) => fail(&mut outcome, failure),
+                Ok(done) => whole = succeed(limits, &mut outcome, done),
+                Err(failure) => fail(limits, &mut outcome, failure),
             }
         }
-        Ending::Stopped(Stopped::Failed(failure)) => fail(&mut outcome, failure),
+        Ending::Stopped(Stopped::Failed(failure)) => fail(limits, &mut outcome, failure),
         Ending::Stopped(Stopped::Rejected { reason, user_message, code }) => {
             outcome.end = End::Rejected { error: ToolError::new(code, reason.clone()), reason, user_message };
         }
@@ -130,22 +131,20 @@ fn name_the_alias(log: &CallLog, outcome: &mut Outcome) {
     }
 }
 
-fn succeed(limits: &Limits, outcome: &mut Outcome, mut done: CompletedWork, edited: bool) -> Option<ToolOutput> {
-    if edited {
-        done.output.metadata.insert("args_modified".to_owned(), true.into());
-    }
+fn succeed(limits: &Limits, outcome: &mut Outcome, done: CompletedWork) -> Option<ToolOutput> {
     outcome.isolation = done.isolation;
     let changed = done.changes.filter(|changes| !changes.0.is_empty());
     outcome.undoable = changed.as_ref().is_some_and(ChangeList::is_undoable);
     outcome.changes = changed.map(|changes| changes.without_diffs());
-    let (result, whole) = shortened(done.output, limits);
+    let (result, whole) = shortened(done.output, limits, &outcome.tool_call_id);
     outcome.end = End::Success { result };
     whole
 }
 
-/// What was cut short lists what it leaves staged, and says what can be done with it.
-fn fail(outcome: &mut Outcome, failure: CallFailure) {
-    let error = match failure {
+/// What was cut short lists what it leaves staged, and says what can be done with it. What it had said has as much room
+/// as the text of a result.
+fn fail(limits: &Limits, outcome: &mut Outcome, failure: CallFailure) {
+    let mut error = match failure {
         CallFailure::Error(error) => error,
         CallFailure::CutShort(PartialWork { mut error, changes, turn: _, isolation }) => {
             outcome.isolation = isolation.unwrap_or(Isolation::None);
@@ -157,6 +156,7 @@ fn fail(outcome: &mut Outcome, failure: CallFailure) {
             error
         }
     };
+    shorten_details(&mut error, limits);
     outcome.end = failed(error);
 }
 

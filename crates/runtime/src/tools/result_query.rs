@@ -5,28 +5,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Calls, call_id};
-use crate::{
-    Asks, CallId, Effect, ErrorCode, Output, Ran, Tool, ToolCtx, ToolError, ToolOutput, shorten::is_shortened,
-};
+use crate::{Asks, CallId, Effect, ErrorCode, Output, Ran, Tool, ToolCtx, ToolError, ToolOutput, outcome::CAPPED};
 
 pub(super) struct ResultQuery(pub(super) Calls);
 
-/// Reads more of a long result that an earlier outcome showed only in part. Ask for a window of its text, or for one
-/// part of its value by JSON Pointer. Do not call the original tool again for this.
+/// Read the rest of a long result that was cut: a window of its text, or a part of its value. Needs the `callId` of the
+/// call that was cut. Do not repeat the original call for this.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The call whose result to read.
+    /// The call's id.
     #[serde(deserialize_with = "call_id")]
     call_id: CallId,
-    /// The first character to read, counted from 0.
+    /// First character, from 0.
     #[serde(default)]
     offset: usize,
-    /// How many characters to read at most.
+    /// Characters at most.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 30_000))]
     limit: usize,
-    /// A JSON Pointer such as `/entries/0/name` into the structured value; without it the text is read.
+    /// JSON Pointer into the value, such as `/entries/0`; without it the text is read.
     pointer: Option<String>,
 }
 
@@ -71,11 +69,11 @@ impl Tool for ResultQuery {
             output = self.output(ctx, &of.call).await?;
             call = of.call;
         }
-        if is_shortened(&output) {
+        if output.is_shortened() {
             let message = format!("the whole result of {call} is not kept any more; use the tool again");
             return Err(ToolError::new(ErrorCode::Unavailable, message));
         }
-        let capped = output.metadata.contains_key("capped");
+        let capped = output.metadata.contains_key(CAPPED);
         let text = match &input.pointer {
             None => output.content,
             Some(pointer) => part(&output.structured, pointer)?,

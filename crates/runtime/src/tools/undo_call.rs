@@ -8,16 +8,15 @@ use crate::{CallId, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolErro
 
 pub(super) struct UndoCall(pub(super) Calls);
 
-/// Takes back what an earlier call changed in the workspace: content, mode and times come back exactly. Use it instead
-/// of editing by hand when a change turns out wrong. Refused with CONFLICT when something else has changed the same
-/// files since. Undoing an `undo_call` brings the change back.
+/// Undo the file changes of an earlier call, shell commands included; contents, modes and times are restored. Fails
+/// with CONFLICT if the files changed since. Undo an `undo_call` to redo.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The call to take back: the `tool_call_id` of its outcome.
+    /// The call's id.
     #[serde(deserialize_with = "call_id")]
     call_id: CallId,
-    /// Only these of its paths; all of them when left out.
+    /// Only these files.
     paths: Option<Vec<String>>,
 }
 
@@ -26,13 +25,15 @@ pub(super) struct Input {
 pub(super) struct UndoCallOutput {
     /// The paths that are as they were before.
     restored: Vec<String>,
-    /// The call that was taken back.
+    /// This call: undo it to redo.
     call_id: CallId,
+    /// The call that was undone.
+    undone: CallId,
 }
 
 impl Output for UndoCallOutput {
     fn text(&self) -> String {
-        format!("Restored what {} had changed:\n{}", self.call_id, named(&self.restored, "\n"))
+        format!("Restored what {} had changed:\n{}", self.undone, named(&self.restored, "\n"))
     }
 }
 
@@ -53,7 +54,8 @@ impl Tool for UndoCall {
             turn.paths = Some(paths.clone());
         }
         let changes = self.0.workbench.preview(ctx.scope(), &turn).await?;
-        let output = UndoCallOutput { restored: changes.paths(), call_id: input.call_id.clone() };
+        let (call_id, undone) = (ctx.call_id.clone(), input.call_id.clone());
+        let output = UndoCallOutput { restored: changes.paths(), call_id, undone };
         Ok(Prepared::Staged { output, changes, turn, isolation: None })
     }
 }

@@ -10,20 +10,20 @@ use tokio::time::Instant;
 use super::{Calls, call_id};
 use crate::{
     Asks, Audio, CallId, Effect, Embedded, End, ErrorCode, HandedOn, Image, Outcome, Output, Ran, Tool, ToolCtx,
-    ToolError, ToolOutput, shorten::is_shortened,
+    ToolError, ToolOutput,
 };
 
 pub(super) struct WaitCall(pub(super) Calls);
 
-/// Waits for a call that was handed back as `pending`, and gives its outcome once somebody has answered it. Call it
-/// again when the status is still `pending`; do not repeat the original call.
+/// Wait for a call that returned PENDING and return its result once a person has answered. Still pending: call again,
+/// or end your turn and tell the user what to approve. Never repeat the original call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The `pendingToolCallId` of the pending outcome.
+    /// The call's id.
     #[serde(deserialize_with = "call_id")]
     call_id: CallId,
-    /// How long to wait, in milliseconds.
+    /// How long to wait.
     #[serde(default = "default_timeout")]
     #[schemars(range(max = 240_000))]
     timeout_ms: u64,
@@ -114,12 +114,12 @@ impl Output for WaitCallOutput {
 /// How a call ended, for somebody who reads only the text, behind its status.
 fn said(outcome: &Outcome) -> Option<String> {
     match &outcome.end {
-        End::Success { result } if is_shortened(result) => {
+        End::Success { result } if result.is_shortened() => {
             let (call, content) = (&outcome.tool_call_id, &result.content);
             Some(format!(", the result of {call}, which `result_query` reads with that id\n{content}"))
         }
         End::Success { result } => Some(format!("\n{}", result.content)),
-        End::Error { error } | End::Cancelled { error } => Some(format!("\n{error}")),
+        End::Error { .. } | End::Cancelled { .. } => outcome.end.failure().map(|failure| format!("\n{failure}")),
         End::Rejected { .. } => outcome.end.rejection().map(|rejection| format!("\n{rejection}")),
         End::Pending { .. } => None,
     }

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use haft_runtime::{ErrorCode, Image, Stamp, ToolCtx, ToolError};
+use haft_runtime::{ErrorCode, INDIVISIBLE, Image, Stamp, ToolCtx, ToolError};
 use haft_sandbox::{OpenFile, Root, WorkspacePath};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -43,23 +43,21 @@ const LARGEST_PICTURE: u64 = 5 << 20;
 
 pub(crate) struct ReadFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Reads a file of the workspace: text with line numbers, or a picture. A file of any size can be read in windows of
-/// lines: when you know where to look, say so with `offset` and `limit` instead of reading it whole. Read a file before
-/// you edit it. To find the file use `glob`, to find the line `grep`, to see what a folder holds `list_directory`; for
-/// the bytes of a binary file use `encoding` `base64`.
+/// Read a file: text with line numbers, or a picture. A long file is read in parts: give `offset` and `limit` when you
+/// know where to look. Read a file before you edit it. To find files use `glob`, to find lines `grep`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path relative to the workspace folder, or absolute inside it.
+    /// Path in the workspace.
     path: String,
-    /// The first line to read, counted from 1. Leave it out to start at the beginning.
+    /// First line, from 1.
     offset: Option<NonZeroU64>,
-    /// How many lines to read at the most; 2000 when left out.
+    /// Lines at most; 2000 when left out.
     limit: Option<NonZeroU64>,
-    /// `utf-8` for text; `base64` for the exact bytes of the whole file, up to 10 MiB.
+    /// `base64` gives the exact bytes, up to 256 KiB.
     #[serde(default)]
     encoding: Encoding,
-    /// Whether the text shows a number before each line. The numbers are never part of the file.
+    /// Show line numbers; they are not part of the file.
     #[serde(default = "yes")]
     line_numbers: bool,
 }
@@ -74,11 +72,11 @@ pub(crate) struct Output {
     /// Path relative to the workspace folder.
     path: String,
     /// The exact lines; the whole file in base64 if that was asked for; empty for a binary file.
+    content: String,
+    encoding: Encoding,
     /// How the file itself is encoded, where that is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     charset: Option<String>,
-    content: String,
-    encoding: Encoding,
     /// Size of the whole file in bytes.
     size: u64,
     /// When the content last changed, RFC 3339 in UTC.
@@ -176,9 +174,9 @@ impl Output {
     fn of(place: &WorkspacePath, open: &OpenFile, mime_type: Option<&'static str>) -> Self {
         Self {
             path: place.to_string(),
-            charset: None,
             content: String::new(),
             encoding: Encoding::Utf8,
+            charset: None,
             size: open.meta.size,
             modified: moment::of(open.meta.modified),
             start_line: None,
@@ -200,14 +198,12 @@ impl Output {
             window::WindowError::Io(err) => broke_off("read", &self.path, &err),
             window::WindowError::Stopped(stopped) => stopped,
         })?;
-        let Window { bytes, lines, total, goes_on } = found;
-        let whole = first == 1 && !goes_on;
-        let hash = whole.then(|| sha256(&bytes));
         // The beginning was text, these lines are not: the file is as binary as one that begins with such bytes.
-        let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-        let Some(content) = text else {
+        let Some((content, Window { lines, total, goes_on, .. })) = found.into_text() else {
             return Ok(Self { binary: true, ..self });
         };
+        let whole = first == 1 && !goes_on;
+        let hash = whole.then(|| sha256(content.as_bytes()));
         Ok(Self {
             content,
             start_line: Some(first),
@@ -216,6 +212,10 @@ impl Output {
             truncated: goes_on,
             view: if input.line_numbers { ContentView::Numbered } else { ContentView::AsItIs },
             sha256: hash,
+            ..self
+        })
+    }
+
     /// The lines of a file in another encoding, which is read whole for that.
     fn with_decoded_lines(self, head: Vec<u8>, file: File, input: &Input, stop: &StopFlag) -> Result<Self, ToolError> {
         let Some(bytes) = self.whole(head, file, LARGEST_DECODED)? else { return Ok(Self { binary: true, ..self }) };
@@ -230,10 +230,6 @@ impl Output {
         Ok(Self { charset: Some(charset.name()).filter(|_| !charset.is_utf8()), sha256: hash, ..lines })
     }
 
-            ..self
-        })
-    }
-
     fn with_base64(self, head: Vec<u8>, file: File, input: &Input) -> Result<Self, ToolError> {
         if input.offset.is_some() || input.limit.is_some() {
             let why = "`offset` and `limit` count lines of text; leave them out with `encoding` `base64`";
@@ -241,7 +237,10 @@ impl Output {
         }
         let binary = !media::is_text(&head);
         let Some(bytes) = self.whole(head, file, LARGEST_BASE64)? else {
-            let why = format!("it has {} bytes, base64 is limited to {LARGEST_BASE64}", self.size);
+            let why = format!(
+                "it has {} bytes, base64 is limited to {LARGEST_BASE64}; `shell_exec` can cut a part out of it",
+                self.size
+            );
             return Err(cannot(ErrorCode::TooLarge, "read", &self.path, &why).with("limit", LARGEST_BASE64));
         };
         let hash = sha256(&bytes);
@@ -295,6 +294,11 @@ impl Output {
     fn continuation(&self) -> String {
         let Some(last) = self.end_line.filter(|_| self.truncated) else { return String::new() };
         let total = self.total_lines.map_or_else(String::new, |total| format!(" of {total}"));
+        if !self.content.ends_with('\n') {
+            return format!(
+                "\n(line {last}{total} is too long to be shown whole; `shell_exec` with `cut -c` reads on)"
+            );
+        }
         format!("\n(line {last}{total}; read on with offset={})", last + 1)
     }
 
@@ -308,7 +312,7 @@ impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         match &self.view {
             ContentView::Numbered => self.lines(self.start_line.unwrap_or(1)),
-            ContentView::AsItIs => self.content.clone(),
+            ContentView::AsItIs => format!("{}{}", self.content, self.continuation()),
             ContentView::Picture(_) => {
                 format!("Picture {} ({}, {} bytes).", self.path, self.mime_type.unwrap_or_default(), self.size)
             }
@@ -324,6 +328,10 @@ impl haft_runtime::Output for Output {
         }
         if let Some(sha256) = &self.sha256 {
             facts.insert("sha256".to_owned(), json!(sha256));
+        }
+        if self.encoding == Encoding::Base64 {
+            // Half of it would be worth nothing.
+            facts.insert(INDIVISIBLE.to_owned(), json!(true));
         }
         facts
     }

@@ -10,8 +10,12 @@ use crate::blocking::StopFlag;
 const CHUNK: usize = 256 << 10;
 /// How much is read of what seems to be smaller.
 const SMALLEST: usize = 4 << 10;
-/// The most that is given back. Whole lines only, unless the first one is longer than this.
-const LARGEST: usize = 4 << 20;
+/// The most that is read into a window.
+const LARGEST: usize = 128 << 10;
+/// The most characters of a window, counted as a model sees it: what is longer would be cut in its middle further on.
+const MOST_CHARS: usize = 28_000;
+/// What a model sees before each line and behind it: its number, an arrow and the line end.
+const AROUND: usize = 8;
 /// The largest file that is read beyond the window only to count its lines.
 const COUNTED: u64 = 64 << 20;
 
@@ -35,6 +39,32 @@ pub(super) struct Window {
     pub(super) total: Option<u64>,
     /// Whether the file goes on after them.
     pub(super) goes_on: bool,
+}
+
+impl Window {
+    /// The same lines as text, of which only the whole ones are kept that a model can be shown at once; of a first line
+    /// that is too long by itself, the beginning. `None` when the bytes are no text.
+    pub(super) fn into_text(self) -> Option<(String, Self)> {
+        let Self { bytes, mut lines, total, mut goes_on } = self;
+        let mut text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?;
+        let (mut room, mut end, mut fit) = (MOST_CHARS, 0, 0);
+        for line in text.split_inclusive('\n') {
+            let length = line.chars().count() + AROUND;
+            if length > room {
+                break;
+            }
+            (room, end, fit) = (room - length, end + line.len(), fit + 1);
+        }
+        if end < text.len() {
+            if end == 0 {
+                end = text.char_indices().nth(MOST_CHARS).map_or(text.len(), |(at, _)| at);
+                fit = 1;
+            }
+            text.truncate(end);
+            (lines, goes_on) = (fit, true);
+        }
+        Some((text, Self { bytes: Vec::new(), lines, total, goes_on }))
+    }
 }
 
 /// Why no lines came.
@@ -245,6 +275,20 @@ mod tests {
         let found = window(format!("a{one_line}").as_bytes(), 1, 5);
         assert_eq!((found.lines, found.total, found.goes_on), (1, Some(1), true));
         assert!(std::str::from_utf8(&found.bytes).is_ok());
+    }
+
+    #[test]
+    fn text_ends_at_a_whole_line_that_can_be_shown() {
+        let lines: String = (1..=2000).map(|line| format!("line {line} ü\n")).collect();
+        let (text, found) = window(lines.as_bytes(), 1, 2000).into_text().unwrap();
+        assert!(found.goes_on && text.ends_with(&format!("line {} ü\n", found.lines)), "{}", found.lines);
+        let shown = text.chars().count() + AROUND * usize::try_from(found.lines).unwrap();
+        assert!(shown <= MOST_CHARS && shown > MOST_CHARS - 30, "{shown}");
+        let (text, found) = window("é".repeat(40_000).as_bytes(), 1, 5).into_text().unwrap();
+        assert_eq!((text.chars().count(), found.lines, found.goes_on), (MOST_CHARS, 1, true));
+        let (text, found) = window(b"a\nb", 1, 5).into_text().unwrap();
+        assert_eq!((text.as_str(), found.lines, found.goes_on), ("a\nb", 2, false));
+        assert!(window(b"a\0b", 1, 5).into_text().is_none());
     }
 
     #[test]

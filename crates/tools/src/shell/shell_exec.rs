@@ -56,8 +56,9 @@ pub(crate) struct Output {
     #[serde(flatten)]
     ended: ShellResult,
     duration_ms: u64,
-    /// Both streams, in the order in which they came.
-    output: Arc<str>,
+    /// Both streams, in the order in which they came: the text has them.
+    #[serde(skip)]
+    both: Arc<str>,
 }
 
 impl Tool for ShellExec {
@@ -70,8 +71,8 @@ impl Tool for ShellExec {
     const OPEN_WORLD: bool = true;
     const ALIASES: &'static [&'static str] = &["shell"];
     const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-
     const PARAMETER_ALIASES: &'static [ParameterAlias] = &[ParameterAlias::new("timeout", "timeoutMs")];
+
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let command = CommandLine::read(&input.command);
         let workspace = self.0.of(ctx.scope())?;
@@ -109,13 +110,13 @@ fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, Too
 impl Output {
     fn of(done: &CommandResult) -> Self {
         let duration_ms = done.took.as_millis().try_into().unwrap_or(u64::MAX);
-        Self { ended: ShellResult::of(done), duration_ms, output: Arc::clone(&done.said.both) }
+        Self { ended: ShellResult::of(done), duration_ms, both: Arc::clone(&done.said.both) }
     }
 }
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        self.ended.text(&self.output)
+        self.ended.text(&self.both)
     }
 
     fn metadata(&self) -> Map<String, Value> {

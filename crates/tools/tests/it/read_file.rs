@@ -120,10 +120,10 @@ fn base64_gives_the_exact_bytes() {
     assert_eq!((&output.structured["binary"], output.content.as_str()), (&json!(true), "AP8="));
     let refused = place.read("read_file", json!({ "path": "bin", "encoding": "base64", "limit": 1 })).unwrap_err();
     assert_eq!(refused.code, ErrorCode::InvalidArgs);
-    File::create(place.path("big")).unwrap().set_len((10 << 20) + 1).unwrap();
+    File::create(place.path("big")).unwrap().set_len((256 << 10) + 1).unwrap();
     let refused = place.read("read_file", json!({ "path": "big", "encoding": "base64" })).unwrap_err();
     assert_eq!(refused.code, ErrorCode::TooLarge);
-    File::create(place.path("fits")).unwrap().set_len(10 << 20).unwrap();
+    File::create(place.path("fits")).unwrap().set_len(256 << 10).unwrap();
     assert!(place.read("read_file", json!({ "path": "fits", "encoding": "base64" })).is_ok());
 }
 
