@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use haft_runtime::{End, Outcome};
 
+use crate::show::Out;
+
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CliExit {
@@ -19,6 +21,8 @@ pub enum CliExit {
     Pending,
     /// 130: it was stopped.
     Cancelled,
+    /// What the command that a call ran ended with, when nothing else went wrong.
+    Command(u8),
 }
 
 impl CliExit {
@@ -31,11 +35,23 @@ impl CliExit {
     fn badness(self) -> u8 {
         match self {
             Self::Success => 0,
-            Self::Pending => 1,
-            Self::Rejected => 2,
-            Self::Failure => 3,
-            Self::Usage => 4,
-            Self::Cancelled => 5,
+            Self::Command(_) => 1,
+            Self::Pending => 2,
+            Self::Rejected => 3,
+            Self::Failure => 4,
+            Self::Usage => 5,
+            Self::Cancelled => 6,
+        }
+    }
+
+    /// Where the call succeeded and all that failed is the command that it ran, the exit code is the command's own, as it
+    /// is in a shell. An envelope has it in its value, and there the exit code says how the call ended.
+    #[must_use]
+    pub(crate) fn or_that_of_its_command(self, outcome: &Outcome, out: Out) -> Self {
+        match outcome.exit_code() {
+            // A shell would show the lowest eight bits, too.
+            Some(code) if self == Self::Success && code != 0 && !out.json => Self::Command((code & 0xff) as u8),
+            Some(_) | None => self,
         }
     }
 }
@@ -61,6 +77,7 @@ impl From<CliExit> for ExitCode {
             CliExit::Rejected => 3,
             CliExit::Pending => 4,
             CliExit::Cancelled => 130,
+            CliExit::Command(code) => code,
         })
     }
 }

@@ -61,7 +61,7 @@ fn whoever_watches_answers_all_that_are_alike_with_one_key() {
     let ran = fixture.run_with_input(&["approvals", "--watch"], b"l\n".to_vec());
     assert!(ran.stderr.contains("[l] yes to all 3 alike"), "{ran:?}");
     let open = fixture.json(&["approvals"]);
-    let open: Vec<&str> = open.as_array().unwrap().iter().filter_map(|question| question["call"].as_str()).collect();
+    let open: Vec<&str> = open.as_array().unwrap().iter().filter_map(|question| question["callId"].as_str()).collect();
     assert_eq!(open, [outlier]);
     assert_eq!(fixture.text("src/c").as_deref(), Some("text\n"));
 }

@@ -178,7 +178,7 @@ fn output_comes_as_it_is_said_and_once() {
     let fixture = Fixture::new();
     let input = json!({"command": "echo out; printf err >&2; exit 5"}).to_string();
     let ran = fixture.run(&["call", "shell_exec", &input]);
-    assert_eq!((ran.code, ran.stdout.trim_end()), (Some(0), "out"), "{ran:?}");
+    assert_eq!((ran.code, ran.stdout.trim_end()), (Some(5), "out"), "{ran:?}");
     assert!(ran.stderr.starts_with("err") && ran.stderr.contains("exit 5"), "{ran:?}");
     let ran = fixture.run(&["call", "shell_exec", &input, "--json"]);
     assert_eq!((ran.json()["status"].as_str(), ran.stderr.as_str()), (Some("success"), ""), "{ran:?}");

@@ -432,15 +432,15 @@ struct Calls {
 
 impl Calls {
     fn now(fixture: &Fixture) -> Self {
-        Self { newest: text(&fixture.json(&["log", "--limit", "1"])[0]["id"]) }
+        Self { newest: text(&fixture.json(&["log", "--limit", "1"])[0]["callId"]) }
     }
 
     /// The call that was added since the last look, if there is one.
     fn added(&mut self, rows: &[Value]) -> Option<Value> {
-        let added: Vec<&Value> = rows.iter().take_while(|row| row["id"] != self.newest).collect();
+        let added: Vec<&Value> = rows.iter().take_while(|row| row["callId"] != self.newest).collect();
         assert!(added.len() <= 1, "one start made more than one call: {added:?}");
         let row = added.first().copied().cloned()?;
-        self.newest = text(&row["id"]);
+        self.newest = text(&row["callId"]);
         Some(row)
     }
 }
@@ -456,7 +456,7 @@ impl Now {
         if let Some(row) = &row {
             assert_eq!(row["state"], "ended", "left half-way: {row}");
         }
-        let story = row.as_ref().map(|row| fixture.story(&text(&row["id"])));
+        let story = row.as_ref().map(|row| fixture.story(&text(&row["callId"])));
         tally.kills += 1;
         tally.too_late += u32::from(killed.signal.is_none());
         tally.recorded += u32::from(row.is_some());
@@ -470,7 +470,7 @@ impl Now {
             let envelope = killed.json();
             assert_eq!(envelope["status"], "success", "{envelope}");
             let recorded = row.unwrap_or_else(|| panic!("an acknowledged call was lost: {envelope}"));
-            assert_eq!((&recorded["id"], &recorded["status"]), (&envelope["tool_call_id"], &json!("success")));
+            assert_eq!((&recorded["callId"], &recorded["status"]), (&envelope["tool_call_id"], &json!("success")));
         }
         Self(story)
     }

@@ -206,7 +206,7 @@ fn no_stray(person: &Person) {
     assert_eq!(stray, Vec::<String>::new());
     let known: BTreeSet<String> = {
         let rows = person.json(&["log", "--limit", "1000"]);
-        rows.as_array().unwrap().iter().map(|row| text(&row["id"])).collect()
+        rows.as_array().unwrap().iter().map(|row| text(&row["callId"])).collect()
     };
     for call in names(&person.fixture.data.join("changes")) {
         let folder = person.fixture.data.join("changes").join(&call);
@@ -307,7 +307,7 @@ fn without_namespaces_nothing_runs_unasked_and_every_answer_says_the_rung() {
     let card = person.run(&["approvals"]).stdout;
     assert!(card.contains("landlock") && card.contains("cannot be undone"), "{card}");
     let open = person.json(&["approvals"]);
-    let call = text(&open[0]["call"]);
+    let call = text(&open[0]["callId"]);
     let ran = on_a_kernel_without(&person, UNSHARE, &["approve", &call, "--json"]);
     let outcome = ran.json();
     assert_eq!((ran.code, &outcome["isolation"]), (Some(0), &json!("landlock")), "{outcome:#}");

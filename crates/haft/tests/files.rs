@@ -32,7 +32,7 @@ fn copying(fixture: &Fixture, seen: usize) -> (Running, String) {
     let call = until("copy at work", || {
         let rows = fixture.json(&["log", "--tool", "copy_file"]);
         let rows = rows.as_array().unwrap();
-        (rows.len() > seen).then(|| text(&rows[0]["id"]))
+        (rows.len() > seen).then(|| text(&rows[0]["callId"]))
     });
     (running, call)
 }

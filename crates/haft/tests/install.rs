@@ -104,7 +104,7 @@ fn every_client_gets_its_lines_and_a_second_time_changes_nothing() {
         assert_eq!((text(&first["became"]), text(&first["file"])), ("added".into(), path.display().to_string()));
         assert_eq!(fs::read_to_string(&path).unwrap(), lines, "{client}");
         let second = install(&fixture, &[client]);
-        assert_eq!((&second["became"], &second["call"]), (&json!("unchanged"), &Value::Null));
+        assert_eq!((&second["became"], &second["callId"]), (&json!("unchanged"), &Value::Null));
         assert_eq!(fs::read_to_string(&path).unwrap(), lines, "{client}");
     }
     assert_eq!(home(&fixture, ".config/haft/haft.toml").as_deref(), Some("mcp.client_may_approve = \"safe\"\n"));
@@ -113,7 +113,7 @@ fn every_client_gets_its_lines_and_a_second_time_changes_nothing() {
 #[test]
 fn a_file_of_the_workspace_is_written_by_a_call_that_can_be_undone() {
     let fixture = Fixture::new();
-    let call = text(&install(&fixture, &["vscode"])["call"]);
+    let call = text(&install(&fixture, &["vscode"])["callId"]);
     assert_eq!(fixture.story(&call)["tool"], "write_file");
     assert_eq!(fixture.run(&["undo", &call, "--yes"]).code, Some(0));
     assert!(!fixture.path(".vscode/mcp.json").exists());

@@ -17,7 +17,7 @@ use support::{ALL, Fixture, LIMIT, events, id, text, until};
 const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 
 fn ids(rows: &Value) -> Vec<String> {
-    rows.as_array().unwrap().iter().map(|row| text(&row["id"])).collect()
+    rows.as_array().unwrap().iter().map(|row| text(&row["callId"])).collect()
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn following_tells_every_call_of_every_process_once() {
     fixture.put("a.txt", "a\n");
     let (_, before) = fixture.call("read_file", &json!({"path": "a.txt"}), &[]);
     let following = Following::start(&fixture, &[]);
-    assert_eq!(following.next()["id"], before["tool_call_id"], "it begins with what was last");
+    assert_eq!(following.next()["callId"], before["tool_call_id"], "it begins with what was last");
     let made: Vec<String> = std::thread::scope(|scope| {
         let calls = |writer: u32| {
             let fixture = &fixture;
@@ -131,7 +131,7 @@ fn following_tells_every_call_of_every_process_once() {
         let writers: Vec<_> = (0..4).map(|writer| scope.spawn(calls(writer))).collect();
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     });
-    let told: Vec<String> = made.iter().map(|_| text(&following.next()["id"])).collect();
+    let told: Vec<String> = made.iter().map(|_| text(&following.next()["callId"])).collect();
     let (code, more) = following.end();
     assert_eq!((code, more), (Some(0), vec![]));
     assert_eq!(told.iter().collect::<BTreeSet<_>>(), made.iter().collect::<BTreeSet<_>>());
@@ -149,7 +149,7 @@ fn following_tells_when_a_call_asks_and_how_it_ends() {
     fixture.run(&["reject", &child, "--message", "no"]);
     let told: Vec<_> = (0..4)
         .map(|_| following.next())
-        .map(|row| (text(&row["id"]), text(&row["state"]), text(&row["status"])))
+        .map(|row| (text(&row["callId"]), text(&row["state"]), text(&row["status"])))
         .collect();
     let row = |id: &String, state: &str, status: &str| (id.clone(), state.to_owned(), status.to_owned());
     assert_eq!(told[0], row(&call, "waiting", "pending"));

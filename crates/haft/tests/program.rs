@@ -65,7 +65,7 @@ fn an_interrupt_and_a_cancel_end_a_call_at_work() {
         let call = support::until("call at work", || {
             let rows = fixture.json(&["log", "--tool", "wait_call"]);
             let rows = rows.as_array().unwrap();
-            (rows.len() > seen && rows[0]["state"] == "preparing").then(|| text(&rows[0]["id"]))
+            (rows.len() > seen && rows[0]["state"] == "preparing").then(|| text(&rows[0]["callId"]))
         });
         (running, call)
     };
@@ -229,7 +229,10 @@ fn the_log_is_filtered() {
     assert_eq!(count(&["--since", "0s"]), 0);
     assert_eq!(count(&["--limit", "2"]), 2);
     let newest = &fixture.json(&["log", "--limit", "1"])[0];
-    assert_eq!((&newest["id"], &newest["state"], &newest["asked"]), (&json!(call), &json!("waiting"), &json!(true)));
+    assert_eq!(
+        (&newest["callId"], &newest["state"], &newest["asked"]),
+        (&json!(call), &json!("waiting"), &json!(true))
+    );
     let people = fixture.run(&["log"]);
     assert!(people.stdout.contains("CALL") && people.stdout.contains("error FILE_NOT"), "{people:?}");
     assert_eq!(fixture.run(&["log", "--status", "nonsense"]).code, Some(2));
@@ -494,7 +497,7 @@ fn answers_are_typed_anywhere() {
     let call = fixture.pending("write_file", &json!({"path": "a.txt", "content": "a\n"}));
     assert_eq!(there(&["approvals", "--json"]).json(), json!([]));
     let all = there(&["approvals", "--all", "--json"]).json();
-    assert_eq!((&all[0]["call"], all.as_array().unwrap().len()), (&json!(call), 1));
+    assert_eq!((&all[0]["callId"], all.as_array().unwrap().len()), (&json!(call), 1));
     assert_eq!(there(&["changes", &call, "--json"]).json()["changes"][0]["path"], "a.txt");
     assert_eq!(there(&["approve", &call]).code, Some(0));
     assert_eq!(fixture.text("a.txt").as_deref(), Some("a\n"));
@@ -525,7 +528,7 @@ fn the_same_workspace_by_another_name_is_the_same() {
     symlink(&fixture.workspace, &link).unwrap();
     let call = fixture.pending("write_file", &json!({"path": "a.txt", "content": "a\n"}));
     let open = fixture.json(&["approvals", "--workspace", &link.to_string_lossy()]);
-    assert_eq!(open[0]["call"], json!(call));
+    assert_eq!(open[0]["callId"], json!(call));
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn a_cancel_from_another_process_ends_everything() {
     let call = until("the command at work", || {
         let rows = fixture.json(&["log", "--tool", "shell_exec"]);
         let first = rows.as_array().unwrap().first()?;
-        (alive(&marker) == 3).then(|| text(&first["id"]))
+        (alive(&marker) == 3).then(|| text(&first["callId"]))
     });
     assert_eq!(fixture.run(&["cancel", &call]).code, Some(0));
     let ran = running.finish();
@@ -146,7 +146,7 @@ fn killing_haft_ends_its_commands() {
     until("its end", || (alive(&marker) == 0).then_some(()));
     // The next process says what became of it.
     let rows = fixture.json(&["log", "--tool", "shell_exec"]);
-    let story = fixture.story(&text(&rows[0]["id"]));
+    let story = fixture.story(&text(&rows[0]["callId"]));
     assert_eq!(story["outcome"]["error"]["code"], json!("INTERRUPTED"), "{story:#}");
 }
 

@@ -384,7 +384,7 @@ fn init_writes_what_is_missing_and_nothing_else() {
     trust(&fixture);
     assert!(!reads_are_asked(&fixture), "everything in it is a default behind a `#`");
     // What it wrote can be taken back like any change.
-    let call = text(&written["written"][0]["call"]);
+    let call = text(&written["written"][0]["callId"]);
     assert_eq!(fixture.run(&["undo", &call, "--yes"]).code, Some(0));
     assert!(!fixture.path("haft.toml").exists());
     fixture.put("haft.toml", "mine");

@@ -124,6 +124,19 @@ impl CallLog {
         }
     }
 
+    /// The work begins, for the first time or once more.
+    pub(crate) fn attempt(&mut self) {
+        self.attempts += 1;
+        self.note(CallEvent::Started { attempt: self.attempts });
+    }
+
+    /// The work has begun, if nothing has told so yet: a command begins before it is approved.
+    pub(crate) fn has_begun(&mut self) {
+        if self.attempts == 0 {
+            self.attempt();
+        }
+    }
+
     /// What would change is held aside.
     pub(crate) fn staged(&mut self, changes: &ChangeList, turn: &Turn) {
         self.note(CallEvent::Staged { changes: changes.without_diffs(), turn: turn.clone() });

@@ -338,6 +338,7 @@ impl OutputCollector {
     }
 
     fn hand_on_output(&mut self, stream: Stream, chunk: String, log: &mut CallLog) {
+        log.has_begun();
         let said = &mut self.said[slot(stream)];
         let offset = *said;
         *said += chunk.len() as u64;

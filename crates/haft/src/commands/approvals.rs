@@ -80,7 +80,11 @@ fn documents(open: &[Question], redactor: &Redactor) -> Vec<Value> {
 
 /// A question as programs see it. Its changes stay as they are: nothing that a yes commits is out of sight.
 fn redacted(question: &Question, redactor: &Redactor) -> Value {
-    let exact = serde_json::to_value(question).unwrap_or_default();
+    let mut exact = serde_json::to_value(question).unwrap_or_default();
+    if let Some(fields) = exact.as_object_mut() {
+        let call = fields.shift_remove("call");
+        fields.shift_insert(0, "callId".to_owned(), call.unwrap_or_default());
+    }
     let mut shown = redactor.value(&exact);
     let changes = "/evidence/staged/changes";
     if let (Some(shown), Some(exact)) = (shown.pointer_mut(changes), exact.pointer(changes)) {

@@ -128,7 +128,7 @@ pub(super) async fn write(house: &House, path: &str, input: Value) -> Result<Opt
 fn show(out: &Out, written: &[InitFile]) {
     if out.json {
         let (new, left): (Vec<_>, Vec<_>) = written.iter().partition(|file| file.call.is_some());
-        let new: Vec<Value> = new.iter().map(|file| json!({"path": file.path, "call": file.call})).collect();
+        let new: Vec<Value> = new.iter().map(|file| json!({"path": file.path, "callId": file.call})).collect();
         let left: Vec<&str> = left.iter().map(|file| file.path.as_str()).collect();
         return out.document(&json!({"written": new, "leftAlone": left}));
     }

@@ -4,14 +4,16 @@ mod follow;
 mod show;
 
 use anyhow::{Context, Result, bail};
-use haft_runtime::{CallId, CallState};
+use haft_runtime::{CallId, CallRecord, CallState, Journal, Outcome, Redactor};
 use haft_store::{CallFilter, CallRow};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     cli::Everywhere,
     commands::open,
     exit::CliExit,
+    house::House,
     settings::duration,
     show::{
         Out,
@@ -89,10 +91,13 @@ pub(crate) fn back(text: &str) -> Result<Timestamp> {
 
 async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<CliExit> {
     let house = open(everywhere).await?;
-    let calls = house.store.calls(&house.scope, &house.here, filter).await?;
+    let mut calls = Vec::new();
+    for call in house.store.calls(&house.scope, &house.here, filter).await? {
+        calls.push(LoggedCall::of(&house, call).await?);
+    }
     house.leave().await?;
     if out.json {
-        out.document(&calls);
+        out.document(&calls.iter().map(|call| call.document(&house.redactor)).collect::<Vec<_>>());
         return Ok(CliExit::Success);
     }
     let Some(oldest) = calls.last() else {
@@ -105,25 +110,66 @@ async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result
     out.text(&table(head, &rows));
     out.hint("one call's whole story: haft log show CALL");
     if calls.len() == filter.limit as usize {
-        out.hint(&format!("the next page: add --before {}", oldest.id));
+        out.hint(&format!("the next page: add --before {}", oldest.row.id));
     }
     Ok(CliExit::Success)
 }
 
 const HEAD: &[&str] = &["CALL", "WHEN", "TOOK", "TOOL", "STATUS"];
 
-fn row(call: &CallRow, wide: bool) -> Vec<String> {
-    let took = call.duration_ms.map_or_else(String::new, |ms| format!("{ms} ms"));
-    let mut cells = vec![call.id.to_string(), ago(call.started_at), took];
-    if wide {
-        cells.push(call.caller.clone());
+/// A call of the list, with what its record says of it.
+struct LoggedCall {
+    row: CallRow,
+    record: Option<CallRecord>,
+}
+
+impl LoggedCall {
+    async fn of(house: &House, row: CallRow) -> Result<Self> {
+        let record = Journal::find(&house.store, &house.scope, &row.id).await?;
+        Ok(Self { row, record })
     }
-    cells.extend([call.tool.clone(), status_of(call)]);
+
+    fn outcome(&self) -> Option<&Outcome> {
+        self.record.as_ref()?.outcome.as_ref()
+    }
+
+    /// What the command that it ran ended with.
+    fn exit_code(&self) -> Option<i64> {
+        self.outcome()?.exit_code()
+    }
+
+    /// The call as programs read it, without secrets.
+    fn document(&self, redactor: &Redactor) -> Value {
+        let mut document = serde_json::to_value(&self.row).unwrap_or_default();
+        if let Some(fields) = document.as_object_mut() {
+            let id = fields.shift_remove("id");
+            fields.shift_insert(0, "callId".to_owned(), id.unwrap_or_default());
+        }
+        document["input"] = json!(self.record.as_ref().map(|record| &record.opening.input));
+        document["approvedBy"] = json!(self.outcome().and_then(|outcome| outcome.approved_by));
+        document["exitCode"] = json!(self.exit_code());
+        document["error"] = json!(self.outcome().and_then(|outcome| outcome.end.error()).map(|error| &error.message));
+        redactor.value(&document)
+    }
+}
+
+fn row(call: &LoggedCall, wide: bool) -> Vec<String> {
+    let CallRow { id, tool, caller, started_at, duration_ms, .. } = &call.row;
+    let took = duration_ms.map_or_else(String::new, |ms| format!("{ms} ms"));
+    let mut cells = vec![id.to_string(), ago(*started_at), took];
+    if wide {
+        cells.push(caller.clone());
+    }
+    cells.extend([tool.clone(), status_of(call)]);
     cells
 }
 
 /// How a call ended, in a word or two. One that has ended and still says `pending` goes on as another call.
-fn status_of(call: &CallRow) -> String {
+fn status_of(logged: &LoggedCall) -> String {
+    let call = &logged.row;
+    if let Some(code) = logged.exit_code().filter(|code| *code != 0) {
+        return format!("exit {code}");
+    }
     match (call.state, call.status.as_deref(), call.code.as_deref()) {
         (CallState::Ended, Some("pending"), _) => "edited".to_owned(),
         (CallState::Ended | CallState::Waiting, Some(status), Some(code)) => format!("{status} {code}"),

@@ -1,7 +1,7 @@
 //! `haft stats`
 
 use anyhow::Result;
-use haft_runtime::{Journal, ToolError};
+use haft_runtime::{ErrorCode, Journal, ToolError};
 use haft_store::{CallFilter, ToolUse};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -42,7 +42,7 @@ struct ToolStats {
     cancelled_count: i64,
     asked_count: i64,
     cache_hits: i64,
-    retries: i64,
+    retried_calls: i64,
     avg_execution_time_ms: f64,
     p50_ms: Option<i64>,
     p95_ms: Option<i64>,
@@ -52,7 +52,8 @@ struct ToolStats {
 
 #[derive(Serialize)]
 struct LastError {
-    tool_call_id: String,
+    #[serde(rename = "callId")]
+    call: String,
     at: Timestamp,
     #[serde(flatten)]
     error: ToolError,
@@ -66,7 +67,11 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let mut rows = Vec::new();
     for tool in house.store.tools_used(&house.scope, &house.here, since).await? {
         let last_error = if tool.error > 0 { last_error(&house, &tool.tool, since).await? } else { None };
-        rows.push(row(tool, last_error));
+        // A mistyped name is no tool.
+        let is_none = |last: &LastError| last.error.code == ErrorCode::ToolNotFound && tool.error == tool.calls;
+        if !last_error.as_ref().is_some_and(is_none) {
+            rows.push(row(tool, last_error));
+        }
     }
     house.leave().await?;
     if out.json {
@@ -94,7 +99,7 @@ async fn last_error(house: &House, tool: &str, since: Option<Timestamp>) -> Resu
     let Some(call) = calls.first() else { return Ok(None) };
     let record = Journal::find(&house.store, &house.scope, &call.id).await?;
     let error = record.and_then(|record| record.outcome).and_then(|outcome| outcome.end.error().cloned());
-    Ok(error.map(|error| LastError { tool_call_id: call.id.to_string(), at: call.started_at, error }))
+    Ok(error.map(|error| LastError { call: call.id.to_string(), at: call.started_at, error }))
 }
 
 fn row(tool: ToolUse, last_error: Option<LastError>) -> ToolStats {
@@ -106,7 +111,7 @@ fn row(tool: ToolUse, last_error: Option<LastError>) -> ToolStats {
         cancelled_count: tool.cancelled,
         asked_count: tool.asked,
         cache_hits: tool.cached,
-        retries: tool.retried,
+        retried_calls: tool.retried,
         avg_execution_time_ms: (tool.total_ms * 100 / tool.calls.max(1)) as f64 / 100.0,
         p50_ms: tool.took.percentile(50),
         p95_ms: tool.took.percentile(95),
@@ -136,7 +141,7 @@ fn people(out: &Out, house: &House, rows: &[ToolStats]) {
         let what = house.redactor.text(&last.error.message);
         let text = format!("{}  {}  {} {what}", row.tool_name, ago(last.at), last.error.code);
         out.line(&safe(&cut(&text, width())));
-        out.line(&format!("  {DIM}haft log show {}{DIM:#}", last.tool_call_id));
+        out.line(&format!("  {DIM}haft log show {}{DIM:#}", last.call));
     }
 }
 
@@ -145,7 +150,7 @@ fn row_cells(row: &ToolStats, wide: bool) -> Vec<String> {
     let mut cells = vec![row.tool_name.clone()];
     cells.extend(counts.iter().chain([&row.asked_count]).map(ToString::to_string));
     if wide {
-        cells.extend([row.cache_hits, row.retries].map(|count| count.to_string()));
+        cells.extend([row.cache_hits, row.retried_calls].map(|count| count.to_string()));
     }
     let time =
         |ms: Option<i64>| ms.map_or_else(String::new, |ms| if ms == 0 { "<1".to_owned() } else { ms.to_string() });

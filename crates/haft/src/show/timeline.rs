@@ -69,7 +69,9 @@ impl Page<'_> {
     fn head(&mut self, record: &CallRecord) {
         let opening = &record.opening;
         let (tool, call) = (safe(&opening.tool), &record.call);
-        self.text.push_str(&format!("{STRONG}{tool}{STRONG:#}  {PLACE}{call}{PLACE:#}  {}\n", status(record)));
+        let exit = record.outcome.as_ref().and_then(Outcome::exit_code).filter(|code| *code != 0);
+        let exit = exit.map_or_else(String::new, |code| format!(", exit {code}"));
+        self.text.push_str(&format!("{STRONG}{tool}{STRONG:#}  {PLACE}{call}{PLACE:#}  {}{exit}\n", status(record)));
         let by = format!("by {} ({})", opening.caller.who, door(opening.caller.source));
         self.row("asked", &format!("{} ({}) {by}", moment(opening.at), ago(opening.at)));
         if let Some(workspace) = record.scope.workspace() {

@@ -79,7 +79,7 @@ pub(crate) fn works(fixture: &Fixture, model: &Model, command: Command, client: 
 
     for tool in ["read_file", "write_file"] {
         let rows = fixture.json(&["log", "--tool", tool]);
-        let stories = rows.as_array().unwrap().iter().map(|row| fixture.story(&text(&row["id"])));
+        let stories = rows.as_array().unwrap().iter().map(|row| fixture.story(&text(&row["callId"])));
         let theirs: Vec<Value> = stories.filter(|story| story["source"] == "mcp").collect();
         let told: Vec<_> = theirs.iter().map(|story| (&story["caller"], &story["status"])).collect();
         assert_eq!(told, [(&json!(client), &json!("success"))], "{theirs:#?}");

@@ -60,7 +60,7 @@ pub(crate) fn undo_all(haft: Program<'_>, day: &[Lived]) -> Result<usize> {
 
 fn answered(haft: Program<'_>, lived: Lived, answer: Answer) -> Result<Lived> {
     let (_, open) = json(haft, &["approvals", "--json"])?;
-    let question = open.as_array().and_then(|open| open.iter().find(|one| one["call"] == lived.call.as_str()));
+    let question = open.as_array().and_then(|open| open.iter().find(|one| one["callId"] == lived.call.as_str()));
     let why = text(&question.context("its question is open")?["reason"]);
     let call = lived.call.as_str();
     let (code, said) = match answer {

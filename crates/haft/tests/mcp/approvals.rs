@@ -27,7 +27,7 @@ fn filled_in(approve: bool, words: &str) -> Value {
 
 /// The calls whose question is open.
 fn open(fixture: &Fixture) -> Vec<String> {
-    fixture.json(&["approvals"]).as_array().unwrap().iter().map(|question| text(&question["call"])).collect()
+    fixture.json(&["approvals"]).as_array().unwrap().iter().map(|question| text(&question["callId"])).collect()
 }
 
 /// Who has answered a call's question, and through what.

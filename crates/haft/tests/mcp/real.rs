@@ -34,7 +34,7 @@ fn works(script: &str, mode: &str, name: &str) {
     let statuses: Vec<&Value> = rows.iter().map(|row| &row["status"]).collect();
     assert_eq!(statuses, [&json!("rejected"), &json!("success")], "{rows:#?}");
     for row in rows {
-        let by = text(&fixture.story(&text(&row["id"]))["answer"]["by"]["name"]);
+        let by = text(&fixture.story(&text(&row["callId"]))["answer"]["by"]["name"]);
         assert!(by.ends_with(&format!(" through {name}")), "{by}");
     }
     assert_eq!(fixture.json(&["approvals"]), json!([]));

@@ -192,7 +192,7 @@ fn the_end_of_a_server_ends_the_tasks_that_it_runs() {
 fn a_task_at_work_that_is_cancelled_was_stopped_on_request() {
     let fixture = Fixture::new();
     let (mut client, sleepers) = at_work(&fixture, 194);
-    let task = text(&fixture.json(&["log", "--tool", "shell_exec"])[0]["id"]);
+    let task = text(&fixture.json(&["log", "--tool", "shell_exec"])[0]["callId"]);
     client.ask("tasks/cancel", json!({"taskId": task}));
     let done = ended(&mut client, &task);
     assert!(said(&done["result"]).starts_with("OUTCOME_UNKNOWN: the call was stopped on request"), "{done:#}");

@@ -26,7 +26,7 @@ fn works(package: &str, mode: &str, fixture: &Fixture, server: &[&str]) {
     assert_eq!(statuses("write_file"), ["pending", "rejected", "success"]);
     assert_eq!(statuses("shell_exec"), ["cancelled", "success"]);
     let rows = fixture.json(&["log", "--tool", "write_file"]);
-    let made = fixture.story(&text(&rows[2]["id"]));
+    let made = fixture.story(&text(&rows[2]["callId"]));
     let name = format!("typescript-{package}");
     assert_eq!((&made["caller"], &made["source"]), (&json!(name), &json!("mcp")), "{made:#}");
     assert!(text(&made["answer"]["by"]["name"]).ends_with(&format!(" through {name}")), "{made:#}");

@@ -129,7 +129,7 @@ impl Fixture {
     pub fn asked(&self, seen: &[&str]) -> String {
         until("a question", || {
             let open = self.json(&["approvals"]);
-            let ids = open.as_array().unwrap().iter().map(|question| text(&question["call"]));
+            let ids = open.as_array().unwrap().iter().map(|question| text(&question["callId"]));
             ids.into_iter().find(|call| !seen.contains(&call.as_str()))
         })
     }

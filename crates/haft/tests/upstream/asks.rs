@@ -30,7 +30,7 @@ fn asked(bench: &Bench) -> Value {
 }
 
 fn call_of(question: &Value) -> String {
-    text(&question["call"])
+    text(&question["callId"])
 }
 
 /// What the server was told, as it says itself.

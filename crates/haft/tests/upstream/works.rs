@@ -114,7 +114,7 @@ fn a_call_that_is_stopped_is_stopped_there_and_its_progress_is_heard() {
     let mut slow = Terminal::start(bench.0.haft(&[&["call", "mcp__fake__slow", "{}"], ALL].concat()));
     slow.read_until("step 2");
     let log = bench.0.json(&["log", "--tool", "mcp__fake__slow"]);
-    assert_eq!(bench.0.run(&["cancel", &text(&log[0]["id"])]).code, Some(0));
+    assert_eq!(bench.0.run(&["cancel", &text(&log[0]["callId"])]).code, Some(0));
     slow.read_until("may or may not have happened");
     assert_eq!(slow.exit_code(), Some(1));
     assert_eq!(bench.counted("cancels"), 1);

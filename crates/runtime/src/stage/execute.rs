@@ -82,7 +82,7 @@ async fn commit(
     if done.changes.as_ref().is_none_or(|staged| staged.0.is_empty()) {
         return take_nothing(doors, turn, done, log).await;
     }
-    started(log);
+    log.has_begun();
     let mut done = take(doors, turn, done, approval, log).await?;
     // Whoever said yes to some of the paths has left the others.
     if let (Some(_), Some(changes)) = (&turn.paths, &done.changes) {
@@ -99,7 +99,7 @@ async fn take_nothing(
     log: &mut CallLog,
 ) -> Result<CompletedWork, ToolError> {
     if done.isolation > Isolation::None {
-        log.attempts = log.attempts.max(1);
+        log.has_begun();
         doors.workbench.take(&log.scope, turn).await?;
     }
     Ok(done)
@@ -153,7 +153,7 @@ async fn run(
     } else if may_be_remembered(&call.request, approval) {
         read_or_remember(cache, &work, call, log).await?
     } else {
-        started(log);
+        log.attempt();
         attempts(&work, call, Repeat::Safe, log).await?
     };
     match ran {
@@ -205,7 +205,7 @@ async fn read_or_remember(
     log: &mut CallLog,
 ) -> Result<Ran<ToolOutput>, ToolError> {
     let Some(before) = stamp(work, call, log).await? else {
-        started(log);
+        log.attempt();
         return attempts(work, call, Repeat::Safe, log).await;
     };
     let key = CacheKey::of(&call.request, call.tool.spec());
@@ -213,7 +213,7 @@ async fn read_or_remember(
         log.cached = true;
         return Ok(Ran::plain(output));
     }
-    started(log);
+    log.attempt();
     let questions = log.questions;
     let ran = attempts(work, call, Repeat::Safe, log).await?;
     // What somebody was asked for is theirs to say anew.
@@ -233,7 +233,7 @@ async fn act(
     call: &ResolvedCall,
     log: &mut CallLog,
 ) -> Result<Ran<ToolOutput>, ToolError> {
-    started(log);
+    log.attempt();
     let entry = log.entry(CallState::Executing);
     doors.journal.record(&log.scope, entry).await?;
     let twice = if call.tool.spec().idempotent { Repeat::Safe } else { Repeat::Unsafe };
@@ -262,7 +262,7 @@ async fn attempts(
         let waiting = Work { idle: None, ..*work };
         let waited = waiting.run(log, |ctx| pause(ctx, delay)).await;
         waited.map_err(|stopped| if error.nothing_done() { stopped.having_done_nothing() } else { stopped })?;
-        started(log);
+        log.attempt();
     }
 }
 
@@ -271,11 +271,6 @@ async fn pause(ctx: ToolCtx, delay: Duration) -> Result<(), ToolError> {
     // Either way there is nothing to put away.
     let _cancelled = tokio::time::timeout(delay, ctx.cancel.cancelled()).await;
     Ok(())
-}
-
-fn started(log: &mut CallLog) {
-    log.attempts += 1;
-    log.note(CallEvent::Started { attempt: log.attempts });
 }
 
 /// Only what anybody in the caller's place would be given without asking.

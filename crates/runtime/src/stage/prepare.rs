@@ -53,12 +53,17 @@ pub(crate) async fn prepare(doors: &Doors, call: ValidCall, log: &mut CallLog) -
         .await?;
     Ok(match prepared {
         Prepared::Staged { output, changes, turn, isolation } => {
+            // A command has been run by now.
+            if isolation.is_some() {
+                log.has_begun();
+            }
             log.staged(&changes, &turn);
             let effect = changes.effect();
             PreparedCall { call, effect, evidence: Evidence::Staged { output, changes, turn, isolation } }
         }
         Prepared::Plain(described) => PreparedCall { call, effect: told, evidence: Evidence::Plain(described) },
         Prepared::CutShort(cut) => {
+            log.has_begun();
             log.staged(&cut.changes, &cut.turn);
             return Err(cut.into());
         }

@@ -1,9 +1,9 @@
 //! `haft log --follow`
 
 use anyhow::Result;
-use haft_store::{CallFilter, CallRow};
+use haft_store::CallFilter;
 
-use super::status_of;
+use super::{LoggedCall, status_of};
 use crate::{
     cli::Everywhere,
     commands::{open, prompt::Interrupts},
@@ -27,7 +27,8 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter)
             call = calls.next() => call?,
             () = interrupts.next() => break,
         };
-        let text = if out.json { serde_json::to_string(&call)? } else { line(&call) };
+        let call = LoggedCall::of(&house, call).await?;
+        let text = if out.json { call.document(&house.redactor).to_string() } else { line(&call) };
         if !out.next_line(&text) {
             break;
         }
@@ -36,9 +37,10 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter)
     Ok(CliExit::Success)
 }
 
-fn line(call: &CallRow) -> String {
+fn line(logged: &LoggedCall) -> String {
+    let call = &logged.row;
     let time = call.finished_at.unwrap_or(call.started_at).strftime("%H:%M:%S").to_string();
-    let what = format!("{:<16} {}", safe(&call.tool), status_of(call));
+    let what = format!("{:<16} {}", safe(&call.tool), status_of(logged));
     let took = call.duration_ms.map_or_else(String::new, |ms| format!(", {ms} ms"));
     let left = width().saturating_sub(time.len() + call.id.as_str().len() + 4);
     format!("{DIM}{time}{DIM:#}  {PLACE}{}{PLACE:#}  {}", call.id, cut(&format!("{what}{took}"), left))

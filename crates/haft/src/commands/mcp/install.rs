@@ -207,7 +207,7 @@ fn show(out: &Out, client: McpClient, report: &InstallReport) {
     let word = may_approve.word();
     if out.json {
         return out.document(&json!({
-            "client": client.title(), "file": edit.path, "became": edit.became.word(), "call": call,
+            "client": client.title(), "file": edit.path, "became": edit.became.word(), "callId": call,
             "clientMayApprove": word, "settings": recorded,
         }));
     }
