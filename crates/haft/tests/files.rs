@@ -45,7 +45,14 @@ fn ten_thousand_files_are_copied_moved_deleted_and_brought_back() {
     let (code, copied) = fixture.call("copy_file", &json!({"source": "many", "dest": "twin", "recursive": true}), ALL);
     assert_eq!((code, &copied["result"]["structured"]["files"]), (0, &json!(FILES)), "{}", copied["error"]);
     assert_eq!(copied["changes"].as_array().unwrap().len(), FILES + 21, "the whole list is recorded");
-    assert_eq!(text(&copied["result"]["content"]), "Copied many to twin (10000 files, 100000 bytes)");
+    let content = text(&copied["result"]["content"]);
+    assert!(
+        content.starts_with("Copied many to twin (10000 files, 100000 bytes)\n[changed twin (created), "),
+        "{content}"
+    );
+    assert!(content.contains(" and 10016 more; `undo_call`"), "{content}");
+    let value = &copied["result"]["structured"];
+    assert_eq!((value["changed"].as_array().unwrap().len(), &value["moreChanged"]), (50, &json!(FILES + 21 - 50)));
     let (code, moved) = fixture.call("move_file", &json!({"from": "twin", "to": "moved"}), ALL);
     assert_eq!((code, moved["changes"].as_array().unwrap().len()), (0, 1), "{moved}");
     let (code, deleted) = fixture.call("delete_file", &json!({"path": "moved", "recursive": true}), ALL);

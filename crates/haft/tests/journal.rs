@@ -209,7 +209,7 @@ fn one_call_is_a_story_that_fits_the_screen() {
 fn a_long_output_is_shown_with_its_head_its_tail_and_the_way_to_the_rest() {
     let fixture = Fixture::new();
     fixture.put("big.txt", (0..5000).map(|line| format!("line {line} of many\n")).collect::<String>());
-    let (_, outcome) = fixture.call("read_file", &json!({"path": "big.txt", "limit": 5000}), &[]);
+    let (_, outcome) = fixture.call("shell_exec", &json!({"command": "cat big.txt"}), &[]);
     let shown = fixture.run(&["log", "show", &id(&outcome)]).stdout;
     assert!(shown.contains("line 0 of") && shown.contains("line 4999 of") && shown.contains("left out"), "{shown}");
     assert!(shown.contains(&format!("haft call result_query --callId {}", id(&outcome))), "{shown}");
@@ -270,7 +270,7 @@ fn stats_count_what_happened() {
     assert_eq!((&rows[0]["tool_name"], numbers(&rows[0])), (&json!("read_file"), [3, 2, 1, 0, 0, 0]));
     assert_eq!((&rows[1]["tool_name"], numbers(&rows[1])), (&json!("write_file"), [2, 0, 0, 1, 1, 2]));
     assert_eq!(rows[0]["last_error"]["code"], "FILE_NOT_FOUND");
-    for name in ["avg_execution_time_ms", "p50_ms", "p95_ms", "p99_ms", "cache_hits", "retries"] {
+    for name in ["avg_execution_time_ms", "p50_ms", "p95_ms", "p99_ms", "cache_hits", "retried_calls"] {
         assert!(rows[0][name].is_number(), "{name}: {rows}");
     }
     let people = fixture.run(&["stats"]);

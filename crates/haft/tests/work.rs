@@ -60,7 +60,7 @@ fn a_crate_with_a_dependency_is_built_and_tested_by_the_first_call() {
     assert!(person.fixture.path("target/debug/small").exists() && person.fixture.path("Cargo.lock").exists());
     // What was committed has its times, so nothing is built again; nothing that matters changes, and nobody is asked.
     let outcome = person.shell("cargo build 2>&1 && cargo test 2>&1", &[]);
-    let said = success(&outcome)["output"].as_str().unwrap().to_owned();
+    let said = success(&outcome)["stdout"].as_str().unwrap().to_owned();
     assert!(!said.contains("Compiling"), "{said}");
     // Outside, the user's own cargo finds the same.
     let output = person.program("cargo").args(["build", "--offline"]).output().unwrap();

@@ -108,7 +108,7 @@ impl Person {
         let (code, outcome) = self.shell(command, support::ALL);
         let structured = &outcome["result"]["structured"];
         assert_eq!((code, &structured["exitCode"]), (0, &json!(0)), "{}: {command}: {outcome:#}", self.name());
-        structured["output"].as_str().unwrap_or_default().to_owned()
+        said(&outcome["result"])
     }
 
     /// A command whose changes wait for a yes; gives the call.
@@ -122,7 +122,7 @@ impl Person {
     pub fn says(&self, command: &str) -> String {
         let (code, outcome) = self.shell(command, &[]);
         assert_eq!(code, 0, "{}: {command}: {outcome:#}", self.name());
-        outcome["result"]["structured"]["output"].as_str().unwrap_or_default().to_owned()
+        said(&outcome["result"])
     }
 
     /// Puts a file of this person's into the workspace.
@@ -162,5 +162,14 @@ impl Person {
 
     fn name(&self) -> &'static str {
         if self.ordinary.is_some() { "an ordinary user" } else { "whoever runs the tests" }
+    }
+}
+
+/// What a command said on both streams, in the order in which it came: the text has that before the exit code.
+fn said(result: &Value) -> String {
+    let of = |stream: &str| result["structured"][stream].as_str().unwrap_or_default();
+    match (of("stdout"), of("stderr")) {
+        (one, "") | ("", one) => one.to_owned(),
+        _ => result["content"].as_str().unwrap().rsplit_once("[exit ").unwrap().0.to_owned(),
     }
 }

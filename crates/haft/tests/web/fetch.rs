@@ -171,6 +171,23 @@ fn inputs_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn a_call_that_says_how_long_it_waits_outlasts_silence() {
+    let (_open, held) = std::sync::mpsc::channel::<()>();
+    let held = std::sync::Mutex::new(held);
+    let slow = Server::new(move |_, stream| {
+        let _later = held.lock().unwrap().recv_timeout(std::time::Duration::from_millis(600));
+        let _gone = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nslow");
+    });
+    let fixture = Fixture::new();
+    let all = [slow.address.to_string()];
+    let settings = format!("web.silence = '100ms'\nweb.allow = {all:?}\nweb.allowlist = {all:?}\n");
+    crate::server::settings(&fixture, &settings);
+    refused(&fixture, &json!({"url": slow.url("/")}), "NETWORK_ERROR");
+    let result = fetched(&fixture, &json!({"url": slow.url("/"), "timeoutMs": 20_000}));
+    assert_eq!(result["structured"]["body"], json!("slow"));
+}
+
+#[test]
 fn nobody_there_is_a_network_error_and_too_late_a_timeout() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let fixture = Fixture::new();

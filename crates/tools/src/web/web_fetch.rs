@@ -217,7 +217,9 @@ fn request(web: &Web, input: &Input) -> Result<Request, ToolError> {
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     }
     let until = Instant::now() + input.limit().unwrap_or(web.timeout);
-    Ok(Request { target, method, headers, body: Bytes::from(body), until, silence: input.limit() })
+    // The limit of the whole comes first, and says so.
+    let silence = input.limit().map(|limit| limit.saturating_mul(2));
+    Ok(Request { target, method, headers, body: Bytes::from(body), until, silence })
 }
 
 async fn fetch(web: &Web, ctx: &ToolCtx, input: &Input) -> Result<Output, ToolError> {
