@@ -187,3 +187,16 @@ fn gc_frees_a_full_disk() {
     let (code, outcome) = fixture.call("write_file", &again, ALL);
     assert_eq!(code, 0, "{outcome}");
 }
+
+#[test]
+fn a_call_that_cannot_be_recorded_says_why() {
+    let fixture = Fixture::new();
+    fixture.call("read_file", &json!({"path": "a.txt"}), ALL);
+    let lose = "alter table open_calls rename to lost";
+    rusqlite::Connection::open(fixture.data.join("haft.db")).unwrap().execute_batch(lose).unwrap();
+    let before = fixture.picture();
+    let (code, outcome) = fixture.call("write_file", &json!({"path": "b.txt", "content": "b\n"}), ALL);
+    assert_eq!((code, &outcome["error"]["code"]), (1, &json!("STORE_UNAVAILABLE")), "{outcome}");
+    assert!(outcome["error"]["message"].as_str().unwrap().contains("the database is damaged"), "{outcome}");
+    assert_eq!(fixture.picture(), before);
+}

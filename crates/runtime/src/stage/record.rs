@@ -47,7 +47,11 @@ pub(crate) async fn record(doors: &Doors, log: &mut CallLog, ending: Ending) -> 
     let recorded =
         if may_wait { journal.record_later(&log.scope, entry).await } else { journal.record(&log.scope, entry).await };
     let mut outcome = Arc::unwrap_or_clone(shared);
-    if let Err(error) = recorded {
+    // A call that ended because the journal could not be written says more than the second attempt to write.
+    let store_failed = outcome.end.error().is_some_and(|error| error.code == ErrorCode::StoreUnavailable);
+    if let Err(error) = recorded
+        && !store_failed
+    {
         // What was done is done; the caller must learn that the journal does not know how it ended.
         let message = format!(
             "the call ended with `{}`, but that could not be recorded: {}",
