@@ -108,7 +108,7 @@ pub(crate) async fn apply(tx: &impl Transaction, writes: &[&StoreWrite]) -> Resu
             claims.extend(claim);
         }
         let mut answers = tx.run(&claims).await?.into_iter();
-        let mut following = Vec::new();
+        let mut following = Following::default();
         for (place, claims) in round.iter().zip(claiming) {
             let found = claims.then(|| answers.next().unwrap_or_default());
             match writes[*place] {
@@ -121,13 +121,15 @@ pub(crate) async fn apply(tx: &impl Transaction, writes: &[&StoreWrite]) -> Resu
                 StoreWrite::Change(change) => {
                     touched[*place] = found.is_some_and(|rows| !rows.is_empty());
                     if touched[*place] {
-                        following.extend(change.then.iter().cloned());
+                        following.rest.extend(change.then.iter().cloned());
                     }
                 }
                 StoreWrite::Mark => {}
             }
         }
-        tx.run(&following).await?;
+        let Following { mut entries, calls, rest } = following;
+        entries.extend(calls.into_iter().chain(rest));
+        tx.run(&entries).await?;
     }
     tx.run(&counted.statements()).await?;
     Ok(touched)
@@ -204,24 +206,32 @@ async fn is_open(tx: &impl Transaction, entry: &JournalWrite) -> Result<bool, St
     Ok(found.first().is_some_and(|rows| !rows.is_empty()))
 }
 
+/// What is written once the claims of a round are known. Rows of one table are kept together: PostgreSQL takes them as one.
+#[derive(Default)]
+struct Following {
+    entries: Vec<Statement>,
+    calls: Vec<Statement>,
+    rest: Vec<Statement>,
+}
+
 /// What is written once an entry counts.
 fn follow(
     entry: &JournalWrite,
     seq: i64,
     found: Option<&[Row]>,
-    following: &mut Vec<Statement>,
+    following: &mut Following,
     counted: &mut Counted,
 ) -> Result<(), StoreError> {
-    following.extend(entry.append(seq));
+    following.entries.extend(entry.append(seq));
     if let Some(call) = entry.ended(found.and_then(|rows| rows.first()))? {
-        following.push(call.insert(entry, seq));
+        following.calls.push(call.insert(entry, seq));
         counted.add(&entry.tenant, &call.counted());
     }
     if let Some(body) = &entry.output {
-        following.push(crate::outputs::keep(&entry.tenant, &entry.call, body));
+        following.rest.push(crate::outputs::keep(&entry.tenant, &entry.call, body));
     }
     if let Some(question) = &entry.question {
-        following.push(question.insert(&entry.tenant));
+        following.rest.push(question.insert(&entry.tenant));
     }
     Ok(())
 }

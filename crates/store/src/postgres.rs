@@ -332,7 +332,9 @@ impl Postgres {
 /// Runs the statements in their order without waiting for one answer before the next is sent. The first that fails is
 /// told.
 pub(crate) async fn run_all(client: &Client, statements: &[Statement]) -> Result<Vec<Vec<Row>>, StoreError> {
-    let mut answers: Vec<_> = statements.iter().map(|statement| maybe_done(Box::pin(run(client, statement)))).collect();
+    let groups: Vec<&[Statement]> =
+        statements.chunk_by(|one, next| one.sql == next.sql && only_inserts(&one.sql)).collect();
+    let mut answers: Vec<_> = groups.iter().map(|group| maybe_done(Box::pin(run_together(client, group)))).collect();
     // Invariant: a statement is sent when its future is first looked at, and answers come in the order of the statements.
     poll_fn(|cx| {
         let mut waiting = false;
@@ -342,7 +344,54 @@ pub(crate) async fn run_all(client: &Client, statements: &[Statement]) -> Result
         if waiting { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;
-    answers.iter_mut().filter_map(|answer| Pin::new(answer).take_output()).collect()
+    let mut rows = Vec::with_capacity(statements.len());
+    for (group, answer) in groups.iter().zip(&mut answers) {
+        rows.extend(Pin::new(answer).take_output().transpose()?);
+        // Inserts have no rows to give back.
+        rows.resize(rows.len() + group.len() - 1, Vec::new());
+    }
+    Ok(rows)
+}
+
+/// Whether a statement inserts a row and does nothing else.
+fn only_inserts(sql: &str) -> bool {
+    sql.starts_with("insert into ")
+        && sql.contains(VALUES)
+        && !sql.contains(" returning ")
+        && !sql.contains(" on conflict ")
+}
+
+const VALUES: &str = " values (";
+
+/// Several inserts of the same text are one of many rows: the server reads and plans each text anew.
+async fn run_together(client: &Client, group: &[Statement]) -> Result<Vec<Row>, StoreError> {
+    match group {
+        [one] => run(client, one).await,
+        many => run(client, &with_many_rows(many)).await,
+    }
+}
+
+fn with_many_rows(inserts: &[Statement]) -> Statement {
+    let text = inserts.first().map_or("", |insert| &insert.sql);
+    let (into, row) = text.split_once(VALUES).unwrap_or((text, ""));
+    let (mut sql, mut args) = (format!("{into} values "), Vec::new());
+    for (place, insert) in inserts.iter().enumerate() {
+        sql.push_str(if place == 0 { "(" } else { ", (" });
+        push_renumbered(&mut sql, row, args.len());
+        args.extend(insert.args.iter().cloned());
+    }
+    Statement { sql: sql.into(), args }
+}
+
+/// Adds a text with every `$n` counted from another number.
+fn push_renumbered(sql: &mut String, text: &str, before: usize) {
+    let mut parts = text.split('$');
+    sql.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let end = part.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(part.len());
+        let number: usize = part[..end].parse().unwrap_or_default();
+        sql.push_str(&format!("${}{}", number + before, &part[end..]));
+    }
 }
 
 async fn run(client: &Client, statement: &Statement) -> Result<Vec<Row>, StoreError> {
@@ -442,5 +491,29 @@ impl NodeLease {
 
     fn statement(sql: &'static str) -> Statement {
         Statement { sql: sql.into(), args: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inserts_of_one_text_become_one_of_many_rows() {
+        let insert = |number: i64, text: &str| {
+            Statement::new("insert into t (a, b, c) values ($1, $2, 1)").bind(number).bind(text)
+        };
+        let together = with_many_rows(&[insert(1, "x"), insert(2, "y")]);
+        assert_eq!(together.sql, "insert into t (a, b, c) values ($1, $2, 1), ($3, $4, 1)");
+        assert_eq!(together.args, [Value::from(1_i64), Value::from("x"), Value::from(2_i64), Value::from("y")]);
+        assert!(only_inserts(&together.sql));
+        for other in [
+            "insert into t (a) values ($1) returning 1 as made",
+            "insert into t (a) values ($1) on conflict (a) do nothing",
+            "insert into t (a) select $1",
+            "delete from t where a = $1",
+        ] {
+            assert!(!only_inserts(other), "{other}");
+        }
     }
 }
