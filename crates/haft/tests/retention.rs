@@ -57,7 +57,7 @@ fn a_dry_run_says_the_same_and_touches_nothing() {
     let fixture = Fixture::new();
     fixture.put("big.txt", "a line of text\n".repeat(5000));
     let call = write(&fixture, "a.txt");
-    let (_, long) = fixture.call("read_file", &json!({"path": "big.txt", "limit": 5000}), &[]);
+    let (_, long) = fixture.call("grep", &json!({"pattern": "line", "maxResults": 5000}), &[]);
     let before = fixture.json(&["log"]);
     let would = swept(&fixture, &["--dry-run"], ALL_PAST);
     assert_eq!(fixture.json(&["log"]), before);
@@ -91,7 +91,7 @@ fn undo_of_what_was_let_go_says_so() {
 fn the_rest_of_a_long_result_that_was_let_go_is_not_made_up() {
     let fixture = Fixture::new();
     fixture.put("big.txt", "a line of text\n".repeat(5000));
-    let (_, long) = fixture.call("read_file", &json!({"path": "big.txt", "limit": 5000}), &[]);
+    let (_, long) = fixture.call("grep", &json!({"pattern": "line", "maxResults": 5000}), &[]);
     assert_eq!(swept(&fixture, &[], &[("OUTPUTS", "0s")])["outputs"]["count"], 1);
     let (code, outcome) = fixture.call("result_query", &json!({"callId": id(&long)}), &[]);
     assert_eq!((code, &outcome["error"]["code"]), (1, &json!("UNAVAILABLE")), "{outcome}");
