@@ -90,9 +90,7 @@ pub(crate) struct Output {
 struct DirectoryEntry {
     /// Relative to the folder that was listed.
     name: String,
-    /// Absent for a file.
-    #[serde(rename = "type", skip_serializing_if = "DirectoryEntryKind::is_file")]
-    #[schemars(default)]
+    #[serde(rename = "type")]
     kind: DirectoryEntryKind,
     /// Bytes of a file, with `details`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,10 +104,9 @@ struct DirectoryEntry {
     target: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum DirectoryEntryKind {
-    #[default]
     File,
     Directory,
     Symlink,
@@ -124,10 +121,6 @@ impl DirectoryEntryKind {
             EntryKind::Link => Self::Symlink,
             EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => Self::Other,
         }
-    }
-
-    fn is_file(&self) -> bool {
-        *self == Self::File
     }
 }
 
@@ -341,7 +334,7 @@ impl DirectoryItem {
         let kind = DirectoryEntryKind::of(entry.meta.kind);
         Self {
             kind,
-            size: (details && kind.is_file()).then_some(entry.meta.size),
+            size: (details && kind == DirectoryEntryKind::File).then_some(entry.meta.size),
             modified: details.then(|| moment::of(entry.meta.modified)),
             target: entry.target.as_deref().map(shown_target),
         }
