@@ -22,13 +22,13 @@ fn folders_first_hidden_left_out() {
     let lean = place.read("list_directory", json!({})).unwrap();
     assert_eq!(lean.content, "src/\nzoo/\nREADME.md\nlink -> src/a.txt\n4 entries in .");
     assert_eq!(lean.structured["entries"][0], json!({"name": "src", "type": "directory"}));
-    assert_eq!(lean.structured["entries"][2], json!({"name": "README.md"}));
+    assert_eq!(lean.structured["entries"][2], json!({"name": "README.md", "type": "file"}));
     let output = place.read("list_directory", json!({ "details": true })).unwrap();
     let found = output.structured;
     assert_eq!(names(&found), ["src", "zoo", "README.md", "link"]);
     assert_eq!((&found["path"], &found["total"], &found["truncated"]), (&json!("."), &json!(4), &json!(false)));
     let kinds: Vec<&str> =
-        found["entries"].as_array().unwrap().iter().map(|entry| entry["type"].as_str().unwrap_or("file")).collect();
+        found["entries"].as_array().unwrap().iter().map(|entry| entry["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["directory", "directory", "file", "symlink"]);
     assert_eq!((&found["entries"][2]["size"], &found["entries"][3]["target"]), (&json!(2), &json!("src/a.txt")));
     assert!(found["entries"][0]["modified"].as_str().unwrap().ends_with('Z'));
