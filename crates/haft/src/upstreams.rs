@@ -13,7 +13,7 @@ use haft_tools::Workspace;
 
 use crate::settings::Settings;
 pub(crate) use pins_file::{PinsFile, was_met_in_a_workspace};
-pub(crate) use waiting::told;
+pub(crate) use waiting::{told, told_of_a_call};
 
 /// The servers that are used in a workspace.
 pub(crate) fn of(settings: &Settings, workspace: &Arc<Workspace>) -> Arc<Upstreams> {

@@ -91,7 +91,7 @@ impl Pipeline {
 
     async fn walk(&self, request: CallRequest, log: &mut CallLog) -> Result<Executed, Declined> {
         let doors = &*self.doors;
-        let call = resolve(&*doors.catalog, request, log).await?;
+        let call = resolve(doors, request, log).await?;
         let call = authorize(&*doors.guard, call, log).await?;
         let call = validate(call)?;
         let call = prepare(doors, call, log).await?;

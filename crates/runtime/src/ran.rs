@@ -1,8 +1,10 @@
 //! What a tool says of its work: how it will be done, what came of it, what is left when it was cut short.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{ChangeList, ErrorCode, Isolation, Prepared, Stamp, ToolError, Turn, WaitFor};
+use crate::{ChangeList, ErrorCode, Isolation, Prepared, RegisteredTool, Stamp, ToolError, Turn, WaitFor};
 
 /// What a tool's `run` came to.
 #[derive(Clone, Debug)]
@@ -156,6 +158,8 @@ pub(crate) trait MayBePartial {
 impl MayBePartial for () {}
 
 impl MayBePartial for Option<Stamp> {}
+
+impl MayBePartial for Arc<RegisteredTool> {}
 
 impl<O> MayBePartial for Prepared<O> {
     fn cut_short(&mut self) -> Option<&mut PartialWork> {

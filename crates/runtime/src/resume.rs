@@ -94,7 +94,7 @@ impl Pipeline {
         log: &mut CallLog,
     ) -> Result<Executed, Declined> {
         let doors = &*self.doors;
-        let call = resolve(&*doors.catalog, request, log).await?;
+        let call = resolve(doors, request, log).await?;
         log.forget_the_call_event();
         log.called_as.clone_from(&question.called_as);
         let call = authorize(&*doors.guard, call, log).await?;

@@ -48,9 +48,7 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<C
         everywhere.workspace = workspace_in(&args.rest);
     }
     let house = open(&everywhere).await?;
-    // The call itself says why a server cannot be had.
-    let _ = upstreams::meet_for(&house.upstreams, tool).await;
-    let spec = house.tools().get(tool).map(|found| found.spec().clone());
+    let spec = described(&house, tool, args).await;
     let (flags, matches) = match parse(tool, spec.as_ref(), args) {
         Ok(parsed) => parsed,
         Err(err) => {
@@ -68,7 +66,10 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<C
     let out = Out::new(everywhere.json || flags.everywhere.json);
     let stream = Arc::new(LiveOutput::new(out));
     let ended = match arguments::input(flags.input.as_deref(), spec.as_ref(), &matches) {
-        Ok(input) => one_call(&house, tool, input, &flags, &stream).await,
+        Ok(input) => {
+            let call = one_call(&house, tool, input, &flags, &stream);
+            upstreams::told_of_a_call(&house.upstreams, tool, call).await
+        }
         Err(error) => Ok(Outcome::refused(tool, error)),
     };
     let ended = match ended {
@@ -78,6 +79,16 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<C
     house.leave().await?;
     let ended = ended?;
     Ok(outcome::print_rest(out, &ended, stream.seen()).or_that_of_its_command(&ended, out))
+}
+
+/// What the tool is. A server that was never met is waited for here only where its fields were given as flags; otherwise
+/// the call itself waits, and says why a server cannot be had.
+async fn described(house: &House, tool: &str, args: &Args) -> Option<ToolSpec> {
+    let known = || house.tools().get(tool).map(|found| found.spec().clone());
+    if known().is_none() && parse(tool, None, args).is_err() {
+        let _ = upstreams::meet_for(&house.upstreams, tool).await;
+    }
+    known()
 }
 
 async fn one_call(

@@ -19,5 +19,6 @@ mod lists;
 mod lives;
 mod names;
 mod pasted;
+mod starts;
 mod works;
 mod wrong;

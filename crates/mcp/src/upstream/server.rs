@@ -11,6 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
 use haft_runtime::{Category, Effect, ErrorCode, Redactor, ToolError};
 use haft_sandbox::fence::Process;
 use tokio::{sync::Mutex as Turns, task::AbortHandle};
@@ -24,6 +28,8 @@ use super::{
 
 /// How long a server may take to answer the first question.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a call waits for that: less than any client waits for an answer.
+pub(super) const CALL_PATIENCE: Duration = Duration::from_secs(45);
 /// How often a server is started again in a row, and how long it is left alone after that.
 const MOST_RESTARTS: u32 = 3;
 const REST: Duration = Duration::from_secs(60);
@@ -118,11 +124,19 @@ pub struct Upstream {
     /// Takes the secrets of the one that was last started out of what is said of it.
     redactor: Mutex<Redactor>,
     state: Turns<ConnectionState>,
-    /// What starts it, or waits for that.
-    starts: Mutex<Vec<AbortHandle>>,
+    /// The last start, which everybody waits for who comes before it has ended.
+    start: Mutex<Option<UpstreamStart>>,
     /// Whether somebody wants it started anew.
     is_stale: AtomicBool,
 }
+
+/// A start of a server. It goes on when nobody waits for it any more.
+struct UpstreamStart {
+    task: AbortHandle,
+    ended: Shared<BoxFuture<'static, StartResult>>,
+}
+
+type StartResult = Result<Arc<UpstreamConnection>, ToolError>;
 
 #[derive(Default)]
 struct ConnectionState {
@@ -142,7 +156,7 @@ impl Upstream {
             version: Mutex::new(version),
             redactor: Mutex::default(),
             state: Turns::default(),
-            starts: Mutex::default(),
+            start: Mutex::default(),
             is_stale: AtomicBool::new(false),
         })
     }
@@ -153,14 +167,16 @@ impl Upstream {
     }
 
     /// Starts it if it does not run, so that the listener hears of its tools. It has so long to answer.
-    pub async fn meet(&self, patience: Duration) -> Result<(), ToolError> {
-        self.connection_within(patience).await.map(drop)
+    pub async fn meet(self: &Arc<Self>, patience: Duration) -> Result<(), ToolError> {
+        self.start(patience).await.map(drop)
     }
 
     /// Ends it, also while it starts, and forgets how often it broke.
     pub async fn end(&self) {
-        let starts = std::mem::take(&mut *self.starts.lock().unwrap_or_else(PoisonError::into_inner));
-        starts.iter().for_each(AbortHandle::abort);
+        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(start) = start {
+            start.task.abort();
+        }
         let before = std::mem::take(&mut *self.state.lock().await);
         if let Some(connection) = before.connection {
             connection.end().await;
@@ -173,21 +189,40 @@ impl Upstream {
         self.is_stale.store(true, Ordering::SeqCst);
     }
 
-    /// The server that runs, or a new one. Whoever comes while it starts waits for that very start, and whoever cannot wait so
-    /// long leaves it to the next.
+    /// The server that runs, or a new one. Whoever cannot wait so long leaves it to the next.
     pub(super) async fn connection(self: &Arc<Self>) -> Result<Arc<UpstreamConnection>, ToolError> {
-        let upstream = Arc::clone(self);
-        let start = tokio::spawn(async move { upstream.connection_within(PATIENCE).await });
-        {
-            let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
-            starts.retain(|start| !start.is_finished());
-            starts.push(start.abort_handle());
-        }
-        let ended = |_| Err(self.unavailable("was ended while it started", "").having_done_nothing());
-        start.await.unwrap_or_else(ended)
+        self.start(PATIENCE).await
     }
 
-    async fn connection_within(&self, patience: Duration) -> Result<Arc<UpstreamConnection>, ToolError> {
+    /// Starts it if it does not run. Whoever comes while it starts waits for that very start and shares its end, good or
+    /// bad.
+    fn start(self: &Arc<Self>, patience: Duration) -> Shared<BoxFuture<'static, StartResult>> {
+        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(under_way) = start.as_ref().filter(|start| !start.task.is_finished()) {
+            return under_way.ended.clone();
+        }
+        let (upstream, us) = (Arc::clone(self), Arc::clone(self));
+        let starting = tokio::spawn(async move { upstream.connection_within(patience).await });
+        let task = starting.abort_handle();
+        let ended = starting.map(move |ended| {
+            let stopped = |_| Err(us.unavailable("was ended while it started", "").having_done_nothing());
+            ended.unwrap_or_else(stopped)
+        });
+        let ended = ended.boxed().shared();
+        *start = Some(UpstreamStart { task, ended: ended.clone() });
+        ended
+    }
+
+    /// That a call waits no longer for it to start.
+    pub(super) fn still_starts(&self, waited: Duration) -> ToolError {
+        let what = format!(
+            "is still starting after {} s; it goes on starting, so call again, or look with `haft mcp-servers`",
+            waited.as_secs()
+        );
+        self.unavailable(&what, "").having_done_nothing()
+    }
+
+    async fn connection_within(&self, patience: Duration) -> StartResult {
         let mut state = self.state.lock().await;
         if self.is_stale.swap(false, Ordering::SeqCst) {
             state.broke = 0;

@@ -8,12 +8,12 @@ use std::{
 
 use futures_util::future::{BoxFuture, join_all};
 use haft_runtime::{Caller, Layer, LayerSource, RegisteredTool, ToolError, usable};
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::timeout};
 
 use super::{
     definition::tool_name,
     pins::ServerPins,
-    server::{PATIENCE, ServerEvent, Upstream, UpstreamSpec},
+    server::{CALL_PATIENCE, PATIENCE, ServerEvent, Upstream, UpstreamSpec},
     tool::{held_as_new, tools_of},
 };
 
@@ -217,8 +217,18 @@ impl UpstreamServer {
 
     /// The same where it has not been met yet.
     pub async fn meet_if_new(&self) -> Result<(), ToolError> {
-        let was_met = !self.taken().tools.is_empty() || self.pins.read().was_met();
-        if was_met { Ok(()) } else { self.meet().await }
+        if self.was_met() { Ok(()) } else { self.meet().await }
+    }
+
+    /// Whether it has ever said what its tools are.
+    pub fn was_met(&self) -> bool {
+        !self.taken().tools.is_empty() || self.pins.read().was_met()
+    }
+
+    /// The same for a call, which must be answered before its client gives up. The start goes on behind it.
+    async fn meet_for_a_call(&self) -> Result<(), ToolError> {
+        let met = timeout(CALL_PATIENCE, self.meet_if_new()).await;
+        met.unwrap_or_else(|_late| Err(self.upstream.still_starts(CALL_PATIENCE)))
     }
 
     async fn meet_within(&self, patience: Duration) -> Result<(), ToolError> {
@@ -267,7 +277,7 @@ impl LayerSource for Upstreams {
     fn look<'a>(&'a self, _caller: &'a Caller, name: Option<&'a str>) -> BoxFuture<'a, Result<(), ToolError>> {
         self.refresh();
         match name.and_then(|name| self.server_of(name)) {
-            Some(server) => Box::pin(server.meet_if_new()),
+            Some(server) => Box::pin(server.meet_for_a_call()),
             None => Box::pin(std::future::ready(Ok(()))),
         }
     }
@@ -278,5 +288,74 @@ impl LayerSource for Upstreams {
 
     fn missing(&self, _caller: &Caller, name: &str) -> Option<ToolError> {
         self.why_missing(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        sync::{Arc, Mutex, mpsc},
+        time::Duration,
+    };
+
+    use haft_runtime::{Caller, ErrorCode, LayerSource, Scope, Source, ToolError};
+
+    use super::{PinStore, ServerPins, UpstreamPlan, UpstreamSpec, Upstreams};
+
+    struct NothingKnown;
+
+    impl PinStore for NothingKnown {
+        fn read(&self) -> ServerPins {
+            ServerPins::default()
+        }
+
+        fn change(&self, _change: &mut dyn FnMut(&mut ServerPins)) {}
+
+        fn version(&self) -> String {
+            String::new()
+        }
+    }
+
+    /// One server, whose start lasts until the sender is dropped.
+    fn one_that_starts_for_ever() -> (mpsc::Sender<()>, Arc<Upstreams>) {
+        let (ends, starts) = mpsc::channel::<()>();
+        let starts = Mutex::new(starts);
+        let spec = UpstreamSpec {
+            name: "slow".to_owned(),
+            command: "slow".to_owned(),
+            launch: Arc::new(move || {
+                let _ended = starts.lock().unwrap().recv();
+                Err(ToolError::new(ErrorCode::ExecutionError, "the test is over"))
+            }),
+            timeout: Duration::from_secs(30),
+            allowed_tools: None,
+            denied_tools: BTreeSet::new(),
+            effects: BTreeMap::new(),
+            trusted: false,
+            network: false,
+            host: None,
+        };
+        (ends, Upstreams::new(vec![UpstreamPlan { spec, pins: Arc::new(NothingKnown), can_be_met: true }]))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_is_answered_before_its_client_gives_up_and_the_start_goes_on() {
+        let (ends, upstreams) = one_that_starts_for_ever();
+        let caller = Caller::owner("ann", Scope::local("w"), Source::Mcp);
+        let look = upstreams.look(&caller, Some("mcp__slow__echo"));
+        let late = async {
+            // Time does not pass by itself while a thread is at work.
+            tokio::task::yield_now().await;
+            tokio::time::advance(Duration::from_secs(46)).await;
+        };
+        let (looked, ()) = tokio::join!(look, late);
+        let error = looked.unwrap_err();
+        assert!(error.code == ErrorCode::Unavailable && error.recoverable, "{error:?}");
+        assert!(error.message.contains("is still starting after 45 s"), "{error:?}");
+        let next = upstreams.look(&caller, Some("mcp__slow__echo"));
+        drop(ends);
+        let ended = next.await.unwrap_err();
+        assert_eq!(ended.message, "the test is over", "the next call waits for the same start");
     }
 }

@@ -1,13 +1,16 @@
 //! Which tool is meant.
 
-use std::sync::Arc;
+use std::{sync::Arc, task::Poll};
 
+use futures_util::poll;
 use jiff::{civil::Date, tz::TimeZone};
 use serde_json::Value;
 
 use crate::{
-    CallEvent, CallRequest, CalledAs, Caller, Catalog, ErrorCode, Forward, RegisteredTool, Shown, ToolError, ToolSpec,
+    CallEvent, CallRequest, CallState, CalledAs, Caller, Catalog, Doors, Effect, ErrorCode, Forward, RegisteredTool,
+    Shown, ToolError, ToolSpec,
     log::CallLog,
+    work::{Limit, OutputRelease, Work},
 };
 
 /// The tool is known, and the input speaks its language. Every later station holds one of these.
@@ -17,21 +20,27 @@ pub(crate) struct ResolvedCall {
 }
 
 pub(crate) async fn resolve(
-    catalog: &dyn Catalog,
+    doors: &Doors,
     mut request: CallRequest,
     log: &mut CallLog,
 ) -> Result<ResolvedCall, ToolError> {
     let today = log.started_at.to_zoned(TimeZone::UTC).date();
-    let mut found = find(catalog, &request.caller, &request.tool, &request.input).await;
+    let mut found = look_up(doors, &request, log).await;
     let mut handed_on_by = None;
-    if let Ok((_, meant)) = &mut found
-        && let Some(Forward { tool, input }) = meant.take()
+    if let Ok(named) = &found
+        && let Some(Forward { tool, input }) = named.tool().forward(&request.input)
     {
-        handed_on_by = Some(std::mem::replace(&mut request.tool, tool));
-        request.input = input;
-        log.handed_on(&request.input);
+        let meant = CallRequest { tool, input, ..request.clone() };
+        // A call that has to wait is recorded as the one that is meant.
+        log.resolved(&meant.tool);
+        log.handed_on(&meant.input);
+        found = look_up(doors, &meant, log).await.and_then(|tool| unless_for_others(tool, &request.tool));
+        match &found {
+            Ok(_) => handed_on_by = Some(std::mem::replace(&mut request, meant).tool),
+            Err(_) => log.handed_on(&request.input),
+        }
     }
-    let found = found.and_then(|(tool, _)| unless_removed(tool, &request.tool, today));
+    let found = found.and_then(|tool| unless_removed(tool, &request.tool, today));
     let name = found.as_ref().map_or(&request.tool, |tool| &tool.spec().name);
     log.resolved(name);
     log.called_as = found.as_ref().ok().and_then(|tool| {
@@ -56,11 +65,36 @@ pub(crate) async fn find(
     let named = catalog.find(caller, name).await?;
     let Some(meant) = named.tool().forward(input) else { return Ok((named, None)) };
     let tool = catalog.find(caller, &meant.tool).await?;
+    Ok((unless_for_others(tool, name)?, Some(meant)))
+}
+
+/// Looks for the tool of a call. A server that must be started first may keep it waiting: that wait is the call's own, so
+/// that it is seen, limited and stopped like any other work.
+async fn look_up(doors: &Doors, request: &CallRequest, log: &mut CallLog) -> Result<Arc<RegisteredTool>, ToolError> {
+    let mut found = doors.catalog.find(&request.caller, &request.tool);
+    if let Poll::Ready(found) = poll!(&mut found) {
+        return found;
+    }
+    let longest = doors.limits.longest_work;
+    let work = Work {
+        request,
+        limit: Limit::from_now(request.timeout.map_or(longest, |limit| limit.min(longest)), log),
+        idle: None,
+        doors,
+        state: CallState::Preparing,
+        heard: OutputRelease::AtOnce,
+        effect: Effect::Read,
+    };
+    work.run(log, |_ctx| found).await
+}
+
+/// What leads to others is not led to itself.
+fn unless_for_others(tool: Arc<RegisteredTool>, by: &str) -> Result<Arc<RegisteredTool>, ToolError> {
     if tool.shown() == Shown::ForOthers {
-        let message = format!("`{}` is not called through `{name}`; call it directly", tool.spec().name);
+        let message = format!("`{}` is not called through `{by}`; call it directly", tool.spec().name);
         return Err(ToolError::new(ErrorCode::InvalidArgs, message));
     }
-    Ok((tool, Some(meant)))
+    Ok(tool)
 }
 
 /// After its last day an old name is no name any more.
