@@ -6,6 +6,7 @@ mod cause;
 mod child;
 mod connection;
 mod definition;
+mod era;
 mod http;
 mod notifications;
 mod pins;

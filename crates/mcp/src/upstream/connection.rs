@@ -13,10 +13,7 @@ use rmcp::{
         CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, InputRequiredResult,
         ListToolsRequest, PaginatedRequestParams, ProtocolVersion, Request, ServerResult,
     },
-    service::{
-        ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
-        RunningServiceCancellationToken, ServiceError,
-    },
+    service::{ClientInitializeError, Peer, PeerRequestOptions, RunningServiceCancellationToken, ServiceError},
 };
 use serde_json::Value;
 use tokio::{net::UnixStream, time::timeout};
@@ -25,6 +22,7 @@ use super::{
     asking, cause,
     child::{Child, StderrTail},
     definition::{Dropped, ToolDefinition},
+    era::{self, UpstreamService},
     notifications::Notifications,
     secret_filter::SecretFilter,
     server::{ServerDescription, Transport},
@@ -273,29 +271,27 @@ impl Greeting<'_> {
         transport: Transport,
         notifications: &Arc<Notifications>,
         broke: &Arc<OnceLock<String>>,
-    ) -> Result<(Option<Child>, RunningService<RoleClient, Arc<Notifications>>), String> {
-        let (child, greeting) = match transport {
+    ) -> Result<(Option<Child>, UpstreamService), String> {
+        let told =
+            |err: &ClientInitializeError| format!("it did not begin as MCP wants it: {}", cause::of_beginning(err));
+        let (child, begun) = match transport {
             Transport::Process(process, socket) => {
                 let tail = StderrTail::default();
                 let child = Child::watch(process, &tail);
                 let failed = |err: std::io::Error| format!("it cannot be talked with: {err}");
                 socket.set_nonblocking(true).map_err(failed)?;
                 let wire = SocketTransport::new(UnixStream::from_std(socket).map_err(failed)?, tail, Arc::clone(broke));
-                let greeting = Arc::clone(notifications).serve_with_lifecycle(wire, lifecycle(self.known));
-                (Some(child), timeout(self.patience, greeting).await)
+                let begun = era::begin(|| Ok(wire.clone()), notifications, self.known, told);
+                (Some(child), timeout(self.patience, begun).await)
             }
             Transport::Http(endpoint) => {
-                let greeting =
-                    Arc::clone(notifications).serve_with_lifecycle(endpoint.transport(broke)?, lifecycle(self.known));
-                (None, timeout(self.patience, greeting).await)
+                let begun = era::begin(|| endpoint.clone().transport(broke), notifications, self.known, told);
+                (None, timeout(self.patience, begun).await)
             }
         };
-        match greeting {
+        match begun {
             Ok(Ok(service)) => Ok((child, service)),
-            Ok(Err(err)) => {
-                let otherwise = format!("it did not begin as MCP wants it: {}", cause::of_beginning(&err));
-                Err(ended(child.as_ref(), broke.get(), otherwise).await)
-            }
+            Ok(Err(why)) => Err(ended(child.as_ref(), broke.get(), why).await),
             Err(_) => Err(format!("it did not answer within {} s{}", self.patience.as_secs(), said(child.as_ref()))),
         }
     }
@@ -320,19 +316,4 @@ fn no_answer(why: &dyn std::fmt::Display) -> UpstreamError {
         ErrorCode::OutputInvalid,
         format!("its answer is none of the protocol's: {why}"),
     ))
-}
-
-/// How to begin: as the same command began before, or by trying.
-fn lifecycle(known: Option<&str>) -> ClientLifecycleMode {
-    let latest = || vec![ProtocolVersion::LATEST];
-    let spoke =
-        known.and_then(|known| ProtocolVersion::KNOWN_VERSIONS.iter().find(|version| version.as_str() == known));
-    match spoke {
-        Some(version) if version.has_initialize() => ClientLifecycleMode::Initialize,
-        Some(_) => ClientLifecycleMode::Discover { preferred_versions: latest() },
-        None => ClientLifecycleMode::Auto {
-            preferred_versions: latest(),
-            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-        },
-    }
 }

@@ -28,24 +28,51 @@ const LONGEST: usize = 16 << 20;
 /// How long a server may take to listen to one message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The two halves of the conversation with a server.
+/// The two halves of the conversation with a server. A clone is the same conversation, begun again.
+#[derive(Clone)]
 pub(super) struct SocketTransport {
-    from: BufReader<OwnedReadHalf>,
-    /// The beginning of a line whose end has not come yet.
-    line: Vec<u8>,
+    from: Arc<Mutex<LineReader>>,
     to: Arc<Mutex<Option<OwnedWriteHalf>>>,
     tail: StderrTail,
     broke: Arc<OnceLock<String>>,
+}
+
+/// What a server says, line by line.
+struct LineReader {
+    from: BufReader<OwnedReadHalf>,
+    /// The beginning of a line whose end has not come yet.
+    line: Vec<u8>,
 }
 
 impl SocketTransport {
     /// What a server says beside messages goes to the `tail`; why the conversation was broken off, to `broke`.
     pub(super) fn new(socket: UnixStream, tail: StderrTail, broke: Arc<OnceLock<String>>) -> Self {
         let (from, to) = socket.into_split();
-        let to = Arc::new(Mutex::new(Some(to)));
-        Self { from: BufReader::new(from), line: Vec::new(), to, tail, broke }
+        let from = Arc::new(Mutex::new(LineReader { from: BufReader::new(from), line: Vec::new() }));
+        Self { from, to: Arc::new(Mutex::new(Some(to))), tail, broke }
     }
 
+    /// The next message. Lines that are not meant as one are kept as words of the server.
+    async fn next_message(&self) -> Result<Option<RxJsonRpcMessage<RoleClient>>, String> {
+        let mut from = self.from.lock().await;
+        while let Some(line) = from.next_line().await? {
+            let line = line.trim_ascii();
+            match serde_json::from_slice(line) {
+                Ok(message) => return Ok(Some(message)),
+                Err(err) if is_meant_as_message(line) => {
+                    return Err(format!("it sent what is no message of the protocol: {err}"));
+                }
+                Err(_) => {
+                    self.tail.push(line);
+                    self.tail.push(b"\n");
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl LineReader {
     /// The next line; `None` at the end. Nothing is lost when it is dropped half-way.
     async fn next_line(&mut self) -> Result<Option<Vec<u8>>, String> {
         loop {
@@ -62,24 +89,6 @@ impl SocketTransport {
                 return Ok(Some(std::mem::take(&mut self.line)));
             }
         }
-    }
-
-    /// The next message. Lines that are not meant as one are kept as words of the server.
-    async fn next_message(&mut self) -> Result<Option<RxJsonRpcMessage<RoleClient>>, String> {
-        while let Some(line) = self.next_line().await? {
-            let line = line.trim_ascii();
-            match serde_json::from_slice(line) {
-                Ok(message) => return Ok(Some(message)),
-                Err(err) if is_meant_as_message(line) => {
-                    return Err(format!("it sent what is no message of the protocol: {err}"));
-                }
-                Err(_) => {
-                    self.tail.push(line);
-                    self.tail.push(b"\n");
-                }
-            }
-        }
-        Ok(None)
     }
 }
 
