@@ -1,11 +1,15 @@
 """An MCP server over HTTP that wants a token and answers as its first argument says: at once, as events, or
-with what nobody should be told."""
+with what nobody should be told. One that keeps sessions says in its own way that it does not know one. The second
+argument is a port that it had before."""
 
 import json
 import sys
+import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 how = sys.argv[1]
+port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+sessions = set()
 schema = {"type": "object", "properties": {"text": {"type": "string"}}}
 
 
@@ -43,6 +47,15 @@ class Server(BaseHTTPRequestHandler):
             return self.connection.close()
         answer = {"jsonrpc": "2.0", "id": request["id"]}
         params = request.get("params") or {}
+        if how.startswith("session") and request["method"] not in ("initialize", "server/discover"):
+            if self.headers["Mcp-Session-Id"] not in sessions:
+                return self.unknown_session()
+        if how.startswith("refuses") and request["method"] == "tools/call":
+            status, events = (500, False) if how.endswith("500") else (200, how.endswith("events"))
+            body = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32603, "message": "the disk is full"}})
+            if events:
+                return self.reply(status, ("event: message\ndata: %s\n\n" % body).encode(), "text/event-stream")
+            return self.reply(status, body.encode())
         if request["method"] == "initialize":
             answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                                 "serverInfo": {"name": "http", "version": "1"}}
@@ -56,9 +69,20 @@ class Server(BaseHTTPRequestHandler):
         if how == "events":
             return self.reply(200, ("event: message\ndata: %s\n\n" % body).encode(), "text/event-stream",
                               Mcp_Session_Id="s1")
+        if how.startswith("session") and request["method"] == "initialize":
+            session = uuid.uuid4().hex
+            sessions.add(session)
+            return self.reply(200, body.encode(), Mcp_Session_Id=session)
         self.reply(200, body.encode())
 
+    def unknown_session(self):
+        error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "No valid session ID provided"}}
+        kind = how.removeprefix("session ")
+        if kind == "text":
+            return self.reply(400, b"Bad Request: no session", kind="text/plain")
+        self.reply(int(kind), json.dumps(error).encode())
 
-server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+
+server = ThreadingHTTPServer(("127.0.0.1", port), Server)
 print(server.server_port, flush=True)
 server.serve_forever()

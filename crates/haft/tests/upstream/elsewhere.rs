@@ -9,22 +9,34 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::{
+    bench::Bench,
+    client::{Client, Era, MUTE, failed, said, succeeded},
+    support::ALL,
+};
 
 /// A made-up server over HTTP on this machine. It does not outlive the test.
 struct Elsewhere {
     child: Child,
+    how: String,
+    port: String,
     url: String,
 }
 
 impl Elsewhere {
     fn start(how: &str) -> Self {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstream/elsewhere.py");
-        #[expect(clippy::disallowed_methods, reason = "this test starts a server of its own")]
-        let mut child = Command::new("python3").args([script, how]).stdout(Stdio::piped()).spawn().unwrap();
-        let mut port = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
-        Self { child, url: format!("http://127.0.0.1:{}/mcp", port.trim()) }
+        let (child, port) = run(how, "0");
+        Self { child, how: how.to_owned(), url: format!("http://127.0.0.1:{port}/mcp"), port }
+    }
+
+    fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Runs again at the same address; it knows nothing of before.
+    fn run_again(&mut self) {
+        self.child = run(&self.how, &self.port).0;
     }
 
     fn entry(&self, token: &str) -> Value {
@@ -34,8 +46,66 @@ impl Elsewhere {
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.stop();
+    }
+}
+
+/// The server's process, and the port that it listens at.
+fn run(how: &str, port: &str) -> (Child, String) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstream/elsewhere.py");
+    #[expect(clippy::disallowed_methods, reason = "this test starts a server of its own")]
+    let mut child = Command::new("python3").args([script, how, port]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut port = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    (child, port.trim().to_owned())
+}
+
+/// A client of a haft that has met the server.
+fn living_beside(server: &Elsewhere) -> (Bench, Client) {
+    let bench = Bench::new();
+    bench.list(&server.entry("Bearer good-token"));
+    let client = Client::with(&bench.0.fixture, Era::Initialize, MUTE, ALL);
+    (bench, client)
+}
+
+#[test]
+fn one_that_was_restarted_is_used_again_however_it_says_that_it_knows_no_session() {
+    for how in ["session 404", "session 400", "session text", "session 200"] {
+        let mut server = Elsewhere::start(how);
+        let (_bench, mut client) = living_beside(&server);
+        for _ in 0..2 {
+            let result = client.call("mcp__fake__echo", &json!({ "text": "hi" }));
+            succeeded(&result);
+            assert_eq!(said(&result), "hi", "{how}: {result}");
+            server.stop();
+            server.run_again();
+        }
+    }
+}
+
+#[test]
+fn one_that_does_not_run_was_sent_nothing_and_is_used_once_it_runs() {
+    let mut server = Elsewhere::start("session 404");
+    let (bench, mut client) = living_beside(&server);
+    succeeded(&client.call("mcp__fake__echo", &json!({ "text": "hi" })));
+    server.stop();
+    for _ in 0..6 {
+        failed(&client.call("mcp__fake__echo", &json!({ "text": "hi" })), "error", "UNAVAILABLE");
+    }
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["state"], "failed");
+    server.run_again();
+    succeeded(&client.call("mcp__fake__echo", &json!({ "text": "hi" })));
+    assert_eq!(bench.0.json(&["mcp-servers"])[0]["state"], "ready");
+}
+
+#[test]
+fn an_error_that_names_no_request_ends_the_one_that_it_answers() {
+    for how in ["refuses", "refuses 500", "refuses events"] {
+        let server = Elsewhere::start(how);
+        let bench = Bench::new();
+        bench.list(&server.entry("Bearer good-token"));
+        let (code, said) = bench.fails("echo", &json!({ "text": "hi" }));
+        assert_eq!((code.as_str(), said.as_str()), ("EXECUTION_ERROR", "the disk is full"), "{how}");
     }
 }
 

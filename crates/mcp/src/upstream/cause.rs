@@ -22,6 +22,15 @@ pub(super) fn of_request(err: &ServiceError) -> String {
     }
 }
 
+/// Whether a request cannot have reached its server: nobody was there.
+pub(super) fn was_never_sent(err: &ServiceError) -> bool {
+    let ServiceError::TransportSend(err) = err else { return false };
+    let Some(StreamableHttpError::Client(err)) = err.error.downcast_ref::<StreamableHttpError<WebError>>() else {
+        return false;
+    };
+    err.nothing_sent()
+}
+
 /// Why a conversation did not begin.
 pub(super) fn of_beginning(err: &ClientInitializeError) -> String {
     if let ClientInitializeError::TransportError { error, .. } = err {

@@ -70,6 +70,8 @@ enum CallReply {
 pub(super) enum UpstreamError {
     /// It broke, and why.
     Broke(String),
+    /// It cannot be reached, and why. It was sent nothing.
+    Unreachable(String),
     /// It answered, with a no or with what is no answer.
     Refused(ToolError),
 }
@@ -104,7 +106,7 @@ impl UpstreamConnection {
         drop(tokio::spawn(service.waiting()));
         match timeout(patience, connection.list()).await {
             Ok(Ok(description)) => Ok((connection, description)),
-            Ok(Err(UpstreamError::Broke(why))) => Err(why),
+            Ok(Err(UpstreamError::Broke(why) | UpstreamError::Unreachable(why))) => Err(why),
             Ok(Err(UpstreamError::Refused(error))) => Err(format!("it does not list its tools: {}", error.message)),
             Err(_) => Err(connection.lists_too_slowly(patience)),
         }
@@ -251,8 +253,13 @@ impl UpstreamConnection {
         if matches!(err, ServiceError::UnexpectedResponse) {
             return no_answer(&"it is to another question");
         }
-        let otherwise = if self.child.is_some() { "it closed its output".to_owned() } else { cause::of_request(&err) };
-        UpstreamError::Broke(ended(self.child.as_ref(), self.broke.get(), otherwise).await)
+        if self.child.is_some() {
+            let otherwise = "it closed its output".to_owned();
+            return UpstreamError::Broke(ended(self.child.as_ref(), self.broke.get(), otherwise).await);
+        }
+        // The next call begins anew: the server may be another by then.
+        let why = self.broke.get_or_init(|| cause::of_request(&err)).clone();
+        if cause::was_never_sent(&err) { UpstreamError::Unreachable(why) } else { UpstreamError::Broke(why) }
     }
 }
 

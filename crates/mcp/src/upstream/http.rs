@@ -13,7 +13,7 @@ use haft_sandbox::web::{
     header::{self, HeaderName, HeaderValue},
 };
 use rmcp::{
-    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, RequestId, ServerJsonRpcMessage},
     transport::{
         StreamableHttpClientTransport,
         streamable_http_client::{
@@ -140,9 +140,12 @@ impl StreamableHttpClient for Guarded {
             return Err(StreamableHttpError::SessionExpired);
         }
         if response.status.is_success() && kind.starts_with(EVENTS) {
-            return Ok(StreamableHttpPostResponse::Sse(events(response), given));
+            return Ok(StreamableHttpPostResponse::Sse(events(response, request_id(&message)), given));
         }
         let body = whole(&mut response).await?;
+        if session.is_some() && is_lost_session(response.status, &body) {
+            return Err(StreamableHttpError::SessionExpired);
+        }
         answer(&message, response.status, &body).map(|found| match found {
             Some(found) => StreamableHttpPostResponse::Json(found, given),
             None => StreamableHttpPostResponse::Accepted,
@@ -176,6 +179,45 @@ impl StreamableHttpClient for Guarded {
     }
 }
 
+fn request_id(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+        ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Notification(_) | ClientJsonRpcMessage::Error(_) => {
+            None
+        }
+    }
+}
+
+/// Whether a server has forgotten the session, as after a restart. Many say so by another status than 404. What names no
+/// request, or is no message at all, was refused before anybody looked at the request.
+fn is_lost_session(status: StatusCode, body: &[u8]) -> bool {
+    match serde_json::from_slice::<ServerJsonRpcMessage>(body) {
+        Ok(ServerJsonRpcMessage::Error(JsonRpcError { id: None, error, .. })) => {
+            status == StatusCode::BAD_REQUEST || error.message.to_ascii_lowercase().contains("session")
+        }
+        Ok(_) => false,
+        Err(_) => status == StatusCode::BAD_REQUEST,
+    }
+}
+
+/// The same message; an error that names no request belongs to the one that it came as an answer to.
+fn addressed(mut message: ServerJsonRpcMessage, asked: &RequestId) -> ServerJsonRpcMessage {
+    if let ServerJsonRpcMessage::Error(JsonRpcError { id: id @ None, .. }) = &mut message {
+        *id = Some(asked.clone());
+    }
+    message
+}
+
+/// The same event. Only errors are read twice.
+fn addressed_event(mut event: Sse, asked: &RequestId) -> Sse {
+    let is_error = |data: &String| data.contains("\"error\"");
+    if let Some(Ok(message)) = event.data.as_ref().filter(|data| is_error(data)).map(|data| serde_json::from_str(data))
+    {
+        event.data = serde_json::to_string(&addressed(message, asked)).ok();
+    }
+    event
+}
+
 /// What a server answered at once; `None` when nothing was to be answered.
 fn answer(
     asked: &ClientJsonRpcMessage,
@@ -192,7 +234,7 @@ fn answer(
         };
         return Ok(Some(ServerJsonRpcMessage::error(error, Some(request.id.clone()))));
     }
-    told.map(Some).map_err(|err| {
+    told.map(|message| Some(addressed(message, &request.id))).map_err(|err| {
         let start = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
         StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
             "HTTP {status}, and no answer of the protocol ({err}): {start}"
@@ -213,7 +255,7 @@ async fn whole(response: &mut Response) -> Result<Vec<u8>, HttpClientError> {
 }
 
 /// The events of an answer as they come, up to the longest answer.
-fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
+fn events(response: Response, asked: Option<RequestId>) -> BoxStream<'static, Result<Sse, SseError>> {
     let pieces = stream::unfold(Some((response, 0_usize)), |state| async move {
         let (mut response, before) = state?;
         match response.chunk().await {
@@ -226,5 +268,9 @@ fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
             Err(err) => Some((Err(std::io::Error::other(err.to_string())), None)),
         }
     });
-    SseStream::from_bytes_stream(pieces.boxed()).boxed()
+    let events = SseStream::from_bytes_stream(pieces.boxed());
+    match asked {
+        Some(asked) => events.map(move |event| event.map(|event| addressed_event(event, &asked))).boxed(),
+        None => events.boxed(),
+    }
 }

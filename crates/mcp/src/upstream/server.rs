@@ -274,6 +274,10 @@ impl Upstream {
     }
 
     fn refuse_if_it_breaks_often(&self, state: &mut ConnectionState) -> Result<(), ToolError> {
+        // Asking one that runs elsewhere costs nothing.
+        if self.spec.host.is_some() {
+            return Ok(());
+        }
         let Some(broke_at) = state.broke_at.filter(|_| state.broke > MOST_RESTARTS) else { return Ok(()) };
         if broke_at.elapsed() > REST {
             // One more chance.

@@ -105,6 +105,7 @@ impl UpstreamTool {
     async fn told(&self, trouble: UpstreamError) -> ToolError {
         match trouble {
             UpstreamError::Broke(why) => self.upstream.broke(&why).await,
+            UpstreamError::Unreachable(why) => self.upstream.broke(&why).await.having_done_nothing(),
             UpstreamError::Refused(error) => error,
         }
     }
