@@ -230,6 +230,8 @@ fn setting(line: &WorkspaceSetting) -> Value {
 fn file(path: &str, content: &trust::BroughtContent) -> Value {
     match content {
         trust::BroughtContent::LeftOut(why) => json!({"path": path, "leftOut": why}),
+        trust::BroughtContent::Link(to) => json!({"path": path, "link": to}),
+        trust::BroughtContent::Hash(hash) => json!({"path": path, "sha256": hash}),
         trust::BroughtContent::Text(_) | trust::BroughtContent::Bytes(_) => {
             let bytes = content.bytes().unwrap_or_default();
             json!({"path": path, "size": bytes.len(), "sha256": trust::hex(bytes)})

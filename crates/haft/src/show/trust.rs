@@ -23,15 +23,22 @@ pub(crate) fn files(looked: &WorkspaceTrust, has_a_fault: impl Fn(&str) -> bool)
     let widest = looked.brought.0.keys().map(|path| path.chars().count()).max().unwrap_or(0).min(40);
     for (path, content) in &looked.brought.0 {
         let shown = format!("{:<widest$}", safe(path).replace('\n', " "));
-        text.push_str(&match content.bytes() {
-            Some(read) => {
-                let size = bytes(read.len() as u64);
-                format!("  {PLACE}{shown}{PLACE:#}  {size:>8}  {}\n", meaning(path, has_a_fault(path)))
+        let about = match content {
+            BroughtContent::Text(_) | BroughtContent::Bytes(_) => {
+                let size = bytes(content.bytes().unwrap_or_default().len() as u64);
+                format!("{size:>8}  {}", meaning(path, has_a_fault(path)))
             }
-            None => format!("  {PLACE}{shown}{PLACE:#}  {WARN}left out: {}{WARN:#}\n", why(content)),
-        });
+            BroughtContent::Link(to) => format!("    link  to {}, which a server runs or reads", one_line(to)),
+            BroughtContent::Hash(_) => "   large  a program that a server runs".to_owned(),
+            BroughtContent::LeftOut(_) => format!("{WARN}left out: {}{WARN:#}", why(content)),
+        };
+        text.push_str(&format!("  {PLACE}{shown}{PLACE:#}  {about}\n"));
     }
     text
+}
+
+fn one_line(text: &str) -> String {
+    safe(text).replace('\n', " ")
 }
 
 /// What a file is for.
@@ -50,7 +57,9 @@ fn meaning(path: &str, has_a_fault: bool) -> String {
 fn why(content: &BroughtContent) -> String {
     match content {
         BroughtContent::LeftOut(why) => safe(why),
-        BroughtContent::Text(_) | BroughtContent::Bytes(_) => String::new(),
+        BroughtContent::Text(_) | BroughtContent::Bytes(_) | BroughtContent::Link(_) | BroughtContent::Hash(_) => {
+            String::new()
+        }
     }
 }
 
@@ -78,9 +87,16 @@ pub(crate) fn diff(looked: &WorkspaceTrust, most: usize) -> String {
 
 fn one(difference: &TrustDifference<'_>, most: usize) -> String {
     let path = safe(difference.path).replace('\n', " ");
-    let left_out = |content: Option<&BroughtContent>| content.filter(|content| content.bytes().is_none()).map(why);
-    if let Some(why) = left_out(difference.found) {
-        return format!("  {WARN}{path}: left out now, because {why}{WARN:#}\n");
+    if let Some(content @ BroughtContent::LeftOut(_)) = difference.found {
+        return format!("  {WARN}{path}: left out now, because {}{WARN:#}\n", why(content));
+    }
+    if let Some(BroughtContent::Link(to)) = difference.found {
+        let before = match difference.trusted {
+            Some(BroughtContent::Link(from)) => format!("before to {}", one_line(from)),
+            Some(_) => "before no link".to_owned(),
+            None => "new".to_owned(),
+        };
+        return format!("  {WARN}{path}: a link to {} ({before}){WARN:#}\n", one_line(to));
     }
     let bytes = |content: Option<&'_ BroughtContent>| content.and_then(BroughtContent::bytes).map(<[u8]>::to_vec);
     match changes::diff(&path, bytes(difference.trusted).as_deref(), bytes(difference.found).as_deref()) {

@@ -16,6 +16,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::links::follow;
 use crate::settings::mcp::{WORKSPACE_LIST, names_only_haft};
 
 /// The settings of a workspace.
@@ -24,8 +25,13 @@ pub(crate) const SETTINGS: &str = "haft.toml";
 const FILES: &[&str] = &[SETTINGS, WORKSPACE_LIST];
 /// The folder in which everything counts.
 const FOLDER: &str = ".haft";
+/// Why a link is not obeyed.
+pub(super) const LINK: &str = "it is a link, and links are not followed";
 const LARGEST_FILE: u64 = 1 << 20;
 const LARGEST_ALL: u64 = 4 << 20;
+/// The largest program that is hashed, and how much of it is read at once.
+const LARGEST_HASHED: u64 = 512 << 20;
+const PIECE: usize = 1 << 16;
 const MOST_ENTRIES: usize = 500;
 const DEEPEST: usize = 16;
 
@@ -43,6 +49,10 @@ pub(crate) enum BroughtContent {
     /// Any other file, whole, in base64.
     #[serde(with = "base64_text")]
     Bytes(Vec<u8>),
+    /// A link on the way to a file that a server's command names: what is written in it.
+    Link(String),
+    /// The hash of a file that a server's command names and that is too large to be kept.
+    Hash(String),
     /// Something that is never obeyed, and why.
     LeftOut(String),
 }
@@ -57,7 +67,7 @@ impl BroughtContent {
         match self {
             Self::Text(text) => Some(text.as_bytes()),
             Self::Bytes(bytes) => Some(bytes),
-            Self::LeftOut(_) => None,
+            Self::Link(_) | Self::Hash(_) | Self::LeftOut(_) => None,
         }
     }
 }
@@ -66,16 +76,8 @@ impl Brought {
     /// Looks at a workspace once. No link is followed, nothing is waited for, and no more is read than the limits allow.
     /// haft's own data, which may lie in the workspace, is not the workspace's.
     pub(crate) fn read(folder: &Path, data: &Path) -> Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(folder, flags, Mode::empty())
-            .with_context(|| format!("cannot look into {}", folder.display()))?;
-        let mut reader = BroughtReader {
-            root,
-            own_data: data.canonicalize().ok().and_then(|data| data.strip_prefix(folder).ok().map(Path::to_owned)),
-            brought: Self::default(),
-            bytes_left: LARGEST_ALL,
-            entries_left: MOST_ENTRIES,
-        };
+        let mut reader = BroughtReader::new(folder)?;
+        reader.own_data = data.canonicalize().ok().and_then(|data| data.strip_prefix(folder).ok().map(Path::to_owned));
         for file in FILES {
             reader.take(file);
         }
@@ -89,9 +91,19 @@ impl Brought {
             reader.brought.0.retain(|path, _| FILES.contains(&path.as_str()));
             reader.leave_out(FOLDER, format!("it holds more than {MOST_ENTRIES} things, too many to look at"));
         }
+        for named in reader.brought.named_by_servers(folder).into_iter().take(MOST_ENTRIES) {
+            reader.take_followed(&named, folder);
+        }
         for script in reader.brought.scripts(folder).into_iter().take(MOST_ENTRIES) {
             reader.take(&script);
         }
+        Ok(reader.brought)
+    }
+
+    /// What lies at some paths that the command of a server names, and at everything that they lead to.
+    pub(super) fn at(named: &[String], folder: &Path) -> Result<Self> {
+        let mut reader = BroughtReader::new(folder)?;
+        named.iter().for_each(|named| reader.take_followed(named, folder));
         Ok(reader.brought)
     }
 
@@ -103,7 +115,11 @@ impl Brought {
 
 /// SHA-256 in hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    digits(&Sha256::digest(bytes))
+}
+
+fn digits(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 struct BroughtReader {
@@ -115,6 +131,54 @@ struct BroughtReader {
 }
 
 impl BroughtReader {
+    fn new(folder: &Path) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(folder, flags, Mode::empty())
+            .with_context(|| format!("cannot look into {}", folder.display()))?;
+        let (brought, own_data) = (Brought::default(), None);
+        Ok(Self { root, own_data, brought, bytes_left: LARGEST_ALL, entries_left: MOST_ENTRIES })
+    }
+
+    /// Takes every link on the way to a path, and the file that it leads to if that lies in the workspace.
+    fn take_followed(&mut self, named: &str, folder: &Path) {
+        let Some(followed) = follow(named, folder, |path| self.link_at(path)) else {
+            return self.leave_out(named, "its links lead in a circle");
+        };
+        for (path, text) in followed.links {
+            self.brought.0.insert(path, BroughtContent::Link(text));
+        }
+        let Some(end) = followed.end else { return };
+        self.take(&end);
+        let is_large = matches!(self.brought.0.get(&end), Some(BroughtContent::LeftOut(_)));
+        if let Some(hash) = Some(&end).filter(|_| is_large).and_then(|end| self.hash(end)) {
+            self.brought.0.insert(end, BroughtContent::Hash(hash));
+        }
+    }
+
+    /// What is written in a link; `None` for anything else. The way to it has no links.
+    fn link_at(&self, path: &str) -> Option<String> {
+        let link = self.open(path, OFlags::PATH | OFlags::NOFOLLOW).ok()?;
+        rustix::fs::readlinkat(link, "", Vec::new()).ok()?.into_string().ok()
+    }
+
+    /// The hash of a plain file, however large.
+    fn hash(&self, path: &str) -> Option<String> {
+        let file = self.open(path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
+        let stat = rustix::fs::fstat(&file).ok()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
+            || stat.st_size.cast_unsigned() > LARGEST_HASHED
+        {
+            return None;
+        }
+        let (mut file, mut hasher, mut piece) = (File::from(file), Sha256::new(), vec![0; PIECE]);
+        loop {
+            match file.read(&mut piece).ok()? {
+                0 => return Some(digits(&hasher.finalize())),
+                read => hasher.update(&piece[..read]),
+            }
+        }
+    }
+
     fn leave_out(&mut self, path: &str, why: impl Into<String>) {
         self.brought.0.insert(path.to_owned(), BroughtContent::LeftOut(why.into()));
     }
@@ -135,7 +199,7 @@ impl BroughtReader {
             Ok(FileType::Directory) | Err(Errno::NOENT | Errno::NOTDIR) => {}
             // A word that is no path, or one outside the workspace, is not the workspace's.
             Err(Errno::XDEV | Errno::NAMETOOLONG | Errno::INVAL) => {}
-            Ok(FileType::Symlink) => self.leave_out(path, "it is a link, and links are not followed"),
+            Ok(FileType::Symlink) => self.leave_out(path, LINK),
             Ok(_) => self.leave_out(path, "it is no plain file"),
             Err(errno) => self.leave_out(path, format!("it cannot be looked at: {errno}")),
         }

@@ -1,6 +1,7 @@
 //! What a workspace brings is obeyed only after somebody has trusted exactly those bytes.
 
 mod brought;
+mod links;
 mod manifests;
 mod record;
 mod standing;

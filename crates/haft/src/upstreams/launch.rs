@@ -117,7 +117,7 @@ fn scripts(
             let record = trust::recorded(&settings.data, workspace.path()).ok().flatten();
             let message = "this workspace is no longer trusted, so its MCP servers are not started; see `haft trust`";
             let record = record.ok_or_else(|| ToolError::new(ErrorCode::NotTrusted, message))?;
-            Ok(record.brought.scripts_of_command(command, cwd, workspace.path()))
+            record.brought.scripts_of_command(command, cwd, workspace.path())
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Where servers are written down, and who obeys that.
 
+use std::os::unix::fs::{PermissionsExt, symlink};
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -78,6 +80,56 @@ fn a_workspaces_list_counts_once_it_is_trusted_and_only_as_it_was() {
     bench.0.put("haft.toml", "[mcp.servers.more]\ncommand = 'x'\n");
     assert_eq!(bench.0.run(&["trust", "--yes"]).code, Some(0));
     assert_eq!(bench.0.json(&["mcp-servers"]).as_array().unwrap().len(), 1, "its settings add no servers");
+}
+
+/// A server of the workspace that is started so.
+fn brings(bench: &Bench, command: &str, args: &[&str]) {
+    let entry = json!({ "command": command, "args": args });
+    bench.0.put(".mcp.json", json!({ "mcpServers": { "fake": entry } }).to_string());
+    assert_eq!(bench.0.run(&["trust", "--yes"]).code, Some(0));
+}
+
+#[test]
+fn a_program_named_by_a_link_is_run_as_long_as_the_link_leads_to_what_was_trusted() {
+    let bench = Bench::new();
+    let (echo, venv) = (json!({ "text": "a" }), bench.0.fixture.path(".venv/bin"));
+    std::fs::create_dir_all(&venv).unwrap();
+    symlink("python3", venv.join("python")).unwrap();
+    symlink("/usr/bin/python3", venv.join("python3")).unwrap();
+    brings(&bench, ".venv/bin/python", &["fake.py"]);
+    let shown = bench.0.run(&["trust", "--show"]);
+    assert!(shown.stdout.contains(".venv/bin/python3") && shown.stdout.contains("to /usr/bin/python3"), "{shown:?}");
+    assert_eq!(bench.does("echo", &echo)["content"], "a");
+    std::fs::remove_file(venv.join("python3")).unwrap();
+    bench.0.put("evil.sh", "#!/bin/sh\n");
+    symlink("../../evil.sh", venv.join("python3")).unwrap();
+    let (code, said) = bench.fails("echo", &echo);
+    assert!(code == "NOT_TRUSTED" && said.contains("`.venv/bin/python`, which its command names"), "{code}: {said}");
+    let shown = bench.0.run(&["trust", "--show"]);
+    assert!(shown.stdout.contains("a link to ../../evil.sh (before to /usr/bin/python3)"), "{shown:?}");
+}
+
+#[test]
+fn the_program_that_a_link_in_the_workspace_leads_to_is_part_of_what_was_trusted() {
+    for padding in [0, 2 << 20] {
+        let bench = Bench::new();
+        let program = |more: &str| {
+            let pad = "#".repeat(padding);
+            bench.0.put("node_modules/x/cli.sh", format!("#!/bin/sh\n{more}exec python3 fake.py\n{pad}\n"));
+            let file = bench.0.fixture.path("node_modules/x/cli.sh");
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        program("");
+        std::fs::create_dir_all(bench.0.fixture.path("node_modules/.bin")).unwrap();
+        symlink("../x/cli.sh", bench.0.fixture.path("node_modules/.bin/x")).unwrap();
+        brings(&bench, "node_modules/.bin/x", &[]);
+        bench.does("act", &json!({}));
+        program("echo evil >&2\n");
+        let (code, said) = bench.fails("act", &json!({}));
+        assert!(code == "NOT_TRUSTED" && said.contains("node_modules/"), "{padding}: {code}: {said}");
+        program("");
+        bench.does("act", &json!({}));
+    }
 }
 
 #[test]
