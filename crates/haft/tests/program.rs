@@ -41,18 +41,20 @@ fn every_exit_code_has_its_end() {
 
 #[test]
 fn an_interrupt_cancels_a_waiting_call() {
-    let fixture = Fixture::new();
-    let input = r#"{"path":"new.txt","content":"new\n"}"#;
-    let running = Running::start(fixture.haft(&["call", "write_file", input, "--wait", "60", "--json"]));
-    let call = fixture.asked(&[]);
-    kill_process(running.pid(), Signal::INT).unwrap();
-    let ran = running.finish();
-    assert_eq!((ran.code, &ran.json()["status"]), (Some(130), &json!("cancelled")), "{ran:?}");
-    assert_eq!(id(&ran.json()), call);
-    assert_eq!(fixture.story(&call)["status"], "cancelled");
-    assert_eq!(fixture.run(&["approve", &call]).code, Some(1));
-    assert!(!fixture.path("new.txt").exists());
-    assert_eq!(fixture.json(&["approvals"]), json!([]));
+    for signal in [Signal::INT, Signal::TERM] {
+        let fixture = Fixture::new();
+        let input = r#"{"path":"new.txt","content":"new\n"}"#;
+        let running = Running::start(fixture.haft(&["call", "write_file", input, "--wait", "60", "--json"]));
+        let call = fixture.asked(&[]);
+        kill_process(running.pid(), signal).unwrap();
+        let ran = running.finish();
+        assert_eq!((ran.code, &ran.json()["status"]), (Some(130), &json!("cancelled")), "{ran:?}");
+        assert_eq!(id(&ran.json()), call);
+        assert_eq!(fixture.story(&call)["status"], "cancelled");
+        assert_eq!(fixture.run(&["approve", &call]).code, Some(1));
+        assert!(!fixture.path("new.txt").exists());
+        assert_eq!(fixture.json(&["approvals"]), json!([]));
+    }
 }
 
 #[test]
@@ -69,12 +71,14 @@ fn an_interrupt_and_a_cancel_end_a_call_at_work() {
         });
         (running, call)
     };
-    let (running, call) = at_work(0);
-    kill_process(running.pid(), Signal::INT).unwrap();
-    let ran = running.finish();
-    assert_eq!((ran.code, &ran.json()["status"]), (Some(130), &json!("cancelled")), "{ran:?}");
-    assert_eq!(fixture.story(&call)["status"], "cancelled");
-    let (running, call) = at_work(1);
+    for (seen, signal) in [Signal::INT, Signal::TERM].into_iter().enumerate() {
+        let (running, call) = at_work(seen);
+        kill_process(running.pid(), signal).unwrap();
+        let ran = running.finish();
+        assert_eq!((ran.code, &ran.json()["status"]), (Some(130), &json!("cancelled")), "{ran:?}");
+        assert_eq!(fixture.story(&call)["status"], "cancelled");
+    }
+    let (running, call) = at_work(2);
     assert_eq!(fixture.run(&["cancel", &call]).code, Some(0));
     assert_eq!(running.finish().code, Some(130));
 }

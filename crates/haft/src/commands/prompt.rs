@@ -100,27 +100,39 @@ fn stop(cancel: &CancellationToken) {
     cancel.cancel();
 }
 
-/// Ctrl-C, also when it is pressed while nobody waits for it.
-pub(crate) struct Interrupts(Option<Signal>);
+/// Ctrl-C, or another wish that this process ends, also when it comes while nobody waits for it.
+pub(crate) struct Interrupts {
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+}
 
 impl Interrupts {
     pub(crate) fn listen() -> Self {
-        Self(signal(SignalKind::interrupt()).ok())
+        let heard = |kind| signal(kind).ok();
+        Self { interrupt: heard(SignalKind::interrupt()), terminate: heard(SignalKind::terminate()) }
     }
 
-    /// Returns when somebody has pressed Ctrl-C since the last time, or since this was made.
+    /// Returns when somebody has pressed Ctrl-C or sent SIGTERM since the last time, or since this was made.
     pub(crate) async fn next(&mut self) {
-        let heard = match &mut self.0 {
-            Some(signal) => signal.recv().await,
-            None => None,
-        };
-        if heard.is_none() {
-            std::future::pending::<()>().await;
+        tokio::select! {
+            () = received(&mut self.interrupt) => {}
+            () = received(&mut self.terminate) => {}
         }
     }
 }
 
-/// Returns when somebody presses Ctrl-C.
+/// Returns when the signal has come; one that cannot be heard never comes.
+async fn received(signal: &mut Option<Signal>) {
+    let heard = match signal {
+        Some(signal) => signal.recv().await,
+        None => None,
+    };
+    if heard.is_none() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Returns when somebody presses Ctrl-C or sends SIGTERM.
 pub(crate) async fn interrupt() {
     Interrupts::listen().next().await;
 }
