@@ -87,6 +87,8 @@ pub struct Server {
     codec: RequestStateCodec,
     /// Calls and answers that are being seen through.
     under_way: TaskTracker,
+    /// Cancelled when this server is about to end: what waits for a yes stays open for others.
+    leaving: CancellationToken,
     /// Ends the calls that go on behind an answer.
     stop: CancellationToken,
 }
@@ -96,20 +98,26 @@ impl Server {
     pub fn new(ground: ServerDeps) -> Self {
         // The key is as long as its type says.
         let codec = RequestStateCodec::new_unchecked(ground.key);
-        Self { ground: Arc::new(ground), codec, under_way: TaskTracker::new(), stop: CancellationToken::new() }
+        let (leaving, stop) = (CancellationToken::new(), CancellationToken::new());
+        Self { ground: Arc::new(ground), codec, under_way: TaskTracker::new(), leaving, stop }
+    }
+
+    /// Hands back what waits for a yes. It must be told before anything cancels the calls.
+    pub fn leave(&self) {
+        self.leaving.cancel();
     }
 
     /// Speaks with one client until it is gone or this shall stop. What is under way then is ended and recorded.
     pub async fn speak(&self, reader: MessageReader, writer: MessageWriter, stop: &CancellationToken) {
-        let (end, gone) = (stop.child_token(), CancellationToken::new());
-        let frames = Frames::new(reader, writer, gone.clone());
+        let end = stop.child_token();
+        let frames = Frames::new(reader, writer, self.leaving.clone());
         // A client that says nothing, or goes away, has nothing to be told.
         if let Ok(running) = self.clone().serve_with_ct(frames, end.clone()).await {
             let served = running.waiting();
             pin!(served);
             tokio::select! {
                 _ = &mut served => {}
-                () = gone.cancelled() => {
+                () = self.leaving.cancelled() => {
                     if timeout(GRACE, &mut served).await.is_err() {
                         end.cancel();
                         let _ended = served.await;
@@ -122,6 +130,7 @@ impl Server {
 
     /// Ends calls that wait for what their client was asked, and waits for what is under way. Nothing more is begun.
     pub async fn finish(&self) {
+        self.leave();
         self.stop.cancel();
         self.under_way.close();
         self.under_way.wait().await;

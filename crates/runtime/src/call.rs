@@ -82,6 +82,8 @@ pub struct CallRequest {
     pub auto_approve: AutoApprove,
     /// How long to wait for an answer before handing back `pending`.
     pub wait: Duration,
+    /// Ends that wait: a call that waits for a yes is handed back at once, and its question stays open.
+    pub hand_back: CancellationToken,
     /// How long a form stays open that the tool puts in the middle of its work; as long as the house lets it when absent.
     pub form_wait: Option<Duration>,
     /// The caller's own limit for the work.
@@ -106,6 +108,7 @@ impl CallRequest {
             edited_by: None,
             auto_approve: AutoApprove::default(),
             wait: Duration::ZERO,
+            hand_back: CancellationToken::new(),
             form_wait: None,
             timeout: None,
             fresh: false,

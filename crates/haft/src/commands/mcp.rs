@@ -21,15 +21,12 @@ use haft_runtime::{
 };
 use haft_server::Token;
 use haft_store::Store;
-use tokio::{
-    net::TcpListener,
-    signal::unix::{Signal, SignalKind, signal},
-};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Everywhere,
-    commands::flags::parse_mode,
+    commands::{flags::parse_mode, prompt::Interrupts},
     exit::CliExit,
     house::{self, House, OwnerCallers, ServingOptions},
     settings::Settings,
@@ -110,7 +107,7 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<CliExit> {
         anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(&note));
     }
     let server = Server::new(ground(&house, asked, args.auto_approve)?);
-    let stop = until_signalled();
+    let stop = until_signalled(&server);
     match args.http {
         Some(address) => listen(address, &server, &house, &stop).await?,
         None => server.speak(stdio::input()?, stdio::output()?, &stop).await,
@@ -119,24 +116,16 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<CliExit> {
     Ok(CliExit::Success)
 }
 
-/// Cancelled when somebody wants this process to end.
-fn until_signalled() -> CancellationToken {
-    let (stop, heard) = (CancellationToken::new(), |kind| signal(kind).ok());
-    let (mut interrupts, mut terminations) = (heard(SignalKind::interrupt()), heard(SignalKind::terminate()));
-    let stopping = stop.clone();
+/// Cancelled when somebody wants this process to end. What waits for a yes is handed back before.
+fn until_signalled(server: &Server) -> CancellationToken {
+    let (stop, mut interrupts) = (CancellationToken::new(), Interrupts::listen());
+    let (stopping, server) = (stop.clone(), server.clone());
     drop(tokio::spawn(async move {
-        tokio::select! {
-            Some(()) = next(&mut interrupts) => {}
-            Some(()) = next(&mut terminations) => {}
-            else => return,
-        }
+        interrupts.next().await;
+        server.leave();
         stopping.cancel();
     }));
     stop
-}
-
-async fn next(signals: &mut Option<Signal>) -> Option<()> {
-    signals.as_mut()?.recv().await
 }
 
 async fn listen(address: SocketAddr, server: &Server, house: &House, stop: &CancellationToken) -> Result<()> {

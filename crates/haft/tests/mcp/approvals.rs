@@ -135,11 +135,10 @@ fn a_no_in_the_client_rejects_with_the_persons_words() {
 }
 
 #[test]
-fn a_client_that_declines_by_itself_leaves_the_question_open() {
+fn a_client_that_cannot_answer_waits_for_somebody_else() {
     let unable = json!({"error": {"code": -32601, "message": "Method not found"}});
     let silly = json!({"result": {"action": "accept", "content": {"approve": "perhaps"}}});
-    let declined = [json!({"result": {"action": "decline"}}), json!({"result": {"action": "cancel"}}), unable, silly];
-    for mut given in declined {
+    for mut given in [unable, silly] {
         let fixture = Fixture::new();
         let mut client = Client::new(&fixture, Era::Initialize, ASKS);
         let waiting = client.begin("write_file", &writing());
@@ -154,6 +153,28 @@ fn a_client_that_declines_by_itself_leaves_the_question_open() {
         assert_eq!((call_id(&result), fixture.text("made.txt").as_deref()), (call.clone(), Some("made\n")));
         assert!(!asked_again(&client), "{given}");
         assert!(!answered(&fixture, &call).0.contains(NAME), "{given}");
+    }
+}
+
+#[test]
+fn a_client_that_declines_hears_at_once_that_a_person_can_still_answer() {
+    for action in ["decline", "cancel"] {
+        let fixture = Fixture::new();
+        let mut client = Client::new(&fixture, Era::Initialize, ASKS);
+        let begun = Instant::now();
+        let waiting = client.begin("write_file", &writing());
+        let (form, shown) = client.form();
+        assert!(text(&shown["message"]).contains("No: send it with `approve` off"), "{shown}");
+        client.send(&json!({"jsonrpc": "2.0", "id": form, "result": {"action": action}}));
+        let result = client.result_of(&waiting);
+        failed(&result, "pending", "PENDING");
+        assert!(begun.elapsed() < SOON, "{action}: {:?}", begun.elapsed());
+        let call = call_id(&result);
+        assert!(said(&result).contains("A person can still answer with `haft approve"), "{result:#}");
+        assert_eq!((open(&fixture), asked_again(&client)), (vec![call.clone()], false), "{action}");
+        assert_eq!(fixture.run(&["approve", &call]).code, Some(0));
+        assert_eq!(fixture.text("made.txt").as_deref(), Some("made\n"));
+        assert!(!answered(&fixture, &call).0.contains(NAME));
     }
 }
 
@@ -333,19 +354,25 @@ fn a_call_that_is_cancelled_while_it_waits_takes_its_question_along() {
 }
 
 #[test]
-fn the_end_of_a_server_ends_what_waits_for_a_yes_of_others() {
+fn at_the_end_of_a_server_what_waits_for_a_yes_stays_open() {
     let ways: [fn(&mut Client); 2] = [|client| client.signal(Signal::TERM), Client::close_input];
-    for (era, end) in Era::BOTH.into_iter().flat_map(|era| ways.map(|end| (era, end))) {
+    // Its client may not answer the first, and is asked about the second.
+    let calls =
+        [("delete_file", json!({"path": "old.txt"})), ("write_file", json!({"path": "old.txt", "content": ""}))];
+    let all = Era::BOTH.into_iter().flat_map(|era| ways.map(|end| (era, end)));
+    for ((era, end), (tool, input)) in all.flat_map(|way| calls.clone().map(|call| (way, call))) {
         let fixture = Fixture::new();
         fixture.put("old.txt", "old\n");
         let mut client = Client::new(&fixture, era, ASKS);
-        client.begin("delete_file", &json!({"path": "old.txt"}));
+        client.begin(tool, &input);
         let call = fixture.asked(&[]);
         let begun = Instant::now();
         end(&mut client);
         assert!(client.end().success() && begun.elapsed() < SOON, "{:?}", begun.elapsed());
-        assert_eq!((&fixture.story(&call)["outcome"]["status"], open(&fixture)), (&json!("cancelled"), vec![]));
-        assert!(fixture.text("old.txt").is_some());
+        assert_eq!(open(&fixture), vec![call.clone()], "{era:?} {tool}");
+        assert_eq!(fixture.text("old.txt").as_deref(), Some("old\n"));
+        assert_eq!(fixture.run(&["approve", &call]).code, Some(0));
+        assert_ne!(fixture.text("old.txt").as_deref(), Some("old\n"), "{era:?} {tool}");
     }
 }
 

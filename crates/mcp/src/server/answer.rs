@@ -29,9 +29,9 @@ pub(super) async fn result(server: &ClientRequest, outcome: Outcome) -> CallTool
         End::Pending { pending } => {
             let (id, until) = (&pending.pending_tool_call_id, pending.expires_at);
             let pending = format!(
-                "PENDING: `{}` waits for a person's yes, until {until}. Nothing has been changed yet. Follow it with \
-                 `wait_call` and `{{\"callId\": \"{id}\"}}`; do not repeat the call. A person answers it with \
-                 `haft approve {id}` or `haft approvals`.",
+                "PENDING: `{}` waits for a person's yes, until {until}. Nothing has been changed yet. A person can still \
+                 answer with `haft approve {id}` or `haft reject {id}`, or in `haft approvals`. Follow it with \
+                 `wait_call` and `{{\"callId\": \"{id}\"}}`; do not repeat the call.",
                 outcome.tool
             );
             CallToolResult::error(vec![text(pending)])

@@ -17,6 +17,9 @@ use tokio::sync::mpsc;
 
 use super::ServerDeps;
 
+/// What stands under a card, because clients have a button that only closes a form.
+const HOW_TO_SAY_NO: &str = "Yes: send this form with `approve` on. No: send it with `approve` off. Declining or closing the \
+    form answers nothing, and the question stays open.";
 /// What the question for a yes is called among the inputs that a client is asked for.
 const APPROVAL: &str = "approval";
 /// The same for a result, which no client is asked for.
@@ -101,7 +104,7 @@ pub(super) fn name(question: &Question) -> &str {
 /// The form that a client shows, with what was wrong about the last answer.
 pub(super) fn form(ground: &ServerDeps, question: &Question, wrong: Option<&str>) -> Option<ElicitRequestParams> {
     let (message, schema) = match &question.about {
-        About::Approval(_) => ((ground.card)(question), yes_or_no()),
+        About::Approval(_) => (format!("{}\n{HOW_TO_SAY_NO}", (ground.card)(question)), yes_or_no()),
         About::Form(form) => (form.message.clone(), form.schema().clone()),
         About::Result(_) => return None,
     };
@@ -115,7 +118,7 @@ fn yes_or_no() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "approve": {"type": "boolean", "title": "Approve", "description": "Yes commits or runs exactly what is shown."},
+            "approve": {"type": "boolean", "title": "Approve", "description": "On: do exactly what is shown. Off: refuse it."},
             "message": {"type": "string", "title": "Words to the agent", "description": "Told to the agent with a no."},
         },
         "required": ["approve"],
@@ -137,7 +140,9 @@ pub(super) enum ClientReply {
     Answer(Answer),
     /// Values that do not fit, and why.
     Wrong(String),
-    /// Nothing: the client has put the question away by itself, or cannot show it.
+    /// The client, or somebody in front of it, has put the question away.
+    PutAway,
+    /// Nothing: the client cannot show the question, or says nothing that means something.
     Nothing,
 }
 
@@ -150,8 +155,13 @@ pub(super) fn said(question: &Question, given: &Value) -> ClientReply {
         (About::Form(form), Some(content)) => values(form, content),
         (About::Form(form), None) if given["action"] == "accept" => values(form, &json!({})),
         (About::Form(_), None) if given["action"] == "decline" => ClientReply::Answer(Answer::Reject { message: None }),
+        (About::Approval(_) | About::Form(_), None) if is_put_away(given) => ClientReply::PutAway,
         (About::Approval(_) | About::Form(_), None) | (About::Result(_), _) => ClientReply::Nothing,
     }
+}
+
+fn is_put_away(given: &Value) -> bool {
+    given["action"] == "decline" || given["action"] == "cancel"
 }
 
 fn approval(content: &Value) -> ClientReply {

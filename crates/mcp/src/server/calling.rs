@@ -110,6 +110,7 @@ fn request(server: &ClientRequest, params: &CallToolRequestParams) -> CallReques
     request.auto_approve = ground.auto_approve;
     // A call that has asked something outlives the request that it came with.
     request.cancel = server.stop.child_token();
+    request.hand_back = server.leaving.child_token();
     request
 }
 
@@ -223,9 +224,9 @@ async fn go_on(
             return respond(server, AskMethod::InputRequired, params, standing).await;
         }
         (ClientReply::Wrong(why), _) => Some(why),
-        (ClientReply::Nothing, About::Form(_)) if given.is_none() => None,
-        (ClientReply::Nothing, About::Form(_)) => return Ok(answer::asks(&question).into()),
-        (ClientReply::Nothing, About::Approval(_) | About::Result(_)) => {
+        (ClientReply::Nothing | ClientReply::PutAway, About::Form(_)) if given.is_none() => None,
+        (ClientReply::Nothing | ClientReply::PutAway, About::Form(_)) => return Ok(answer::asks(&question).into()),
+        (ClientReply::Nothing | ClientReply::PutAway, About::Approval(_) | About::Result(_)) => {
             return Ok(match server.stands(&carried.call, Duration::ZERO).await.map_err(internal)? {
                 CallStatus::Ended(outcome) => answer::result(server, *outcome).await.into(),
                 CallStatus::Asks(question) => answer::asks(&question).into(),
@@ -335,15 +336,15 @@ impl ClientRequest {
         self.awaited(call, context).await.unwrap_or(standing)
     }
 
-    /// How a call stands whose client waits for it. As long as it does it may cancel the call, and the end of this server
-    /// does too.
+    /// How a call stands whose client waits for it. As long as it does it may cancel the call; at the end of this server
+    /// what waits stays open.
     async fn awaited(&self, call: &CallId, context: &RequestContext<RoleServer>) -> Result<CallStatus, ToolError> {
         tokio::select! {
+            biased;
+            () = self.leaving.cancelled() => {}
             stands = self.stands(call, patience(context)) => return stands,
-            () = context.ct.cancelled() => {}
-            () = self.stop.cancelled() => {}
+            () = context.ct.cancelled() => self.cancel(call).await?,
         }
-        self.cancel(call).await?;
         self.stands(call, Duration::ZERO).await
     }
 

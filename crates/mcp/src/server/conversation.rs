@@ -32,6 +32,8 @@ pub(super) struct Conversation<'a> {
     given: InputResponses,
     questions: mpsc::Receiver<Box<Question>>,
     cancel: CancellationToken,
+    /// Hands the call back while it waits.
+    hand_back: CancellationToken,
 }
 
 /// How it goes on after a question.
@@ -52,8 +54,8 @@ impl<'a> Conversation<'a> {
         request: &CallRequest,
     ) -> Self {
         let questions = server.ground.asked.of(&request.id);
-        let cancel = request.cancel.clone();
-        Self { server, context, way, given: InputResponses::new(), questions, cancel }
+        let (cancel, hand_back) = (request.cancel.clone(), request.hand_back.clone());
+        Self { server, context, way, given: InputResponses::new(), questions, cancel, hand_back }
     }
 
     /// The same with answers that the client has sent along.
@@ -123,7 +125,12 @@ impl<'a> Conversation<'a> {
                             return NextStep::GoOn;
                         }
                         ClientReply::Wrong(why) => wrong = Some(why),
-                        ClientReply::Nothing => break,
+                        ClientReply::PutAway if !is_form => {
+                            // Nobody is there who would answer while the client waits.
+                            self.hand_back.cancel();
+                            return NextStep::GoOn;
+                        }
+                        ClientReply::PutAway | ClientReply::Nothing => break,
                     }
                     continue;
                 }

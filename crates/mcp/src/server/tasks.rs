@@ -74,7 +74,7 @@ pub(super) async fn answer(server: &ClientRequest, id: &str, inputs: &InputRespo
     match asking::said(&question, given) {
         ClientReply::Answer(answer) => drop(server.answer(&question, answer, None).await.map_err(internal)?),
         ClientReply::Wrong(why) => return Err(ErrorData::invalid_params(why, None)),
-        ClientReply::Nothing => {}
+        ClientReply::PutAway | ClientReply::Nothing => {}
     }
     Ok(())
 }

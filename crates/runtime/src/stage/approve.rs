@@ -202,18 +202,22 @@ async fn wait(
 ) -> Result<Answered, Declined> {
     let request = &call.call().request;
     let id = question.id();
-    let answered = tokio::select! {
-        answered = doors.questions.wait(&log.scope, &id, request.wait) => answered?,
-        () = request.cancel.cancelled() => Some(taken_back(doors, question, log, Answer::Cancel).await?),
-    };
-    let Some(answered) = answered else {
-        if request.wait >= doors.limits.answer_within {
-            return Ok(taken_back(doors, question, log, Answer::Expire).await?);
+    tokio::select! {
+        // Whoever ends a process hands back what waits and stops the rest at the same moment.
+        biased;
+        () = request.hand_back.cancelled() => {}
+        answered = doors.questions.wait(&log.scope, &id, request.wait) => {
+            if let Some(answered) = answered? {
+                return Ok(answered);
+            }
+            if request.wait >= doors.limits.answer_within {
+                return Ok(taken_back(doors, question, log, Answer::Expire).await?);
+            }
         }
-        let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
-        return Err(Stopped::Pending(pending).into());
-    };
-    Ok(answered)
+        () = request.cancel.cancelled() => return Ok(taken_back(doors, question, log, Answer::Cancel).await?),
+    }
+    let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
+    Err(Stopped::Pending(pending).into())
 }
 
 /// Its caller no longer waits for an answer; whoever was earlier wins.
