@@ -17,7 +17,8 @@ use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use haft_mcp::{PREFIX, QuestionListeners, Server, ServerDeps, stdio};
 use haft_runtime::{
-    About, AutoApprove, CallId, Caller, Change, ChangeKind, Evidence, Question, Redactor, Scope, Source, ToolError,
+    About, AutoApprove, CallId, Caller, Change, ChangeKind, Evidence, Pipeline, Question, Redactor, Scope, Source,
+    ToolError,
 };
 use haft_server::Token;
 use haft_store::Store;
@@ -43,6 +44,8 @@ const LONGEST_CARD: usize = 16_000;
 pub(crate) const TOKEN: &str = "HAFT_MCP_TOKEN";
 /// How many bytes a secret has.
 const SECRET: usize = 32;
+/// How often it is looked for questions that nobody answered in time.
+const EXPIRY_LOOK: Duration = Duration::from_secs(2);
 /// How long open connections may take to end.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -108,12 +111,24 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<CliExit> {
     }
     let server = Server::new(ground(&house, asked, args.auto_approve)?);
     let stop = until_signalled(&server);
+    let expiring = tokio::spawn(expire_in_time(house.pipeline.clone()));
     match args.http {
         Some(address) => listen(address, &server, &house, &stop).await?,
         None => server.speak(stdio::input()?, stdio::output()?, &stop).await,
     }
+    expiring.abort();
+    let _ended = expiring.await;
     house.leave().await?;
     Ok(CliExit::Success)
+}
+
+/// Ends what nobody answers in time, so that whoever waits for it here hears of that.
+async fn expire_in_time(pipeline: Pipeline) {
+    loop {
+        tokio::time::sleep(EXPIRY_LOOK).await;
+        // What cannot be ended now is ended at the next look.
+        let _later = pipeline.expire().await;
+    }
 }
 
 /// Cancelled when somebody wants this process to end. What waits for a yes is handed back before.

@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, IsTerminal},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Result;
@@ -36,6 +37,9 @@ const HELP: &str = "  y  yes: do exactly what the card shows
   d  show everything: the whole output, all diffs, and what was marked as a secret
   l  where others are alike: yes to this and to all of them
   ?  this help";
+
+/// How soon a question is looked for again that is not in the store yet.
+const NEXT_LOOK: Duration = Duration::from_millis(5);
 
 /// Who can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +152,7 @@ async fn answer_when_asked(
         if let Some(question) = open_question(house, call).await? {
             break question;
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(NEXT_LOOK).await;
     };
     let answer = match (&question.about, lines) {
         (About::Form(form), Some(lines)) => fill::ask(house, (&question, form), lines).await,

@@ -37,8 +37,11 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             }
             Some(outcome) => break Some(outcome),
             None if left.is_zero() => break None,
-            // Whoever was to carry it on may have died meanwhile.
-            None => house.pipeline.recover().await?,
+            // Whoever was to carry it on may have died meanwhile, and its time may be over.
+            None => {
+                house.pipeline.recover().await?;
+                house.pipeline.expire().await?;
+            }
         }
     };
     let standing = Journal::find(&house.store, &house.scope, &call).await?;

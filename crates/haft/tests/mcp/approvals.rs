@@ -377,6 +377,26 @@ fn at_the_end_of_a_server_what_waits_for_a_yes_stays_open() {
 }
 
 #[test]
+fn whoever_waits_hears_when_nobody_has_answered_in_time() {
+    let fixture = Fixture::new();
+    let settings = fixture.home.join(".config/haft");
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("haft.toml"), "[approvals]\nexpire = '1s'\n").unwrap();
+    let begun = Instant::now();
+    let input = writing().to_string();
+    let called = fixture.run(&["call", "write_file", &input, "--json", "--wait", "100"]).json();
+    assert_eq!(called["error"]["code"], "APPROVAL_EXPIRED", "{called:#}");
+    let pending = fixture.run(&["call", "write_file", &input, "--json"]).json();
+    let waited = fixture.run(&["wait", &text(&pending["tool_call_id"]), "--json"]).json();
+    assert_eq!(waited["error"]["code"], "APPROVAL_EXPIRED", "{waited:#}");
+    let mut client = Client::new(&fixture, Era::Stateless, ASKS);
+    required(&mut client, &writing());
+    let waited = client.call("wait_call", &json!({"callId": open(&fixture)[0]}));
+    assert!(said(&waited).contains("APPROVAL_EXPIRED"), "{waited:#}");
+    assert!(begun.elapsed() < SOON * 2, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn an_answered_request_that_is_cancelled_withdraws_nothing() {
     let fixture = Fixture::new();
     let mut client = Client::new(&fixture, Era::Stateless, ASKS);

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use futures_util::future::BoxFuture;
@@ -64,12 +64,36 @@ impl MayApprove {
 #[derive(Default)]
 pub struct QuestionListeners(Mutex<HashMap<CallId, mpsc::Sender<Box<Question>>>>);
 
+/// The questions of one call, as they open. Nobody listens any more once it is dropped.
+pub(super) struct CallQuestions {
+    call: CallId,
+    opened: mpsc::Receiver<Box<Question>>,
+    listeners: Arc<QuestionListeners>,
+}
+
+impl CallQuestions {
+    pub(super) async fn next(&mut self) -> Option<Box<Question>> {
+        self.opened.recv().await
+    }
+}
+
+impl Drop for CallQuestions {
+    fn drop(&mut self) {
+        self.opened.close();
+        let mut waiting = self.listeners.waiting();
+        // Somebody else may listen to the same call by now.
+        if waiting.get(&self.call).is_some_and(mpsc::Sender::is_closed) {
+            waiting.remove(&self.call);
+        }
+    }
+}
+
 impl QuestionListeners {
     /// The questions of a call, as they open.
-    pub(super) fn of(&self, call: &CallId) -> mpsc::Receiver<Box<Question>> {
-        let (sender, questions) = mpsc::channel(AHEAD);
+    pub(super) fn of(self: &Arc<Self>, call: &CallId) -> CallQuestions {
+        let (sender, opened) = mpsc::channel(AHEAD);
         self.waiting().insert(call.clone(), sender);
-        questions
+        CallQuestions { call: call.clone(), opened, listeners: Arc::clone(self) }
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, mpsc::Sender<Box<Question>>>> {
@@ -195,4 +219,24 @@ pub(super) fn client(context: &RequestContext<RoleServer>) -> String {
     let client = if is_said_anew { context.meta.client_info() } else { context.client_info() };
     let name = client.map(|client| client.name).filter(|name| !name.trim().is_empty());
     name.unwrap_or_else(|| "an MCP client".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use haft_runtime::CallId;
+
+    use super::QuestionListeners;
+
+    #[test]
+    fn nobody_is_kept_who_no_longer_listens_wherever_the_call_ends() {
+        let (listeners, call) = (Arc::new(QuestionListeners::default()), CallId::new());
+        let first = listeners.of(&call);
+        let second = listeners.of(&call);
+        drop(first);
+        assert_eq!(listeners.waiting().len(), 1, "another one listens to the same call");
+        drop(second);
+        assert!(listeners.waiting().is_empty());
+    }
 }

@@ -275,7 +275,7 @@ impl ClientRequest {
         pin!(ended);
         tokio::select! {
             ended = &mut ended => return Ok(CallStatus::Ended(Box::new(ended?))),
-            Some(question) = opened.recv() => return Ok(CallStatus::Asks(question)),
+            Some(question) = opened.next() => return Ok(CallStatus::Asks(question)),
             () = context.ct.cancelled() => (ground.stop)(&self.caller.scope, call.clone()).await,
             () = self.stop.cancelled() => {}
         }

@@ -2,10 +2,11 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
     time::Duration,
 };
 
-use haft_runtime::to_mcp;
+use haft_runtime::{ToolListing, to_mcp};
 use rmcp::{ErrorData, Peer, RoleServer, service::SubscriptionContext};
 use tokio::time::sleep;
 
@@ -16,7 +17,7 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Tells a client of the later era, until it wants to hear no more.
 pub(super) async fn tell(server: &ClientRequest, listening: &SubscriptionContext) -> Result<(), ErrorData> {
-    let mut known = look(server).await;
+    let mut known = SeenTools::look(server).await;
     // It may have listed them before it began to listen, so it is told once in any case.
     loop {
         if listening.sink().notify_tool_list_changed().await.is_err() {
@@ -24,38 +25,57 @@ pub(super) async fn tell(server: &ClientRequest, listening: &SubscriptionContext
         }
         tokio::select! {
             () = listening.cancelled() => return Ok(()),
-            now = change(server, known) => known = now,
+            () = known.change(server) => {}
         }
     }
 }
 
 /// Tells a client of the earlier era, as long as it is there.
 pub(super) async fn tell_peer(server: &ClientRequest, peer: &Peer<RoleServer>) {
-    let mut known = look(server).await;
+    let mut known = SeenTools::look(server).await;
     while !peer.is_transport_closed() {
-        let Ok(now) = tokio::time::timeout(LOOK * 2, change(server, known)).await else { continue };
-        known = now;
+        if tokio::time::timeout(LOOK * 2, known.change(server)).await.is_err() {
+            continue;
+        }
         if peer.notify_tool_list_changed().await.is_err() {
             return;
         }
     }
 }
 
-/// Returns when the tools are others than the known ones.
-async fn change(server: &ClientRequest, known: u64) -> u64 {
-    loop {
-        sleep(LOOK).await;
-        let now = look(server).await;
-        if now != known {
-            return now;
+/// The tools that a client was last told of.
+struct SeenTools {
+    listing: Arc<ToolListing>,
+    hash: u64,
+}
+
+impl SeenTools {
+    async fn look(server: &ClientRequest) -> Self {
+        // What cannot be looked at now is not known to have changed; the next look tells.
+        let listing = server.ground.catalog.list(&server.caller).await.unwrap_or_default();
+        Self { hash: hash(&listing), listing }
+    }
+
+    /// Returns when the tools are others.
+    async fn change(&mut self, server: &ClientRequest) {
+        loop {
+            sleep(LOOK).await;
+            let Ok(listing) = server.ground.catalog.list(&server.caller).await else { continue };
+            // As long as nothing has changed it is the very same list.
+            if Arc::ptr_eq(&listing, &self.listing) {
+                continue;
+            }
+            let before = std::mem::replace(&mut self.hash, hash(&listing));
+            self.listing = listing;
+            if self.hash != before {
+                return;
+            }
         }
     }
 }
 
-/// The tools as one number.
-async fn look(server: &ClientRequest) -> u64 {
-    // What cannot be looked at now is not known to have changed; the next look tells.
-    let listing = server.ground.catalog.list(&server.caller).await.unwrap_or_default();
+/// What clients are told of the tools, as one number.
+fn hash(listing: &ToolListing) -> u64 {
     let mut hasher = DefaultHasher::new();
     for tool in listing.offered() {
         to_mcp(std::slice::from_ref(tool.spec())).to_string().hash(&mut hasher);

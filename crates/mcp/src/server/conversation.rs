@@ -9,11 +9,11 @@ use rmcp::{
     model::{ElicitRequest, InputResponses, ServerRequest},
     service::{PeerRequestOptions, RequestContext, RequestHandle},
 };
-use tokio::{sync::mpsc, time::sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    asking::{self, ClientReply},
+    asking::{self, CallQuestions, ClientReply},
     callers::ClientRequest,
     calling::{AskMethod, CallStatus, patience},
 };
@@ -30,7 +30,7 @@ pub(super) struct Conversation<'a> {
     way: AskMethod,
     /// What the client has said before it was asked.
     given: InputResponses,
-    questions: mpsc::Receiver<Box<Question>>,
+    questions: CallQuestions,
     cancel: CancellationToken,
     /// Hands the call back while it waits.
     hand_back: CancellationToken,
@@ -71,7 +71,7 @@ impl<'a> Conversation<'a> {
             let question = tokio::select! {
                 biased;
                 outcome = ended(&mut call, self.context, &self.cancel) => return CallStatus::Ended(outcome),
-                Some(question) = self.questions.recv() => question,
+                Some(question) = self.questions.next() => question,
             };
             match self.put(&question, &mut call).await {
                 NextStep::GoOn => {}

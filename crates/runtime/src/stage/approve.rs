@@ -202,15 +202,16 @@ async fn wait(
 ) -> Result<Answered, Declined> {
     let request = &call.call().request;
     let id = question.id();
+    let expires = doors.limits.answer_within;
     tokio::select! {
         // Whoever ends a process hands back what waits and stops the rest at the same moment.
         biased;
         () = request.hand_back.cancelled() => {}
-        answered = doors.questions.wait(&log.scope, &id, request.wait) => {
+        answered = doors.questions.wait(&log.scope, &id, request.wait.min(expires)) => {
             if let Some(answered) = answered? {
                 return Ok(answered);
             }
-            if request.wait >= doors.limits.answer_within {
+            if request.wait >= expires {
                 return Ok(taken_back(doors, question, log, Answer::Expire).await?);
             }
         }
