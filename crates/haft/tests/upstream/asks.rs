@@ -95,6 +95,24 @@ fn it_may_ask_again_and_may_be_told_no() {
 }
 
 #[test]
+fn what_a_client_says_in_advance_counts_only_where_it_may_answer() {
+    for (may, says) in [("safe", "accept"), ("none", "")] {
+        let bench = bench(true);
+        bench.settings(&format!("[mcp]\nclient_may_approve = '{may}'\n"));
+        let mut client = Client::with(&bench.0.fixture, Era::Stateless, ASKS, ALL);
+        let given = json!({"secret": {"action": "accept", "content": {"password": "given before"}}});
+        let params = json!({"name": "mcp__fake__ask", "arguments": {}, "inputResponses": given});
+        let request = client.request("tools/call", params);
+        if says.is_empty() {
+            bench.0.json(&["approve", &call_of(&asked(&bench)), "--input", r#"{"password": "by a person"}"#]);
+        }
+        let told = said(&client.result_of(&request));
+        assert_eq!(told.contains("given before"), !says.is_empty(), "{may}: {told}");
+        assert_eq!(told.contains("by a person"), says.is_empty(), "{may}: {told}");
+    }
+}
+
+#[test]
 fn nobody_who_could_answer_is_no_answer() {
     for modern in EACH {
         let outcome = bench(modern).does("ask", &json!({}));

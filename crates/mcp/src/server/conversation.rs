@@ -87,14 +87,15 @@ impl<'a> Conversation<'a> {
 
     async fn put(&mut self, question: &Question, call: &mut OutcomeFuture) -> NextStep {
         let is_form = question.form().is_some();
+        let may_be_asked = self.server.ground.may_approve.covers(question) && !question.wants_a_result();
         if is_form
+            && may_be_asked
             && let Some(given) = self.given.remove(asking::name(question))
             && let ClientReply::Answer(answer) = asking::said(question, &given)
         {
             self.give(question, answer).await;
             return NextStep::GoOn;
         }
-        let may_be_asked = self.server.ground.may_approve.covers(question) && !question.wants_a_result();
         let way = if may_be_asked { self.way } else { AskMethod::Wait };
         match way {
             AskMethod::Elicitation => self.elicit(question, call).await,
