@@ -8,6 +8,7 @@ use rmcp::{
         StreamableHttpServerConfig, StreamableHttpService, session::local::SessionConfig,
     },
 };
+use serde::{Deserialize, de::IgnoredAny};
 use tokio_util::sync::CancellationToken;
 
 use crate::{frame, server::Server, sessions::Sessions};
@@ -54,6 +55,17 @@ fn lasting() -> SessionConfig {
 /// The JSON-RPC error for a body that is no message, as a line of standard input that is none has it.
 pub fn misread(body: &[u8]) -> Option<String> {
     frame::refusal(body).and_then(|error| serde_json::to_string(&error).ok())
+}
+
+/// What tells an answer from everything else that a server says.
+#[derive(Deserialize)]
+struct MessageKind {
+    method: Option<IgnoredAny>,
+}
+
+/// Whether a message of the server ends a request.
+pub fn is_answer(message: &str) -> bool {
+    serde_json::from_str::<MessageKind>(message).is_ok_and(|kind| kind.method.is_none())
 }
 
 #[cfg(test)]

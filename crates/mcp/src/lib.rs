@@ -9,7 +9,7 @@ mod sessions;
 pub mod stdio;
 mod upstream;
 
-pub use http::{HttpService, misread, over_http};
+pub use http::{HttpService, is_answer, misread, over_http};
 pub use server::{Callers, ClientPeer, MayApprove, QuestionListeners, Server, ServerDeps, StopCall};
 pub use upstream::{
     Dropped, Endpoint, Launch, LaunchedServer, NEEDS_LOGIN, PATIENCE, PREFIX, PinDifference, PinStore,

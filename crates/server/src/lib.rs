@@ -2,6 +2,7 @@
 
 mod misread;
 mod patience;
+mod reply;
 mod token;
 
 use std::{io, sync::Arc};
@@ -20,14 +21,19 @@ use tokio_util::sync::CancellationToken;
 use patience::HeadTimeout;
 pub use token::Token;
 
+const JSON: &str = "application/json";
+
 /// Serves until it is told to stop; what is under way then is ended.
 pub async fn serve(listener: TcpListener, server: &Server, token: Token, stop: CancellationToken) -> io::Result<()> {
     let address = listener.local_addr()?;
-    let app = Router::new()
-        .route_service("/mcp", server.over_http(address, stop.clone()))
-        .layer(from_fn(misread::answer))
+    let app = shaped(Router::new().route_service("/mcp", server.over_http(address, stop.clone())))
         .layer(from_fn_with_state(Arc::new(token), admit));
     axum::serve(HeadTimeout(listener), app).with_graceful_shutdown(stop.cancelled_owned()).await
+}
+
+/// The same service with replies as clients want them.
+pub fn shaped(service: Router) -> Router {
+    service.layer(from_fn(reply::fit)).layer(from_fn(misread::answer))
 }
 
 /// Nobody gets past without the token, not even to a page that does not exist.

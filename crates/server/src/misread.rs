@@ -11,7 +11,7 @@ use axum::{
 };
 use futures_util::TryStreamExt;
 
-const JSON: &str = "application/json";
+use crate::JSON;
 
 /// What the service behind has read of a body. It reads no more than it may, so no more is kept.
 #[derive(Clone, Default)]

@@ -30,7 +30,8 @@ async fn main() {
     let stop = CancellationToken::new();
     let service = haft_mcp::over_http(Beside(server.clone()), address, stop.clone());
     println!("http://{address}/mcp");
-    let serving = axum::serve(listener, Router::new().nest_service("/mcp", service)).into_future();
+    let app = haft_server::shaped(Router::new().nest_service("/mcp", service));
+    let serving = axum::serve(listener, app).into_future();
     let mut rest = Vec::new();
     tokio::select! {
         served = serving => served.expect("to serve"),

@@ -225,9 +225,8 @@ fn an_older_client_has_a_session() {
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
         "params": {"name": "read_file", "arguments": {"path": "a.txt"}}});
     let read = listening.post(&known, &call.to_string());
-    let said: Vec<Value> =
-        read.body.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data:")?).ok()).collect();
-    let result = said.iter().find(|message| message["id"] == 2).unwrap();
+    let result = read.message();
+    assert_eq!(result["id"], 2, "{}", read.body);
     assert_eq!(result["result"]["structuredContent"]["content"], "one\n", "{}", read.body);
 }
 
@@ -269,6 +268,37 @@ fn an_older_client_whose_stream_broke_off_hears_the_rest_of_it() {
         resume().read_to_string(&mut heard).unwrap();
         assert!(heard.contains(r#""id":2"#) && heard.contains("done") && !heard.contains("begun\\n\"}}"), "{heard}");
     }
+    // What answers at once is no event, however long it is, and what is deleted is gone.
+    let list = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {}});
+    let listed = listening.post(&known[..3], &list.to_string());
+    assert!(listed.head.contains("content-type: application/json"), "{}", listed.head);
+    assert_eq!(listed.message()["id"], 3, "{}", listed.body);
+    let mut stream = TcpStream::connect(&listening.address).unwrap();
+    let mut head = format!("DELETE /mcp HTTP/1.1\r\nConnection: close\r\nHost: {}\r\n", listening.address);
+    known[..3].iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+    stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    let mut deleted = String::new();
+    stream.read_to_string(&mut deleted).unwrap();
+    assert!(deleted.starts_with("HTTP/1.1 204"), "{deleted}");
+    listening.end();
+}
+
+#[test]
+fn only_a_call_that_tells_of_its_progress_is_answered_by_events() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "a\n");
+    let listening = Listening::start(&fixture, Some(TOKEN));
+    let read = listening.ask("tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}}));
+    assert!(read.head.contains("content-type: application/json"), "{}", read.head);
+    assert_eq!(serde_json::from_str::<Value>(&read.body).unwrap()["id"], 1, "{}", read.body);
+    let (name, body) =
+        modern("tools/call", json!({"name": "shell_exec", "arguments": {"command": "echo told; sleep 1"}}));
+    let mut body: Value = serde_json::from_str(&body).unwrap();
+    body["params"]["_meta"]["progressToken"] = json!(7);
+    let authorization = format!("Bearer {TOKEN}");
+    let told = listening.post(&calling(&authorization, name.as_deref().unwrap()), &body.to_string());
+    assert!(told.head.contains("content-type: text/event-stream"), "{}", told.head);
+    assert!(told.body.contains("notifications/progress") && told.body.contains(r#""id":1"#), "{}", told.body);
     listening.end();
 }
 
