@@ -64,6 +64,16 @@ fn one_entry_that_cannot_be_understood_costs_only_itself() {
 }
 
 #[test]
+fn an_allow_list_of_another_program_is_obeyed() {
+    let bench = Bench::new();
+    let entry = json!({ "command": "python3", "args": ["fake.py"], "allowedTools": ["echo"], "timeout": 20_000 });
+    bench.list(&json!({ "fake": entry }));
+    bench.does("echo", &json!({ "text": "a" }));
+    assert_eq!(bench.fails("act", &json!({})).0, "TOOL_NOT_FOUND");
+    assert_eq!(state(&states(&bench), "fake")["tools"], json!(["mcp__fake__echo"]));
+}
+
+#[test]
 fn two_names_that_become_one_are_one_server_and_a_refusal() {
     let bench = Bench::new();
     let list = json!({ "a b": { "command": "x" }, "a/b": { "command": "y" } });

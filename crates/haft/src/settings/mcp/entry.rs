@@ -26,9 +26,9 @@ const KEYS: &[&str] = &[
     "disabled",
     "allowed_tools",
     "denied_tools",
+    "timeout",
     "variables",
     "effects",
-    "timeout",
     "trusted",
     "network",
     "workspace",
@@ -36,10 +36,21 @@ const KEYS: &[&str] = &[
     "memory",
     "open_files",
 ];
-/// What some programs call `url`.
-const OTHER_URL: &str = "serverUrl";
+/// What other programs call a key in their lists.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("url", "serverUrl"),
+    ("allowed_tools", "allowedTools"),
+    ("allowed_tools", "includeTools"),
+    ("denied_tools", "deniedTools"),
+    ("denied_tools", "disabledTools"),
+    ("denied_tools", "excludeTools"),
+];
 /// What the lists of other programs say, too, and mean the same by.
-const COMMON: usize = 7;
+const COMMON: usize = 10;
+/// What lists call the way in which a server is talked with.
+const TRANSPORTS: &[&str] = &["transport", "type"];
+/// In the lists of some programs a bare number of this size or more is milliseconds; nobody gives a call so many seconds.
+const MILLISECONDS: f64 = 1000.0;
 /// The longest name of a server, so that its tools have room for theirs.
 const LONGEST_NAME: usize = 32;
 
@@ -121,18 +132,22 @@ impl McpServerEntry {
         }
         // Some programs write `null` for what they do not say.
         let said = |key: &str| all.get(key).filter(|value| !value.is_null());
-        let part = |key: &str| match said(key).filter(|_| keys.obeys(key)) {
-            None if key == "url" && keys != Keys::OfHaft => said(OTHER_URL),
-            part => part,
+        let part = |key: &str| {
+            let others = OTHER_NAMES.iter().filter(|(own, _)| *own == key && keys != Keys::OfHaft);
+            let own = said(key).filter(|_| keys.obeys(key));
+            own.or_else(|| others.filter_map(|(_, other)| said(other)).next())
         };
+        for transport in TRANSPORTS.iter().filter_map(|key| said(key)) {
+            refuse_unspoken(transport)?;
+        }
         Ok(Self {
             reached: reached(&part, keys)?,
             disabled: read(part("disabled"), "disabled", switch)?,
-            allowed_tools: read(part("allowed_tools"), "allowed_tools", texts)?,
+            allowed_tools: read(part("allowed_tools"), "allowed_tools", texts)?.filter(|tools| !tools.contains("*")),
             denied_tools: read(part("denied_tools"), "denied_tools", texts)?,
             variables: read(part("variables"), "variables", texts)?,
             effects: read(part("effects"), "effects", effects)?,
-            timeout: read(part("timeout"), "timeout", |value| duration(&written(value)))?,
+            timeout: read(part("timeout"), "timeout", |value| time_limit(value, keys))?,
             trusted: read(part("trusted"), "trusted", switch)?,
             network: read(part("network"), "network", switch)?,
             writes: read(part("workspace"), "workspace", writes)?,
@@ -254,6 +269,28 @@ fn names_variables(text: &str) -> bool {
 
 fn read<T>(value: Option<&Value>, key: &str, read: impl Fn(&Value) -> Result<T>) -> Result<Option<T>> {
     value.map(|value| read(value).with_context(|| format!("`{key}`"))).transpose()
+}
+
+/// The old transport has an address of its own, at which no other request is understood.
+fn refuse_unspoken(transport: &Value) -> Result<()> {
+    match transport.as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "sse" => bail!(
+            "it uses the old SSE transport, which haft does not speak; give the server's address for streamable HTTP \
+             (often `/mcp` in the place of `/sse`) and write `http` for `sse`"
+        ),
+        "ws" | "websocket" => bail!("it uses WebSockets, which are no part of MCP; haft speaks `stdio` and `http`"),
+        _ => Ok(()),
+    }
+}
+
+/// How long one call may take.
+fn time_limit(value: &Value, keys: Keys) -> Result<Duration> {
+    match value.as_f64().filter(|_| keys != Keys::OfHaft) {
+        Some(number) if number >= MILLISECONDS => duration(&format!("{number}ms")),
+        Some(number) if number > 0.0 => duration(&format!("{number}s")),
+        Some(_) => bail!("`{value}` is no time in which a call could be answered"),
+        None => duration(&written(value)),
+    }
 }
 
 fn switch(value: &Value) -> Result<bool> {

@@ -50,6 +50,33 @@ fn what_cannot_be_meant_is_refused_with_a_reason() {
     assert_eq!(settings, McpSettings::default());
 }
 
+#[test]
+fn what_other_programs_call_their_keys_is_obeyed() {
+    let mut settings = McpSettings::default();
+    settings.take_workspace_list(
+        br#"{"mcpServers": {
+            "a": {"command": "x", "allowedTools": ["one"], "excludeTools": ["two"], "timeout": 5000, "transport": "stdio"},
+            "b": {"command": "x", "allowedTools": ["*"], "timeout": 90},
+            "c": {"command": "x", "timeout": "2m", "type": "local"},
+            "d": {"url": "https://x.example/sse", "transport": "sse"},
+            "e": {"url": "https://x.example/sse", "type": "SSE"},
+            "f": {"url": "wss://x.example", "type": "ws"},
+            "g": {"command": "x", "timeout": 0}}}"#,
+    );
+    let all = settings.servers();
+    let allowed = all[0].allowed_tools.as_ref().unwrap();
+    assert!(allowed.contains("one") && allowed.len() == 1 && all[0].denied_tools.contains("two"));
+    assert_eq!(all[1].allowed_tools, None);
+    let limits: Vec<u64> = all[..3].iter().map(|server| server.timeout.as_secs()).collect();
+    assert_eq!(limits, [5, 90, 120]);
+    for name in ["d", "e"] {
+        let why = refused(&settings, name).unwrap();
+        assert!(why.contains("it uses the old SSE transport") && why.contains("write `http` for `sse`"), "{why}");
+    }
+    assert!(refused(&settings, "f").unwrap().contains("WebSockets"));
+    assert!(refused(&settings, "g").unwrap().contains("`timeout`: `0` is no time"));
+}
+
 /// What the workspace's list says of a name.
 fn refused(settings: &McpSettings, name: &str) -> Option<String> {
     let server = settings.servers().into_iter().find(|server| server.name == name)?;
