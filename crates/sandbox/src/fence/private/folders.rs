@@ -152,12 +152,16 @@ impl Private {
         if folder.is_dir() {
             return Ok(folder);
         }
-        let made = layer.join("seed");
+        // Another process may make the same for the same layer.
+        let made = layer.join(format!("seed-{}", std::process::id()));
         seed.make(&made)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&seeds)?;
         match fs::rename(&made, &folder) {
             // Another call was faster.
-            Err(_) if folder.is_dir() => Ok(folder),
+            Err(_) if folder.is_dir() => {
+                let _left = fs::remove_dir_all(&made);
+                Ok(folder)
+            }
             planted => planted.map(|()| folder),
         }
     }
