@@ -20,9 +20,16 @@ pub fn to_anthropic(specs: &[ToolSpec]) -> Value {
 /// MCP's tool list entries, with both schemas and the annotations that follow from the effect.
 pub fn to_mcp(specs: &[ToolSpec]) -> Value {
     export(specs, |spec| {
-        json!({"name": spec.name, "title": spec.title, "description": spec.description,
+        let mut tool = json!({"name": spec.name, "title": spec.title, "description": spec.description,
             "inputSchema": spec.input_schema, "outputSchema": spec.output_schema,
-            "annotations": annotations(spec)})
+            "annotations": annotations(spec)});
+        // Clients want a value of every tool that says something of it.
+        if spec.output_schema == json!({})
+            && let Some(tool) = tool.as_object_mut()
+        {
+            tool.shift_remove("outputSchema");
+        }
+        tool
     })
 }
 

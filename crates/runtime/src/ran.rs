@@ -132,7 +132,19 @@ impl PartialWork {
 #[derive(Clone, Debug)]
 pub(crate) enum CallFailure {
     Error(ToolError),
+    /// It failed behind this fence.
+    Behind(Isolation, ToolError),
     CutShort(PartialWork),
+}
+
+impl CallFailure {
+    /// The same, where what was done was done behind a fence.
+    pub(crate) fn behind(self, isolation: Option<Isolation>) -> Self {
+        match (self, isolation) {
+            (Self::Error(error), Some(isolation)) if !error.nothing_done() => Self::Behind(isolation, error),
+            (failure, _) => failure,
+        }
+    }
 }
 
 impl From<ToolError> for CallFailure {

@@ -57,11 +57,11 @@ async fn shaped(response: Response, until: Instant) -> Response {
         return response;
     }
     let (head, body) = response.into_parts();
-    let mut events = Events::of(body);
+    let mut events = SseEvents::of(body);
     match timeout_at(until, events.next_message()).await {
         Ok(Some(message)) if is_answer(&message) => json_of(head, message),
         Ok(_) | Err(_) => {
-            let Events { rest, read, .. } = events;
+            let SseEvents { rest, read, .. } = events;
             let read = stream::iter([Ok::<_, axum::Error>(Bytes::from(read))]);
             Response::from_parts(head, Body::from_stream(read.chain(rest)))
         }
@@ -87,7 +87,7 @@ async fn answer(response: Response) -> Bytes {
     if !is_stream(&response) {
         return axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
     }
-    let mut events = Events::of(response.into_body());
+    let mut events = SseEvents::of(response.into_body());
     while let Some(message) = events.next_message().await {
         if is_answer(&message) {
             return message.into();
@@ -114,14 +114,14 @@ fn json_of(mut head: Parts, message: String) -> Response {
 }
 
 /// The events of a body, and everything that was read of it.
-struct Events {
+struct SseEvents {
     rest: BodyDataStream,
     read: Vec<u8>,
     /// How much of it was looked at.
     taken: usize,
 }
 
-impl Events {
+impl SseEvents {
     fn of(body: Body) -> Self {
         Self { rest: body.into_data_stream(), read: Vec::new(), taken: 0 }
     }

@@ -40,6 +40,7 @@ fn only_the_tools_that_are_named_are_offered() {
         }
         let said = unknown(&mut client, "reed_file");
         assert!(said.starts_with("there is no tool `reed_file`; did you mean `read_file`?"), "{said}");
+        assert!(said.contains("`tools/list`") && !said.contains("haft tools"), "{said}");
     }
 }
 

@@ -167,14 +167,15 @@ def call(request, name, arguments, token):
     if name == "facts":
         return {"content": [{"type": "text", "text": json.dumps(facts())}]}
     if name == "slow":
-        for step in range(600):
+        steps = options.get("steps", 600)
+        for step in range(steps):
             if token is not None:
                 send({"jsonrpc": "2.0", "method": "notifications/progress",
-                      "params": {"progressToken": token, "progress": step, "total": 600, "message": "step %d" % step}})
+                      "params": {"progressToken": token, "progress": step, "total": steps, "message": "step %d" % step}})
             if request["id"] in stopped:
                 return None
             time.sleep(0.05)
-        return {"content": []}
+        return {"content": [{"type": "text", "text": "slow and steady"}]}
     raise KeyError(name)
 
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bench::{Bench, server},
-    client::{Client, Era},
+    client::{Client, Era, MUTE},
     fenced::Person,
     support::{ALL, Running, Terminal, id, text, until},
 };
@@ -27,6 +27,21 @@ fn its_tools_are_called_like_any_other_by_everyone() {
         let names = listed.as_array().unwrap().iter().map(|tool| text(&tool["name"]));
         assert_eq!(names.filter(|name| name.starts_with("mcp__fake__")).count(), 6);
     }
+}
+
+#[test]
+fn a_client_gets_a_picture_without_a_value_that_would_hide_it() {
+    let bench = Bench::with(&json!({}));
+    bench.does("act", &json!({}));
+    let mut client = Client::with(&bench.0.fixture, Era::Initialize, MUTE, ALL);
+    let listed = client.ask("tools/list", json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let of = |name: &str| tools.iter().find(|tool| tool["name"] == format!("mcp__fake__{name}")).unwrap();
+    assert!(of("picture").get("outputSchema").is_none() && of("echo").get("outputSchema").is_some(), "{listed:#}");
+    let shown = client.call("mcp__fake__picture", &json!({}));
+    assert!(shown.get("structuredContent").is_none() && shown["content"][0]["type"] == "image", "{shown:#}");
+    let said = client.call("mcp__fake__act", &json!({}));
+    assert!(said["structuredContent"]["text"].as_str().is_some_and(|text| text.starts_with("done")), "{said:#}");
 }
 
 #[test]

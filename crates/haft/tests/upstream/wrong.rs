@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::{bench::Bench, support::ALL};
 
 /// What a call comes to, and that it comes to it soon.
 fn comes_to(options: &Value, tool: &str, input: &Value) -> (String, String) {
@@ -117,6 +117,30 @@ fn one_that_never_answers_is_given_up() {
     let bench = Bench::with(&json!({ "silent": "act" }));
     bench.settings("[mcp.servers.fake]\ntimeout = '500ms'\n");
     assert_eq!(bench.fails("act", &json!({})).0, "OUTCOME_UNKNOWN");
+}
+
+#[test]
+fn one_that_tells_of_its_progress_may_take_longer_than_it_may_be_silent() {
+    let bench = Bench::with(&json!({ "steps": 40 }));
+    bench.settings("[mcp.servers.fake]\ntimeout = '1s'\n");
+    let begun = Instant::now();
+    assert_eq!(bench.does("slow", &json!({}))["content"], "slow and steady");
+    assert!(begun.elapsed() > Duration::from_millis(1800), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn what_failed_behind_the_fence_says_so_and_what_is_missing_does_not_come_back_later() {
+    let bench = Bench::with(&json!({}));
+    let (_, outcome) = bench.call("fails", &json!({}));
+    assert_eq!(outcome["isolation"], "namespaces", "{outcome:#}");
+    bench.list(
+        &json!({ "fake": { "command": "no-such-program" }, "other": { "command": "python3", "args": ["no.py"] } }),
+    );
+    for tool in ["mcp__fake__act", "mcp__other__act"] {
+        let (_, outcome) = bench.0.call(tool, &json!({}), ALL);
+        let error = &outcome["error"];
+        assert_eq!((&error["code"], &error["recoverable"]), (&json!("UNAVAILABLE"), &json!(false)), "{outcome:#}");
+    }
 }
 
 #[test]

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use super::{brief, callers::ClientRequest, results};
 
+/// The tool that looks for others, where not all are listed.
+const FIND_TOOLS: &str = "find_tools";
+
 /// The result of a call that has ended, or where it stands.
 pub(super) async fn result(server: &ClientRequest, outcome: Outcome) -> CallToolResult {
     let mut facts = facts(&outcome);
@@ -59,9 +62,20 @@ pub(super) fn asks(question: &Question) -> CallToolResult {
 }
 
 /// A tool that does not exist is the protocol's own error; everything else is told to the model.
-pub(super) fn unknown_tool(outcome: &Outcome) -> Option<ErrorData> {
+pub(super) async fn unknown_tool(server: &ClientRequest, outcome: &Outcome) -> Option<ErrorData> {
     let error = outcome.end.error().filter(|error| error.code == haft_runtime::ErrorCode::ToolNotFound)?;
-    Some(ErrorData::invalid_params(error.message.clone(), None))
+    let Some(near) = error.details.get("nearest").and_then(Value::as_array) else {
+        return Some(ErrorData::invalid_params(error.message.clone(), None));
+    };
+    let listing = server.ground.catalog.list(&server.caller).await.unwrap_or_default();
+    let searches = listing.offered().iter().any(|tool| tool.spec().name == FIND_TOOLS);
+    let where_else = if searches { "look for it with `find_tools`" } else { "`tools/list` has all that there are" };
+    let hint = match near.first().and_then(Value::as_str) {
+        Some(near) => format!("did you mean `{near}`? Otherwise {where_else}"),
+        None => where_else.to_owned(),
+    };
+    let fact = error.message.split_once("; ").map_or(error.message.as_str(), |(fact, _)| fact);
+    Some(ErrorData::invalid_params(format!("{fact}; {hint}"), None))
 }
 
 /// Whether the text or the value lacks something.

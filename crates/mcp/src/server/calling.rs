@@ -129,7 +129,7 @@ async fn respond(
         CallStatus::Asks(question) => return Ok(told_of(server, way, params, &question)),
         CallStatus::Ended(outcome) => *outcome,
     };
-    if let Some(unknown) = answer::unknown_tool(&outcome) {
+    if let Some(unknown) = answer::unknown_tool(server, &outcome).await {
         return Err(unknown);
     }
     let End::Pending { pending } = &outcome.end else {

@@ -37,10 +37,10 @@ impl ProgressReporter {
         let listener: CallListener = Arc::new(move |event| {
             if let Some(words) = words(event, &id) {
                 // What does not fit is in the result.
-                let _full = sender.try_send(words);
+                let _full = sender.try_send((percent(event), words));
             }
         });
-        let teller = Teller { peer: context.peer.clone(), token, step: 0.0 };
+        let teller = Teller { peer: context.peer.clone(), token, progress: ToldProgress::default() };
         Self(Some(Telling { listener, told: tokio::spawn(teller.tell(events)) }))
     }
 
@@ -70,24 +70,47 @@ impl ProgressReporter {
 struct Teller {
     peer: Peer<RoleServer>,
     token: ProgressToken,
-    /// Progress must grow; how far a call is can seldom be told, so this counts what was said.
-    step: f64,
+    progress: ToldProgress,
+}
+
+/// Progress must grow. Where it is not known how far a call is, what was said is counted.
+#[derive(Default)]
+struct ToldProgress {
+    at: f64,
+    /// Known once a part of the whole was told.
+    total: Option<f64>,
+}
+
+/// The whole, where parts of it are told.
+const WHOLE: f64 = 100.0;
+/// So little more than before that it is only seen to grow.
+const A_LITTLE: f64 = 0.001;
+
+impl ToldProgress {
+    fn grow(&mut self, percent: Option<u8>) {
+        match percent.map(f64::from).filter(|percent| *percent > self.at) {
+            Some(percent) => (self.at, self.total) = (percent, Some(WHOLE)),
+            None => self.at += if self.total.is_some() { A_LITTLE } else { 1.0 },
+        }
+    }
 }
 
 impl Teller {
-    async fn tell(mut self, mut events: Receiver<String>) {
+    async fn tell(mut self, mut events: Receiver<(Option<u8>, String)>) {
         let mut alive = interval_at(Instant::now() + ALIVE, ALIVE);
         let mut last = "under way".to_owned();
         loop {
-            let words = tokio::select! {
-                words = events.recv() => match words {
-                    Some(words) => words,
+            let (percent, words) = tokio::select! {
+                told = events.recv() => match told {
+                    Some(told) => told,
                     None => return,
                 },
-                _ = alive.tick() => format!("still: {last}"),
+                _ = alive.tick() => (None, format!("still: {last}")),
             };
-            self.step += 1.0;
-            let said = ProgressNotificationParam::new(self.token.clone(), self.step).with_message(words.clone());
+            self.progress.grow(percent);
+            let ToldProgress { at, total } = self.progress;
+            let mut said = ProgressNotificationParam::new(self.token.clone(), at).with_message(words.clone());
+            said.total = total;
             if self.peer.notify_progress(said).await.is_err() {
                 return;
             }
@@ -96,6 +119,11 @@ impl Teller {
             }
         }
     }
+}
+
+/// How much of the whole is done, where an event tells.
+fn percent(event: &CallEvent) -> Option<u8> {
+    if let CallEvent::Progress { progress, .. } = event { *progress } else { None }
 }
 
 /// What of a call a client hears while it goes on.
@@ -124,5 +152,22 @@ fn words(event: &CallEvent, call: &CallId) -> Option<String> {
         | CallEvent::Failed { .. }
         | CallEvent::Cancelled { .. }
         | CallEvent::Interrupted { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ToldProgress;
+
+    #[test]
+    fn progress_grows_whatever_is_told_and_has_a_total_once_that_is_known() {
+        let mut progress = ToldProgress::default();
+        let mut told = Vec::new();
+        for percent in [None, Some(5), None, Some(5), Some(60), Some(7), Some(100)] {
+            progress.grow(percent);
+            told.push((progress.at, progress.total));
+        }
+        assert!(told.windows(2).all(|pair| pair[0].0 < pair[1].0), "{told:?}");
+        assert_eq!((told[0], told[1], told[6].0), ((1.0, None), (5.0, Some(100.0)), 100.0));
     }
 }

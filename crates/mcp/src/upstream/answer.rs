@@ -17,6 +17,7 @@ pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
         let said = said.unwrap_or_else(|| "it failed and does not say why".to_owned());
         return Err(ToolError::new(ErrorCode::ExecutionError, said));
     }
+    let shows_something = blocks.shows_something();
     let mut metadata = Map::new();
     if !blocks.links.is_empty() {
         metadata.insert("links".to_owned(), Value::Array(blocks.links));
@@ -24,6 +25,8 @@ pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let (content, structured) = match result.structured_content {
         Some(value) if text.is_empty() => (value.to_string(), value),
         Some(value) => (text, value),
+        // A client that shows the value in the place of everything else would show an empty text.
+        None if text.is_empty() && shows_something => (text, Value::Null),
         None => (text.clone(), json!({ "text": text })),
     };
     let Blocks { images, audio, resources, .. } = blocks;
@@ -43,6 +46,11 @@ struct Blocks {
 }
 
 impl Blocks {
+    /// Whether there is something to see or to hear, or a file.
+    fn shows_something(&self) -> bool {
+        !(self.images.is_empty() && self.audio.is_empty() && self.resources.is_empty())
+    }
+
     fn take(&mut self, block: ContentBlock) {
         if let ContentBlock::Text(text) = block {
             self.texts.push(text.text);
@@ -115,6 +123,15 @@ mod tests {
         assert_eq!((text.content.as_str(), &*text.structured), ("hi", &json!({"text": "hi"})));
         let value = answer(json!({"content": [], "structuredContent": {"n": 1}})).unwrap();
         assert_eq!(value.content, r#"{"n":1}"#);
+    }
+
+    #[test]
+    fn a_picture_alone_has_no_value_that_could_hide_it() {
+        let picture = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+        let alone = answer(json!({"content": [picture]})).unwrap();
+        assert!(alone.structured.is_null() && alone.content.is_empty(), "{alone:?}");
+        let told = answer(json!({"content": [picture, {"type": "text", "text": "a cat"}]})).unwrap();
+        assert_eq!(&*told.structured, &json!({"text": "a cat"}));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rmcp::{
     service::{ClientInitializeError, Peer, PeerRequestOptions, RunningServiceCancellationToken, ServiceError},
 };
 use serde_json::Value;
-use tokio::{net::UnixStream, time::timeout};
+use tokio::{net::UnixStream, sync::Notify, time::timeout};
 
 use super::{
     asking, cause,
@@ -186,13 +186,18 @@ impl UpstreamConnection {
         format!("it did not list its tools within {} s{}", limit.as_secs(), said(self.child.as_ref()))
     }
 
-    /// Uses a tool, and passes on what the server asks meanwhile.
-    pub(super) async fn call(&self, ctx: &ToolCtx, tool: &str, input: &Value) -> Result<CallToolResult, UpstreamError> {
+    /// Uses a tool, and passes on what the server asks meanwhile. It may be silent for so long.
+    pub(super) async fn call(
+        &self,
+        ctx: &ToolCtx,
+        (tool, input): (&str, &Value),
+        idle: Duration,
+    ) -> Result<CallToolResult, UpstreamError> {
         let arguments = input.as_object().cloned().unwrap_or_default();
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let _under_way = self.notifications.expect(ctx);
         for _ in 0..MOST_ROUNDS {
-            match self.call_once(ctx, params.clone()).await? {
+            match self.call_once(ctx, params.clone(), idle).await? {
                 CallReply::Done(result) => return self.filter.answer(result).map_err(UpstreamError::Refused),
                 CallReply::Asks(asked) => {
                     let inputs = asked.input_requests.unwrap_or_default();
@@ -207,7 +212,12 @@ impl UpstreamConnection {
     }
 
     /// Dropping it does not reach the server, so whoever stops waiting does it by `ctx.cancel`.
-    async fn call_once(&self, ctx: &ToolCtx, params: CallToolRequestParams) -> Result<CallReply, UpstreamError> {
+    async fn call_once(
+        &self,
+        ctx: &ToolCtx,
+        params: CallToolRequestParams,
+        idle: Duration,
+    ) -> Result<CallReply, UpstreamError> {
         let request = ClientRequest::CallToolRequest(Request::new(params));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let handle = match sent {
@@ -215,21 +225,37 @@ impl UpstreamConnection {
             Err(err) => return Err(self.trouble(err).await),
         };
         let (id, token) = (handle.id.clone(), handle.progress_token.clone());
-        self.notifications.listen_for(token.clone(), ctx);
+        let heard = self.notifications.listen_for(token.clone(), ctx);
         let answer = tokio::select! {
-            answer = handle.await_response() => Some(answer),
-            () = ctx.cancel.cancelled() => None,
+            answer = handle.await_response() => Ok(answer),
+            stopped = self.silent_for(idle, &heard) => Err(stopped),
+            () = ctx.cancel.cancelled() => Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled")),
         };
         self.notifications.forget(&token);
         match answer {
-            Some(Ok(ServerResult::CallToolResult(result))) => Ok(CallReply::Done(result)),
-            Some(Ok(ServerResult::InputRequiredResult(asked))) => Ok(CallReply::Asks(asked)),
-            Some(Ok(_)) => Err(no_answer(&"the result of a tool was asked for")),
-            Some(Err(err)) => Err(self.trouble(err).await),
-            None => {
+            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(CallReply::Done(result)),
+            Ok(Ok(ServerResult::InputRequiredResult(asked))) => Ok(CallReply::Asks(asked)),
+            Ok(Ok(_)) => Err(no_answer(&"the result of a tool was asked for")),
+            Ok(Err(err)) => Err(self.trouble(err).await),
+            Err(stopped) => {
                 let stop = CancelledNotificationParam::new(Some(id), Some("the call was stopped".to_owned()));
                 let _ = timeout(Duration::from_millis(200), self.peer.notify_cancelled(stop)).await;
-                Err(UpstreamError::Refused(ToolError::new(ErrorCode::Cancelled, "the call was cancelled")))
+                Err(UpstreamError::Refused(stopped))
+            }
+        }
+    }
+
+    /// Returns when the server has told nothing of its progress for so long, unless it waits for an answer itself.
+    async fn silent_for(&self, idle: Duration, heard: &Notify) -> ToolError {
+        loop {
+            let is_silent = timeout(idle, heard.notified()).await.is_err();
+            if is_silent && !self.notifications.asks() {
+                let (server, limit) = (&self.filter.name, idle.as_millis());
+                let message = format!(
+                    "the MCP server `{server}` said nothing for {limit}ms; `timeout` of its entry says how long it may be \
+                     silent"
+                );
+                return ToolError::new(ErrorCode::Timeout, message);
             }
         }
     }

@@ -99,9 +99,10 @@ impl ToolDefinition {
         self.output_schema.clone().map(understood)
     }
 
-    /// Its output schema in the form that every client takes; what comes out is held against what the server says.
+    /// Its output schema in the form that every client takes; what comes out is held against what the server says. Where
+    /// that says nothing, anything may come out, also no value at all.
     pub(super) fn fitting_output(&self) -> Value {
-        let mut schema = self.output().unwrap_or_default();
+        let Some(mut schema) = self.output() else { return json!({}) };
         match schema.as_object_mut().filter(|root| root.get("type") == Some(&json!("object"))) {
             Some(root) => open_properties(root),
             None => return json!({"type": "object", "properties": {}}),

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -18,6 +18,8 @@ use rmcp::{
     service::{NotificationContext, RequestContext},
 };
 
+use tokio::sync::Notify;
+
 use super::{asking, secret_filter::SecretFilter};
 
 /// Receives what one server says of its own accord. It offers forms, but neither models nor folders, so that a server that
@@ -27,13 +29,26 @@ pub(super) struct Notifications {
     /// The calls that were sent, or are about to be: a quick server asks before its request counts as sent.
     under_way: Mutex<HashMap<CallId, ToolCtx>>,
     /// Whom what is told of progress is for.
-    listening: Mutex<HashMap<ProgressToken, ToolCtx>>,
+    listening: Mutex<HashMap<ProgressToken, ProgressListener>>,
+    /// How many questions of the server wait for an answer.
+    asking: AtomicUsize,
     changed: AtomicBool,
 }
 
 impl Notifications {
     pub(super) fn new(filter: Arc<SecretFilter>) -> Self {
-        Self { filter, under_way: Mutex::default(), listening: Mutex::default(), changed: AtomicBool::new(false) }
+        Self {
+            filter,
+            under_way: Mutex::default(),
+            listening: Mutex::default(),
+            asking: AtomicUsize::new(0),
+            changed: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the server waits for an answer, so that it is not it who is slow.
+    pub(super) fn asks(&self) -> bool {
+        self.asking.load(Ordering::SeqCst) > 0
     }
 
     /// The call that a question belongs to. Servers of the earlier era do not say, so it must be the only one.
@@ -50,9 +65,12 @@ impl Notifications {
         UnderWay { notifications: self, call }
     }
 
-    /// From now on a call hears of its progress.
-    pub(super) fn listen_for(&self, token: ProgressToken, ctx: &ToolCtx) {
-        self.listening.lock().unwrap_or_else(PoisonError::into_inner).insert(token, ctx.clone());
+    /// From now on a call hears of its progress; gives what tells that there was some.
+    pub(super) fn listen_for(&self, token: ProgressToken, ctx: &ToolCtx) -> Arc<Notify> {
+        let listener = ProgressListener { ctx: ctx.clone(), heard: Arc::default() };
+        let heard = Arc::clone(&listener.heard);
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner).insert(token, listener);
+        heard
     }
 
     pub(super) fn forget(&self, token: &ProgressToken) {
@@ -62,6 +80,28 @@ impl Notifications {
     /// Whether the server has said that its tools have changed, since it was last asked here.
     pub(super) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::SeqCst)
+    }
+}
+
+/// Whom progress is told.
+struct ProgressListener {
+    ctx: ToolCtx,
+    heard: Arc<Notify>,
+}
+
+/// A question of the server that waits for an answer.
+struct OpenQuestion<'a>(&'a AtomicUsize);
+
+impl<'a> OpenQuestion<'a> {
+    fn count(open: &'a AtomicUsize) -> Self {
+        open.fetch_add(1, Ordering::SeqCst);
+        Self(open)
+    }
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -94,6 +134,7 @@ impl ClientHandler for Notifications {
             let message = "it cannot be told which call this belongs to: none, or more than one is under way";
             return Err(ErrorData::invalid_request(message, None));
         };
+        let _open = OpenQuestion::count(&self.asking);
         let refused = |error: haft_runtime::ToolError| ErrorData::invalid_params(error.message, None);
         tokio::select! {
             answer = asking::put(&ctx, &self.filter, None, request) => answer.map_err(refused),
@@ -111,12 +152,13 @@ impl ClientHandler for Notifications {
 
     async fn on_progress(&self, heard: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
         let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ctx) = listening.get(&heard.progress_token) else { return };
+        let Some(listener) = listening.get(&heard.progress_token) else { return };
+        listener.heard.notify_one();
         let part = heard.total.filter(|total| *total > 0.0).map(|total| heard.progress / total * 100.0);
         // A cast keeps within the bounds of the type.
         let percent = part.map(|part| part.min(100.0) as u8);
         let said = heard.message.map(|message| self.filter.text(&message).into_owned());
-        ctx.progress(percent, said.unwrap_or_else(|| format!("{} so far", heard.progress)));
+        listener.ctx.progress(percent, said.unwrap_or_else(|| format!("{} so far", heard.progress)));
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

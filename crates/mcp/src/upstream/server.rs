@@ -22,7 +22,7 @@ use tokio::{sync::Mutex as Turns, task::AbortHandle};
 use super::{
     connection::UpstreamConnection,
     definition::{Dropped, ToolDefinition},
-    http::Endpoint,
+    http::{Endpoint, NEEDS_LOGIN},
     secret_filter::SecretFilter,
 };
 
@@ -33,6 +33,9 @@ pub(super) const CALL_PATIENCE: Duration = Duration::from_secs(45);
 /// How often a server is started again in a row, and how long it is left alone after that.
 const MOST_RESTARTS: u32 = 3;
 const REST: Duration = Duration::from_secs(60);
+
+/// What does not pass by itself when a server did not start.
+const LASTING: &[&str] = &["cannot find the program", "No such file", "Cannot find module", NEEDS_LOGIN];
 
 /// What programs say of a file that is not there.
 const MISSING: &[&str] = &["No such file", "Cannot find module", "cannot open", "not found"];
@@ -92,7 +95,7 @@ pub struct UpstreamSpec {
     pub command: String,
     /// Starts it.
     pub launch: Launch,
-    /// How long one call may take.
+    /// How long it may say nothing in the middle of a call.
     pub timeout: Duration,
     /// The only tools that are used; `None` for all.
     pub allowed_tools: Option<BTreeSet<String>>,
@@ -219,7 +222,8 @@ impl Upstream {
             "is still starting after {} s; it goes on starting, so call again, or look with `haft mcp-servers`",
             waited.as_secs()
         );
-        self.unavailable(&what, "").having_done_nothing()
+        // The time of this call is over, so that it is not tried again by itself.
+        self.unavailable(&what, "").in_category(Category::Timeout).having_done_nothing()
     }
 
     async fn connection_within(&self, patience: Duration) -> StartResult {
@@ -266,7 +270,11 @@ impl Upstream {
                 let why = self.without_secrets(&why);
                 tracing::warn!(server = self.spec.name, reason = why, "upstream server did not start");
                 state.note(why.clone());
-                let error = self.unavailable(&format!("did not start: {why}"), &why);
+                let mut error = self.unavailable(&format!("did not start: {why}"), &why);
+                if LASTING.iter().any(|words| why.contains(words)) {
+                    error.recoverable = false;
+                    error = error.in_category(Category::Execution);
+                }
                 (self.listener)(ServerEvent::Failed(error.message.clone()));
                 Err(error.having_done_nothing())
             }

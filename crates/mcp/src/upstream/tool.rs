@@ -1,6 +1,9 @@
 //! A tool of an upstream server, as any other tool.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{
@@ -8,15 +11,18 @@ use haft_runtime::{
     ToolOutput, ToolSpec,
 };
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{
     answer,
     connection::UpstreamError,
     definition::{ToolDefinition, tool_name},
     pins::ServerPins,
-    server::{Upstream, UpstreamSpec},
+    server::{CALL_PATIENCE, Upstream, UpstreamSpec},
 };
 
+/// How long one call may take that goes on telling of its progress; the house may allow less.
+const LONGEST: Duration = Duration::from_secs(3600);
 /// What upstream tools belong to.
 const CATEGORY: &str = "mcp";
 
@@ -67,7 +73,9 @@ impl UpstreamTool {
     async fn call(&self, ctx: &ToolCtx, input: &Value) -> Result<ToolOutput, ToolError> {
         let (server, tool) = (&self.upstream.spec.name, &self.definition.name);
         let connection = tokio::select! {
-            connection = self.upstream.connection() => connection?,
+            connection = timeout(CALL_PATIENCE, self.upstream.connection()) => {
+                connection.unwrap_or_else(|_late| Err(self.upstream.still_starts(CALL_PATIENCE)))?
+            }
             () = ctx.cancel.cancelled() => {
                 return Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled").having_done_nothing());
             }
@@ -83,7 +91,7 @@ impl UpstreamTool {
         if now.as_ref() != Some(&self.definition) {
             return Err(held(server, tool));
         }
-        match connection.call(ctx, tool, input).await {
+        match connection.call(ctx, (tool, input), self.upstream.spec.timeout).await {
             Ok(result) => {
                 self.upstream.worked().await;
                 self.conforming(answer::read(result)?)
@@ -196,7 +204,7 @@ fn spec(upstream: &UpstreamSpec, tool: &ToolDefinition) -> ToolSpec {
         permission: "tools.tenant.execute".to_owned(),
         deprecated_aliases: Vec::new(),
         parameter_aliases: Vec::new(),
-        timeout: upstream.timeout,
+        timeout: upstream.timeout.max(LONGEST),
         asks: Asks::ByEffect,
         idempotent: upstream.trusted && tool.hints("idempotentHint"),
         open_world: upstream.network || upstream.host.is_some(),

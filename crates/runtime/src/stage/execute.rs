@@ -62,10 +62,10 @@ pub(crate) async fn execute(
                 commit(house.0, &turn, done, &approval, log).await.map_err(CallFailure::from)
             }
         },
-        Evidence::Plain(_) => match run(house, &call, effect, &approval, log).await {
+        Evidence::Plain(described) => match run(house, &call, effect, &approval, log).await {
             Ok(RunEnd::Waits(wait)) => return await_result(house.0, (&call, effect), (wait, approval), log).await,
             Ok(RunEnd::Done(done)) => Ok(done),
-            Err(failure) => Err(failure),
+            Err(failure) => Err(failure.behind(described.isolation)),
         },
     };
     Ok(Executed { approval, result })

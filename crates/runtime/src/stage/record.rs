@@ -150,6 +150,10 @@ fn succeed(limits: &Limits, outcome: &mut Outcome, done: CompletedWork) -> Optio
 fn fail(limits: &Limits, outcome: &mut Outcome, failure: CallFailure) {
     let mut error = match failure {
         CallFailure::Error(error) => error,
+        CallFailure::Behind(isolation, error) => {
+            outcome.isolation = isolation;
+            error
+        }
         CallFailure::CutShort(PartialWork { mut error, changes, turn: _, isolation }) => {
             outcome.isolation = isolation.unwrap_or(Isolation::None);
             if !changes.0.is_empty() {
