@@ -11,7 +11,7 @@ use crate::{
     cli::Everywhere,
     commands::{
         add_server::{self, NewServer},
-        open,
+        open, remove_server,
     },
     exit::CliExit,
     house::House,
@@ -36,6 +36,11 @@ pub(crate) struct Args {
 enum Action {
     /// Add a server to your own list, start it and accept the tools that it has now
     Add(NewServer),
+    /// Remove a server from your own list, and forget what was accepted of it
+    Remove {
+        /// The server
+        name: String,
+    },
     /// What a server said of its tools last, beside what was accepted; every call asks it anew
     Diff {
         /// The server; all of them without it
@@ -54,6 +59,15 @@ enum Action {
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<CliExit> {
+    if let Some(Action::Remove { name }) = &args.action {
+        remove_server::remove(name)?;
+        if out.json {
+            out.document(&json!({"removed": name}));
+        } else {
+            out.line(&format!("`{name}` is removed; a haft that runs uses it until it ends"));
+        }
+        return Ok(CliExit::Success);
+    }
     let (name, also_starts) = match &args.action {
         Some(Action::Add(new)) => {
             add_server::add(new).await?;
@@ -61,7 +75,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
         }
         Some(Action::Restart { name }) => (Some(name.clone()), true),
         Some(Action::Diff { name } | Action::Accept { name }) => (name.clone(), false),
-        None => (None, false),
+        Some(Action::Remove { .. }) | None => (None, false),
     };
     let house = open(everywhere).await?;
     let ended = match chosen(&house, name.as_deref()) {
@@ -71,7 +85,8 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
                 servers[0].pins.update(ServerPins::begin_anew);
                 start(out, &house, servers[0]).await.map_err(|err| add_server::with_its_entry(&err, &new.name))
             }
-            Some(Action::Restart { .. } | Action::Diff { .. } | Action::Accept { .. }) | None => {
+            Some(Action::Restart { .. } | Action::Remove { .. } | Action::Diff { .. } | Action::Accept { .. })
+            | None => {
                 servers[0].pins.update(ServerPins::restart);
                 start(out, &house, servers[0]).await
             }
@@ -79,7 +94,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
         Ok(servers) => match args.action {
             Some(Action::Diff { .. }) => Ok(diff(out, &servers)),
             Some(Action::Accept { .. }) => accept(out, &servers),
-            Some(Action::Add(_) | Action::Restart { .. }) | None => Ok(list(out, &house)),
+            Some(Action::Add(_) | Action::Remove { .. } | Action::Restart { .. }) | None => Ok(list(out, &house)),
         },
     };
     house.leave().await?;

@@ -25,6 +25,7 @@ pub(crate) mod mcp;
 pub(crate) mod mcp_servers;
 pub(crate) mod policy;
 pub(crate) mod prompt;
+mod remove_server;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod store;

@@ -43,6 +43,28 @@ pub(crate) fn merge(text: &str, path: &[&str], entry: &Value) -> Result<String> 
     }
 }
 
+/// The text without the entry at this path, and without the comma that it needed; all else stays as it is written.
+pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String> {
+    let mut wanted = parse(text)?;
+    let (key, parents) = path.split_last().context("there is nothing to remove")?;
+    let parent = parents.iter().try_fold(&mut wanted, |value, key| value.get_mut(key));
+    let removed = parent.and_then(Value::as_object_mut).and_then(|fields| fields.shift_remove(*key));
+    ensure!(removed.is_some(), "it has no `{key}`");
+    let mut object = JsonScanner { text, at: 0 }.next_token().context("it is empty")?;
+    let unreadable = || format!("what should hold `{key}` is not an object");
+    for parent in parents {
+        let members = members(text, object).with_context(unreadable)?;
+        let member = members.list.iter().find(|member| member.key == *parent).with_context(unreadable)?;
+        object = member.value.start;
+    }
+    let edited = members(text, object).and_then(|members| members.without(key)).with_context(unreadable)?;
+    ensure!(
+        parse(&edited).ok().as_ref() == Some(&wanted),
+        "it is written in a way that haft does not change by itself"
+    );
+    Ok(edited)
+}
+
 /// What stands at a path.
 pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
@@ -130,6 +152,31 @@ impl JsonMembers<'_> {
         };
         let added = replaced(text, remarked..remarked, &format!("{member}{trailing}"));
         replaced(&added, end..end, comma)
+    }
+}
+
+impl JsonMembers<'_> {
+    /// The whole text without one member.
+    fn without(&self, key: &str) -> Option<String> {
+        let text = self.text;
+        let index = self.list.iter().position(|member| member.key == key)?;
+        let (member, next) = (&self.list[index], self.list.get(index + 1));
+        let before = text[..member.start].trim_end_matches([' ', '\t', '\r', '\n']).len();
+        let end = match next {
+            Some(_) => self.comma_after(member)? + 1,
+            None => self.trailing.unwrap_or(member.value.end),
+        };
+        let cut = replaced(text, before..end, "");
+        // The comma behind the one before it is left over.
+        let left = self.list[..index].last().filter(|_| next.is_none() && self.trailing.is_none());
+        match left {
+            Some(last) => self.comma_after(last).map(|comma| replaced(&cut, comma..comma + 1, "")),
+            None => Some(cut),
+        }
+    }
+
+    fn comma_after(&self, member: &JsonMember) -> Option<usize> {
+        JsonScanner { text: self.text, at: member.value.end }.next_token()
     }
 }
 

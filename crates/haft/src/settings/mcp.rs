@@ -19,6 +19,7 @@ use serde_json::Value;
 use entry::{Keys, McpServerEntry};
 pub(crate) use entry::{is_url, name_fault};
 use list::Whose;
+pub(crate) use list::written_as;
 pub(crate) use revealed::ResolvedSecrets;
 
 use crate::edits;
@@ -159,6 +160,11 @@ impl McpSettings {
     pub(crate) fn take_workspace_list(&mut self, bytes: &[u8]) {
         let text = String::from_utf8(bytes.to_vec()).map_err(|_| anyhow!("it is not UTF-8"));
         self.workspace_list = list::read(text, Whose::Workspace);
+    }
+
+    /// Whether `haft.toml` says something of a server.
+    pub(crate) fn is_in_settings(&self, name: &str) -> bool {
+        self.settings.contains_key(name)
     }
 
     /// Whether the user's list alone says how a server is reached.

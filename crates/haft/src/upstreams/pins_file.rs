@@ -49,6 +49,16 @@ impl PinsFile {
     }
 }
 
+impl PinsFile {
+    /// Forgets what is known; another server of the same name is met as a new one.
+    pub(crate) fn forget(&self) {
+        if let Self::File(file) = self {
+            // What is not there need not be removed.
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
 impl PinStore for PinsFile {
     /// Each state is a new file.
     fn version(&self) -> String {

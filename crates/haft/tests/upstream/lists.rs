@@ -49,6 +49,29 @@ fn a_server_is_added_to_a_list_that_stays_intact() {
 }
 
 #[test]
+fn a_server_is_removed_from_a_list_that_stays_intact() {
+    let bench = Bench::new();
+    bench.0.put_home(
+        ".config/haft/mcp.json",
+        "{\n  \"mcpServers\": {\n    // mine\n    \"fake\": {\"command\": \"python3\", \"args\": [\"fake.py\"]},\n    \
+         \"My Own\": {\"command\": \"x\"}\n  }\n}\n",
+    );
+    bench.settings("[mcp.servers.kept]\ncommand = 'x'\n");
+    bench.does("act", &json!({}));
+    let ran = bench.servers(&["remove", "My-Own"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("`My-Own` is removed"), "{ran:?}");
+    assert_eq!(bench.0.json(&["mcp-servers", "remove", "fake"]), json!({ "removed": "fake" }));
+    let list = std::fs::read_to_string(bench.0.fixture.home.join(".config/haft/mcp.json")).unwrap();
+    assert_eq!(list, "{\n  \"mcpServers\": {\n    // mine\n  }\n}\n");
+    assert!(!bench.0.fixture.data.join("servers/fake.json").exists());
+    assert_eq!(bench.fails("act", &json!({})).0, "TOOL_NOT_FOUND");
+    for (name, words) in [("kept", "remove `[mcp.servers.kept]` there"), ("fake", "has no server `fake`")] {
+        let ran = bench.servers(&["remove", name]);
+        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{ran:?}");
+    }
+}
+
+#[test]
 fn at_a_terminal_the_network_is_asked_about() {
     let bench = Bench::new();
     let mut terminal = Terminal::start(bench.0.haft(&["mcp-servers", "add", "fake", "--", "python3", "fake.py"]));

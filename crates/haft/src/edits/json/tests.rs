@@ -159,3 +159,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_removed_takes_only_its_comma_along() {
+    for (before, after) in [
+        ("{\"m\": {\"a\": 1, \"x\": {\"y\": 2}, \"b\": 3}}", "{\"m\": {\"a\": 1, \"b\": 3}}"),
+        ("{\"m\": {\"x\": 2}}", "{\"m\": {}}"),
+        ("{\n  \"m\": {\n    \"a\": 1, // one\n    \"x\": 2\n  }\n}\n", "{\n  \"m\": {\n    \"a\": 1 // one\n  }\n}\n"),
+        (
+            "{\n  \"m\": {\n    // first\n    \"x\": 2,\n    \"a\": 1,\n  },\n}\n",
+            "{\n  \"m\": {\n    // first\n    \"a\": 1,\n  },\n}\n",
+        ),
+        ("{\"m\": {\n  \"a\": 1,\n  \"x\": 2,\n}}", "{\"m\": {\n  \"a\": 1,\n}}"),
+    ] {
+        assert_eq!(super::remove(before, &["m", "x"]).unwrap(), after, "{before}");
+    }
+    assert!(super::remove("{\"m\": {}}", &["m", "x"]).is_err());
+    assert!(super::remove("{}", &["m", "x"]).is_err());
+}

@@ -68,6 +68,14 @@ pub(super) fn read(text: Result<String>, whose: Whose) -> BTreeMap<String, McpSe
     )
 }
 
+/// How the name of a server is written in a list; `None` when the list has none of this name.
+pub(crate) fn written_as(text: &str, name: &str) -> Option<String> {
+    let written: Vec<String> = servers(text).ok()?.into_iter().map(|(written, _)| written).collect();
+    let becomes = |written: &&String| fitting_name(written).as_deref() == Some(name);
+    let exact = written.iter().find(|written| *written == name);
+    exact.or_else(|| written.iter().find(becomes)).cloned()
+}
+
 /// What stands under `mcpServers`, in the order in which it is written.
 fn servers(text: &str) -> Result<Vec<(String, Value)>> {
     if text.trim().is_empty() {
