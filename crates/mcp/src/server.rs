@@ -7,13 +7,18 @@ mod callers;
 mod calling;
 mod changes;
 mod conversation;
+mod followed;
 mod listing;
 mod misread;
 mod progress;
 mod results;
 mod tasks;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{AutoApprove, CallId, Catalog, Journal, Pipeline, Question, Questions, Scope};
@@ -85,6 +90,8 @@ pub struct ServerDeps {
 pub struct Server {
     ground: Arc<ServerDeps>,
     codec: RequestStateCodec,
+    /// The questions that their clients have put away, and are not put to them again.
+    put_away: Arc<Mutex<BTreeSet<(CallId, u32)>>>,
     /// Calls and answers that are being seen through.
     under_way: TaskTracker,
     /// Cancelled when this server is about to end: what waits for a yes stays open for others.
@@ -99,7 +106,8 @@ impl Server {
         // The key is as long as its type says.
         let codec = RequestStateCodec::new_unchecked(ground.key);
         let (leaving, stop) = (CancellationToken::new(), CancellationToken::new());
-        Self { ground: Arc::new(ground), codec, under_way: TaskTracker::new(), leaving, stop }
+        let (put_away, under_way) = (Arc::default(), TaskTracker::new());
+        Self { ground: Arc::new(ground), codec, put_away, under_way, leaving, stop }
     }
 
     /// Hands back what waits for a yes. It must be told before anything cancels the calls.

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
 use serde_json::Value;
 
-use crate::{AnyTool, Caller, ErrorCode, Layer, LayerSource, Shown, ToolError, ToolSpec, schema, to_anthropic};
+use crate::{AnyTool, CallId, Caller, ErrorCode, Layer, LayerSource, Shown, ToolError, ToolSpec, schema, to_anthropic};
 
 /// A tool with its schemas, each compiled once.
 pub struct RegisteredTool {
@@ -76,6 +76,11 @@ impl RegisteredTool {
     /// Whether a value is one that it says it gives.
     pub fn may_give(&self, value: &Value) -> bool {
         self.output().is_ok_and(|schema| schema.is_valid(value))
+    }
+
+    /// The call that this input only waits for.
+    pub fn follows(&self, input: &Value) -> Option<CallId> {
+        self.tool().follows(input)
     }
 
     pub(crate) fn tool(&self) -> &dyn AnyTool {

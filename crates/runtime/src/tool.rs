@@ -186,6 +186,11 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// The call that this input only waits for. Whoever could answer what that call asks may be asked meanwhile.
+    fn follows(&self, _input: &Self::Input) -> Option<CallId> {
+        None
+    }
+
     /// How far this input reaches; never further than `WORST`. Cheap, touches nothing.
     fn effect(&self, _input: &Self::Input) -> Effect {
         Self::WORST
@@ -264,6 +269,11 @@ pub trait AnyTool: Send + Sync {
 
     /// The call that this input means, where the tool hands calls on to others.
     fn forward(&self, _input: &Value) -> Option<Forward> {
+        None
+    }
+
+    /// The call that this input only waits for.
+    fn follows(&self, _input: &Value) -> Option<CallId> {
         None
     }
 
@@ -358,6 +368,10 @@ impl<T: Tool> AnyTool for Typed<T> {
 
     fn forward(&self, input: &Value) -> Option<Forward> {
         self.tool.forward(input)
+    }
+
+    fn follows(&self, input: &Value) -> Option<CallId> {
+        self.tool.follows(&Self::parse(input).ok()?)
     }
 
     fn effect(&self, input: &Value) -> Effect {

@@ -377,6 +377,49 @@ fn at_the_end_of_a_server_what_waits_for_a_yes_stays_open() {
 }
 
 #[test]
+fn a_client_that_waits_for_a_call_is_asked_what_that_asks_unless_it_has_put_it_away() {
+    for era in Era::BOTH {
+        let fixture = Fixture::new();
+        let pending = fixture.pending("write_file", &writing());
+        let waits = json!({"callId": pending});
+        let mut client = Client::new(&fixture, era, ASKS);
+        let result = if era == Era::Stateless {
+            let asked = client.call("wait_call", &waits);
+            assert_eq!(asked["resultType"], json!("input_required"), "{asked:#}");
+            let given = json!({"approval": filled_in(true, "")});
+            let params = json!({"name": "wait_call", "arguments": waits, "requestState": asked["requestState"],
+                "inputResponses": given});
+            client.ask("tools/call", params)["result"].clone()
+        } else {
+            let waiting = client.begin("wait_call", &waits);
+            let (form, _) = client.form();
+            client.send(&json!({"jsonrpc": "2.0", "id": form, "result": filled_in(true, "")}));
+            client.result_of(&waiting)
+        };
+        succeeded(&result);
+        assert_eq!(result["structuredContent"]["result"]["path"], "made.txt", "{result:#}");
+        assert_eq!(fixture.text("made.txt").as_deref(), Some("made\n"));
+        assert!(answered(&fixture, &pending).0.ends_with(&format!(" through {NAME}")));
+
+        let other = json!({"path": "other.txt", "content": ""});
+        let put_away = json!({"action": "decline"});
+        let result = if era == Era::Stateless {
+            let (_, state) = required(&mut client, &other);
+            again(&mut client, &other, &state, &put_away)["result"].clone()
+        } else {
+            let call = client.begin("write_file", &other);
+            let (form, _) = client.form();
+            client.send(&json!({"jsonrpc": "2.0", "id": form, "result": put_away}));
+            client.result_of(&call)
+        };
+        failed(&result, "pending", "PENDING");
+        let waited = client.call("wait_call", &json!({"callId": call_id(&result), "timeoutMs": 0}));
+        assert_eq!(waited["structuredContent"], json!({"status": "pending"}), "{waited:#}");
+        assert!(!asked_again(&client), "{era:?}");
+    }
+}
+
+#[test]
 fn whoever_waits_hears_when_nobody_has_answered_in_time() {
     let fixture = Fixture::new();
     let settings = fixture.home.join(".config/haft");
@@ -389,9 +432,9 @@ fn whoever_waits_hears_when_nobody_has_answered_in_time() {
     let pending = fixture.run(&["call", "write_file", &input, "--json"]).json();
     let waited = fixture.run(&["wait", &text(&pending["tool_call_id"]), "--json"]).json();
     assert_eq!(waited["error"]["code"], "APPROVAL_EXPIRED", "{waited:#}");
-    let mut client = Client::new(&fixture, Era::Stateless, ASKS);
-    required(&mut client, &writing());
-    let waited = client.call("wait_call", &json!({"callId": open(&fixture)[0]}));
+    let mut client = Client::new(&fixture, Era::Stateless, MUTE);
+    let pending = fixture.run(&["call", "write_file", &input, "--json"]).json();
+    let waited = client.call("wait_call", &json!({"callId": pending["tool_call_id"]}));
     assert!(said(&waited).contains("APPROVAL_EXPIRED"), "{waited:#}");
     assert!(begun.elapsed() < SOON * 2, "{:?}", begun.elapsed());
 }

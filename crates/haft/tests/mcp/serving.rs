@@ -187,7 +187,8 @@ fn whoever_waits_for_a_call_gets_what_it_gave() {
         succeeded(&waited);
         let value = &waited["structuredContent"];
         fits(&mut client, "wait_call", value);
-        assert_eq!(value["outcome"]["result"]["structured"], given["structuredContent"], "{tool}");
+        assert_eq!(value["result"], given["structuredContent"], "{tool}");
+        assert_eq!((&value["status"], &value["tool"]), (&json!("success"), &json!(tool)));
         assert_eq!(omitted(&said(&waited)), omitted(&said(&given)), "{tool}");
         assert!(said(&waited).ends_with(&said(&given)), "{}", said(&waited));
         let beside = |result: &Value| result["content"].as_array().unwrap()[1..].to_vec();

@@ -27,16 +27,13 @@ pub(super) async fn shown(server: &ClientRequest, (call, tool): (&CallId, &str),
 async fn as_given(server: &ClientRequest, of: &HandedOn, mut output: ToolOutput) -> ToolOutput {
     let mut value = output.structured.clone().into_value();
     let Some(place) = value.pointer_mut(&of.at) else { return output };
-    let Ok(given) = serde_json::from_value(place.take()) else { return output };
+    let (structured, metadata) = (place.take().into(), output.metadata.clone());
+    // The first line says how the call ended, and the rest is what it gave.
+    let content = output.content.split_once('\n').map_or_else(String::new, |(_, given)| given.to_owned());
+    let given = ToolOutput { content, structured, metadata, ..ToolOutput::default() };
     let given = fitted(server, (&of.call, &of.tool), given).await;
     output.metadata.extend(given.metadata.get_key_value(TRUNCATED).map(|(name, is)| (name.clone(), is.clone())));
-    let speaks = given.structured.is_object();
-    let Ok(mut given) = serde_json::to_value(given) else { return output };
-    // Where a value speaks, its text beside it would say the same again.
-    if let Some(fields) = given.as_object_mut().filter(|_| speaks) {
-        fields.remove("content");
-    }
-    *place = given;
+    *place = given.structured.into_value();
     output.structured = value.into();
     output
 }

@@ -50,9 +50,9 @@ pub(super) enum CallStatus {
 
 /// What a client carries for us between its call and the next try.
 #[derive(Serialize, Deserialize)]
-struct SealedState {
-    call: CallId,
-    question: u32,
+pub(super) struct SealedState {
+    pub(super) call: CallId,
+    pub(super) question: u32,
 }
 
 impl AskMethod {
@@ -75,9 +75,17 @@ pub(super) async fn call(
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     if let Some(state) = &params.request_state {
-        return go_on(server, &params, state, &context).await;
+        if !server.take_answer_of_followed(&params, state).await? {
+            return go_on(server, &params, state, &context).await;
+        }
+        (params.request_state, params.input_responses) = (None, None);
     }
     let way = AskMethod::of(&context);
+    if way == AskMethod::InputRequired
+        && let Some(required) = server.required_of_followed(&params).await
+    {
+        return Ok(required.into());
+    }
     let mut request = request(server, &params);
     request.wait = match way {
         AskMethod::Task | AskMethod::InputRequired => Duration::ZERO,
@@ -86,7 +94,9 @@ pub(super) async fn call(
     let progress = ProgressReporter::of(&context, &request.id);
     request.listener = progress.listener();
     let given = params.input_responses.take().unwrap_or_default();
-    let standing = Conversation::new(server, &context, way, &request).knowing(given).follow(request).await;
+    let followed = if way == AskMethod::Elicitation { server.followed(&params).await } else { None };
+    let conversation = Conversation::new(server, &context, way, &request).knowing(given).asking_first(followed);
+    let standing = conversation.follow(request).await;
     let standing = match way {
         AskMethod::InputRequired => server.unless_others_answer(&context, standing).await,
         AskMethod::Task | AskMethod::Elicitation | AskMethod::Wait => standing,
@@ -172,7 +182,7 @@ fn told_of(
     }
 }
 
-fn required(
+pub(super) fn required(
     server: &ClientRequest,
     params: &CallToolRequestParams,
     question: &Question,
@@ -192,6 +202,19 @@ fn bound_to(server: &ClientRequest, params: &CallToolRequestParams) -> Vec<u8> {
     format!("{}\n{}\n{input}", server.caller.id, params.name).into_bytes()
 }
 
+/// What a client has carried for us.
+pub(super) fn opened(
+    server: &ClientRequest,
+    params: &CallToolRequestParams,
+    state: &str,
+) -> Result<SealedState, ErrorData> {
+    let refused = |_| {
+        let message = "this `requestState` was not given for this very call, or is too old; leave it out to call anew";
+        ErrorData::invalid_params(message, None)
+    };
+    server.codec.open_json_with(state, &bound_to(server, params)).map_err(refused)
+}
+
 /// The client comes back with what it was asked for. What it has put away is not put to it again: it would do the same
 /// again.
 async fn go_on(
@@ -200,12 +223,7 @@ async fn go_on(
     state: &str,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let bound = bound_to(server, params);
-    let refused = |_| {
-        let message = "this `requestState` was not given for this very call, or is too old; leave it out to call anew";
-        ErrorData::invalid_params(message, None)
-    };
-    let carried: SealedState = server.codec.open_json_with(state, &bound).map_err(refused)?;
+    let carried = opened(server, params, state)?;
     let internal = |error: ToolError| ErrorData::internal_error(error.message, None);
     let progress = ProgressReporter::of(context, &carried.call);
     let scope = &server.caller.scope;
@@ -227,6 +245,7 @@ async fn go_on(
         (ClientReply::Nothing | ClientReply::PutAway, About::Form(_)) if given.is_none() => None,
         (ClientReply::Nothing | ClientReply::PutAway, About::Form(_)) => return Ok(answer::asks(&question).into()),
         (ClientReply::Nothing | ClientReply::PutAway, About::Approval(_) | About::Result(_)) => {
+            server.put_away(&question);
             return Ok(match server.stands(&carried.call, Duration::ZERO).await.map_err(internal)? {
                 CallStatus::Ended(outcome) => answer::result(server, *outcome).await.into(),
                 CallStatus::Asks(question) => answer::asks(&question).into(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{Answer, CallRequest, Outcome, Question};
+use haft_runtime::{Answer, CallId, CallRequest, Outcome, Question};
 use rmcp::{
     RoleServer,
     model::{ElicitRequest, InputResponses, ServerRequest},
@@ -28,8 +28,11 @@ pub(super) struct Conversation<'a> {
     server: &'a ClientRequest,
     context: &'a RequestContext<RoleServer>,
     way: AskMethod,
+    call: CallId,
     /// What the client has said before it was asked.
     given: InputResponses,
+    /// What another call asks that this one waits for.
+    followed: Option<Question>,
     questions: CallQuestions,
     cancel: CancellationToken,
     /// Hands the call back while it waits.
@@ -55,7 +58,8 @@ impl<'a> Conversation<'a> {
     ) -> Self {
         let questions = server.ground.asked.of(&request.id);
         let (cancel, hand_back) = (request.cancel.clone(), request.hand_back.clone());
-        Self { server, context, way, given: InputResponses::new(), questions, cancel, hand_back }
+        let call = request.id.clone();
+        Self { server, context, way, call, given: InputResponses::new(), followed: None, questions, cancel, hand_back }
     }
 
     /// The same with answers that the client has sent along.
@@ -64,9 +68,20 @@ impl<'a> Conversation<'a> {
         self
     }
 
+    /// The same where another call is waited for, and has asked this.
+    pub(super) fn asking_first(mut self, followed: Option<Question>) -> Self {
+        self.followed = followed;
+        self
+    }
+
     /// Takes the call down the line until it ends, or asks what its client is told only by the answer to its call.
     pub(super) async fn follow(mut self, request: CallRequest) -> CallStatus {
         let mut call: OutcomeFuture = Box::pin(self.server.ground.pipeline.call(request));
+        if let Some(question) = self.followed.take()
+            && let NextStep::Ended(outcome) = self.elicit(&question, &mut call).await
+        {
+            return CallStatus::Ended(outcome);
+        }
         loop {
             let question = tokio::select! {
                 biased;
@@ -127,6 +142,7 @@ impl<'a> Conversation<'a> {
                         }
                         ClientReply::Wrong(why) => wrong = Some(why),
                         ClientReply::PutAway if !is_form => {
+                            self.server.put_away(question);
                             // Nobody is there who would answer while the client waits.
                             self.hand_back.cancel();
                             return NextStep::GoOn;
@@ -163,8 +179,13 @@ impl<'a> Conversation<'a> {
 
     /// The call itself hears it; when somebody was earlier, it has heard that.
     async fn give(&self, question: &Question, answer: Answer) {
-        let ground = &self.server.ground;
-        let _heard = ground.pipeline.give_answer(&self.server.answerer, &question.id(), answer).await;
+        if question.call == self.call {
+            let pipeline = &self.server.ground.pipeline;
+            let _heard = pipeline.give_answer(&self.server.answerer, &question.id(), answer).await;
+        } else {
+            // Whoever had the other call may be gone, so that it is carried on from here.
+            let _carried = self.server.answer(question, answer, None).await;
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::{Calls, call_id};
 use crate::{
-    Asks, Audio, CallId, Effect, Embedded, End, ErrorCode, HandedOn, Image, Outcome, Output, Ran, Tool, ToolCtx,
-    ToolError, ToolOutput,
+    Asks, Audio, CallId, ChangeList, Effect, Embedded, End, ErrorCode, HandedOn, Image, Outcome, Output, Ran, Tool,
+    ToolCtx, ToolError, ToolOutput,
 };
 
 pub(super) struct WaitCall(pub(super) Calls);
@@ -33,19 +33,28 @@ fn default_timeout() -> u64 {
     45_000
 }
 
-/// That a result is not the whole, in its metadata.
-const TRUNCATED: &str = "truncated";
-/// Where the result of the other call stands in the value.
-const RESULT: &str = "/outcome/result";
+/// That a result is not the whole, and what of its value is not, in its metadata.
+const CUTS: [&str; 2] = ["truncated", "cut"];
+/// Where the value of the other call stands in this one.
+const RESULT: &str = "/result";
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct WaitCallOutput {
     /// The status of the call: `pending` while it still waits.
     status: String,
-    /// The whole outcome, once it has ended. What can only be seen or heard stands beside it.
+    /// The tool that was called, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// The value that it gave. What can only be seen or heard stands beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    /// Why it gave nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("type" = "object"))]
-    outcome: Option<Value>,
+    error: Option<Value>,
+    /// The files that it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<Vec<String>>,
     /// What it gave, or why it gave nothing.
     #[serde(skip)]
     said: Option<String>,
@@ -58,27 +67,40 @@ pub(super) struct WaitCallOutput {
 
 impl WaitCallOutput {
     fn pending() -> Self {
-        let status = "pending".to_owned();
-        Self { status, outcome: None, said: None, beside: ToolOutput::default(), handed_on: None }
+        Self {
+            status: "pending".to_owned(),
+            tool: None,
+            result: None,
+            error: None,
+            changed: None,
+            said: None,
+            beside: ToolOutput::default(),
+            handed_on: None,
+        }
     }
 
     /// How the call has ended; its result is handed on as it was given.
-    fn of(mut outcome: Outcome) -> Result<Self, ToolError> {
-        let (status, said) = (outcome.end.status().to_owned(), said(&outcome));
-        let (mut beside, mut handed_on) = (ToolOutput::default(), None);
-        if let End::Success { result } = &mut outcome.end {
-            beside.images = std::mem::take(&mut result.images);
-            beside.audio = std::mem::take(&mut result.audio);
-            beside.resources = std::mem::take(&mut result.resources);
-            beside
-                .metadata
-                .extend(result.metadata.get_key_value(TRUNCATED).map(|(name, is)| (name.clone(), is.clone())));
-            let (call, tool) = (outcome.tool_call_id.clone(), outcome.tool.clone());
-            handed_on = Some(Box::new(HandedOn { call, tool, at: RESULT.to_owned() }));
+    fn of(outcome: Outcome) -> Result<Self, ToolError> {
+        let unreadable = |err| ToolError::new(ErrorCode::Internal, format!("unreadable outcome: {err}"));
+        let error = outcome.end.error().map(serde_json::to_value).transpose().map_err(unreadable)?;
+        let mut ended = Self {
+            status: outcome.end.status().to_owned(),
+            said: said(&outcome),
+            tool: Some(outcome.tool.clone()),
+            error,
+            changed: outcome.changes.as_ref().map(ChangeList::paths),
+            ..Self::pending()
+        };
+        if let End::Success { result } = outcome.end {
+            let cuts = result.metadata.iter().filter(|(name, _)| CUTS.contains(&name.as_str()));
+            ended.beside.metadata.extend(cuts.map(|(name, is)| (name.clone(), is.clone())));
+            ended.result = Some(result.structured.into_value()).filter(|value| !value.is_null());
+            (ended.beside.images, ended.beside.audio) = (result.images, result.audio);
+            ended.beside.resources = result.resources;
+            let (call, tool) = (outcome.tool_call_id, outcome.tool);
+            ended.handed_on = Some(Box::new(HandedOn { call, tool, at: RESULT.to_owned() }));
         }
-        let outcome = serde_json::to_value(outcome)
-            .map_err(|err| ToolError::new(ErrorCode::Internal, format!("unreadable outcome: {err}")))?;
-        Ok(Self { status, outcome: Some(outcome), said, beside, handed_on })
+        Ok(ended)
     }
 }
 
@@ -134,6 +156,10 @@ impl Tool for WaitCall {
     const PERMISSION: &'static str = "calls.own.read";
     const TIMEOUT: Duration = Duration::from_secs(250);
     const ASKS: Asks = Asks::NeverForReads;
+
+    fn follows(&self, input: &Input) -> Option<CallId> {
+        Some(input.call_id.clone())
+    }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<WaitCallOutput>, ToolError> {
         let deadline = Instant::now() + Duration::from_millis(input.timeout_ms);
