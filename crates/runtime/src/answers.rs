@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    About, Answer, AnswerReceipt, Answered, CallRequest, Caller, CallerKind, CallerRef, Category, Described, Doors,
-    Effect, ErrorCode, Follower, Outcome, Pipeline, Prepared, Question, QuestionId, Scope, Source, ToolCtx, ToolError,
-    issues::issues_of, log::CallLog, stage::resolve::resolve,
+    About, Answer, AnswerReceipt, Answered, CallId, Caller, CallerKind, CallerRef, Category, Described, Doors, Effect,
+    ErrorCode, Follower, Outcome, Pipeline, Prepared, Question, QuestionId, Scope, Source, ToolCtx, ToolError,
+    issues::issues_of, stage::resolve::translate,
 };
 
 /// How long an edited input is planned to see whether it can be.
@@ -169,23 +169,24 @@ fn refuse_what_does_not_fit(question: &Question, answer: &Answer) -> Result<(), 
 /// A slip in an edited input is for whoever made it to mend: the question stays open. What changes files is planned for a
 /// moment, so that a path that cannot be is seen too; a command is not run for that.
 async fn refuse_a_slip(doors: &Doors, caller: &Caller, question: &Question, input: &Value) -> Result<(), ToolError> {
-    let request = CallRequest::new(caller.clone(), &question.tool, input.clone());
-    let call = resolve(&*doors.catalog, request.clone(), &mut CallLog::new(&request)).await?;
-    let validator = call.tool.input()?;
-    if !validator.is_valid(&call.request.input) {
-        return Err(issues_of(call.tool.spec(), validator, &call.request.input));
+    let (tool, mut input) = (doors.catalog.find(caller, &question.tool).await?, input.clone());
+    translate(&mut input, tool.spec(), &question.tool)?;
+    let validator = tool.input()?;
+    if !validator.is_valid(&input) {
+        return Err(issues_of(tool.spec(), validator, &input));
     }
-    if !matches!(call.tool.spec().effect, Effect::Write | Effect::Destroy) {
+    if !matches!(tool.spec().effect, Effect::Write | Effect::Destroy) {
         return Ok(());
     }
-    let ctx = ToolCtx::detached(request.id.clone(), caller.clone());
-    let planned = call.tool.tool().prepare(&ctx, &call.request.input);
+    let trial = CallId::new();
+    let ctx = ToolCtx::detached(trial.clone(), caller.clone());
+    let planned = tool.tool().prepare(&ctx, &input);
     let planned = match tokio::time::timeout(PLANNED_WITHIN, planned).await {
         Ok(planned) => planned,
         // Whatever takes so long is no slip.
         Err(_) => Ok(Prepared::Plain(Described::default())),
     };
-    doors.workbench.discard(&caller.scope, &request.id).await.ok();
+    doors.workbench.discard(&caller.scope, &trial).await.ok();
     match planned {
         Err(error) if matches!(error.category, Category::InvalidParams | Category::Permission) => Err(error),
         Ok(_) | Err(_) => Ok(()),
