@@ -132,7 +132,8 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
 
 /// A folder to work in, with the fence around its commands.
 pub(crate) fn workspace(settings: &Settings, folder: &Path) -> Result<Workspace> {
-    let workspace = Workspace::open(folder, &settings.data)
+    let names = (settings.sandbox.hide.as_slice(), settings.sandbox.show.as_slice());
+    let workspace = Workspace::open_with_names(folder, &settings.data, names)
         .map_err(|error| anyhow::anyhow!("{}", error.message))
         .with_context(|| format!("cannot work in {}", folder.display()))?;
     let settings_file = settings.user_file();
@@ -162,7 +163,6 @@ fn fence(settings: &Settings) -> FenceConfig {
         minimum: sandbox.minimum_asked,
         readable: sandbox.read.clone(),
         writable: sandbox.write.clone(),
-        hidden: sandbox.hide.clone(),
         timeout: settings.shell_timeout,
     }
 }

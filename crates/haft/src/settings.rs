@@ -208,7 +208,15 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "sandbox.hide",
         "[]",
-        "more names of files and folders that no command sees, beside those that usually hold secrets",
+        "more names of files and folders that hold secrets, beside the usual ones: neither tools nor commands see them, \
+         unless the commit that is checked out has the same bytes",
+        SetBy::UserFile,
+    ),
+    key(
+        "sandbox.show",
+        "[]",
+        "full paths of files and folders that tools and commands see whatever their names are, such as \
+         `/home/me/project/test.pem`",
         SetBy::UserFile,
     ),
     key(

@@ -81,7 +81,6 @@ fn open_workspace(fixture: &Fixture, folder: &Path) -> Arc<Workspace> {
         minimum: Isolation::Namespaces,
         readable: Vec::new(),
         writable: Vec::new(),
-        hidden: Vec::new(),
         timeout: Duration::from_secs(120),
     };
     let workspace = Workspace::open(folder, &fixture.data).unwrap();

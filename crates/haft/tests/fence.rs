@@ -287,6 +287,143 @@ fn a_secret_stays_hidden_whatever_was_committed_before() {
     assert!(!said.contains("not for you"), "{said}");
 }
 
+/// A repository with secrets of all sorts: as committed, changed since, never committed, only added.
+fn repository_with_secrets(person: &Person) {
+    person.put("certs/test.pem", "a certificate for tests\n");
+    person.put("config/.env", "TOKEN=placeholder\n");
+    person.put(".npmrc", "audit=false\n");
+    person.put("src/main.rs", "fn main() {}\n");
+    person.put_home(".gitconfig", "[user]\n\tname = Anna\n\temail = anna@example.org\n");
+    person.git(&["init", "-q", "-b", "main"]);
+    person.git(&["add", "-A"]);
+    person.git(&["commit", "-qm", "first"]);
+    person.put("config/.env", "TOKEN=not-for-you\n");
+    person.put(".env.local", "not-for-you\n");
+    person.put("added.key", "not-for-you\n");
+    person.git(&["add", "added.key"]);
+    person.put(".ssh/id_work", "not-for-you\n");
+    person.put("keys/id_ed25519", "not-for-you\n");
+}
+
+#[test]
+fn a_secret_is_shown_only_as_the_commit_has_it() {
+    for person in Person::everyone() {
+        repository_with_secrets(&person);
+        let said = person.says(
+            "cat certs/test.pem config/.env .npmrc; cat .env.local added.key .ssh/id_work keys/id_ed25519 2>/dev/null; \
+             ls -A . .ssh keys config 2>&1 | grep -e env -e key -e ssh -e id_ ; git diff HEAD --stat; \
+             git status --short; git ls-files -s | wc -l; grep -rs not-for-you .; echo end",
+        );
+        let expected = "a certificate for tests\nTOKEN=placeholder\naudit=false\n\
+            ls: cannot access '.ssh': No such file or directory\n.env\nkeys:\nAD added.key\n5\nend\n";
+        assert_eq!(said.replace("keys\n", ""), expected);
+        for (path, shown) in [("certs/test.pem", true), (".npmrc", true), ("config/.env", false), (".env.local", false)]
+        {
+            let (_, outcome) = person.call("read_file", &json!({"path": path}), &[]);
+            assert_eq!(outcome["status"] == json!("success"), shown, "{path}: {outcome:#}");
+            assert!(!outcome.to_string().contains("not-for-you"), "{outcome:#}");
+        }
+        let input = json!({"pattern": "certificate|not-for-you|placeholder", "includeHidden": true});
+        let (_, outcome) = person.call("grep", &input, &[]);
+        assert_eq!(outcome["result"]["structured"]["matches"].as_array().map(Vec::len), Some(1), "{outcome:#}");
+        // Everything that is tracked can be added and committed; what is hidden stays as it is.
+        let added = person.does(
+            "echo new > new; git add -A && git commit -qm second && git log --oneline | wc -l && git show --stat",
+        );
+        assert!(added.starts_with("2\n") && !added.contains(".env"), "{added}");
+        assert_eq!(person.fixture.text("config/.env").as_deref(), Some("TOKEN=not-for-you\n"));
+    }
+}
+
+#[test]
+fn what_a_command_leaves_in_the_place_of_a_secret_is_left_out() {
+    let person = Person::us();
+    repository_with_secrets(&person);
+    person.put("only/.env", "not-for-you\n");
+    for (command, path) in [
+        ("echo mine > .env.local", ".env.local"),
+        ("rm config/.env", "config/.env"),
+        ("rm -r config; mkdir config; echo mine > config/.env", "config"),
+        ("mkdir .ssh; echo mine > .ssh/id_work", ".ssh"),
+        ("mkdir .env.local; echo mine > .env.local/x", ".env.local"),
+        ("ln -s /etc/passwd .env.local", ".env.local"),
+        ("rm -r only", "only"),
+        ("mv only elsewhere && rm -r elsewhere", "only"),
+    ] {
+        let old = person.fixture.picture();
+        let (_, outcome) = person.shell(command, ALL);
+        let said = outcome.to_string();
+        assert!(said.contains("secrets that commands are not shown") && said.contains(path), "{command}: {outcome:#}");
+        assert!(person.fixture.picture() == old, "{command}: {outcome:#}");
+    }
+    // What the commit shows can be changed like anything else, after a question.
+    let call = person.stages("echo more >> certs/test.pem", &[]);
+    assert_eq!(person.run(&["approve", &call]).code, Some(0));
+    assert_eq!(person.fixture.text("certs/test.pem").as_deref(), Some("a certificate for tests\nmore\n"));
+    assert_eq!(person.says("cat certs/test.pem"), "a certificate for tests\n");
+}
+
+#[test]
+fn a_command_that_changes_the_commit_is_shown_nothing_more() {
+    let person = Person::us();
+    repository_with_secrets(&person);
+    // Whatever a command does to its own copy of the repository, what it sees was settled before.
+    let said = person.does(
+        "git rm -q --cached config/.env; git commit -qm x; cat config/.env; \
+         git update-index --add --cacheinfo 100644,$(git rev-parse HEAD:.npmrc),.env.local; git commit -qm y; \
+         cat .env.local 2>/dev/null; git checkout -q -- .env.local; cat .env.local",
+    );
+    assert_eq!(said, "TOKEN=placeholder\naudit=false\n");
+    assert_eq!(person.says("cat .env.local; cat config/.env 2>/dev/null"), "audit=false\n");
+    for path in [".env.local", "config/.env"] {
+        let (_, outcome) = person.call("read_file", &json!({"path": path}), &[]);
+        assert_eq!(code(&outcome), "PERMISSION_DENIED", "{path}: {outcome:#}");
+        assert!(person.fixture.text(path).unwrap().contains("not-for-you"), "{path}");
+    }
+}
+
+#[test]
+fn a_link_shows_no_more_than_what_it_leads_to() {
+    let person = Person::us();
+    repository_with_secrets(&person);
+    person.put("store/real", "not-for-you\n");
+    symlink("store/real", person.fixture.path(".env.linked")).unwrap();
+    symlink(".env.local", person.fixture.path("plain")).unwrap();
+    symlink(".", person.fixture.path(".env.here")).unwrap();
+    let said =
+        person.says("cat .env.linked store/real plain .env.here/.env.local 2>/dev/null; ls store; cat src/main.rs");
+    assert_eq!(said, "fn main() {}\n");
+    for path in [".env.linked", "plain", ".env.here/.env.local"] {
+        let (_, outcome) = person.call("read_file", &json!({"path": path}), &[]);
+        assert_eq!(code(&outcome), "PERMISSION_DENIED", "{path}: {outcome:#}");
+    }
+}
+
+#[test]
+fn the_user_s_settings_hide_names_and_show_paths_for_tools_and_commands_alike() {
+    let person = Person::us();
+    person.put("tokens.txt", "not-for-you\n");
+    person.put("fixtures/test.pem", "for you\n");
+    person.put("other/test.pem", "not-for-you\n");
+    let shown = person.fixture.path("fixtures");
+    person.put_home(
+        ".config/haft/haft.toml",
+        format!("[sandbox]\nhide = [\"tokens.txt\"]\nshow = [\"{}\"]\n", shown.display()),
+    );
+    assert_eq!(
+        person.says("cat tokens.txt fixtures/test.pem other/test.pem 2>/dev/null; ls"),
+        "for you\nfixtures\nother\n"
+    );
+    for (path, shown) in [("tokens.txt", false), ("fixtures/test.pem", true), ("other/test.pem", false)] {
+        let (_, outcome) = person.call("read_file", &json!({"path": path}), &[]);
+        assert_eq!(outcome["status"] == json!("success"), shown, "{path}: {outcome:#}");
+        let (_, outcome) = person.call("grep", &json!({"pattern": "you", "path": path}), &[]);
+        assert_eq!(outcome["result"]["structured"]["matches"][0].is_object(), shown, "{path}: {outcome:#}");
+    }
+    let (_, outcome) = person.call("grep", &json!({"pattern": "you"}), &[]);
+    assert_eq!(outcome["result"]["structured"]["matches"].as_array().map(Vec::len), Some(1), "{outcome:#}");
+}
+
 #[test]
 fn nothing_of_a_call_lives_a_second_after_it() {
     let person = Person::us();

@@ -183,6 +183,7 @@ fn job_in(workspace: &Path) -> FenceJob {
         readable: Vec::new(),
         writable: Vec::new(),
         hidden: Vec::new(),
+        masks: Vec::new(),
         network: false,
         limits: FenceLimits::default(),
         rung: Rung::Namespaces,

@@ -14,7 +14,6 @@ use rustix::io::Errno;
 use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::root::Root;
-use crate::sensitive::is_sensitive_name;
 use crate::stamp::{EntryIdentity, EntryKind, Meta, look, look_at};
 use crate::workspace_path::WorkspacePath;
 
@@ -44,10 +43,10 @@ pub struct FolderEntry {
 impl Root {
     /// Opens a folder for reading, following links that stay inside.
     pub fn open_folder(&self, place: &WorkspacePath) -> Result<Folder, PathError> {
-        self.refuse_sensitive(place, place)?;
+        self.refuse_sensitive_folder(place, place)?;
         let (fd, resolved) =
             self.open_resolved(place, Folder::FLAGS).map_err(|error| self.with_nearest(error, place))?;
-        self.refuse_sensitive(&resolved, place)?;
+        self.refuse_sensitive_folder(&resolved, place)?;
         let seen = look(&fd).map_err(|errno| PathError::from_errno(place, errno))?;
         self.refuse_protected_at(&seen, &resolved, place)?;
         Ok(Folder { fd, place: resolved, secrets: OnceLock::new() })
@@ -62,7 +61,7 @@ impl Root {
     fn entered(&self, fd: Result<OwnedFd, Errno>, place: WorkspacePath) -> Result<Folder, PathError> {
         let failed = |errno| PathError::from_errno(&place, errno);
         let fd = fd.map_err(failed)?;
-        let secret = place.name().is_some_and(is_sensitive_name) || self.is_protected(&look(&fd).map_err(failed)?);
+        let secret = self.names().hold_folder_called(&place) || self.is_protected(&look(&fd).map_err(failed)?);
         if secret {
             return Err(PathError::Sensitive { path: place.to_string() });
         }
@@ -137,6 +136,10 @@ impl Folder {
         }
         if seen.links > 1 && self.is_secret(root, &seen) {
             return Err(PathError::Sensitive { path: self.place.join(name).to_string() });
+        }
+        if root.names().hold_file_called(&self.place, name) {
+            let place = self.place.join(name);
+            return Ok(Some((root.clear(&fd, &place, &place)?, seen.meta())));
         }
         Ok(Some((File::from(fd), seen.meta())))
     }

@@ -2,15 +2,19 @@
 
 mod beneath;
 pub mod changes;
+mod cleared;
 mod copy;
 mod error;
 pub mod fence;
 mod folder;
+mod git_head;
 mod git_index;
 pub mod limits;
 mod look;
+mod masks;
 mod medium;
 mod root;
+mod sealed_file;
 mod sensitive;
 mod settled;
 mod stamp;
@@ -25,6 +29,6 @@ pub use folder::{Folder, FolderEntry};
 pub use git_index::{submodules, tracked};
 pub use look::OpenFile;
 pub use root::Root;
-pub use sensitive::{is_sensitive, is_sensitive_name};
+pub use sensitive::{SensitiveNames, is_sensitive, is_sensitive_name};
 pub use stamp::{EntryKind, FileStamp, Meta};
 pub use workspace_path::{WorkspacePath, show_name};

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -10,7 +11,7 @@ use rustix::io::Errno;
 use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::root::Root;
-use crate::sensitive::{fold, is_sensitive_name};
+use crate::sensitive::fold;
 use crate::stamp::{EntryIdentity, EntryKind, Meta, look, look_at};
 use crate::workspace_path::WorkspacePath;
 
@@ -31,17 +32,28 @@ pub struct OpenFile {
     /// Where it really is, links resolved.
     pub place: WorkspacePath,
     pub(crate) seen: EntryIdentity,
+    /// The file itself, where `file` only holds what was in it.
+    itself: Option<OwnedFd>,
+}
+
+impl OpenFile {
+    /// What the file is now.
+    pub(crate) fn look_again(&self) -> Result<EntryIdentity, Errno> {
+        self.itself.as_ref().map_or_else(|| look(&self.file), look)
+    }
 }
 
 impl Root {
     /// Opens a regular file for reading, following links that stay inside.
     pub fn open_file(&self, place: &WorkspacePath) -> Result<OpenFile, PathError> {
-        self.refuse_sensitive(place, place)?;
         // Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let (fd, resolved) = self.open_resolved(place, flags).map_err(|error| self.with_nearest(error, place))?;
+        let (fd, resolved) = self.open_resolved(place, flags).map_err(|error| {
+            let error = self.with_nearest(error, place);
+            self.or_sensitive(error, place)
+        })?;
         let seen = look(&fd).map_err(|errno| PathError::from_errno(place, errno))?;
-        self.refuse_sensitive(&resolved, place)?;
+        let is_sensitive = [place, &resolved].iter().any(|place| self.names().hold_file(place.as_path()));
         match seen.kind() {
             EntryKind::File => {}
             EntryKind::Directory => return Err(PathError::IsDirectory { path: place.to_string() }),
@@ -51,7 +63,11 @@ impl Root {
         }
         self.refuse_protected_at(&seen, &resolved, place)?;
         self.refuse_twin(&seen, &resolved, place)?;
-        Ok(OpenFile { file: File::from(fd), meta: seen.meta(), place: resolved, seen })
+        if is_sensitive {
+            let file = self.clear(&fd, &resolved, place)?;
+            return Ok(OpenFile { file, meta: seen.meta(), place: resolved, seen, itself: Some(fd) });
+        }
+        Ok(OpenFile { file: File::from(fd), meta: seen.meta(), place: resolved, seen, itself: None })
     }
 
     /// The entry itself, links not followed; `None` when nothing is there.
@@ -71,7 +87,7 @@ impl Root {
     /// Existing paths whose name is like that of a missing one, best first.
     pub fn nearest(&self, place: &WorkspacePath) -> Vec<String> {
         let (Some(parent), Some(name)) = (place.parent(), place.name()) else { return Vec::new() };
-        if self.refuse_sensitive(&parent, place).is_err() {
+        if self.names().hold_folder(parent.as_path()) {
             return Vec::new();
         }
         let Ok((folder, _)) = self.open_resolved(&parent, OFlags::RDONLY | OFlags::DIRECTORY) else {
@@ -126,8 +142,15 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let open = beneath::open(self.handle(), folder.for_kernel(), flags, Links::Refuse)?;
         let names = beneath::names(&open)?;
-        let secret = names.iter().filter(|name| is_sensitive_name(name));
-        Ok(secret.filter_map(|name| look_at(&open, name).ok().flatten()).collect())
+        let mut secrets = Vec::new();
+        for name in names {
+            let place = folder.join(&name);
+            let found =
+                if self.names().hold_file(place.as_path()) { look_at(&open, &name).ok().flatten() } else { None };
+            // What a commit shows is no secret by any name.
+            secrets.extend(found.filter(|found| found.links < 2 || self.cleared_at(&place).is_none()));
+        }
+        Ok(secrets)
     }
 }
 

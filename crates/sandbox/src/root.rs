@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::medium;
-use crate::sensitive::is_sensitive;
+use crate::sensitive::SensitiveNames;
 use crate::stamp::{EntryIdentity, EntryKind, look, look_at, look_behind};
 use crate::workspace_path::{self, WorkspacePath};
 
@@ -23,6 +23,7 @@ pub struct Root {
     seen: EntryIdentity,
     is_near: bool,
     protected: Vec<Protected>,
+    names: SensitiveNames,
 }
 
 /// A folder that nobody may reach into.
@@ -44,7 +45,20 @@ impl Root {
         let given = std::path::absolute(dir).unwrap_or_else(|_| path.clone());
         let protected = protected.iter().filter_map(|dir| Protected::find(dir, &path)).collect();
         let is_near = medium::is_near(&folder);
-        Ok(Root { folder, path, given, seen, is_near, protected })
+        let names = SensitiveNames::default();
+        Ok(Root { folder, path, given, seen, is_near, protected, names })
+    }
+
+    /// The same, with more names that hold secrets, and full paths at and beneath which none does.
+    #[must_use]
+    pub fn with_names(mut self, hide: &[String], show: &[PathBuf]) -> Root {
+        self.names = SensitiveNames::new(hide, show, &self.path);
+        self
+    }
+
+    /// Which names hold secrets here.
+    pub fn names(&self) -> &SensitiveNames {
+        &self.names
     }
 
     /// Whether the workspace lies on a disk or in the memory of this machine, so that looking at a file keeps nobody waiting.
@@ -97,20 +111,36 @@ impl Root {
 
     /// The real place after following links that stay inside; what does not exist yet is kept as it is.
     pub fn resolve(&self, place: &WorkspacePath) -> Result<WorkspacePath, PathError> {
-        self.refuse_sensitive(place, place)?;
-        let resolved = self.resolve_existing(place)?;
+        let resolved = self.resolve_existing(place).map_err(|error| self.or_sensitive(error, place))?;
         self.refuse_sensitive(&resolved, place)?;
         self.refuse_protected(&resolved, place)?;
         Ok(resolved)
     }
 
+    /// The same for what is, or will be, a folder.
+    pub(crate) fn resolve_folder(&self, place: &WorkspacePath) -> Result<WorkspacePath, PathError> {
+        self.refuse_sensitive_folder(place, place)?;
+        let resolved = self.resolve_existing(place)?;
+        self.refuse_sensitive_folder(&resolved, place)?;
+        self.refuse_protected(&resolved, place)?;
+        Ok(resolved)
+    }
+
+    /// Of a sensitive name it is not even said what is wrong with it.
+    pub(crate) fn or_sensitive(&self, error: PathError, typed: &WorkspacePath) -> PathError {
+        match self.names.hold_file(typed.as_path()) {
+            true => PathError::Sensitive { path: typed.to_string() },
+            false => error,
+        }
+    }
+
     /// The real place of an entry that may itself be a link, which is not followed.
     pub fn resolve_entry(&self, place: &WorkspacePath) -> Result<WorkspacePath, PathError> {
-        self.refuse_sensitive(place, place)?;
         let (Some(parent), Some(name)) = (place.parent(), place.name()) else {
             return Ok(place.clone());
         };
-        let resolved = self.resolve_existing(&parent)?.join(name);
+        let above = self.resolve_existing(&parent).map_err(|error| self.or_sensitive(error, place))?;
+        let resolved = above.join(name);
         self.refuse_sensitive(&resolved, place)?;
         self.refuse_protected(&resolved, place)?;
         Ok(resolved)
@@ -197,14 +227,6 @@ impl Root {
     /// Whether a path leads to this very folder, on the mount that it was opened on.
     pub(crate) fn is_still_at(&self, path: &Path) -> bool {
         look_behind(path).is_ok_and(|now| now.is(&self.seen) && now.shares_mount(&self.seen))
-    }
-
-    /// Refuses a place with a sensitive name, naming what the caller typed.
-    pub(crate) fn refuse_sensitive(&self, place: &WorkspacePath, typed: &WorkspacePath) -> Result<(), PathError> {
-        if is_sensitive(place) {
-            return Err(PathError::Sensitive { path: typed.to_string() });
-        }
-        Ok(())
     }
 
     /// Refuses a real place in or at a protected folder.

@@ -42,20 +42,20 @@ impl WriteTarget {
 impl Root {
     /// Finds what a write to `place` would replace; links that stay inside are followed.
     pub(crate) fn target(&self, place: &WorkspacePath) -> Result<WriteTarget, PathError> {
-        self.refuse_sensitive(place, place)?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let (file, resolved) = match self.open_resolved(place, flags) {
             Ok(found) => found,
             Err(PathError::NotFound { .. }) => {
                 return Ok(WriteTarget { place: self.resolve(place)?, seen: None, file: None });
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(self.or_sensitive(error, place)),
         };
         let seen = look(&file).map_err(|errno| PathError::from_errno(place, errno))?;
-        self.refuse_sensitive(&resolved, place)?;
         self.refuse_protected_at(&seen, &resolved, place)?;
         self.refuse_twin(&seen, &resolved, place)?;
-        Ok(WriteTarget { place: resolved, seen: Some(seen), file: Some(File::from(file)) })
+        let is_sensitive = [place, &resolved].iter().any(|place| self.names().hold_file(place.as_path()));
+        let file = if is_sensitive { self.clear(&file, &resolved, place)? } else { File::from(file) };
+        Ok(WriteTarget { place: resolved, seen: Some(seen), file: Some(file) })
     }
 
     /// Looks at an entry by its real place; a link on the way to it is an error.

@@ -79,6 +79,7 @@ impl World {
             readable: self.tools.readable.clone(),
             writable: vec![],
             hidden: self.tools.hidden.clone(),
+            masks: Vec::new(),
             network: false,
             limits: FenceLimits::default(),
             rung: Rung::Namespaces,

@@ -3,7 +3,10 @@
 mod commands;
 mod files;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use haft_runtime::{CallId, ErrorCode, Shown, ToolError};
 use haft_sandbox::{
@@ -34,8 +37,13 @@ pub struct Workspace {
 impl Workspace {
     /// Opens a folder; `data` is haft's own, where changes are held aside and no tool may look.
     pub fn open(dir: &Path, data: &Path) -> Result<Self, ToolError> {
+        Self::open_with_names(dir, data, (&[], &[]))
+    }
+
+    /// The same with more names that hold secrets, and full paths at and beneath which none does.
+    pub fn open_with_names(dir: &Path, data: &Path, names: (&[String], &[PathBuf])) -> Result<Self, ToolError> {
         Ok(Self {
-            files: WorkspaceFiles::open(dir, data)?,
+            files: WorkspaceFiles::open(dir, data, names)?,
             commands: WorkspaceCommands::default(),
             servers: None,
             web: Web::new(WebAccess::default()),

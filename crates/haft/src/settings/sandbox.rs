@@ -28,6 +28,8 @@ pub struct SandboxSettings {
     pub write: Vec<PathBuf>,
     /// More names to hide.
     pub hide: Vec<String>,
+    /// Full paths at and beneath which names hold no secrets.
+    pub show: Vec<PathBuf>,
 }
 
 impl Default for SandboxSettings {
@@ -42,6 +44,7 @@ impl Default for SandboxSettings {
             read: Vec::new(),
             write: Vec::new(),
             hide: Vec::new(),
+            show: Vec::new(),
         }
     }
 }
@@ -59,6 +62,7 @@ impl SandboxSettings {
             "sandbox.read" => self.read = folders(value)?,
             "sandbox.write" => self.write = folders(value)?,
             "sandbox.hide" => self.hide = names(value)?,
+            "sandbox.show" => self.show = folders(value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -81,6 +85,7 @@ mod tests {
             ("sandbox.write", "[\"/srv/../etc\"]", "`..`"),
             ("sandbox.hide", "[\"a/b\"]", "a name, not a path"),
             ("sandbox.hide", "[1]", "array of text"),
+            ("sandbox.show", "[\"test.pem\"]", "full path"),
         ] {
             let said = format!("{:#}", settings.take(key, value).unwrap_err());
             assert!(said.contains(expected), "{key} = {value}: {said}");

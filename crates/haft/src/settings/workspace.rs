@@ -166,6 +166,7 @@ mod tests {
             ("sandbox.read = ['/srv']", Obeyed::OnlyTheUser),
             ("sandbox.write = ['/srv']", Obeyed::OnlyTheUser),
             ("sandbox.hide = ['x']", Obeyed::OnlyTheUser),
+            ("sandbox.show = ['/srv/x.pem']", Obeyed::OnlyTheUser),
             ("web.allowlist = []", Obeyed::ChangesNothing),
             ("web.allowlist = ['evil.example']", Obeyed::WouldWiden),
             ("web.allow = ['10.0.0.0/8']", Obeyed::OnlyTheUser),

@@ -125,6 +125,14 @@ impl Person {
         said(&outcome["result"])
     }
 
+    /// Plain git in the workspace, which must succeed.
+    pub fn git(&self, arguments: &[&str]) {
+        let mut git = self.program("/usr/bin/git");
+        git.args(arguments);
+        let ran = Running::start(git).finish();
+        assert_eq!(ran.code, Some(0), "git {arguments:?}: {ran:?}");
+    }
+
     /// Puts a file of this person's into the workspace.
     pub fn put(&self, path: &str, content: impl AsRef<[u8]>) {
         self.fixture.put(path, content);

@@ -107,7 +107,6 @@ fn around(home: PathBuf, variables: std::collections::BTreeMap<String, String>) 
         minimum: Isolation::Namespaces,
         readable: vec![script()],
         writable: Vec::new(),
-        hidden: Vec::new(),
         timeout: Duration::from_secs(120),
     }
 }

@@ -96,7 +96,7 @@ impl Draft {
     fn copy_entry(&mut self, copying: &mut CopyRun<'_>, step: &WalkStep<'_>) -> Result<(), WalkError> {
         copying.trail.go_to(step.depth, step.name);
         self.check_stopped()?;
-        self.refuse_step(step.name, Some(step.seen), &copying.trail)?;
+        self.refuse_step(Some(step.seen), &copying.trail)?;
         if step.seen.kind() == EntryKind::File {
             self.refuse_secret(copying, step.seen)?;
             wait_for_a_tick(step.seen);

@@ -97,7 +97,7 @@ impl Draft {
         removed: &mut Vec<WorkspacePath>,
     ) -> Result<Item, ChangesError> {
         self.note_removal(resolved, before, |draft, step, trail| {
-            draft.refuse_step(step.name, Some(step.seen), trail)?;
+            draft.refuse_step(Some(step.seen), trail)?;
             if step.depth == 0 {
                 return Ok(());
             }

@@ -16,9 +16,10 @@ use super::sealed::Changes;
 use super::show::{DiffSide, LONGEST_SIDE, RenderedDiff, compare};
 use super::stage;
 use crate::error::PathError;
+use crate::fence::{Mask, MaskContent};
 use crate::look::OpenFile;
 use crate::root::Root;
-use crate::stamp::{EntryIdentity, EntryKind, FileStamp, look};
+use crate::stamp::{EntryIdentity, EntryKind, FileStamp};
 use crate::target::WriteTarget;
 use crate::workspace_path::{WorkspacePath, show_name};
 
@@ -58,6 +59,8 @@ pub struct Draft {
     pub(super) items: BTreeMap<WorkspacePath, Item>,
     /// Where the planned renames come from.
     pub(super) sources: BTreeSet<WorkspacePath>,
+    /// What a command was not shown, and so cannot change.
+    pub(super) hidden: BTreeSet<WorkspacePath>,
     pub(super) meter: Meter,
     pub(super) stop: Option<Arc<AtomicBool>>,
     next_slot: usize,
@@ -72,6 +75,7 @@ impl Draft {
             folder: Some(ChangesFolder::create(dir)?),
             items: BTreeMap::new(),
             sources: BTreeSet::new(),
+            hidden: BTreeSet::new(),
             meter: Meter::new(),
             stop: None,
             next_slot: 0,
@@ -89,6 +93,12 @@ impl Draft {
     pub fn stop_when(mut self, stop: Arc<AtomicBool>) -> Draft {
         self.stop = Some(stop);
         self
+    }
+
+    /// Says what the command that writes into the layer is not shown: whatever it leaves there is left out.
+    pub fn hide(&mut self, masks: &[Mask]) {
+        let is_hidden = |mask: &&Mask| !matches!(mask.content, MaskContent::Head { is_same: true, .. });
+        self.hidden.extend(masks.iter().filter(is_hidden).map(|mask| mask.place.clone()));
     }
 
     /// Says what a commit has to survive.
@@ -133,7 +143,7 @@ impl Draft {
     /// Plans to write a file that was opened and read to its end; what has been changed meanwhile is stale.
     pub fn replace(&mut self, open: &OpenFile, before: &[u8], content: &[u8]) -> Result<(), ChangesError> {
         self.check_stopped()?;
-        let now = look(&open.file).map_err(|errno| PathError::from_errno(&open.place, errno))?;
+        let now = open.look_again().map_err(|errno| PathError::from_errno(&open.place, errno))?;
         if now.stamp != open.seen.stamp {
             return Err(ChangesError::Stale { path: open.place.to_string() });
         }
@@ -163,7 +173,7 @@ impl Draft {
     /// Plans to make a folder and its missing parents; says whether there was anything to make.
     pub fn make_dirs(&mut self, place: &WorkspacePath) -> Result<bool, ChangesError> {
         self.check_stopped()?;
-        let resolved = self.root.resolve(place)?;
+        let resolved = self.root.resolve_folder(place)?;
         self.refuse_beneath_planned(&resolved, place)?;
         self.make_folders(&resolved)
     }

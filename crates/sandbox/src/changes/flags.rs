@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::git_config;
-use crate::sensitive::{fold, is_sensitive_folded};
+use crate::sensitive::{fold, is_sensitive_path};
 use crate::stamp::EntryKind;
 
 /// The longest path that the kernel takes.
@@ -96,7 +96,7 @@ pub fn flags(subject: &Subject<'_>) -> Vec<ChangeFlag> {
         found.push(ChangeFlag::HaftFiles);
     }
     found.extend(git_flag(subject, &parts));
-    if parts.iter().any(|part| is_sensitive_folded(part)) {
+    if is_sensitive_path(&parts) {
         found.push(ChangeFlag::SensitiveName);
     }
     if runs_by_itself(name, folders) {

@@ -77,7 +77,7 @@ impl Draft {
     ) -> Result<(), WalkError> {
         trail.go_to(glimpse.depth, glimpse.name);
         self.check_stopped()?;
-        self.refuse_step(glimpse.name, glimpse.folder, trail)?;
+        self.refuse_step(glimpse.folder, trail)?;
         self.meter.add_path();
         let spot = EntryRef { dir: glimpse.dir, name: glimpse.name };
         // Its permissions come along: what may run as somebody else already could.

@@ -11,8 +11,7 @@ use super::draft::Draft;
 use super::error::ChangesError;
 use super::show::LONGEST_SIDE;
 use crate::error::PathError;
-use crate::sensitive::is_sensitive_name;
-use crate::stamp::EntryIdentity;
+use crate::stamp::{EntryIdentity, EntryKind};
 use crate::transfer::EntryRef;
 use crate::workspace_path::WorkspacePath;
 
@@ -90,13 +89,14 @@ impl Trail {
 impl Draft {
     /// Refuses what no tool may touch, and mount points, which no rename takes along. `seen` may be left out for what
     /// is neither a folder nor looked at.
-    pub(super) fn refuse_step(
-        &self,
-        name: &OsStr,
-        seen: Option<&EntryIdentity>,
-        trail: &Trail,
-    ) -> Result<(), ChangesError> {
-        if is_sensitive_name(name) || seen.is_some_and(|seen| self.root.is_protected(seen)) {
+    pub(super) fn refuse_step(&self, seen: Option<&EntryIdentity>, trail: &Trail) -> Result<(), ChangesError> {
+        let path = trail.from().as_path();
+        let is_folder = seen.is_some_and(|seen| seen.kind() == EntryKind::Directory);
+        let is_secret = match is_folder {
+            true => self.root.names().hold_folder(path),
+            false => self.root.names().hold_file(path) && self.root.cleared_at(trail.from()).is_none(),
+        };
+        if is_secret || seen.is_some_and(|seen| self.root.is_protected(seen)) {
             return Err(PathError::Sensitive { path: trail.from().to_string() }.into());
         }
         if seen.is_some_and(|seen| !seen.shares_mount(&trail.top)) {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::workspace_path::WorkspacePath;
+
 /// What every process may read of the system, where it exists.
 pub(super) const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"];
 
@@ -42,14 +44,53 @@ pub struct FenceJob {
     pub readable: Vec<PathBuf>,
     /// Folders outside that it may write: the user has declared them.
     pub writable: Vec<PathBuf>,
-    /// What it must not see, wherever it lies: secrets, and haft's own data.
+    /// What it must not see, wherever it lies: haft's own data, and secrets outside the workspace.
     pub hidden: Vec<PathBuf>,
+    /// What it sees in the place of what holds secrets in the workspace.
+    pub masks: Vec<Mask>,
     /// Whether it reaches the network, which is then all of it.
     pub network: bool,
     /// How much of everything it may take.
     pub limits: FenceLimits,
     /// The fence that it runs in; it never runs in a weaker one.
     pub rung: Rung,
+}
+
+/// What a process sees at a place of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mask {
+    /// The real place; no link leads to it.
+    #[serde(serialize_with = "as_shown", deserialize_with = "from_shown")]
+    pub place: WorkspacePath,
+    /// What it sees there.
+    pub content: MaskContent,
+}
+
+/// What a process sees in the place of something else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MaskContent {
+    /// Nothing. Where the workspace itself is seen and not a layer over it, something that cannot be opened.
+    Nothing,
+    /// A file as the commit that is checked out has it.
+    Head {
+        /// Its bytes, which are handed over by themselves.
+        #[serde(skip)]
+        bytes: Vec<u8>,
+        /// Its permission bits.
+        mode: u32,
+        /// When it was changed, in seconds and nanoseconds.
+        modified: (i64, u32),
+        /// Whether the workspace has the same bytes there, so that the process may change them.
+        is_same: bool,
+    },
+}
+
+fn as_shown<S: serde::Serializer>(place: &WorkspacePath, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&place.to_string())
+}
+
+fn from_shown<'de, D: serde::Deserializer<'de>>(from: D) -> Result<WorkspacePath, D::Error> {
+    WorkspacePath::from_shown(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }
 
 /// How a process sees the workspace.

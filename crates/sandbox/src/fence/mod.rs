@@ -17,7 +17,7 @@ pub use error::FenceError;
 pub use file_time::FileTime;
 pub use inside::{become_helper_if_asked, changes_files_of, needs_namespaces, runs_as};
 pub(crate) use job::STEERING;
-pub use job::{Bound, FenceJob, FenceLimits, LayeredFolder, Rung, WorkspaceView};
+pub use job::{Bound, FenceJob, FenceLimits, LayeredFolder, Mask, MaskContent, Rung, WorkspaceView};
 pub use mounts::mounts_within;
 pub use private::{AbandonedFolders, Private, abandoned, keep, throw_away};
 pub use probe::{Missing, Probe};

@@ -201,6 +201,7 @@ impl Site {
             readable: Vec::new(),
             writable: Vec::new(),
             hidden: Vec::new(),
+            masks: Vec::new(),
             network: false,
             limits: FenceLimits::default(),
             rung,

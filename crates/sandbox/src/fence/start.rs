@@ -96,6 +96,7 @@ fn give(keeper: Keeper, job: &FenceJob, (asked, input): (FileTime, Input)) -> Re
     let order = FenceRequest { job: FenceJob { stdin: Vec::new(), ..job.clone() }, asked, input };
     wire::send(&**keeper.lifeline(), &order)
         .and_then(|()| wire::send_bytes(&**keeper.lifeline(), &job.stdin))
+        .and_then(|()| wire::send_masks(&**keeper.lifeline(), &job.masks))
         .map_err(FenceError::Order)?;
     Ok(Process::new(keeper, job.command.first().cloned().unwrap_or_default(), asked))
 }

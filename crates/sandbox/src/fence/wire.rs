@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::file_time::FileTime;
-use super::job::{Bound, FenceJob};
+use super::job::{Bound, FenceJob, Mask, MaskContent};
 
 /// More than any job or report has; a longer frame is not from us.
 const LONGEST: u32 = 1 << 30;
@@ -15,7 +15,7 @@ const LONGEST: u32 = 1 << 30;
 const LARGEST_AT_ONCE: u32 = 64 << 10;
 
 /// What the process that builds the fence is asked for. What the command reads from its standard input follows as a
-/// frame of its own.
+/// frame of its own, then what is shown in the place of secrets.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FenceRequest {
     /// What to run, without its standard input.
@@ -94,6 +94,25 @@ pub(super) fn send_bytes(mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
     frame.extend_from_slice(&length.to_le_bytes());
     frame.extend_from_slice(bytes);
     to.write_all(&frame)
+}
+
+/// Sends what is shown in the place of secrets, each as one frame.
+pub(super) fn send_masks(mut to: impl Write, masks: &[Mask]) -> io::Result<()> {
+    masks.iter().try_for_each(|mask| match &mask.content {
+        MaskContent::Head { bytes, .. } => send_bytes(&mut to, bytes),
+        MaskContent::Nothing => Ok(()),
+    })
+}
+
+/// Receives it.
+pub(super) fn receive_masks(mut from: impl Read, masks: &mut [Mask]) -> io::Result<()> {
+    for mask in masks {
+        match &mut mask.content {
+            MaskContent::Head { bytes, .. } => *bytes = receive_bytes(&mut from)?,
+            MaskContent::Nothing => {}
+        }
+    }
+    Ok(())
 }
 
 /// Receives a value.

@@ -137,6 +137,7 @@ impl World {
             readable: Vec::new(),
             writable: Vec::new(),
             hidden: Vec::new(),
+            masks: Vec::new(),
             network: false,
             limits: FenceLimits::default(),
             rung: Rung::Namespaces,

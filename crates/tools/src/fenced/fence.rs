@@ -35,8 +35,6 @@ pub struct FenceConfig {
     pub readable: Vec<PathBuf>,
     /// Folders outside that a project tool may name to write into.
     pub writable: Vec<PathBuf>,
-    /// More names that commands must not see.
-    pub hidden: Vec<String>,
     /// How long a command may run when its call does not say.
     pub timeout: Duration,
 }
@@ -142,8 +140,8 @@ impl WorkspaceFence {
     ) -> FenceJob {
         let (rung, view) = run;
         let toolchains = self.toolchains();
-        let mut hidden = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root, &self.config.hidden);
-        hidden.push(self.data.clone());
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root);
+        let mut hidden = vec![self.data.clone()];
         hidden.extend(toolchains.hidden.iter().cloned());
         FenceJob {
             command: spec.command.clone(),
@@ -156,6 +154,7 @@ impl WorkspaceFence {
             readable: toolchains.readable.iter().chain(&self.config.readable).cloned().collect(),
             writable: spec.writable.clone(),
             hidden,
+            masks: root.masks(&secrets),
             network: spec.network,
             limits: self.config.limits.clone(),
             rung,

@@ -104,6 +104,7 @@ impl CommandContext {
             draft.pin(&pinned.place, &pinned.bytes).trying("stage changes")?;
         }
         let job = self.fenced.job(&self.root, &self.dir, spec, (Rung::Namespaces, WorkspaceView::Aside { layer }))?;
+        draft.hide(&job.masks);
         let (heard, ended) = self.hear(&job, held, ctx)?;
         for pinned in &spec.pinned {
             draft.unpin(&pinned.place, &pinned.bytes).trying("look at what the command changed")?;

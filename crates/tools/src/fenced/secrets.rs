@@ -1,12 +1,8 @@
-//! Secrets in the workspace, which no command may see.
+//! Names in the workspace that hold secrets.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    ffi::OsStr,
-    path::PathBuf,
-};
+use std::collections::{HashMap, VecDeque};
 
-use haft_sandbox::{EntryKind, FileStamp, Root, WorkspacePath, is_sensitive_name};
+use haft_sandbox::{EntryKind, FileStamp, Root, WorkspacePath};
 
 use super::derived::DerivedPaths;
 
@@ -34,8 +30,8 @@ struct FolderSecrets {
     place: WorkspacePath,
     /// `None` where the names must be read, be it for the first time or again.
     stamp: Option<FileStamp>,
-    /// The paths of what has a sensitive name.
-    secrets: Vec<PathBuf>,
+    /// What has a sensitive name.
+    secrets: Vec<WorkspacePath>,
     /// The folders to look into.
     folders: Vec<FolderSecrets>,
     /// Whether git ignored the folder when it was read.
@@ -54,10 +50,9 @@ impl FolderSecrets {
 }
 
 impl Secrets {
-    /// The paths of the entries with sensitive names, as far as a quick look finds them. `more` are names that the user
-    /// wants hidden beside the usual ones; they must always be the same.
-    pub(super) fn find(&mut self, root: &Root, more: &[String]) -> Vec<PathBuf> {
-        let mut look = SecretSearch { root, more, remembered: 0, found: Vec::new(), ahead: FolderQueue::default() };
+    /// The entries with sensitive names, as far as a quick look finds them.
+    pub(super) fn find(&mut self, root: &Root) -> Vec<WorkspacePath> {
+        let mut look = SecretSearch { root, remembered: 0, found: Vec::new(), ahead: FolderQueue::default() };
         look.go_through(&mut self.0, false);
         look.read_what_is_unknown();
         look.found
@@ -68,10 +63,9 @@ impl Secrets {
 /// are many folders to ask after, and hardly one of them has changed.
 struct SecretSearch<'a> {
     root: &'a Root,
-    more: &'a [String],
     /// How many folders are known to be as they were read.
     remembered: usize,
-    found: Vec<PathBuf>,
+    found: Vec<WorkspacePath>,
     ahead: FolderQueue<'a>,
 }
 
@@ -127,8 +121,8 @@ impl<'a> SecretSearch<'a> {
         let is_whole = loop {
             let more = open.read_on(|name, kind| {
                 *left = left.saturating_sub(1);
-                if self.is_secret(name) {
-                    folder.secrets.push(self.root.path().join(folder.place.join(name).as_path()));
+                if self.root.names().hold_entry(&folder.place, name, kind) {
+                    folder.secrets.push(folder.place.join(name));
                 } else if kind == Some(EntryKind::Directory) && !PASSED_BY.iter().any(|other| name == *other) {
                     let place = folder.place.join(name);
                     folder.folders.push(before.remove(&place).unwrap_or_else(|| FolderSecrets::nothing_of(place)));
@@ -149,10 +143,6 @@ impl<'a> SecretSearch<'a> {
             self.go_through(inner, folder.is_ignored);
         }
     }
-
-    fn is_secret(&self, name: &OsStr) -> bool {
-        is_sensitive_name(name) || self.more.iter().any(|other| name == other.as_str())
-    }
 }
 
 impl<'a> FolderQueue<'a> {
@@ -167,7 +157,7 @@ impl<'a> FolderQueue<'a> {
 mod tests {
     use std::{
         fs,
-        path::Path,
+        path::{Path, PathBuf},
         time::{Duration, Instant},
     };
 
@@ -182,9 +172,13 @@ mod tests {
         // Until the clock has moved on, nobody could tell a later change by its time.
         while !folders.iter().all(|name| is_remembered(&secrets.0, Path::new(name))) {
             assert!(begun.elapsed() < Duration::from_secs(10), "nothing is remembered");
-            assert_eq!(secrets.find(&root, &[]), Vec::<PathBuf>::new());
+            assert_eq!(find(&mut secrets, &root), Vec::<PathBuf>::new());
         }
         (folder, root, secrets)
+    }
+
+    fn find(secrets: &mut Secrets, root: &Root) -> Vec<PathBuf> {
+        secrets.find(root).iter().map(|place| root.path().join(place.as_path())).collect()
     }
 
     fn is_remembered(top: &FolderSecrets, path: &Path) -> bool {
@@ -197,17 +191,17 @@ mod tests {
         let (folder, root, mut secrets) = remembered(&["a/b/c/d", "other", "e/f"]);
         let here = root.path().to_owned();
         fs::write(folder.path().join("a/b/c/d/.env"), "").unwrap();
-        assert_eq!(secrets.find(&root, &[]), [here.join("a/b/c/d/.env")], "written");
+        assert_eq!(find(&mut secrets, &root), [here.join("a/b/c/d/.env")], "written");
         fs::rename(here.join("a/b/c/d/.env"), here.join("e/f/server.key")).unwrap();
-        assert_eq!(secrets.find(&root, &[]), [here.join("e/f/server.key")], "renamed");
+        assert_eq!(find(&mut secrets, &root), [here.join("e/f/server.key")], "renamed");
         fs::rename(here.join("e/f"), here.join("a/b/f")).unwrap();
-        assert_eq!(secrets.find(&root, &[]), [here.join("a/b/f/server.key")], "in a folder that was moved");
+        assert_eq!(find(&mut secrets, &root), [here.join("a/b/f/server.key")], "in a folder that was moved");
         fs::remove_dir(here.join("a/b/c/d")).unwrap();
         fs::rename(here.join("a/b/f"), here.join("a/b/c/d")).unwrap();
-        assert_eq!(secrets.find(&root, &[]), [here.join("a/b/c/d/server.key")], "in a folder in another's place");
+        assert_eq!(find(&mut secrets, &root), [here.join("a/b/c/d/server.key")], "in a folder in another's place");
         fs::hard_link(here.join("a/b/c/d/server.key"), here.join("other/id_rsa")).unwrap();
         fs::remove_file(here.join("a/b/c/d/server.key")).unwrap();
-        assert_eq!(secrets.find(&root, &[]), [here.join("other/id_rsa")], "linked");
+        assert_eq!(find(&mut secrets, &root), [here.join("other/id_rsa")], "linked");
     }
 
     #[test]
@@ -216,9 +210,9 @@ mod tests {
         let secret = folder.path().join("a/b/.env");
         for round in 0..2000 {
             fs::write(&secret, "").unwrap();
-            assert_eq!(secrets.find(&root, &[]).len(), 1, "round {round}");
+            assert_eq!(find(&mut secrets, &root).len(), 1, "round {round}");
             fs::remove_file(&secret).unwrap();
-            assert_eq!(secrets.find(&root, &[]).len(), 0, "round {round}");
+            assert_eq!(find(&mut secrets, &root).len(), 0, "round {round}");
         }
     }
 
@@ -237,9 +231,9 @@ mod tests {
         let over = folder.path().join("a/b");
         run("mount", &["-t", "tmpfs", "none", over.to_str().unwrap()], INSIDE);
         fs::write(over.join(".env"), "").unwrap();
-        assert_eq!(secrets.find(&root, &[]), [over.join(".env")]);
+        assert_eq!(find(&mut secrets, &root), [over.join(".env")]);
         run("umount", &[over.to_str().unwrap()], INSIDE);
-        assert_eq!(secrets.find(&root, &[]), Vec::<PathBuf>::new());
+        assert_eq!(find(&mut secrets, &root), Vec::<PathBuf>::new());
     }
 
     #[expect(clippy::disallowed_methods, reason = "the programs by which this test mounts")]
@@ -264,7 +258,7 @@ mod tests {
         let root = Root::open(folder.path(), &[]).unwrap();
         let mut secrets = Secrets::default();
         let begun = Instant::now();
-        while secrets.find(&root, &[]).len() < 3 {
+        while find(&mut secrets, &root).len() < 3 {
             assert!(begun.elapsed() < Duration::from_secs(20), "some are never found");
         }
     }
@@ -280,7 +274,7 @@ mod tests {
         }
         fs::write(here.join(".env.example"), "").unwrap();
         let root = Root::open(&here, &[]).unwrap();
-        let mut found = Secrets::default().find(&root, &[]);
+        let mut found = find(&mut Secrets::default(), &root);
         found.sort();
         let expected = [".env", ".ssh", "config/server.key", "services/api/.env.local"].map(|name| here.join(name));
         assert_eq!(found, expected);
@@ -296,7 +290,7 @@ mod tests {
         fs::write(folder.path().join("sub/.env"), "").unwrap();
         let root = Root::open(folder.path(), &[]).unwrap();
         // Only what it looked at is found; the point is that it ends.
-        assert!(Secrets::default().find(&root, &[]).len() <= 1);
+        assert!(find(&mut Secrets::default(), &root).len() <= 1);
     }
 
     #[test]
@@ -312,6 +306,6 @@ mod tests {
                 fs::write(here.join(format!("b{number}/{file}")), "").unwrap();
             }
         }
-        assert_eq!(Secrets::default().find(&Root::open(&here, &[]).unwrap(), &[]), [here.join("services/api/.env")]);
+        assert_eq!(find(&mut Secrets::default(), &Root::open(&here, &[]).unwrap()), [here.join("services/api/.env")]);
     }
 }

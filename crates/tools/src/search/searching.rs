@@ -4,7 +4,7 @@ use std::{fs::File, path::Path};
 
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use haft_sandbox::{EntryKind, Meta, PathError, is_sensitive_name};
+use haft_sandbox::{EntryKind, Meta, PathError};
 
 use super::{
     best::Best,
@@ -64,10 +64,6 @@ impl Visitor for FileSearcher<'_> {
 
     fn visit(&mut self, spot: &WalkEntry<'_>) {
         if spot.kind != EntryKind::File {
-            return;
-        }
-        if is_sensitive_name(spot.name) {
-            self.tally.sensitive += 1;
             return;
         }
         match spot.folder.open_file(spot.root, spot.name) {

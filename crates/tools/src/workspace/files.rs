@@ -36,9 +36,9 @@ pub(crate) struct WorkspaceFiles {
 
 impl WorkspaceFiles {
     /// Opens a folder; `data` is haft's own, where no tool may look.
-    pub(super) fn open(dir: &Path, data: &Path) -> Result<Self, ToolError> {
+    pub(super) fn open(dir: &Path, data: &Path, (hide, show): (&[String], &[PathBuf])) -> Result<Self, ToolError> {
         let root = Root::open(dir, &[data.to_owned()]).trying("open the workspace")?;
-        let (root, recent) = (Arc::new(root), Arc::default());
+        let (root, recent) = (Arc::new(root.with_names(hide, show)), Arc::default());
         Ok(Self { root, data: data.to_owned(), sync: CommitDurability::Process, recent })
     }
 

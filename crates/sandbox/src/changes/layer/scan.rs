@@ -25,6 +25,9 @@ use crate::transfer::EntryRef;
 use crate::walk::{Visit, WalkStep, walk};
 use crate::workspace_path::WorkspacePath;
 
+/// Why what a command has left in the place of something that it was not shown stays where it is.
+const HIDDEN: &str = "it holds secrets that commands are not shown, so they cannot change it";
+
 /// A walk over a layer, and what it has found so far.
 pub(super) struct LayerScan<'a> {
     pub(super) draft: &'a mut Draft,
@@ -116,7 +119,7 @@ impl LayerScan<'_> {
                 None => self.take_entry(step, &marks, lower),
             },
             LayerEntry::Folder | LayerEntry::FolderAnew => match is(EntryKind::Directory) {
-                Some(before) if left == LayerEntry::Folder => {
+                Some(before) if left == LayerEntry::Folder && !self.draft.hidden.contains(&place) => {
                     let mode = self.ready.mode(step.seen);
                     self.below.enter(None, step)?;
                     self.take_mode(&place, lower, &before, mode)
@@ -157,12 +160,15 @@ impl LayerScan<'_> {
         mut overtaken: bool,
     ) -> Result<Option<Item>, WalkError> {
         let began = self.began;
-        let noted = self.draft.note_removal(place, before, |_, step, trail| {
+        let noted = self.draft.note_removal(place, before, |draft, step, trail| {
             overtaken |= step.seen.stamp.ctime >= began;
+            let path = trail.from().to_string();
+            if draft.hidden.contains(trail.from()) {
+                return Err(WalkError::Refused(PathError::Sensitive { path }.into()));
+            }
             if step.seen.shares_mount(&before) {
                 return Ok(());
             }
-            let path = trail.from().to_string();
             Err(WalkError::Refused(PathError::NotRegular { path, what: "a mount point" }.into()))
         });
         match noted {
@@ -172,6 +178,11 @@ impl LayerScan<'_> {
             }
             Err(ChangesError::Path(PathError::NotRegular { .. })) => {
                 self.leave_out(place, "its removal, because a mount point lies beneath it");
+                Ok(None)
+            }
+            Err(ChangesError::Path(PathError::Sensitive { .. })) => {
+                let beneath = "its removal, because something beneath it holds secrets that commands are not shown";
+                self.leave_out(place, if self.draft.hidden.contains(place) { HIDDEN } else { beneath });
                 Ok(None)
             }
             Err(ChangesError::Path(PathError::Denied { .. })) => {
@@ -243,6 +254,10 @@ impl LayerScan<'_> {
 
     /// What makes room for something new; `None` when it cannot.
     pub(super) fn make_room(&mut self, place: &WorkspacePath, lower: LowerEntry) -> Result<Option<Item>, WalkError> {
+        if self.draft.hidden.contains(place) {
+            self.leave_out(place, HIDDEN);
+            return Ok(None);
+        }
         match lower.seen {
             Some(before) if before.kind() == EntryKind::Directory => self.note_removal(place, before, lower.overtaken),
             before => {

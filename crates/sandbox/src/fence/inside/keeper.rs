@@ -40,8 +40,9 @@ fn keep(socket: &UnixStream) -> Result<(), StepFailure> {
     fork::close_on_exec().at(|| "close what was inherited".to_owned())?;
     // Keys that are typed in the terminal of whoever asked are for them to hear, and not for us.
     let _ = rustix::process::setsid();
-    let order: FenceRequest = wire::receive(socket).at(|| "read the job".to_owned())?;
+    let mut order: FenceRequest = wire::receive(socket).at(|| "read the job".to_owned())?;
     let given = wire::receive_bytes(socket).at(|| "read the standard input".to_owned())?;
+    wire::receive_masks(socket, &mut order.job.masks).at(|| "read what is shown instead of secrets".to_owned())?;
     let input = match order.input {
         Input::Given => sources::input(&given),
         Input::Conversation => rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3).map_err(io::Error::from),

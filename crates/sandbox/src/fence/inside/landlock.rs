@@ -10,7 +10,7 @@ use landlock::{
 use rustix::fs::FileType;
 
 use super::masks::SECRETS;
-use crate::fence::job::{FenceJob, Rung, STEERING, SYSTEM, WorkspaceView};
+use crate::fence::job::{FenceJob, Mask, MaskContent, Rung, STEERING, SYSTEM, WorkspaceView};
 use crate::fence::wire::StepFailure;
 
 /// The newest rights that we know; an older kernel keeps those that it knows.
@@ -63,6 +63,9 @@ fn rules_alone(job: &FenceJob) -> Result<LandlockRules, RulesetError> {
     let mut hidden: Vec<_> = SECRETS.iter().map(PathBuf::from).filter(|path| can_be_read(path)).collect();
     hidden.extend(job.hidden.iter().cloned());
     hidden.extend(job.hidden.iter().filter_map(|path| path.canonicalize().ok()));
+    // Nothing can be shown in the place of something else here; what a commit has is seen as it lies there.
+    let is_secret = |mask: &&Mask| !matches!(mask.content, MaskContent::Head { is_same: true, .. });
+    hidden.extend(job.masks.iter().filter(is_secret).map(|mask| job.workspace.join(mask.place.as_path())));
     let read = SYSTEM.iter().map(Path::new).chain([Path::new("/proc"), Path::new("/etc/resolv.conf")]);
     for path in read.chain(job.readable.iter().map(PathBuf::as_path)) {
         rules.allow_around(path, &hidden, reading())?;

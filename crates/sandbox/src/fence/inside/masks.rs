@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::mounts::{self, Access, MountDepth};
 use super::root::FenceRoot;
-use crate::fence::job::{FenceJob, STEERING, WorkspaceView};
+use crate::fence::job::{FenceJob, Mask, MaskContent, STEERING, WorkspaceView};
 use crate::fence::wire::{AtStep, StepFailure};
 
 /// Secrets of the system. Most are closed to everybody but root anyhow; a group may open them.
@@ -40,6 +40,9 @@ const KERNEL: [&str; 14] = [
     "/proc/timer_list",
     "/proc/vmallocinfo",
 ];
+/// Where what is shown in the place of secrets lies, if the workspace itself is seen and no layer over it.
+pub(super) const SHOWN: &str = "/run/hidden/shown";
+
 /// Masks what is hidden, and closes what a process that writes into the workspace may only read there.
 pub(super) fn apply(root: &FenceRoot, job: &FenceJob) -> Result<(), StepFailure> {
     if job.view == WorkspaceView::Direct {
@@ -55,7 +58,13 @@ pub(super) fn apply(root: &FenceRoot, job: &FenceJob) -> Result<(), StepFailure>
     for path in &job.hidden {
         masks.hide_for(path, &job.workspace)?;
     }
-    Ok(())
+    match job.view {
+        WorkspaceView::ReadOnly | WorkspaceView::Direct => {
+            job.masks.iter().enumerate().try_for_each(|(number, mask)| masks.cover(number, mask, &job.workspace))
+        }
+        // A layer hides what has to be hidden.
+        WorkspaceView::Aside { .. } => Ok(()),
+    }
 }
 
 /// Makes something read-only. `.git` itself, as a folder, stays writable, but cannot be moved away any more.
@@ -99,6 +108,26 @@ impl Masks<'_> {
             place = target;
         }
         self.hide(&place).at(step)
+    }
+
+    /// Puts what is shown over a place of the workspace. What a link leads to has a mask of its own.
+    fn cover(&self, number: usize, mask: &Mask, workspace: &Path) -> Result<(), StepFailure> {
+        let path = workspace.join(mask.place.as_path());
+        let Ok(place) = self.root.open_itself(&path) else { return Ok(()) };
+        let step = || format!("hide {}", path.display());
+        let kind = kind_of(&place).at(step)?;
+        match &mask.content {
+            _ if kind == FileType::Symlink => Ok(()),
+            MaskContent::Head { bytes, mode, .. } if kind == FileType::RegularFile => {
+                let shown = self.root.file(&Path::new(SHOWN).join(number.to_string()))?;
+                std::fs::write(by_number(&shown), bytes).at(step)?;
+                rustix::fs::chmod(by_number(&shown), Mode::from_raw_mode(*mode)).at(step)?;
+                let shown = mounts::clone_of(shown, MountDepth::Alone).at(step)?;
+                mounts::restrict(&shown, Access::Read, MountDepth::Alone).at(step)?;
+                mounts::attach(shown, place).at(step)
+            }
+            MaskContent::Head { .. } | MaskContent::Nothing => self.hide(&place).at(step),
+        }
     }
 
     fn hide_if_readable(&self, path: &Path) -> Result<(), StepFailure> {

@@ -7,6 +7,7 @@ mod identity;
 mod init;
 mod keeper;
 mod landlock;
+mod mask_layer;
 mod masks;
 mod mounts;
 mod names;

@@ -9,8 +9,8 @@ use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_c
 
 use super::mounts::{self, Access, MountDepth};
 use super::sources::{MountSource, OpenLayer, Placement, Sources};
-use super::{masks, names};
-use crate::fence::job::FenceJob;
+use super::{mask_layer, masks, names};
+use crate::fence::job::{FenceJob, WorkspaceView};
 use crate::fence::wire::{AtStep, StepFailure};
 
 /// Where the new root is built before it becomes the root; whatever is there is open already.
@@ -33,7 +33,15 @@ pub(super) fn build(job: &FenceJob, sources: Sources) -> Result<Vec<OwnedFd>, St
         .at(|| "keep mounts to ourselves".to_owned())?;
     let mut root = FenceRoot::new(job.limits.memory / 4)?;
     let mut written = Vec::new();
-    for Placement { at, what } in sources.placed {
+    for Placement { at, mut what } in sources.placed {
+        if let MountSource::Layer { beneath, .. } = &mut what
+            && at == job.workspace
+            && !job.masks.is_empty()
+            && let Some(workspace) = beneath.first()
+        {
+            let masks = mask_layer::make(&job.masks, workspace)?;
+            beneath.insert(0, masks);
+        }
         let placed = root.place(&at, what, &mut written).map_err(|failure| at_path(failure, &at))?;
         if let Some(layer) = placed
             && at != job.workspace
@@ -44,6 +52,9 @@ pub(super) fn build(job: &FenceJob, sources: Sources) -> Result<Vec<OwnedFd>, St
     root.devices(sources.devices)?;
     root.processes()?;
     names::apply(&root, job)?;
+    if job.view == WorkspaceView::ReadOnly || job.view == WorkspaceView::Direct {
+        root.private(Path::new(masks::SHOWN), "755")?;
+    }
     masks::apply(&root, job)?;
     root.enter()?;
     Ok(written)

@@ -11,6 +11,7 @@ use super::identity::{Identity, RootAsNobody};
 use super::mounts::{self, Access, MountDepth};
 use crate::fence::job::{FenceJob, LayeredFolder, SYSTEM, WorkspaceView};
 use crate::fence::wire::{AtStep, StepFailure};
+use crate::sealed_file::sealed_file;
 
 /// The devices that every process has.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
@@ -216,14 +217,8 @@ fn devices() -> Result<Vec<(&'static str, OwnedFd)>, StepFailure> {
 
 /// What the command reads from its standard input: nobody can change it, and no other process ends it.
 pub(super) fn input(bytes: &[u8]) -> io::Result<OwnedFd> {
-    use rustix::fs::{MemfdFlags, SealFlags};
     if bytes.is_empty() {
         return Ok(rustix::fs::openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
     }
-    let file = rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    let mut file = std::fs::File::from(file);
-    io::Write::write_all(&mut file, bytes)?;
-    io::Seek::rewind(&mut file)?;
-    rustix::fs::fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
-    Ok(file.into())
+    Ok(sealed_file("stdin", bytes)?.into())
 }

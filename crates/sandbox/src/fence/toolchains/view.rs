@@ -44,7 +44,8 @@ impl HomeView {
             return Some("the home folder lies in it");
         }
         let in_home = real.strip_prefix(&self.home).unwrap_or(Path::new(""));
-        if in_home.iter().any(is_sensitive_name) {
+        // Of npm's settings the content tells.
+        if in_home.iter().any(|name| is_sensitive_name(name) && name != ".npmrc") {
             return Some("its name says that it holds secrets");
         }
         // The workspace is seen in any case, and written anyway.
