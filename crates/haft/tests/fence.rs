@@ -209,7 +209,7 @@ const RUNS_BY_ITSELF: &[&str] = &[
     "echo x > .npmrc",
     "echo x > sitecustomize.py",
     "echo '!*' > .gitignore",
-    "mkdir -p venv/bin; echo x > venv/bin/activate",
+    "mkdir -p tools/bin; echo x > tools/bin/activate",
     "mkdir -p lib; echo x > lib/x.pth",
     "echo x > .env",
 ];

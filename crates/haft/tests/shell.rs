@@ -238,6 +238,57 @@ fn what_git_ignores_is_not_asked_for() {
     assert!(!fixture.path("target").exists());
 }
 
+/// What a virtual environment and a package bring, as `python3 -m venv` and `npm` lay it down.
+const INSTALL: &str = "mkdir -p .venv/bin .venv/lib/python3/site-packages node_modules/x/.github/workflows; \
+    ln -s /usr/bin/python3 .venv/bin/python3; ln -s python3 .venv/bin/python; ln -s lib .venv/lib64; \
+    echo x > .venv/bin/activate; echo x > .venv/lib/python3/site-packages/x.pth; echo '*' > .venv/.gitignore; \
+    echo x > node_modules/x/.travis.yml; echo x > node_modules/x/.npmrc; echo x > node_modules/x/test.pem; \
+    echo x > node_modules/x/.github/workflows/ci.yml";
+
+#[test]
+fn installed_packages_come_in_whole() {
+    for ignored in ["", ".venv/\nnode_modules/\n"] {
+        let fixture = Fixture::new();
+        fixture.put(".gitignore", ignored);
+        let flags: &[&str] = if ignored.is_empty() { ALL } else { &[] };
+        let (code, outcome) = fixture.call("shell_exec", &shell(INSTALL), flags);
+        assert_eq!((code, &outcome["status"]), (0, &json!("success")), "{ignored:?}: {outcome:#}");
+        for made in [".venv/bin/python", ".venv/bin/activate", "node_modules/x/.travis.yml", "node_modules/x/test.pem"]
+        {
+            assert!(fixture.path(made).symlink_metadata().is_ok(), "{made}");
+        }
+        // What is there already and runs by itself is asked for, and so is any other way out.
+        for command in [
+            "echo evil >> .venv/bin/activate",
+            "echo evil >> .venv/lib/python3/site-packages/x.pth",
+            "ln -s /etc/passwd .venv/bin/python4",
+            "ln -s /usr/bin/env .venv/bin/python3.9",
+            "ln -s /usr/bin/python3 node_modules/python3",
+            "ln -sf /usr/bin/python3 .venv/bin/python",
+            "ln -s ../../../../usr/bin/python3 .venv/bin/python3.8",
+            "mkdir .venv/.haft; echo x > .venv/.haft/settings",
+            "cp /bin/true .venv/bin/root; chmod u+s .venv/bin/root",
+        ] {
+            let (code, outcome) = fixture.call("shell_exec", &shell(command), &[]);
+            assert_eq!((code, &outcome["status"]), (4, &json!("pending")), "{ignored:?}: {command}: {outcome:#}");
+        }
+    }
+}
+
+#[test]
+fn what_a_yes_to_a_run_leaves_staged_is_said_first() {
+    let fixture = Fixture::new();
+    let input = json!({"command": "echo x > plain; echo x > .envrc; echo said", "network": true});
+    let call = fixture.pending("shell_exec", &input);
+    assert_eq!(fixture.run(&["approve", &call]).code, Some(0));
+    let told = text(&fixture.story(&call)["outcome"]["result"]["content"]);
+    let first = told.lines().next().unwrap();
+    assert!(first.contains("`.envrc`") && first.contains(&format!("`haft commit {call}`")), "{told}");
+    assert!(fixture.path("plain").exists() && !fixture.path(".envrc").exists());
+    assert_eq!(fixture.run(&["commit", &call]).code, Some(0));
+    assert!(fixture.path(".envrc").exists());
+}
+
 #[test]
 fn code_runs_like_a_command() {
     let fixture = Fixture::new();

@@ -258,8 +258,8 @@ pub(crate) fn left_staged(call: &CallId, paths: &[String]) -> String {
     let more = paths.len().saturating_sub(NAMED);
     let named = if more > 0 { format!("{named} and {more} more") } else { named };
     format!(
-        "left staged, not committed: {named}; `haft changes {call}` shows it, `commit_call` brings it in and \
-         `discard_call` drops it"
+        "left staged, not committed: {named}; `haft changes {call}` shows it, `haft commit {call}` or `commit_call` \
+         brings it in and `discard_call` drops it"
     )
 }
 

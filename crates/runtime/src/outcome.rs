@@ -366,15 +366,15 @@ impl ToolOutput {
         self.structured = value.into();
     }
 
-    /// Says in the text for the model, and in the value that some of them read in its place, what of its changes did not
-    /// come into the workspace.
+    /// Says first thing in the text for the model, and in the value that some of them read in its place, what of its
+    /// changes did not come into the workspace.
     pub(crate) fn tell_of_what_is_left(&mut self, call: &CallId, paths: &[String]) {
         if paths.is_empty() {
             return;
         }
         let left = left_staged(call, paths);
         for text in [Some(&mut self.content), self.display_content.as_mut()].into_iter().flatten() {
-            text.push_str(&format!("\n\n[{left}]"));
+            text.insert_str(0, &format!("[{left}]\n\n"));
         }
         let mut value = std::mem::take(&mut self.structured).into_value();
         if let Value::Object(fields) = &mut value {

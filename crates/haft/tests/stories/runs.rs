@@ -45,7 +45,9 @@ async fn the_yes_to_a_run_commits_what_it_made_but_for_what_is_flagged() {
     assert_eq!((stage.text(".envrc"), done.isolation, done.undoable), (None, Isolation::Namespaces, true));
     let told = &success(&done).content;
     assert!(
-        told.starts_with("done\n\n[left staged, not committed: `.envrc`") && told.contains("commit_call"),
+        told.starts_with("[left staged, not committed: `.envrc`")
+            && told.ends_with("\n\ndone")
+            && told.contains("commit_call"),
         "{told}"
     );
     let rest = in_mode_all(&house, "commit_call", json!({"callId": asked.tool_call_id, "paths": [".envrc"]})).await;

@@ -1,7 +1,7 @@
 //! Changes that are being planned; nothing in the workspace is touched.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -61,6 +61,8 @@ pub struct Draft {
     pub(super) sources: BTreeSet<WorkspacePath>,
     /// What a command was not shown, and so cannot change.
     pub(super) hidden: BTreeSet<WorkspacePath>,
+    /// Folders with programs of the user's, which no command can write.
+    pub(super) programs: Vec<PathBuf>,
     pub(super) meter: Meter,
     pub(super) stop: Option<Arc<AtomicBool>>,
     next_slot: usize,
@@ -76,6 +78,7 @@ impl Draft {
             items: BTreeMap::new(),
             sources: BTreeSet::new(),
             hidden: BTreeSet::new(),
+            programs: Vec::new(),
             meter: Meter::new(),
             stop: None,
             next_slot: 0,
@@ -99,6 +102,11 @@ impl Draft {
     pub fn hide(&mut self, masks: &[Mask]) {
         let is_hidden = |mask: &&Mask| !matches!(mask.content, MaskContent::Head { is_same: true, .. });
         self.hidden.extend(masks.iter().filter(is_hidden).map(|mask| mask.place.clone()));
+    }
+
+    /// Says where the user's own programs lie, which a new virtual environment may link to.
+    pub fn know_programs(&mut self, folders: &[PathBuf]) {
+        self.programs = folders.to_vec();
     }
 
     /// Says what a commit has to survive.

@@ -105,6 +105,7 @@ impl CommandContext {
         }
         let job = self.fenced.job(&self.root, &self.dir, spec, (Rung::Namespaces, WorkspaceView::Aside { layer }))?;
         draft.hide(&job.masks);
+        draft.know_programs(&self.fenced.toolchains().readable);
         let (heard, ended) = self.hear(&job, held, ctx)?;
         for pinned in &spec.pinned {
             draft.unpin(&pinned.place, &pinned.bytes).trying("look at what the command changed")?;

@@ -1,6 +1,6 @@
 //! Links that a command has left: where each leads, and whether that is still the build output that it lies in.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -9,6 +9,7 @@ use super::take::{OriginLookup, PathOrigin};
 use crate::beneath::{self, Links};
 use crate::changes::draft::Draft;
 use crate::changes::error::ChangesError;
+use crate::changes::flags::ChangeFlag;
 use crate::changes::folder::ChangesFolder;
 use crate::changes::plan::{Item, Sketch};
 use crate::changes::show::{DiffSide, RenderedDiff, compare};
@@ -31,21 +32,25 @@ impl Draft {
     /// to a source file, or by way of another link, is people's to look at.
     pub(super) fn judge_links(&mut self, sort: OriginLookup<'_>) -> Result<(), ChangesError> {
         let left = self.links_left()?;
-        let places: HashSet<WorkspacePath> = left.iter().map(|link| link.place.clone()).collect();
+        let targets: HashMap<WorkspacePath, PathBuf> =
+            left.iter().map(|link| (link.place.clone(), link.target.clone())).collect();
         for LayerLink { item, entry, place, target } in left {
             let is_derived = self.items.get(&item).is_some_and(|item| item.derived);
-            if is_derived && self.stays_in_build_output(&place, &target, &places, sort) {
+            let is_interpreter = self.leads_to_an_interpreter(&place, &targets);
+            if is_derived && !is_interpreter && self.stays_in_build_output(&place, &target, &targets, sort) {
                 continue;
             }
             let sketch = self.sketch_link(&place, &target);
             let Some(item) = self.items.get_mut(&item) else { continue };
             match entry.and_then(|entry| item.brings.get_mut(entry)) {
                 Some(beneath) => {
-                    let flags = beneath.sketch.take().unwrap_or_default().flags;
-                    beneath.sketch = Some(Sketch { flags, strays: is_derived, ..sketch });
+                    let mut flags = beneath.sketch.take().unwrap_or_default().flags;
+                    flags.retain(|flag| !is_interpreter || *flag != ChangeFlag::LinkOutside);
+                    beneath.sketch = Some(Sketch { flags, strays: is_derived && !is_interpreter, ..sketch });
                 }
                 None => {
-                    item.derived = false;
+                    item.derived &= is_interpreter;
+                    item.sketch.flags.retain(|flag| !is_interpreter || *flag != ChangeFlag::LinkOutside);
                     item.sketch.diff = sketch.diff;
                 }
             }
@@ -85,7 +90,7 @@ impl Draft {
         &self,
         place: &WorkspacePath,
         target: &Path,
-        links: &HashSet<WorkspacePath>,
+        links: &HashMap<WorkspacePath, PathBuf>,
         sort: OriginLookup<'_>,
     ) -> bool {
         let is_derived = |place: &WorkspacePath, kind| sort(place, kind) == PathOrigin::Derived;
@@ -94,7 +99,7 @@ impl Draft {
         let Some(top) = above.filter(|folder| is_derived(folder, EntryKind::Directory)).last() else { return false };
         let is_no_link = |step: &WorkspacePath| {
             let there = self.root.meta(step).map(|meta| meta.map(|meta| meta.kind));
-            !links.contains(step) && matches!(there, Ok(kind) if kind != Some(EntryKind::Link))
+            !links.contains_key(step) && matches!(there, Ok(kind) if kind != Some(EntryKind::Link))
         };
         let mut way =
             std::iter::successors(Some(leads_to.clone()), WorkspacePath::parent).take_while(|step| *step != top);
