@@ -159,7 +159,9 @@ impl Bounds {
         executable
             && (change.derived || !self.written.derived)
             && self.written.hosts.is_none()
-            && (deeds(change).any(|(path, kind)| self.are_about(path, kind)) || self.reach_into(change))
+            && (deeds(change).any(|(path, kind)| self.are_about(path, kind))
+                || self.are_about_new_folder(change)
+                || self.reach_into(change))
     }
 
     /// Whether they name a host.
@@ -183,6 +185,14 @@ impl Bounds {
             && self.paths.as_ref().is_none_or(|paths| paths.hold(path))
     }
 
+    /// Whether a new folder is one in which they are about everything.
+    fn are_about_new_folder(&self, change: &Change) -> bool {
+        change.directory
+            && change.kind == ChangeKind::Created
+            && self.written.kinds.as_ref().is_none_or(|kinds| kinds.contains(&ChangeKind::Created))
+            && self.paths.as_ref().is_some_and(|paths| paths.hold_all_beneath(&change.path))
+    }
+
     /// Whether they could be about something that a moved folder carries along and that is not listed.
     fn reach_into(&self, change: &Change) -> bool {
         let moves = [ChangeKind::Renamed, ChangeKind::Created, ChangeKind::Deleted];
@@ -196,7 +206,10 @@ impl Bounds {
         let paths = self.paths.as_ref()?;
         let within =
             |end: &str| paths.hold(end) && (!carries(change) || carried(end).iter().all(|path| paths.hold(path)));
-        touched(change).find(|end| !within(end))
+        // Who may make anything in a folder may make the folder.
+        let is_new_folder = change.directory && change.kind == ChangeKind::Created;
+        let may_be_made = |end: &str| is_new_folder && paths.hold_all_beneath(end);
+        touched(change).find(|end| !within(end) && !may_be_made(end))
     }
 
     fn name(&self, change: &Change) -> bool {

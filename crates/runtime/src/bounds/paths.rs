@@ -19,6 +19,8 @@ pub(super) struct Paths {
     /// Folders, each with a slash at its end; an empty one is the workspace.
     beneath: Vec<String>,
     patterns: Vec<PathGlob>,
+    /// Of the patterns that end in `/**`, what stands before that.
+    deep: Vec<GlobMatcher>,
 }
 
 /// A glob with the plain text at both its ends, which rules most paths out without asking the pattern.
@@ -53,6 +55,9 @@ impl Paths {
             let built = GlobBuilder::new(glob).literal_separator(true).build();
             let built = built.map_err(|err| BoundsError(format!("the path `{glob}` is no glob: {}", err.kind())))?;
             self.patterns.push(PathGlob::new(glob, built.compile_matcher()));
+            let folder =
+                glob.strip_suffix("/**").map(|folder| GlobBuilder::new(folder).literal_separator(true).build());
+            self.deep.extend(folder.and_then(Result::ok).map(|built| built.compile_matcher()));
         }
         Ok(())
     }
@@ -62,6 +67,12 @@ impl Paths {
         self.exact.contains(path)
             || self.beneath.iter().any(|folder| path.starts_with(folder.as_str()))
             || self.patterns.iter().any(|pattern| pattern.matches(path))
+    }
+
+    /// Whether one of them covers everything beneath a folder, so that the folder itself may be made.
+    pub(super) fn hold_all_beneath(&self, folder: &str) -> bool {
+        self.beneath.iter().any(|beneath| beneath.strip_suffix('/') == Some(folder))
+            || self.deep.iter().any(|pattern| pattern.is_match(folder))
     }
 
     /// Whether one of them is this very path.

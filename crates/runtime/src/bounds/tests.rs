@@ -49,6 +49,30 @@ fn a_path_that_can_match_nothing_is_refused() {
 }
 
 #[test]
+fn everything_beneath_a_folder_is_also_the_new_folder() {
+    let bounds = |glob: &str| {
+        let written = WrittenBounds { paths: Some(vec![glob.to_owned()]), ..WrittenBounds::default() };
+        Bounds::try_from(written).unwrap()
+    };
+    let new = Change { directory: true, ..Change::staged("target", ChangeKind::Created) };
+    let covers = |glob: &str, change: &Change| {
+        let bounds = bounds(glob);
+        let is_inside = bounds.outside(change).is_none();
+        assert_eq!(bounds.touch(change), is_inside, "{glob}: {change:?}");
+        is_inside
+    };
+    for glob in ["target/**", "t*/**", "**/target/**", "**", "target"] {
+        assert!(covers(glob, &new), "{glob}");
+    }
+    for glob in ["target/*", "target/x", "targets/**", "target/**/x", "tar/**"] {
+        assert!(!covers(glob, &new), "{glob}");
+    }
+    let file = Change::staged("target", ChangeKind::Created);
+    let gone = Change { directory: true, ..Change::staged("target", ChangeKind::Deleted) };
+    assert!(!covers("target/**", &file) && !covers("target/**", &gone));
+}
+
+#[test]
 fn bounds_that_cover_nothing_are_refused() {
     let none = WrittenBounds::default();
     for (written, name) in [
