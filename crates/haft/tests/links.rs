@@ -103,3 +103,15 @@ fn the_card_says_where_links_lead_and_led() {
     assert_eq!(person.run(&["undo", &call, "--yes"]).code, Some(0));
     assert_eq!(std::fs::read_link(person.fixture.path("here")).unwrap().to_str(), Some("src/a.js"));
 }
+
+#[test]
+fn a_link_to_nothing_is_said_to_be_one() {
+    let person = Person::us();
+    std::os::unix::fs::symlink("nowhere", person.fixture.path("dl")).unwrap();
+    for (tool, input) in [("read_file", json!({"path": "dl"})), ("list_directory", json!({"path": "dl"}))] {
+        let (_, outcome) = person.call(tool, &input, &[]);
+        let message = text(&outcome["error"]["message"]);
+        assert!(message.contains("a link to something that does not exist"), "{tool}: {message}");
+        assert!(!message.contains("did you mean"), "{tool}: {message}");
+    }
+}

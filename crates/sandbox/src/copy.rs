@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, SeekFrom, Timespec, Timestamps, UTIME_OMIT, Uid};
 use rustix::io::Errno;
 
+use crate::beneath;
 use crate::stamp::{EntryIdentity, EntryKind, look, look_at};
 use crate::transfer::EntryRef;
 use crate::walk::{Descent, Visit, WalkStep, walk};
@@ -59,7 +60,7 @@ impl<'a> Copy<'a> {
         match step.seen.kind() {
             EntryKind::File => copy_file(step, (dir, path), self.keep, tick),
             EntryKind::Link => copy_link(step, dir, path, self.keep),
-            EntryKind::Fifo => rustix::fs::mkfifoat(dir, path, self.keep.permissions(step.seen)),
+            EntryKind::Fifo => copy_fifo(step, dir, path, self.keep),
             // Sockets and devices are not content; nothing can restore them elsewhere.
             EntryKind::Socket | EntryKind::Device => Err(Errno::OPNOTSUPP),
             EntryKind::Directory => {
@@ -125,6 +126,18 @@ fn copy_link(step: &WalkStep<'_>, dir: BorrowedFd<'_>, name: &Path, keep: CopyAt
         let (user, group) = (Uid::from_raw(step.seen.owner.0), Gid::from_raw(step.seen.owner.1));
         let _not_allowed = rustix::fs::chownat(dir, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW);
     }
+    rustix::fs::utimensat(dir, name, &times(step.seen), AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn copy_fifo(step: &WalkStep<'_>, dir: BorrowedFd<'_>, name: &Path, keep: CopyAttributes) -> Result<(), Errno> {
+    rustix::fs::mkfifoat(dir, name, Mode::RUSR | Mode::WUSR)?;
+    // Opened for naming only: for reading or writing it would wait for the other side.
+    let made = rustix::fs::openat(dir, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if keep == CopyAttributes::Everything {
+        let (user, group) = (Uid::from_raw(step.seen.owner.0), Gid::from_raw(step.seen.owner.1));
+        let _not_allowed = rustix::fs::chownat(&made, "", Some(user), Some(group), AtFlags::EMPTY_PATH);
+    }
+    beneath::chmod(&made, keep.permissions(step.seen))?;
     rustix::fs::utimensat(dir, name, &times(step.seen), AtFlags::SYMLINK_NOFOLLOW)
 }
 

@@ -6,7 +6,7 @@ mod support;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -81,6 +81,35 @@ fn a_folder_is_one_unit_with_everything_in_it() {
             }
             undo(&mut changes);
             assert_eq!(world.picture(), before);
+        }
+    }
+}
+
+#[test]
+fn a_fifo_is_copied_deleted_and_taken_back_on_every_filesystem() {
+    let mut places = vec![World::new()];
+    if let Some((temp, shared)) = two_filesystems() {
+        places.extend([World::across(&temp, &shared), World::across(&shared, &temp)]);
+    }
+    for world in places {
+        fs::create_dir(world.path("d")).unwrap();
+        let fifo = world.path("d/fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        set_mode(&fifo, 0o622);
+        // Nobody may open it: that would wait for a writer.
+        let facts = || fs::symlink_metadata(&fifo).map(|seen| (seen.mode(), seen.modified().unwrap())).ok();
+        let before = facts();
+        let (_, mut changes) = copied(&world, "d", "e");
+        let mut draft = world.draft("delete");
+        draft.delete(&world.place("d"), true).unwrap();
+        let mut deletion = draft.seal().unwrap();
+        for _ in 0..2 {
+            commit(&mut changes);
+            commit(&mut deletion);
+            assert!(facts().is_none() && world.path("e/fifo").symlink_metadata().is_ok());
+            undo(&mut deletion);
+            undo(&mut changes);
+            assert!(facts() == before && !world.path("e").exists());
         }
     }
 }

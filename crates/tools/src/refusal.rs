@@ -78,6 +78,11 @@ fn of_path(doing: &str, refused: &PathError) -> ToolError {
 }
 
 fn not_found(doing: &str, path: &str, nearest: &[String]) -> ToolError {
+    // A name that is there leads nowhere.
+    if nearest.iter().any(|name| name == path) {
+        let why = "it is a link to something that does not exist; make what it leads to, or replace the link";
+        return cannot(ErrorCode::FileNotFound, doing, path, why);
+    }
     let next = match nearest {
         [] => "look for it with `glob` or `list_directory`".to_owned(),
         [only] => format!("did you mean `{only}`?"),
