@@ -167,7 +167,7 @@ fn streams_exit_codes_and_input_come_as_they_are() {
         (&structured["exitCode"], &structured["stdout"], &structured["stderr"]),
         (&json!(7), &json!("out"), &json!("err"))
     );
-    assert!(text(&outcome["result"]["content"]).ends_with("[exit 7]"));
+    assert!(text(&outcome["result"]["content"]).contains("[exit 7]"));
     let input = json!({"command": "cat; echo $GREETING; pwd", "stdin": "in\n", "env": {"GREETING": "hi"}, "cwd": "."});
     let (_, outcome) = fixture.call("shell", &input, &[]);
     let here = fixture.workspace.display();
@@ -287,6 +287,46 @@ fn what_a_yes_to_a_run_leaves_staged_is_said_first() {
     assert!(fixture.path("plain").exists() && !fixture.path(".envrc").exists());
     assert_eq!(fixture.run(&["commit", &call]).code, Some(0));
     assert!(fixture.path(".envrc").exists());
+}
+
+#[test]
+fn a_failure_without_the_network_says_so() {
+    let fixture = Fixture::new();
+    let hint = "[ran without the network; `network: true` asks for it]";
+    for (command, told) in [
+        ("echo 'no matching package named `x` found' >&2; exit 101", true),
+        ("exit 6", true),
+        ("echo failed; false", true),
+        ("true", false),
+        ("false", false),
+        ("no-such-program", false),
+        ("kill -TERM $$", false),
+    ] {
+        let outcome = unasked(&fixture, command);
+        let content = text(&outcome["result"]["content"]);
+        assert_eq!(content.ends_with(hint), told, "{command}: {content}");
+        assert_eq!(outcome["result"]["structured"]["hint"].is_string(), told, "{outcome:#}");
+    }
+    let (_, outcome) = fixture.call("run_code", &json!({"language": "python", "code": "raise OSError('no')"}), &[]);
+    assert!(text(&outcome["result"]["content"]).ends_with(hint), "{outcome:#}");
+}
+
+#[test]
+fn a_program_that_commands_do_not_see_is_named_with_the_setting_that_shows_it() {
+    let fixture = Fixture::new();
+    let program = fixture.home.join("own/tool");
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::write(&program, "#!/bin/sh\necho ran\n").unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let outcome = unasked(&fixture, &format!("{} --version", program.display()));
+    let told = text(&outcome["result"]["content"]);
+    let setting = format!("[sandbox] read = [{:?}]", program.parent().unwrap());
+    assert!(told.contains(&setting), "{told}");
+    fs::create_dir_all(fixture.home.join(".config/haft")).unwrap();
+    let settings = setting.replace("] read", "]\nread");
+    fs::write(fixture.home.join(".config/haft/haft.toml"), settings).unwrap();
+    let outcome = unasked(&fixture, &program.display().to_string());
+    assert_eq!(outcome["result"]["structured"]["stdout"], json!("ran\n"), "{outcome:#}");
 }
 
 #[test]

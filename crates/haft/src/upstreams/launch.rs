@@ -30,6 +30,7 @@ pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Se
         effects: server.effects.clone(),
         trusted: server.trusted,
         network: server.network,
+        writes: server.writes,
         host: host(server, workspace, settings),
     }
 }

@@ -163,6 +163,8 @@ def call(request, name, arguments, token):
         return {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}
     if name == "fails":
         said = os.path.expandvars(options.get("says", "there is no such branch"))
+        if arguments.get("writing"):
+            said = "EROFS: read-only file system, open 'x'"
         return {"content": [{"type": "text", "text": said}], "isError": True}
     if name == "facts":
         return {"content": [{"type": "text", "text": json.dumps(facts())}]}

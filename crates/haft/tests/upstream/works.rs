@@ -57,6 +57,8 @@ fn it_runs_in_a_fence_with_a_home_that_lasts() {
     let facts = |bench: &Bench| -> Value {
         serde_json::from_str(bench.does("facts", &json!({}))["content"].as_str().unwrap()).unwrap()
     };
+    let (_, message) = bench.fails("fails", &json!({ "writing": true }));
+    assert!(message.contains("[mcp.servers.fake]\nworkspace = \"write\""), "{message}");
     let first = facts(&bench);
     assert!(first["writes"].as_str().is_some_and(|why| why.contains("Read-only")), "{first}");
     assert_eq!(first["variables"], json!({ "X_KEY": "[redacted]", "X_PLAIN": "plain" }), "it has the secret");
@@ -67,6 +69,8 @@ fn it_runs_in_a_fence_with_a_home_that_lasts() {
     assert_eq!(second["starts"].as_u64().unwrap(), starts + 1, "its home lasts");
     assert_eq!((&second["writes"], &second["files"], &second["cpu"]), (&json!(true), &json!(300), &json!(60)));
     assert_eq!(bench.0.fixture.text("made-by-server").as_deref(), Some("x"));
+    let (_, message) = bench.fails("fails", &json!({ "writing": true }));
+    assert!(!message.contains("workspace ="), "{message}");
     let listed = bench.servers(&[]).said() + &bench.0.run(&["log", "--json"]).said();
     assert!(!listed.contains("hidden-key"), "{listed}");
 }

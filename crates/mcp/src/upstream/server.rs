@@ -107,6 +107,8 @@ pub struct UpstreamSpec {
     pub trusted: bool,
     /// Whether it reaches the network.
     pub network: bool,
+    /// Whether it writes into the workspace.
+    pub writes: bool,
     /// Where it runs, if that is elsewhere.
     pub host: Option<String>,
 }
@@ -327,6 +329,19 @@ impl Upstream {
         self.redactor.lock().unwrap_or_else(PoisonError::into_inner).text(said).into_owned()
     }
 
+    /// What it said of a failure, and the setting that lets it write if it may not.
+    pub(super) fn with_write_hint(&self, mut error: ToolError) -> ToolError {
+        let is_refused = ["EROFS", "ead-only file system"].iter().any(|words| error.message.contains(words));
+        if is_refused && !self.spec.writes && self.spec.host.is_none() {
+            error.message.push_str(&format!(
+                "\nthis server may only read the workspace; to let it write there, add to your haft.toml:\n\
+                 [mcp.servers.{}]\nworkspace = \"write\"",
+                self.spec.name
+            ));
+        }
+        error
+    }
+
     fn unavailable(&self, what: &str, why: &str) -> ToolError {
         let (name, command) = (&self.spec.name, &self.spec.command);
         let mut message = format!("the MCP server `{name}` (`{command}`) {what}");
@@ -341,7 +356,7 @@ impl Upstream {
                  [sandbox]\nread = [{folder:?}]"
             ));
         }
-        ToolError::new(ErrorCode::Unavailable, message).with("server", name.as_str())
+        self.with_write_hint(ToolError::new(ErrorCode::Unavailable, message).with("server", name.as_str()))
     }
 }
 

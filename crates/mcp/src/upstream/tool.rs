@@ -94,7 +94,8 @@ impl UpstreamTool {
         match connection.call(ctx, (tool, input), self.upstream.spec.timeout).await {
             Ok(result) => {
                 self.upstream.worked().await;
-                self.conforming(answer::read(result)?)
+                let output = answer::read(result).map_err(|error| self.upstream.with_write_hint(error))?;
+                self.conforming(output)
             }
             Err(trouble) => Err(self.told(trouble).await),
         }

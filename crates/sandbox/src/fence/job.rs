@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::workspace_path::WorkspacePath;
 
 /// What every process may read of the system, where it exists.
-pub(crate) const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"];
+pub const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"];
 
 /// What steers haft and git in a workspace from within it. A command that writes into the workspace itself may only read
 /// what is there of it.

@@ -141,6 +141,11 @@ impl CommandResult {
         self.left_out.iter().map(|(path, why)| format!("{path}: {why}")).collect()
     }
 
+    /// What to do about a failure that the fence may be the reason of; `ask` is how the network is asked for.
+    pub(crate) fn hint(&self, ask: &str) -> Option<String> {
+        self.wants_network().then(|| format!("ran without the network; {ask} asks for it"))
+    }
+
     /// What a tool says after it ran aside: `output` makes its result.
     pub(crate) fn prepared<O>(self, ctx: &ToolCtx, output: impl FnOnce(&Self) -> O) -> Prepared<O> {
         let turn = Turn::commit(ctx.call_id.clone());

@@ -16,7 +16,7 @@ use haft_sandbox::{
     },
 };
 
-use super::{command_spec::CommandSpec, secrets::Secrets};
+use super::{command_spec::CommandSpec, hints::how_to_show, secrets::Secrets};
 
 /// What the house knows of its surroundings; the rooms below read no environment.
 #[derive(Clone, Debug)]
@@ -161,8 +161,23 @@ impl WorkspaceFence {
         }
     }
 
+    /// Whether commands see a path of the outside.
+    pub(super) fn shows(&self, root: &Root, path: &Path) -> bool {
+        let readable = self.toolchains().readable.iter().chain(&self.config.readable).map(PathBuf::as_path);
+        let shown = fence::SYSTEM.iter().map(Path::new).chain(readable).chain([root.path()]);
+        shown.into_iter().any(|folder| path.starts_with(folder)) || path.starts_with(&self.data)
+    }
+
     /// What a call is told when the fence could not be had.
     pub(crate) fn refused(&self, err: &FenceError) -> ToolError {
+        if let FenceError::NotFound { program } = err
+            && let path = Path::new(program)
+            && path.is_absolute()
+            && path.is_file()
+        {
+            let message = format!("cannot run `{program}`: {}", how_to_show(path));
+            return ToolError::new(ErrorCode::ExecutionError, message);
+        }
         let code = match err {
             FenceError::Unavailable { .. } | FenceError::Helper { .. } => {
                 self.doubt_probe();

@@ -1,11 +1,16 @@
 //! A program of somebody else's that is talked with for as long as haft lives, such as an MCP server.
 
-use std::{collections::BTreeMap, os::unix::net::UnixStream, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use haft_runtime::{ErrorCode, ToolError};
 use haft_sandbox::fence::{Process, Rung, WorkspaceView};
 
-use super::command_spec::CommandSpec;
+use super::{command_spec::CommandSpec, fence::WorkspaceFence};
 use crate::{project::Script, workspace::Workspace};
 
 /// What is started, and what it may see and take.
@@ -31,6 +36,12 @@ pub struct LongLivedProcess {
     pub memory: u64,
     /// Open files, for each of its processes.
     pub open_files: u64,
+}
+
+/// The folder of a program, where its libraries may lie; the program alone where the home folder would come with it.
+fn around(program: &Path, fenced: &WorkspaceFence) -> PathBuf {
+    let folder = program.parent().unwrap_or(program);
+    if fenced.config().home.starts_with(folder) { program.to_owned() } else { folder.to_owned() }
 }
 
 impl Workspace {
@@ -66,7 +77,8 @@ impl Workspace {
         job.limits.open_files = wanted.open_files;
         // A program that the user names by its path may lie anywhere.
         let program = wanted.command.first().map(Path::new).filter(|program| program.is_absolute());
-        job.readable.extend(program.and_then(Path::parent).map(Path::to_owned));
+        let real = program.and_then(|program| program.canonicalize().ok());
+        job.readable.extend(program.into_iter().chain(real.as_deref()).map(|program| around(program, fenced)));
         fenced.fence().converse(&job).map_err(|err| fenced.refused(&err))
     }
 }

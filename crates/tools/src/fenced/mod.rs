@@ -4,6 +4,7 @@ mod command_spec;
 mod commands;
 mod derived;
 mod fence;
+mod hints;
 mod long_lived;
 mod output;
 mod owners;

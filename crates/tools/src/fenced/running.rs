@@ -19,6 +19,7 @@ use super::{
     command_spec::{CommandResult, CommandSpec, Interruption},
     derived::DerivedPaths,
     fence::{WorkspaceFence, isolation},
+    hints::unseen,
     output::OutputBuffer,
     owners::complained_of,
     stopper::{CommandStopper, StopReason},
@@ -128,7 +129,8 @@ impl CommandContext {
         }
         let changes = Some(shown::change_list(changes.list()));
         let told = taken.left_out.into_iter().chain(taken.notes).map(|(path, why)| (path, why.to_owned()));
-        let left_out = told.chain(complained_of(&self.root, &heard.said.both)).collect();
+        let told = told.chain(complained_of(&self.root, &heard.said.both));
+        let left_out = told.chain(self.unseen(spec, &heard)).collect();
         Ok(CommandResult { changes, left_out, ..heard })
     }
 
@@ -141,7 +143,17 @@ impl CommandContext {
         let before = Steering::look(&self.root);
         let (heard, _) = self.hear(&self.direct(spec)?, held, ctx)?;
         let changes = self.end_directly(&before)?;
-        Ok(CommandResult { changes, ..heard })
+        Ok(CommandResult { changes, left_out: self.unseen(spec, &heard), ..heard })
+    }
+
+    /// What a command that failed names and was not shown.
+    fn unseen(&self, spec: &CommandSpec, heard: &CommandResult) -> Vec<(String, String)> {
+        match heard.exit {
+            CommandExit::Code(0) => Vec::new(),
+            CommandExit::Code(_) | CommandExit::Signal(_) | CommandExit::Stopped => {
+                unseen(spec, &heard.said.both, |path| self.fenced.shows(&self.root, path))
+            }
+        }
     }
 
     /// Keeps what a command that wrote into the workspace itself had for its own, and holds what it made there aside

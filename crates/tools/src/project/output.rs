@@ -23,7 +23,8 @@ pub(super) fn schema() -> Value {
                 "type": "array",
                 "items": {"type": "string"},
                 "description": "What it made and nobody can commit, such as sockets, and what it could not change."
-            }
+            },
+            "hint": {"type": "string", "description": "What may help where it failed."}
         },
         "required": ["stdout", "stderr", "exitCode", "durationMs", "truncated"]
     })
@@ -48,8 +49,13 @@ pub(super) fn output(done: &CommandResult) -> ToolOutput {
     }
     let both = &*done.said.both;
     let newline = if both.is_empty() || both.ends_with('\n') { "" } else { "\n" };
+    let hint = done.hint("`network = true` in its manifest");
+    let told = hint.as_ref().map_or_else(String::new, |hint| format!("\n[{hint}]"));
+    if let Some(hint) = hint {
+        structured["hint"] = hint.into();
+    }
     ToolOutput {
-        content: format!("{both}{newline}[exit {exit_code}]"),
+        content: format!("{both}{newline}[exit {exit_code}]{told}"),
         structured: structured.into(),
         metadata: Map::from_iter([("exit_code".to_owned(), exit_code.into())]),
         ..ToolOutput::default()

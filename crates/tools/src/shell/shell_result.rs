@@ -26,6 +26,9 @@ pub(super) struct ShellResult {
     /// What it made and nobody can commit, such as sockets, and what it could not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
+    /// What may help where it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
 }
 
 impl ShellResult {
@@ -43,14 +46,16 @@ impl ShellResult {
             timed_out: false,
             truncated: done.said.is_truncated,
             left_out: done.left_out_words(),
+            hint: done.hint("`network: true`"),
         }
     }
 
-    /// What was said on both streams, how it ended and what is left out, for a model.
+    /// What was said on both streams, how it ended, what is left out and what may help, for a model.
     pub(super) fn text(&self, said: &str) -> String {
         let newline = if said.is_empty() || said.ends_with('\n') { "" } else { "\n" };
         let left_out: String = self.left_out.iter().map(|what| format!("\n[left out: {what}]")).collect();
-        format!("{said}{newline}[exit {}]{left_out}", self.exit_code)
+        let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("\n[{hint}]"));
+        format!("{said}{newline}[exit {}]{left_out}{hint}", self.exit_code)
     }
 
     pub(super) fn metadata(&self) -> Map<String, Value> {
