@@ -81,7 +81,8 @@ impl StoreWrite {
         }
     }
 
-    fn call(&self) -> Option<&str> {
+    /// Of which call it is an entry.
+    pub(crate) fn call(&self) -> Option<&str> {
         match self {
             Self::Entry(entry) => Some(&entry.call),
             Self::Change(_) | Self::Mark => None,

@@ -81,8 +81,10 @@ impl Journal for Store {
 
     fn find<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<CallRecord>, ToolError>> {
         Box::pin(async move {
+            // Asked first: an entry that is written in between is found.
+            let owed = self.queue().owes(call.as_str());
             let found = self.record_of(scope, call).await?;
-            if found.as_ref().is_some_and(|found| found.state != CallState::Executing) {
+            if !owed || found.as_ref().is_some_and(|found| found.state != CallState::Executing) {
                 return Ok(found);
             }
             // An end that may be told behind the answer may still be queued; nobody must miss the own last call.

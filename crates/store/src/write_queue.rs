@@ -4,7 +4,7 @@
 //! time than waking another thread. Everything else is committed by one writer in the background.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex},
     thread,
 };
@@ -48,6 +48,8 @@ struct WriteQueueInner {
 #[derive(Default)]
 struct PendingWrites {
     jobs: VecDeque<QueuedWrite>,
+    /// How many entries of each call are queued or on their way to the database.
+    unwritten: HashMap<String, usize>,
     closing: bool,
 }
 
@@ -108,6 +110,11 @@ impl WriteQueue {
     /// Runs statements and says whether the first touched a row.
     pub(crate) async fn change(&self, change: ConditionalWrite) -> Result<bool, StoreError> {
         self.write(StoreWrite::Change(change)).await
+    }
+
+    /// Whether an entry of a call is not yet in the database.
+    pub(crate) fn owes(&self, call: &str) -> bool {
+        lock(&self.shared.queue).unwritten.contains_key(call)
     }
 
     /// Returns once everything that was queued before has been written.
@@ -171,6 +178,9 @@ impl WriteQueueInner {
             return Err(StoreError::Closed);
         }
         let alone = queue.jobs.iter().rev().take(2).all(|job| job.ack.is_none());
+        if let Some(call) = job.write.call() {
+            *queue.unwritten.entry(call.to_owned()).or_default() += 1;
+        }
         queue.jobs.push_back(job);
         Ok(alone)
     }
@@ -227,6 +237,9 @@ impl WriteQueueInner {
 
     fn tell(&self, jobs: Vec<QueuedWrite>, results: Vec<Result<bool, StoreError>>) {
         self.live.committed(jobs.iter().filter_map(|job| Some((job.write.tenant()?, job.write.topics()))));
+        let mut queue = lock(&self.queue);
+        jobs.iter().filter_map(|job| job.write.call()).for_each(|call| queue.has_written(call));
+        drop(queue);
         for (job, result) in jobs.into_iter().zip(results) {
             match (job.ack, result) {
                 // Whoever stopped waiting does not want to know.
@@ -238,6 +251,17 @@ impl WriteQueueInner {
                     lost.first.get_or_insert(err);
                 }
             }
+        }
+    }
+}
+
+impl PendingWrites {
+    /// One entry of a call is written, or will never be.
+    fn has_written(&mut self, call: &str) {
+        let Some(count) = self.unwritten.get_mut(call) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.unwritten.remove(call);
         }
     }
 }
