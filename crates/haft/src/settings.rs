@@ -87,14 +87,14 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "lsp.ready",
-        "\"15s\"",
-        "how long a call waits for a language server to have read the project; then it answers with `ready: false`",
+        "\"45s\"",
+        "how long a call waits for a language server that is still indexing (a `haft call` waits until its time-out)",
         SetBy::Workspace(|new, old| new.lsp.ready <= old.lsp.ready),
     ),
     key(
         "lsp.timeout",
         "\"30s\"",
-        "how long a language server may take to answer one question before it is ended",
+        "how long a language server may take to answer one question before it is ended as dead",
         SetBy::Workspace(|new, old| new.lsp.timeout <= old.lsp.timeout),
     ),
     key(

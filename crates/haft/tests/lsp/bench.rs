@@ -1,6 +1,6 @@
 //! A workspace with a language server, asked by hand.
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_runtime::{AnyTool, CallId, Caller, Isolation, Ran, Scope, Shown, Source, ToolCtx, ToolError, ToolOutput};
 use haft_sandbox::fence::FenceLimits;
@@ -40,6 +40,20 @@ impl Bench {
         variables.insert("PATH".to_owned(), path);
         let settings = LanguageServers { ready: LIMIT, timeout: LIMIT, ..LanguageServers::default() };
         Self::open(Fixture::new(), around(home, variables), settings)
+    }
+
+    /// With programs of this name and text in the user's `PATH`, and no other settings.
+    pub(crate) fn programs(programs: &[(&str, String)]) -> Self {
+        let fixture = Fixture::new();
+        let folder = fixture.home.join("bin");
+        fs::create_dir_all(&folder).unwrap();
+        for (name, text) in programs {
+            fs::write(folder.join(name), text).unwrap();
+            fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let variables = [("PATH".to_owned(), format!("{}:/usr/bin:/bin", folder.display()))].into();
+        let around = FenceConfig { readable: vec![script(), folder], ..around(fixture.home.clone(), variables) };
+        Self::open(fixture, around, LanguageServers::default())
     }
 
     fn open(fixture: Fixture, around: FenceConfig, servers: LanguageServers) -> Self {
@@ -91,6 +105,17 @@ pub(crate) fn fake(options: Value) -> LanguageServer {
         init_options: options,
         settings: json!({ "fake": { "a": 1 } }),
     }
+}
+
+/// The ids of the made-up servers of a workspace that run.
+pub(crate) fn servers(fixture: &Fixture) -> Vec<String> {
+    let here = fixture.workspace.canonicalize().unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let is_one = |process: &fs::DirEntry| {
+        let words = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+        words.contains("fake.py") && fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == here)
+    };
+    processes.filter(is_one).map(|process| process.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// The folder of the made-up server.

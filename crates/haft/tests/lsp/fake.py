@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+import time
 
 documents, events, options, answers = {}, [], {}, {}
 loading = True
@@ -79,6 +80,9 @@ def initialize(request):
         os._exit(3)
     if mode == "never begins":
         return
+    # The folder of the workspace is the current one.
+    while mode == "begins when told" and not os.path.exists("begin"):
+        time.sleep(0.01)
     if mode == "flood":
         for number in range(200_000):
             print("noise", number, file=sys.stderr)
@@ -113,8 +117,10 @@ def hover(request):
     if mode == "grows":
         taken = bytearray(os.urandom(1 << 20) * 600)
         threading.Event().wait(60)
-    if mode == "silent":
+    if mode == "silent" or mode == "slow" or (mode == "loads until told" and loading):
         return
+    if mode == "knows nothing":
+        return reply(request, None)
     if mode == "lies":
         return reply(request, {"contents": 5})
     if mode == "asks":
@@ -140,7 +146,7 @@ def places(request):
     if options.get("mode") == "outside":
         for other in ("file:///etc/passwd", "made:up", folder + "/leads-out.fake", folder + "/gone.fake", folder + "/.env"):
             yield {"uri": other, "range": spot}
-    if options.get("mode") == "loads" and loading:
+    if options.get("mode") in ("loads", "loads until told") and loading:
         return
     for span in words(uri, "word"):
         yield {"uri": uri, "range": span}
@@ -155,8 +161,9 @@ def take(message):
         initialize(message)
     elif method == "initialized" and "status" in options:
         note("experimental/serverStatus", options["status"])
-    elif method == "initialized" and options.get("mode") in ("loads", "loads for ever"):
+    elif method == "initialized" and options.get("mode") in ("loads", "loads for ever", "loads until told"):
         progress("begin", title="Reading", percentage=0)
+        progress("report", percentage=63)
         if options["mode"] == "loads":
             threading.Timer(0.7, loaded).start()
     elif method == "textDocument/didOpen":
@@ -169,6 +176,10 @@ def take(message):
         documents.pop(uri)
     elif method == "workspace/didChangeWatchedFiles":
         events.extend([change["uri"].rsplit("/", 1)[1], change["type"]] for change in params["changes"])
+        if options.get("mode") == "loads until told" and ["loaded.fake", 1] in events:
+            loaded()
+    elif method == "$/cancelRequest" and options.get("mode") == "slow":
+        send({"jsonrpc": "2.0", "id": params["id"], "error": {"code": -32800, "message": "cancelled"}})
     elif method == "textDocument/hover":
         hover(message)
     elif method == "textDocument/definition" and options.get("mode") == "lies":

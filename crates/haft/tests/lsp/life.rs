@@ -7,26 +7,20 @@ use std::{
 };
 
 use haft::{house, settings::Settings};
-use haft_runtime::{CallEvent, CallRequest, ErrorCode};
+use haft_runtime::{CallEvent, CallRequest, Category, ErrorCode};
 use haft_store::{Durability, Store};
 use haft_tools::LanguageServers;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
-    bench::{Bench, ctx, fake, script},
+    bench::{Bench, ctx, fake, script, servers},
     fenced::Person,
-    support::{Fixture, HAFT, until},
+    support::{Fixture, HAFT, LIMIT, until},
 };
 
 /// The made-up servers of a workspace that run.
 fn running(fixture: &Fixture) -> usize {
-    let here = fixture.workspace.canonicalize().unwrap();
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let is_one = |process: &fs::DirEntry| {
-        let words = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
-        words.contains("fake.py") && fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == here)
-    };
-    processes.filter(is_one).count()
+    servers(fixture).len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,12 +37,99 @@ async fn an_answer_that_came_too_early_says_so() {
     for mute in [false, true] {
         let bench = Bench::with(json!({ "mode": "loads for ever", "mute": mute }), settings.clone());
         bench.fixture.put("a.fake", "word bad");
-        for tool in ["diagnostics", "symbols"] {
-            let found = bench.output(&ctx(), tool, json!({ "path": "a.fake" })).await.unwrap();
+        for (tool, text) in [("diagnostics", "a.fake: "), ("references", "a.fake:1:1")] {
+            let input = if tool == "references" { HERE } else { r#"{"path": "a.fake"}"# };
+            let found = bench.output(&ctx(), tool, serde_json::from_str(input).unwrap()).await.unwrap();
             assert_eq!(found.structured["ready"], json!(false));
-            assert!(found.content.contains("still loading"), "{}", found.content);
+            assert_eq!(found.structured["note"], json!("fake is still indexing (63 %), ask again"));
+            assert!(found.content.starts_with(text), "{}", found.content);
+            assert!(found.content.ends_with("(fake is still indexing (63 %), ask again)"), "{}", found.content);
         }
     }
+}
+
+/// The beginning of the made-up file.
+const HERE: &str = r#"{"path": "a.fake", "line": 1, "col": 1}"#;
+
+fn here() -> Value {
+    serde_json::from_str(HERE).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_loads_is_not_ended_by_calls() {
+    let settings = LanguageServers { ready: Duration::from_secs(2), ..LanguageServers::default() };
+    let bench = Bench::with(json!({ "mode": "loads until told" }), settings);
+    bench.fixture.put("a.fake", "word");
+    let symbols = bench.ask("symbols", json!({ "path": "a.fake" })).await;
+    assert_eq!((&symbols["symbols"][0]["name"], &symbols["ready"]), (&json!("word"), &json!(true)));
+    let first = servers(&bench.fixture);
+    // One of them does not answer while it loads, the others find nothing.
+    for tool in ["hover", "definition", "references"] {
+        let refused = bench.try_to(tool, here()).await.unwrap_err();
+        assert_eq!((refused.code, refused.category), (ErrorCode::Unavailable, Category::Timeout), "{tool}");
+        assert!(refused.recoverable, "{tool}: {refused}");
+        assert!(refused.message.contains("still indexing (63 %), ask again"), "{tool}: {refused}");
+    }
+    let early = bench.output(&ctx(), "diagnostics", json!({ "path": "a.fake" })).await.unwrap();
+    assert_eq!(early.structured["ready"], json!(false));
+    assert!(early.content.starts_with("a.fake: not checked yet"), "{}", early.content);
+    bench.fixture.put("loaded.fake", "");
+    for tool in ["hover", "definition", "references"] {
+        assert_eq!(bench.ask(tool, here()).await["ready"], json!(true), "{tool}");
+    }
+    let checked = bench.output(&ctx(), "diagnostics", json!({ "path": "a.fake" })).await.unwrap();
+    assert_eq!(checked.content, "a.fake: nothing is wrong");
+    assert_eq!(servers(&bench.fixture), first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_slow_to_start_is_not_ended_by_calls() {
+    let settings = LanguageServers { ready: Duration::from_millis(300), ..LanguageServers::default() };
+    let bench = Bench::with(json!({ "mode": "begins when told" }), settings);
+    bench.fixture.put("a.fake", "word");
+    let refused = bench.try_to("hover", here()).await.unwrap_err();
+    assert!(refused.recoverable && refused.message.contains("is still starting, ask again"), "{refused}");
+    let first = servers(&bench.fixture);
+    bench.fixture.put("begin", "");
+    let began = Instant::now();
+    while let Err(refused) = bench.try_to("hover", here()).await {
+        assert!(refused.recoverable && began.elapsed() < LIMIT, "{refused}");
+    }
+    assert_eq!(servers(&bench.fixture), first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_slow_but_alive_is_not_ended() {
+    let settings = LanguageServers { timeout: Duration::from_millis(500), ..LanguageServers::default() };
+    let bench = Bench::with(json!({ "mode": "slow" }), settings);
+    bench.fixture.put("a.fake", "word");
+    bench.ask("symbols", json!({ "path": "a.fake" })).await;
+    let first = servers(&bench.fixture);
+    let refused = bench.try_to("hover", here()).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Timeout);
+    assert!(refused.recoverable && refused.message.contains("is at work but did not answer within 0.5 s"), "{refused}");
+    assert_eq!(servers(&bench.fixture), first);
+}
+
+/// Whoever asks once cannot ask again: the server ends with the call.
+#[test]
+fn a_single_call_waits_for_the_server_as_long_as_it_may() {
+    let person = Person::us();
+    let lines = format!(
+        "sandbox.read = ['{0}']\nlsp.ready = '1ms'\n[lsp.servers.fake]\ncommand = ['python3', '{0}/fake.py']\n\
+         extensions = ['fake']\ninit_options = {{ mode = 'MODE' }}\n",
+        script().display()
+    );
+    person.put("a.fake", "word");
+    person.put_home(".config/haft/haft.toml", lines.replace("MODE", "loads"));
+    let (code, outcome) = person.call("definition", &here(), &[]);
+    assert_eq!((code, &outcome["result"]["structured"]["ready"]), (0, &json!(true)), "{outcome:#}");
+    person.put_home(".config/haft/haft.toml", lines.replace("MODE", "loads until told"));
+    let (_, outcome) = person.call("definition", &here(), &["--timeout", "3000"]);
+    let error = &outcome["error"];
+    assert_eq!((&error["code"], &error["recoverable"]), (&json!("UNAVAILABLE"), &json!(true)), "{outcome:#}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("still indexing (63 %), ask again with a longer `--timeout`"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,7 +248,8 @@ async fn whoever_asks_hears_how_far_the_server_has_read() {
     let outcome = serde_json::to_value(house.pipeline.call(request).await).unwrap();
     assert_eq!(outcome["result"]["structured"]["ready"], true, "{outcome:#}");
     let heard = heard.lock().unwrap().clone();
-    assert!(heard.contains(&(Some(0), "fake: Reading".to_owned())), "{heard:?}");
+    assert!(heard.iter().any(|(_, words)| words.starts_with("starting python3")), "{heard:?}");
+    assert!(heard.contains(&(Some(63), "fake: Reading".to_owned())), "{heard:?}");
     house.close().await.unwrap();
 }
 

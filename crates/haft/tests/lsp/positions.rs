@@ -3,7 +3,7 @@
 use haft_runtime::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, servers};
 
 /// An emoji, a combining accent, a tab, CRLF, and a last line without an end.
 const TEXT: &str = "🦀 word bad\r\n\te\u{301} word\n\nword";
@@ -43,6 +43,7 @@ async fn a_position_past_the_end_is_refused_with_the_bounds() {
         assert_eq!(refused.code, ErrorCode::InvalidArgs);
         assert!(refused.message.contains(expected), "{}", refused.message);
     }
+    assert!(servers(&bench.fixture).is_empty(), "no server is started for that");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,10 @@ use haft_runtime::{ErrorCode, ToolError};
 use haft_tools::LanguageServers;
 use serde_json::{Value, json};
 
-use crate::{bench::Bench, support::Fixture};
+use crate::{
+    bench::{Bench, ctx, script},
+    support::Fixture,
+};
 
 fn bench(mode: &str) -> Bench {
     with(mode, LanguageServers::default())
@@ -61,8 +64,10 @@ async fn a_server_that_does_not_answer_is_ended_and_the_next_call_has_a_new_one(
         "{refused}"
     );
     assert_eq!(bench.ask("symbols", json!({ "path": "a.fake" })).await["symbols"][0]["name"], json!("word"));
+    let settings = LanguageServers { timeout: Duration::from_millis(500), ..settings };
     let refused = hover(&with("never begins", settings)).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::Timeout, "{refused}");
+    assert!(refused.message.contains("did not answer within 2 s and was ended"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,6 +78,27 @@ async fn a_server_that_cannot_begin_is_told_with_its_last_words() {
         refused.message.contains("could not be started") && refused.message.contains("fake: cannot begin"),
         "{refused}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_server_is_passed_over_where_there_is_another() {
+    let broken = |words: &str| format!("#!/bin/sh\necho '{words}' >&2\nexit 3\n");
+    let works = format!("#!/bin/sh\nexec python3 {}/fake.py\n", script().display());
+    let bench = Bench::programs(&[("pyright-langserver", broken("pyright: no node here")), ("pylsp", works)]);
+    bench.fixture.put("a.py", "word");
+    for _ in 0..4 {
+        let found = bench.output(&ctx(), "symbols", json!({ "path": "a.py" })).await.unwrap();
+        assert_eq!(found.structured["symbols"][0]["name"], json!("word"));
+        let note = found.structured["note"].as_str().unwrap();
+        assert!(note.starts_with("`pyright-langserver --stdio` "), "{note}");
+        assert!(note.contains("pyright: no node here") && found.content.contains(note), "{note}");
+        assert_eq!(found.metadata["server"]["passedOver"][0], json!(note));
+    }
+    let bench = Bench::programs(&[("pyright-langserver", broken("no node")), ("pylsp", broken("no module"))]);
+    bench.fixture.put("a.py", "word");
+    let refused = bench.try_to("symbols", json!({ "path": "a.py" })).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+    assert!(refused.message.contains("no node") && refused.message.contains("no module"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

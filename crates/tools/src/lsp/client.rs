@@ -31,7 +31,7 @@ use super::{
     frame::framed,
     handshake::{LanguageCapabilities, greeting},
     launch::launch,
-    server_state::{LanguageServerState, LanguageServerTail},
+    server_state::{LanguageServerState, LanguageServerTail, Needs},
     servers::{LanguageServer, LanguageServers},
     watched::Snapshot,
 };
@@ -44,6 +44,10 @@ use crate::{
 const WAITING: usize = 256;
 /// How long a server has to end by itself when it is told to.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// How long a server that did not answer in time has to show that it is alive.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+/// How many times as long as for an answer a server may take to start: some load much before their first word.
+const START_ANSWERS: u32 = 4;
 /// The number of our first request.
 const GREETING: i64 = 0;
 
@@ -151,17 +155,21 @@ impl LanguageClient {
         heard.ended.is_none() && !heard.leaves
     }
 
-    /// What it can do; waits until it has said so.
+    /// What it can do; waits until it has said so. Whoever asks waits until their own time is over; a server that was
+    /// waited for much longer than one answer may take is late.
     pub(super) async fn offered(
         &self,
         ctx: &ToolCtx,
-        limit: Duration,
+        (until, limit): (Instant, Duration),
     ) -> Result<Arc<LanguageCapabilities>, LanguageServerError> {
         let mut heard = self.heard.subscribe();
         let begun = heard.wait_for(|heard| heard.offered.is_some() || heard.ended.is_some());
+        let start_limit = START_ANSWERS * limit;
+        let left = |end: Instant| end.saturating_duration_since(Instant::now());
         let heard = tokio::select! {
             heard = begun => heard.map_err(|_| LanguageServerError::Broken)?,
-            () = sleep(limit) => return Err(LanguageServerError::Late(limit)),
+            () = sleep(left(self.started + start_limit)) => return Err(LanguageServerError::Late(start_limit)),
+            () = sleep(left(until)) => return Err(LanguageServerError::Loading),
             () = ctx.cancel.cancelled() => return Err(LanguageServerError::Told(crate::blocking::stopped())),
         };
         if heard.ended.is_some() {
@@ -189,6 +197,18 @@ impl LanguageClient {
             () = sleep(limit) => Err(LanguageServerError::Late(limit)),
             () = ctx.cancel.cancelled() => Err(LanguageServerError::Told(crate::blocking::stopped())),
         }
+    }
+
+    /// Whether a server that has not answered in time is still at work: it loads something, or says anything at all. It
+    /// was just told that nobody waits for the answer any more, which most servers confirm.
+    pub(super) async fn is_at_work(&self, needs: Needs) -> bool {
+        let mut heard = self.heard.subscribe();
+        let (before, is_loading) = {
+            let heard = heard.borrow_and_update();
+            (heard.messages, heard.offered.is_some() && !heard.is_calm(needs))
+        };
+        let says_something = heard.wait_for(|heard| heard.messages > before || heard.ended.is_some());
+        is_loading || matches!(timeout(SIGN_OF_LIFE, says_something).await, Ok(Ok(heard)) if heard.ended.is_none())
     }
 
     /// Brings the server in step with the files, and opens the document that is asked about. Work for a thread that may

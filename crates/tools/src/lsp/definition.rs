@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    asking::{LanguageOutput, LanguageTool},
+    asking::{AnswerTime, LanguageOutput, LanguageTool},
     error::LanguageServerError,
     file_location::{FileLocation, located, named},
     server_state::Needs,
@@ -47,6 +47,10 @@ impl LanguageTool for GotoDefinition {
         &input.path
     }
 
+    fn position(input: &Input) -> Option<TextPosition> {
+        Some(TextPosition { line: input.line.get(), col: input.col.get() })
+    }
+
     async fn ask(talk: &mut LanguageSession<'_>, input: &Input) -> Result<Output, LanguageServerError> {
         talk.need("definitionProvider", "where things are defined")?;
         let position = talk.position(TextPosition { line: input.line.get(), col: input.col.get() })?;
@@ -57,7 +61,11 @@ impl LanguageTool for GotoDefinition {
 }
 
 impl LanguageOutput for Output {
-    fn text(&self) -> String {
+    fn found_nothing(&self) -> bool {
+        self.locations.is_empty()
+    }
+
+    fn text(&self, _at: AnswerTime) -> String {
         if self.locations.is_empty() {
             return "no definition was found".to_owned();
         }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    asking::{LanguageOutput, LanguageTool},
+    asking::{AnswerTime, LanguageOutput, LanguageTool},
     error::LanguageServerError,
     server_diagnostic::{ServerDiagnostic, Severity},
     server_state::Needs,
@@ -103,12 +103,16 @@ impl LanguageTool for Diagnostics {
 }
 
 impl LanguageOutput for Output {
-    fn text(&self) -> String {
-        let words = match (self.diagnostics.is_empty(), &self.unchecked) {
-            (true, None) => "nothing is wrong".to_owned(),
-            (true, Some(_)) => "not checked, so errors may be missing".to_owned(),
-            (false, None) => self.counts.words(),
-            (false, Some(_)) => format!("{}; not checked by the compiler, so more may be missing", self.counts.words()),
+    fn text(&self, at: AnswerTime) -> String {
+        let words = match (self.diagnostics.is_empty(), &self.unchecked, at) {
+            (true, None, AnswerTime::Ready) => "nothing is wrong".to_owned(),
+            (true, None, AnswerTime::Early) => "not checked yet".to_owned(),
+            (true, Some(_), _) => "not checked, so errors may be missing".to_owned(),
+            (false, None, AnswerTime::Ready) => self.counts.words(),
+            (false, None, AnswerTime::Early) => format!("{} so far", self.counts.words()),
+            (false, Some(_), _) => {
+                format!("{}; not checked by the compiler, so more may be missing", self.counts.words())
+            }
         };
         let mut lines = vec![format!("{}: {words}", self.path)];
         lines.extend(self.diagnostics.iter().map(Diagnostic::text));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    asking::{LanguageOutput, LanguageTool},
+    asking::{AnswerTime, LanguageOutput, LanguageTool},
     error::LanguageServerError,
     server_state::{Needs, cut},
     session::LanguageSession,
@@ -52,6 +52,10 @@ impl LanguageTool for Hover {
         &input.path
     }
 
+    fn position(input: &Input) -> Option<TextPosition> {
+        Some(TextPosition { line: input.line.get(), col: input.col.get() })
+    }
+
     async fn ask(talk: &mut LanguageSession<'_>, input: &Input) -> Result<Output, LanguageServerError> {
         talk.need("hoverProvider", "what things are")?;
         let position = talk.position(TextPosition { line: input.line.get(), col: input.col.get() })?;
@@ -69,7 +73,11 @@ impl LanguageTool for Hover {
 }
 
 impl LanguageOutput for Output {
-    fn text(&self) -> String {
+    fn found_nothing(&self) -> bool {
+        self.contents.is_none()
+    }
+
+    fn text(&self, _at: AnswerTime) -> String {
         self.contents.clone().unwrap_or_else(|| "nothing is known of what stands there".to_owned())
     }
 }

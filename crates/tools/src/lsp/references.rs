@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    asking::{LanguageOutput, LanguageTool},
+    asking::{AnswerTime, LanguageOutput, LanguageTool},
     error::LanguageServerError,
     file_location::{FileLocation, located, named},
     server_state::Needs,
@@ -68,6 +68,10 @@ impl LanguageTool for References {
         &input.path
     }
 
+    fn position(input: &Input) -> Option<TextPosition> {
+        Some(TextPosition { line: input.line.get(), col: input.col.get() })
+    }
+
     async fn ask(talk: &mut LanguageSession<'_>, input: &Input) -> Result<Output, LanguageServerError> {
         talk.need("referencesProvider", "where things are used")?;
         let position = talk.position(TextPosition { line: input.line.get(), col: input.col.get() })?;
@@ -85,7 +89,11 @@ impl LanguageTool for References {
 }
 
 impl LanguageOutput for Output {
-    fn text(&self) -> String {
+    fn found_nothing(&self) -> bool {
+        self.references.is_empty()
+    }
+
+    fn text(&self, _at: AnswerTime) -> String {
         if self.references.is_empty() {
             return "no reference was found".to_owned();
         }

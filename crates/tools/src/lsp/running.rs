@@ -1,4 +1,4 @@
-//! The language servers of a workspace: one for each language, started when it is first asked.
+//! The language servers of a workspace, each started when it is first asked.
 
 use std::{
     collections::HashMap,
@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::{
     client::{LanguageClient, lock},
+    error::{Unanswered, UnusableServer},
     servers::{LanguageServer, LanguageServers, unavailable},
     watched::Snapshot,
 };
@@ -28,10 +29,13 @@ const REST: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct RunningServers {
     pub(super) servers: LanguageServers,
-    slots: Mutex<HashMap<String, Arc<Mutex<LanguageServerSlot>>>>,
+    slots: Mutex<HashMap<ServerKey, Arc<Mutex<LanguageServerSlot>>>>,
 }
 
-/// The server of one language.
+/// A server by its language and the command that starts it.
+type ServerKey = (String, Vec<String>);
+
+/// One server.
 #[derive(Debug, Default)]
 struct LanguageServerSlot {
     client: Option<Arc<LanguageClient>>,
@@ -53,24 +57,24 @@ impl RunningServers {
         Self { servers, slots: Mutex::default() }
     }
 
-    /// The server of a language: the one that runs, or a new one.
+    /// A server: the one that runs, or a new one.
     pub(super) async fn client(
         &self,
         ctx: &ToolCtx,
         context: CommandContext,
         server: LanguageServer,
-    ) -> Result<(Arc<LanguageClient>, LanguageServerStart), ToolError> {
-        let slot = self.slot(&server.language);
+    ) -> Result<(Arc<LanguageClient>, LanguageServerStart), Unanswered> {
+        let slot = self.slot(&server);
         if let Some(running) = lock(&slot).running() {
             return Ok((running, LanguageServerStart::Running));
         }
-        let pause = lock(&slot).pause(&server, &self.servers.settings_file)?;
+        let pause = lock(&slot).pause(&server)?;
         tokio::select! {
             () = sleep(pause) => {}
-            () = ctx.cancel.cancelled() => return Err(stopped()),
+            () = ctx.cancel.cancelled() => return Err(Unanswered::Told(stopped())),
         }
         let (all, told) = (self.servers.clone(), ctx.clone());
-        blocking(StopWith::Call(ctx), move |stop| {
+        let started = blocking(StopWith::Call(ctx), move |stop| {
             let mut slot = lock(&slot);
             if let Some(running) = slot.running() {
                 return Ok((running, LanguageServerStart::Running));
@@ -79,18 +83,18 @@ impl RunningServers {
             let client = LanguageClient::start(&context, server, &all, seen)?;
             slot.client = Some(Arc::clone(&client));
             Ok((client, LanguageServerStart::Started))
-        })
-        .await
+        });
+        Ok(started.await?)
     }
 
     /// A server has answered.
-    pub(super) fn worked(&self, language: &str) {
-        lock(&self.slot(language)).broke = 0;
+    pub(super) fn worked(&self, server: &LanguageServer) {
+        lock(&self.slot(server)).broke = 0;
     }
 
     /// A server broke.
-    pub(super) fn broke(&self, language: &str, words: String) {
-        let slot = self.slot(language);
+    pub(super) fn broke(&self, server: &LanguageServer, words: String) {
+        let slot = self.slot(server);
         let mut slot = lock(&slot);
         (slot.broke, slot.broke_at, slot.words) = (slot.broke + 1, Some(Instant::now()), words);
     }
@@ -108,8 +112,9 @@ impl RunningServers {
         lock(&self.slots).values().filter_map(|slot| lock(slot).client.clone()).collect()
     }
 
-    fn slot(&self, language: &str) -> Arc<Mutex<LanguageServerSlot>> {
-        Arc::clone(lock(&self.slots).entry(language.to_owned()).or_default())
+    fn slot(&self, server: &LanguageServer) -> Arc<Mutex<LanguageServerSlot>> {
+        let key = (server.language.clone(), server.command.clone());
+        Arc::clone(lock(&self.slots).entry(key).or_default())
     }
 }
 
@@ -125,14 +130,14 @@ impl LanguageServerSlot {
     }
 
     /// How long to wait before it is started again; refused when it broke too often.
-    fn pause(&mut self, server: &LanguageServer, settings_file: &str) -> Result<Duration, ToolError> {
+    fn pause(&mut self, server: &LanguageServer) -> Result<Duration, UnusableServer> {
         let Some(broke_at) = self.broke_at.filter(|_| self.broke > 0) else { return Ok(Duration::ZERO) };
         if let Some(pause) = PAUSES.get(self.broke - 1) {
             return Ok(pause.saturating_sub(broke_at.elapsed()));
         }
         if broke_at.elapsed() < REST {
             let what = format!("broke {} times", self.broke);
-            return Err(cannot_be_had(server, settings_file, (&what, &self.words)));
+            return Err(UnusableServer { server: Box::new(server.clone()), what, words: self.words.clone() });
         }
         // One more chance.
         self.broke = PAUSES.len();
@@ -140,13 +145,16 @@ impl LanguageServerSlot {
     }
 }
 
-/// That a server cannot be had, why, and what to do.
-pub(super) fn cannot_be_had(server: &LanguageServer, settings_file: &str, (what, words): (&str, &str)) -> ToolError {
-    let command = server.command.join(" ");
-    let language = &server.language;
+/// That none of the servers of a language can be used, why, and what to do.
+pub(super) fn none_usable(all: &[UnusableServer], settings_file: &str) -> ToolError {
+    let Some(UnusableServer { server, .. }) = all.first() else {
+        return unavailable("there is no language server for this file".to_owned());
+    };
+    let what = |one: &UnusableServer| format!("`{}`, {}: {}", one.server.command.join(" "), one.what, one.words);
+    let reasons = all.iter().map(what).collect::<Vec<_>>().join("\n");
+    let (language, command) = (&server.language, server.command.join(" "));
     let message = format!(
-        "the language server for {language}, `{command}`, {what}: {words}\nsee that `{command}` works on its own; if it \
-         does not, {}",
+        "the language server for {language}, {reasons}\nsee that `{command}` works on its own; if it does not, {}",
         server.hint(settings_file)
     );
     unavailable(message).with("language", language.as_str())

@@ -29,6 +29,8 @@ pub(super) struct LanguageServerState {
     pub(super) gone: bool,
     /// Whether it was told to end.
     pub(super) leaves: bool,
+    /// How many messages came from it.
+    pub(super) messages: u64,
     status: Option<LanguageServerHealth>,
     /// Under way, by the name that the server gives it.
     working: BTreeMap<String, WorkProgress>,
@@ -62,9 +64,21 @@ struct PublishedDiagnostics {
     found: Vec<ServerDiagnostic>,
 }
 
-/// What an answer rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How far a server is with what an answer rests on.
+#[derive(Clone, Debug)]
+pub(super) struct LoadingProgress {
+    /// What it does: starting, indexing or checking.
+    pub(super) doing: &'static str,
+    pub(super) percentage: Option<u8>,
+    /// The same in the server's own words.
+    pub(super) work: Option<String>,
+}
+
+/// What an answer rests on, from little to much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Needs {
+    /// Only the text of the document.
+    Document,
     /// That the project is read.
     Project,
     /// That it was checked too.
@@ -139,6 +153,7 @@ impl LanguageServerState {
     pub(super) fn is_calm(&self, needs: Needs) -> bool {
         let is_read = self.status.as_ref().is_some_and(|status| status.quiescent);
         match (self.tells_status(), needs) {
+            (_, Needs::Document) => true,
             (true, Needs::Project) => is_read,
             (true, Needs::Checks) => is_read && self.working.is_empty(),
             (false, _) => self.working.is_empty(),
@@ -166,11 +181,30 @@ impl LanguageServerState {
         }
     }
 
-    /// What is under way: how far, and in words.
-    pub(super) fn progress(&self) -> Option<(Option<u8>, String)> {
-        let work = self.working.values().next()?;
-        let message = if work.message.is_empty() { String::new() } else { format!(": {}", work.message) };
-        Some((work.percentage, format!("{}{message}", work.title)))
+    /// What is under way.
+    pub(super) fn progress(&self) -> LoadingProgress {
+        // Work that says how far it is tells more than work that does not.
+        let known = self.working.values().find(|work| work.percentage.is_some());
+        let work = known.or_else(|| self.working.values().next());
+        let words = |work: &WorkProgress| match work.message.as_str() {
+            "" => work.title.clone(),
+            message => format!("{}: {message}", work.title),
+        };
+        let doing = match (&self.offered, self.status.as_ref().is_some_and(|status| status.quiescent)) {
+            (None, _) => "starting",
+            (Some(_), true) => "checking",
+            (Some(_), false) => "indexing",
+        };
+        LoadingProgress { doing, percentage: work.and_then(|work| work.percentage), work: work.map(words) }
+    }
+}
+
+impl std::fmt::Display for LoadingProgress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.percentage {
+            Some(part) => write!(f, "still {} ({part} %)", self.doing),
+            None => write!(f, "still {}", self.doing),
+        }
     }
 }
 

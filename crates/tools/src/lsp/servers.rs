@@ -13,9 +13,9 @@ pub struct LanguageServers {
     pub servers: Vec<LanguageServer>,
     /// The most bytes of memory that one of them and all it starts may use.
     pub memory: u64,
-    /// How long a call waits for a server to have read the project.
+    /// How long a call waits for a server that is still loading, where the server outlives the call.
     pub ready: Duration,
-    /// How long a server may take to answer one question.
+    /// How long a server that is ready may take to answer one question.
     pub timeout: Duration,
     /// After how long without a question a server is ended.
     pub idle: Duration,
@@ -28,7 +28,7 @@ impl Default for LanguageServers {
         Self {
             servers: Vec::new(),
             memory: 4_000_000_000,
-            ready: Duration::from_secs(15),
+            ready: Duration::from_secs(45),
             timeout: Duration::from_secs(30),
             idle: Duration::from_secs(600),
             settings_file: "haft.toml".to_owned(),
@@ -122,12 +122,12 @@ pub(super) fn is_of_project(path: &Path) -> bool {
 }
 
 impl LanguageServers {
-    /// The server for a file, if it can be run with these tools.
-    pub(super) fn for_file(&self, path: &Path, tools: &Toolchains) -> Result<LanguageServer, ToolError> {
+    /// The servers for a file that can be run with these tools, the preferred one first; at least one.
+    pub(super) fn for_file(&self, path: &Path, tools: &Toolchains) -> Result<Vec<LanguageServer>, ToolError> {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         if let Some(own) = self.servers.iter().find(|server| server.has(extension)) {
             return match own.command.first().is_some_and(|program| tools.program(program).is_some()) {
-                true => Ok(own.clone()),
+                true => Ok(vec![own.clone()]),
                 false => Err(own.is_missing(&self.settings_file)),
             };
         }
@@ -135,8 +135,12 @@ impl LanguageServers {
         let Some(shipped) = known.into_iter().find(|shipped| shipped.extensions.contains(&extension)) else {
             return Err(none_for(extension, &self.settings_file));
         };
-        let found = shipped.commands.iter().find(|command| tools.program(command[0]).is_some());
-        found.map(|command| shipped.server(command)).ok_or_else(|| shipped.is_missing(&self.settings_file))
+        let found = shipped.commands.iter().filter(|command| tools.program(command[0]).is_some());
+        let found: Vec<LanguageServer> = found.map(|command| shipped.server(command)).collect();
+        match found.is_empty() {
+            true => Err(shipped.is_missing(&self.settings_file)),
+            false => Ok(found),
+        }
     }
 
     /// The languages that have a server, with the program that it is; `None` where none was found.

@@ -1,4 +1,4 @@
-//! One call's talk with a server: about one document, once the server is ready for it.
+//! One call's talk with a server about one document.
 
 use std::{
     sync::Arc,
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::{
+    asking::{LanguageOutput, LanguageTool},
     client::{LanguageClient, Resend, lock},
     documents::{OpenDocument, PendingWork},
     error::LanguageServerError,
@@ -23,6 +24,10 @@ use crate::{blocking::stopped, workspace::Workspace};
 
 /// What follows from a change has begun by then, if it ever does.
 const SOON: Duration = Duration::from_millis(400);
+/// How long a server that is not ready may take for an early answer.
+const EARLY: Duration = Duration::from_secs(2);
+/// How long a server is waited for to say what it finds in a document; some never do.
+const FIRST_LOOK: Duration = Duration::from_secs(15);
 /// How often a question is asked again when the server says that its files were changing.
 const TRIES: u32 = 5;
 /// The numbers by which a server says that.
@@ -38,31 +43,79 @@ pub(crate) struct LanguageSession<'a> {
     /// Whether the server had read what the answer rests on.
     pub(super) ready: bool,
     limit: Duration,
+    /// How long the server is waited for to be ready.
     until: Instant,
 }
 
 impl<'a> LanguageSession<'a> {
-    /// Brings the server in step with the files and waits until it is ready, or has been waited for long enough.
+    /// Waits until the server has started, and brings it in step with the files.
     pub(super) async fn begin(
         (ctx, workspace): (&'a ToolCtx, &'a Workspace),
         client: Arc<LanguageClient>,
         all: &LanguageServers,
         (place, needs): (&WorkspacePath, Needs),
     ) -> Result<Self, LanguageServerError> {
-        let offered = client.offered(ctx, all.timeout).await?;
+        let left = ctx.deadline.saturating_duration_since(Instant::now()) * 9 / 10;
+        // Nobody can ask again a server that ends with this call, so it gets all the time that the call has.
+        let most = if workspace.commands.outlive_calls() { all.ready.min(left) } else { left };
+        let until = Instant::now() + most;
+        let known = client.heard.borrow().offered.clone();
+        let offered = match known {
+            Some(offered) => offered,
+            None => {
+                ctx.progress(None, format!("starting {}", client.server.command.join(" ")));
+                client.offered(ctx, (until, all.timeout)).await?
+            }
+        };
         let again = match (needs, &offered.pull) {
             (Needs::Checks, None) => Resend::IfOthersChanged,
-            (Needs::Checks, Some(_)) | (Needs::Project, _) => Resend::Never,
+            (Needs::Checks, Some(_)) | (Needs::Project | Needs::Document, _) => Resend::Never,
         };
         let (told, asked, place) = (ctx.clone(), Arc::clone(&client), place.clone());
         let in_step =
             workspace.files.look(ctx, move |root, stop| Ok(asked.keep_in_step((root, &place), (&told, stop), again)));
         let document = in_step.await??;
-        let left = ctx.deadline.saturating_duration_since(Instant::now());
-        let until = Instant::now() + all.ready.min(left * 9 / 10);
-        let mut talk = Self { ctx, workspace, client, offered, document, ready: false, limit: all.timeout, until };
-        talk.ready = talk.settle(needs).await?;
-        Ok(talk)
+        Ok(Self { ctx, workspace, client, offered, document, ready: false, limit: all.timeout, until })
+    }
+
+    /// Asks what a tool asks, once the server is ready for it.
+    pub(super) async fn answer<A: LanguageTool>(&mut self, input: &A::Input) -> Result<A::Output, LanguageServerError> {
+        if A::NEEDS == Needs::Document
+            && let Some(answer) = self.early_answer::<A>(input).await?
+        {
+            self.ready = true;
+            return Ok(answer);
+        }
+        self.ready = self.settle(A::NEEDS.max(Needs::Project)).await?;
+        if self.ready {
+            return match A::ask(self, input).await {
+                // Its files have changed meanwhile.
+                Err(LanguageServerError::Refused { code, .. }) if CHANGING.contains(&code) => {
+                    Err(LanguageServerError::Loading)
+                }
+                answer => answer,
+            };
+        }
+        match self.early_answer::<A>(input).await? {
+            Some(answer) if !answer.found_nothing() => Ok(answer),
+            Some(_) | None => Err(LanguageServerError::Loading),
+        }
+    }
+
+    /// What a server answers that is not ready; `None` where it does not.
+    async fn early_answer<A: LanguageTool>(
+        &mut self,
+        input: &A::Input,
+    ) -> Result<Option<A::Output>, LanguageServerError> {
+        let left = self.ctx.deadline.saturating_duration_since(Instant::now());
+        let limit = std::mem::replace(&mut self.limit, EARLY.min(left / 2));
+        let answer = A::ask(self, input).await;
+        self.limit = limit;
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(LanguageServerError::Late(_) | LanguageServerError::Refused { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Refuses what the server does not say that it can.
@@ -107,6 +160,7 @@ impl<'a> LanguageSession<'a> {
         let tells_status = self.client.heard.borrow().tells_status();
         let looked = !project || tells_status || self.has_looked().await?;
         let is_calm = self.calm(needs, soon).await?;
+        let looked = looked || self.client.heard.borrow().is_current(&self.document.address);
         if is_calm {
             let mut unsettled = lock(&self.client.unsettled);
             unsettled.project = false;
@@ -121,7 +175,7 @@ impl<'a> LanguageSession<'a> {
             let left = self.until.saturating_duration_since(Instant::now());
             return match timeout(left, self.pull()).await {
                 Ok(Ok(_)) => Ok(true),
-                Ok(Err(LanguageServerError::Refused { .. })) | Err(_) => Ok(false),
+                Ok(Err(LanguageServerError::Refused { .. } | LanguageServerError::Late(_))) | Err(_) => Ok(false),
                 Ok(Err(trouble)) => Err(trouble),
             };
         }
@@ -137,6 +191,7 @@ impl<'a> LanguageSession<'a> {
 
     /// Waits until the server has published what it finds in the document as it is now.
     pub(super) async fn is_published(&self) -> Result<bool, LanguageServerError> {
+        let until = self.until.min(Instant::now() + FIRST_LOOK);
         let mut heard = self.client.heard.subscribe();
         let address = &self.document.address;
         let published = heard.wait_for(|heard| heard.is_current(address) || heard.ended.is_some());
@@ -145,7 +200,7 @@ impl<'a> LanguageSession<'a> {
                 true => Ok(true),
                 false => Err(LanguageServerError::Broken),
             },
-            () = sleep(self.until.saturating_duration_since(Instant::now())) => Ok(false),
+            () = sleep(until.saturating_duration_since(Instant::now())) => Ok(false),
             () = self.ctx.cancel.cancelled() => Err(LanguageServerError::Told(stopped())),
         }
     }
@@ -171,8 +226,8 @@ impl<'a> LanguageSession<'a> {
             if now >= self.until {
                 return Ok(false);
             }
-            if let Some((part, words)) = progress {
-                self.ctx.progress(part, format!("{}: {words}", self.offered.name));
+            if let Some(work) = progress.work {
+                self.ctx.progress(progress.percentage, format!("{}: {work}", self.offered.name));
             }
             let next = since.map_or(self.until, |since| (since + enough).min(self.until));
             tokio::select! {

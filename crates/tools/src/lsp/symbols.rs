@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    asking::{LanguageOutput, LanguageTool},
+    asking::{AnswerTime, LanguageOutput, LanguageTool},
     error::LanguageServerError,
     server_state::{Needs, cut},
     session::LanguageSession,
@@ -91,7 +91,7 @@ impl LanguageTool for Symbols {
     type Output = Output;
 
     const NAME: &'static str = "symbols";
-    const NEEDS: Needs = Needs::Project;
+    const NEEDS: Needs = Needs::Document;
 
     fn path(input: &Input) -> &str {
         &input.path
@@ -113,7 +113,7 @@ impl LanguageTool for Symbols {
 }
 
 impl LanguageOutput for Output {
-    fn text(&self) -> String {
+    fn text(&self, _at: AnswerTime) -> String {
         let mut lines = Vec::new();
         self.symbols.iter().for_each(|symbol| symbol.tell(0, &mut lines));
         match lines.len() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A place in a text, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub(super) struct TextPosition {
+pub(crate) struct TextPosition {
     /// Counted from 1.
     pub(super) line: u32,
     /// Counted from 1, in Unicode characters.

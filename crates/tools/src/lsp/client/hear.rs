@@ -12,6 +12,7 @@ use crate::lsp::{
     frame::{framed, next},
     handshake::LanguageCapabilities,
     replies::reply,
+    server_state::cut,
 };
 
 impl LanguageClient {
@@ -38,6 +39,7 @@ impl LanguageClient {
 
     fn take(&self, bytes: &[u8]) -> Result<(), String> {
         let message: Value = serde_json::from_slice(bytes).map_err(|err| format!("it sent what is no JSON: {err}"))?;
+        self.heard.send_modify(|heard| heard.messages += 1);
         match (message["method"].as_str(), message.get("id")) {
             (Some(_), Some(_)) => {
                 let reply = framed(&reply(&self.server, &self.workspace, &message));
@@ -70,7 +72,10 @@ impl LanguageClient {
                 let _ = self.outbox.try_send(framed(&note("initialized", json!({}))));
                 self.heard.send_modify(|heard| heard.offered = Some(Arc::new(offered)));
             }
-            (GREETING, Err(_)) => self.break_off("it refused to begin".to_owned()),
+            (GREETING, Err(LanguageServerError::Refused { message, .. })) => {
+                self.give_up(format!("it refused to begin: {}", cut(&message, 500)));
+            }
+            (GREETING, Err(_)) => self.give_up("it refused to begin".to_owned()),
             (_, answer) => {
                 if let Some(asker) = lock(&self.asked).remove(&number) {
                     // Whoever asked may have gone.

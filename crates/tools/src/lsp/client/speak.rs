@@ -16,8 +16,8 @@ use tokio::{
 use super::{FAREWELL, LanguageClient, request};
 use crate::lsp::{documents::note, frame::framed};
 
-/// How long a server may take to listen to one message.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a server may take to listen to one message: while it loads a large project, that is long.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 impl LanguageClient {
     /// Tells the server everything that waits, until it ends, is told to, or was asked nothing for long.
