@@ -97,6 +97,10 @@ impl Bench {
         let outcome = self.house.pipeline.call(request).await;
         self.calls.push(outcome.tool_call_id.to_string());
         let mut value = serde_json::to_value(outcome).unwrap();
+        if let Some(structured) = value.pointer("/result/structured") {
+            let published = self.house.tools().get(tool).unwrap();
+            assert!(published.may_give(structured), "{tool} does not publish {structured}");
+        }
         self.make_steady(&mut value);
         serde_json::to_string_pretty(&value).unwrap() + "\n"
     }

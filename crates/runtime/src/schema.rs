@@ -1,16 +1,30 @@
 //! JSON Schema 2020-12 from Rust types, in the small form that every model and client accepts.
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{
+    JsonSchema,
+    generate::{Contract, SchemaSettings},
+};
 use serde_json::{Map, Value, json};
 
-/// The schema of a type: everything inline, root always an object with `properties`.
-pub(crate) fn of<T: JsonSchema>() -> Value {
+/// The schema of what goes in: what callers may leave out is optional.
+pub(crate) fn of_input<T: JsonSchema>() -> Value {
+    of::<T>(Contract::Deserialize)
+}
+
+/// The schema of what comes out: what is always there is required, and may be null where its type says so.
+pub(crate) fn of_output<T: JsonSchema>() -> Value {
+    of::<T>(Contract::Serialize)
+}
+
+/// Everything inline, root always an object with `properties`.
+fn of<T: JsonSchema>(contract: Contract) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
+        settings.contract = contract;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    tidy(&mut schema);
+    tidy(&mut schema, Null::Needless);
     if let Value::Object(root) = &mut schema
         && root.get("type").is_some_and(|kind| kind == "object")
     {
@@ -68,9 +82,18 @@ fn open_objects(schema: &Value, at: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Drops what costs tokens and tells nothing: titles, integer formats, defaults that are nothing, `null` beside a type.
-/// An optional field may be left out; the line takes an explicit `null` for that too.
-fn tidy(schema: &mut Value) {
+/// What a `null` beside a type tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Null {
+    /// Nothing: an optional field may be left out; the line takes an explicit `null` for that too.
+    Needless,
+    /// That a field which is always there may have no value.
+    Meant,
+}
+
+/// Drops what costs tokens and tells nothing: titles, integer formats, defaults that are nothing, `null` beside the type of
+/// an optional field.
+fn tidy(schema: &mut Value, null: Null) {
     match schema {
         Value::Object(map) => {
             if map.get("title").is_some_and(Value::is_string) {
@@ -79,11 +102,23 @@ fn tidy(schema: &mut Value) {
             if map.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
                 map.remove("format");
             }
-            drop_null(map);
+            if null == Null::Needless {
+                drop_null(map);
+            }
             drop_what_is_understood(map);
-            map.values_mut().for_each(tidy);
+            let required = map.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+            for (key, inner) in map {
+                let Some(fields) = inner.as_object_mut().filter(|_| key == "properties") else {
+                    tidy(inner, Null::Needless);
+                    continue;
+                };
+                for (name, field) in fields {
+                    let is_required = required.iter().any(|known| known == name);
+                    tidy(field, if is_required { Null::Meant } else { Null::Needless });
+                }
+            }
         }
-        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Array(items) => items.iter_mut().for_each(|item| tidy(item, Null::Needless)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

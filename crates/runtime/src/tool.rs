@@ -298,10 +298,10 @@ pub trait AnyTool: Send + Sync {
 
 /// Erases a Rust tool's types.
 pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
-    let mut input_schema = schema::of::<T::Input>();
+    let mut input_schema = schema::of_input::<T::Input>();
     let description = schema::take_description(&mut input_schema);
     let example = schema::take_example(&mut input_schema);
-    let mut output_schema = schema::of::<T::Output>();
+    let mut output_schema = schema::of_output::<T::Output>();
     schema::take_description(&mut output_schema);
     let spec = ToolSpec {
         name: T::NAME.to_owned(),

@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
 
-use haft_runtime::{AnyTool, CallId, Caller, Isolation, Ran, Scope, Shown, Source, ToolCtx, ToolError, ToolOutput};
+use haft_runtime::{
+    AnyTool, CallId, Caller, Isolation, Ran, RegisteredTool, Scope, Shown, Source, ToolCtx, ToolError, ToolOutput,
+};
 use haft_sandbox::fence::FenceLimits;
 use haft_tools::{FenceConfig, LanguageServer, LanguageServers, OpenWorkspaces, Workspace, Workspaces};
 use serde_json::{Value, json};
@@ -73,7 +75,10 @@ impl Bench {
         if let Ran::Done { isolation, .. } = &ran {
             assert_eq!(*isolation, Some(Isolation::Namespaces));
         }
-        ran.into_output()
+        let output = ran.into_output()?;
+        let published = RegisteredTool::new(Arc::clone(tool)).unwrap();
+        assert!(published.may_give(&output.structured), "{}", output.structured.text());
+        Ok(output)
     }
 
     pub(crate) async fn try_to(&self, tool: &str, input: Value) -> Result<Value, ToolError> {

@@ -47,6 +47,14 @@ async fn a_position_past_the_end_is_refused_with_the_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_is_known_the_value_says_so() {
+    let bench = Bench::fake(json!({}));
+    bench.fixture.put("a.fake", "unknown");
+    let found = bench.ask("hover", json!({ "path": "a.fake", "line": 1, "col": 1 })).await;
+    assert_eq!(found, json!({ "contents": null, "ready": true }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_lies_outside_is_named_and_never_read() {
     let bench = Bench::fake(json!({ "mode": "outside" }));
     bench.fixture.put("a.fake", "word");

@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_runtime::{
-    AnyTool, CallId, Caller, ChangeList, Prepared, Ran, Scope, Shown, Source, ToolCtx, ToolError, ToolOutput, Turn,
-    Workbench,
+    AnyTool, CallId, Caller, ChangeList, Prepared, Ran, RegisteredTool, Scope, Shown, Source, ToolCtx, ToolError,
+    ToolOutput, Turn, Workbench,
 };
 use haft_tools::{OpenWorkspaces, SandboxWorkbench, Workspace, Workspaces};
 use serde_json::Value;
@@ -88,14 +88,26 @@ impl Place {
     /// Uses a tool that reads.
     #[expect(clippy::needless_pass_by_value, reason = "inputs are written where they are used")]
     pub(crate) fn read(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
-        self.wait(self.tool(tool).run(&ctx(), &input)).and_then(Ran::into_output)
+        let output = self.wait(self.tool(tool).run(&ctx(), &input)).and_then(Ran::into_output)?;
+        self.fits(tool, &output);
+        Ok(output)
+    }
+
+    /// A result must be one that the tool's published schema allows.
+    fn fits(&self, tool: &str, output: &ToolOutput) {
+        let tool = self.tools.iter().find(|known| known.spec().name == tool).unwrap();
+        let published = RegisteredTool::new(Arc::clone(tool)).unwrap();
+        assert!(published.may_give(&output.structured), "{}: {}", tool.spec().name, output.structured.text());
     }
 
     /// Uses a tool that changes files, up to the question.
     #[expect(clippy::needless_pass_by_value, reason = "inputs are written where they are used")]
     pub(crate) fn stage(&self, tool: &str, input: Value) -> Result<Staged, ToolError> {
         match self.wait(self.tool(tool).prepare(&ctx(), &input))? {
-            Prepared::Staged { output, changes, turn, .. } => Ok(Staged { output, changes, turn }),
+            Prepared::Staged { output, changes, turn, .. } => {
+                self.fits(tool, &output);
+                Ok(Staged { output, changes, turn })
+            }
             Prepared::Plain(described) => panic!("not staged: {described:?}"),
             Prepared::CutShort(cut) => Err(cut.error),
         }
