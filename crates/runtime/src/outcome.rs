@@ -310,7 +310,7 @@ pub enum ApprovedBy {
 pub struct ToolOutput {
     /// Text for the model, cut to the limit.
     pub content: String,
-    /// Text for people, where it differs.
+    /// Text for people who are asked for a yes, where it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_content: Option<String>,
     /// The value, conforming to the output schema.

@@ -226,6 +226,11 @@ pub trait Output: Serialize + JsonSchema + Send {
     /// The text for the model.
     fn text(&self) -> String;
 
+    /// The text for people who are asked for a yes; `None` where it is the same.
+    fn text_for_people(&self) -> Option<String> {
+        None
+    }
+
     /// Facts beside the value.
     fn metadata(&self) -> Map<String, Value> {
         Map::new()
@@ -342,7 +347,7 @@ impl<T: Tool> Typed<T> {
             .map_err(|err| ToolError::new(ErrorCode::OutputInvalid, format!("`{}`: {err}", T::NAME)))?;
         Ok(ToolOutput {
             content: output.text(),
-            display_content: None,
+            display_content: output.text_for_people(),
             structured,
             images,
             audio,

@@ -1,11 +1,15 @@
-//! The names that git tracks, read from a repository's index.
+//! The names that git tracks, and what it says of them, read from a repository's index.
 
 use std::{collections::BTreeSet, io::Read};
+
+use sha2::{Digest, Sha256};
 
 /// What stands before the name of an entry: times, numbers, mode, owner, size, hash and flags.
 const FIXED: usize = 62;
 /// Where in an entry its mode begins.
 const MODE: usize = 24;
+/// Where in an entry the hash of the content begins.
+const HASH: usize = 40;
 /// Where in an entry its flags begin.
 const FLAGS: usize = 60;
 /// What stands at the end of an index.
@@ -24,33 +28,59 @@ const SUBMODULE: u32 = 0o16;
 /// The paths in an index, relative to the repository; `None` when it is not one that we can read whole.
 pub fn tracked(index: impl Read) -> Option<BTreeSet<Vec<u8>>> {
     let mut names = BTreeSet::new();
-    let mut take = |_: u32, name: &[u8]| {
-        names.insert(name.to_vec());
+    let mut take = |entry: IndexEntry<'_>| {
+        names.insert(entry.name.to_vec());
     };
     read(index, &mut take)?;
     Some(names)
 }
 
+/// What an index says, in short: two that are equal in this track the same content under the same names. What git only
+/// remembers of files, to tell later whether they have changed, does not count. `None` when it is not one that we can
+/// read whole.
+pub(crate) fn meaning(index: impl Read) -> Option<String> {
+    let mut digest = Sha256::new();
+    let mut take = |IndexEntry { mode, hash, flags, name, .. }: IndexEntry<'_>| {
+        for part in [mode, hash, flags, name] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+    };
+    let rest = read(index, &mut take)?;
+    // What must be understood to read an index has a name in small letters: some of the content lies elsewhere then.
+    let is_plain = rest.iter().all(|extension| extension[0].is_ascii_uppercase());
+    is_plain.then(|| digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// One path of an index.
+struct IndexEntry<'a> {
+    kind: u32,
+    mode: &'a [u8],
+    hash: &'a [u8],
+    flags: &'a [u8],
+    name: &'a [u8],
+}
+
 /// The paths of the submodules in an index; `None` when it is not one that we can read whole.
 pub fn submodules(index: impl Read) -> Option<Vec<Vec<u8>>> {
     let mut found = Vec::new();
-    let mut take = |kind: u32, name: &[u8]| {
-        if kind == SUBMODULE {
-            found.push(name.to_vec());
+    let mut take = |entry: IndexEntry<'_>| {
+        if entry.kind == SUBMODULE {
+            found.push(entry.name.to_vec());
         }
     };
     read(index, &mut take)?;
     Some(found)
 }
 
-fn read(index: impl Read, take: &mut dyn FnMut(u32, &[u8])) -> Option<()> {
+/// Gives each entry, then the names of what follows them.
+fn read(index: impl Read, take: &mut dyn FnMut(IndexEntry<'_>)) -> Option<Vec<[u8; 4]>> {
     let mut bytes = Vec::new();
     index.take(LARGEST).read_to_end(&mut bytes).ok()?;
     entries(&bytes, take)
 }
 
-/// Gives each entry's kind and name.
-fn entries(index: &[u8], take: &mut dyn FnMut(u32, &[u8])) -> Option<()> {
+fn entries(index: &[u8], take: &mut dyn FnMut(IndexEntry<'_>)) -> Option<Vec<[u8; 4]>> {
     let (signature, version, count) = (index.get(..4)?, number(index, 4)?, number(index, 8)?);
     if signature != b"DIRC" || !(2..=4).contains(&version) {
         return None;
@@ -65,6 +95,7 @@ fn entries(index: &[u8], take: &mut dyn FnMut(u32, &[u8])) -> Option<()> {
         }
         let flags = u16::from_be_bytes(index.get(at + FLAGS..at + FLAGS + 2)?.try_into().ok()?);
         let start = at + FIXED + if flags & EXTENDED == 0 { 0 } else { 2 };
+        let entry = at;
         at = if version == 4 {
             read_shared(index, start, &mut name)?
         } else {
@@ -77,20 +108,27 @@ fn entries(index: &[u8], take: &mut dyn FnMut(u32, &[u8])) -> Option<()> {
             // Between one and eight zeros follow, up to a multiple of eight.
             at + (end - at) / 8 * 8 + 8
         };
-        take(kind, &name);
+        take(IndexEntry {
+            kind,
+            mode: index.get(entry + MODE..entry + MODE + 4)?,
+            hash: index.get(entry + HASH..entry + FLAGS)?,
+            flags: index.get(entry + FLAGS..start)?,
+            name: &name,
+        });
     }
-    ends_at_a_checksum(index, at).then_some(())
+    extensions(index, at)
 }
 
-/// Whether what follows the entries are extensions and then a checksum of the length that we know. In a repository with
-/// longer hashes it is not.
-fn ends_at_a_checksum(index: &[u8], mut at: usize) -> bool {
-    let Some(end) = index.len().checked_sub(CHECKSUM) else { return false };
+/// The names of the extensions that follow the entries; `None` unless then a checksum of the length that we know follows.
+/// In a repository with longer hashes it does not.
+fn extensions(index: &[u8], mut at: usize) -> Option<Vec<[u8; 4]>> {
+    let end = index.len().checked_sub(CHECKSUM)?;
+    let mut names = Vec::new();
     while at < end {
-        let Some(length) = number(index, at + 4) else { return false };
-        at = at.saturating_add(8).saturating_add(length as usize);
+        names.push(index.get(at..at + 4)?.try_into().ok()?);
+        at = at.saturating_add(8).saturating_add(number(index, at + 4)? as usize);
     }
-    at == end
+    (at == end).then_some(names)
 }
 
 /// A name that says how much of the one before it goes, and what comes instead; gives where it ends.
@@ -168,6 +206,31 @@ mod tests {
             let index = std::fs::File::open(here.join(".git/index")).unwrap();
             assert_eq!(submodules(index), Some(vec![b"deep/sub".to_vec()]), "version {version}");
         }
+    }
+
+    #[test]
+    fn an_index_means_the_same_until_something_else_is_staged() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        let means = || meaning(std::fs::File::open(here.join(".git/index")).unwrap());
+        let bytes = || std::fs::read(here.join(".git/index")).unwrap();
+        git(here, &["init", "-q"]);
+        std::fs::write(here.join("a"), "a").unwrap();
+        git(here, &["add", "a"]);
+        let (first, written) = (means(), bytes());
+        assert!(first.is_some());
+        let file = std::fs::File::options().write(true).open(here.join("a")).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).unwrap();
+        git(here, &["update-index", "--refresh"]);
+        assert_ne!(bytes(), written, "git remembers another file");
+        assert_eq!(means(), first);
+        for change in [vec!["update-index", "--chmod=+x", "a"], vec!["update-index", "--assume-unchanged", "a"]] {
+            let before = means();
+            git(here, &change);
+            assert_ne!(means(), before, "{change:?}");
+        }
+        git(here, &["update-index", "--split-index"]);
+        assert_eq!(means(), None, "the rest of it lies in another file");
     }
 
     #[test]

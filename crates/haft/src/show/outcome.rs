@@ -36,9 +36,8 @@ pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: DisplayedOutput) -> 
     let call = &outcome.tool_call_id;
     match &outcome.end {
         End::Success { result } => {
-            let text = result.display_content.as_ref().unwrap_or(&result.content);
             // What changed is shown below, as people read it.
-            let text = text.strip_suffix(&outcome.change_note()).unwrap_or(text);
+            let text = result.content.strip_suffix(&outcome.change_note()).unwrap_or(&result.content);
             match (seen, CommandSummary::of(result)) {
                 (DisplayedOutput::Output, Some(ended)) => {
                     if ended.exit_code != Some(0) {

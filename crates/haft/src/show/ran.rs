@@ -100,8 +100,9 @@ impl CommandSummary {
     pub(crate) fn of(output: &ToolOutput) -> Option<Self> {
         let exit_code = output.metadata.get("exit_code")?.as_i64()?;
         let told = &output.structured;
-        let end = output.content.rfind(&format!("[exit {exit_code}]"));
-        let said = &output.content[..end.unwrap_or(output.content.len())];
+        let content = output.display_content.as_ref().unwrap_or(&output.content);
+        let end = content.rfind(&format!("[exit {exit_code}]"));
+        let said = &content[..end.unwrap_or(content.len())];
         let left_out = told["leftOut"].as_array().into_iter().flatten().filter_map(Value::as_str);
         Some(Self {
             exit_code: Some(exit_code),

@@ -77,6 +77,74 @@ fn nothing_to_commit_and_what_is_asked_for_all_the_same() {
 }
 
 #[test]
+fn a_name_that_is_nothing_is_refused() {
+    let person = with_repository(Person::us());
+    person.put("b.txt", "b\n");
+    let (code, message) = refused(&person, "git_commit", &json!({"message": "x", "files": ["b.txt", "missing.txt"]}));
+    assert!(code == "FILE_NOT_FOUND" && message.contains("`missing.txt`"), "{code}: {message}");
+    assert_eq!(git(&person, &["log", "--format=%s"]), "First");
+    std::fs::remove_file(person.fixture.path("a.txt")).unwrap();
+    let made = does(&person, "git_commit", &json!({"message": "x", "files": ["b.txt", "a.txt"]}));
+    assert_eq!((&made["filesChanged"], &made["deletions"]), (&json!(2), &json!(1)));
+}
+
+#[test]
+fn the_card_shows_sources_and_names_the_rest() {
+    let person = with_repository(Person::us());
+    let lines = |name: &str, count: usize| (0..count).map(|line| format!("{name} {line}\n")).collect::<String>();
+    person.put("Cargo.lock", lines("lock", 40_000));
+    person.put("src/long.rs", lines("long", 300));
+    person.put("z.rs", lines("last", 200));
+    let input = json!({"message": "All", "files": ["."]});
+    let (_, outcome) = person.call("git_commit", &input, &[]);
+    let call = text(&outcome["tool_call_id"]);
+    let card = person.run(&["changes", &call, "--all"]).said();
+    assert!(card.contains("Cargo.lock: 40000 lines added, 0 removed (generated)"), "{card}");
+    assert!(!card.contains("+lock 1\n"), "{card}");
+    for line in ["+long 0", "+long 299", "+last 0", "+last 199"] {
+        assert!(card.contains(line), "{line}: {card}");
+    }
+    assert_eq!(person.run(&["approve", &call]).code, Some(0));
+}
+
+#[test]
+fn a_commit_is_made_and_undone_although_another_git_has_looked() {
+    for person in Person::everyone() {
+        let person = with_repository(person);
+        let look_anew = |seconds: u64| {
+            // The same content with another time makes git write its index again.
+            let file = std::fs::File::options().write(true).open(person.fixture.path("other.txt")).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+            let index = std::fs::read(person.fixture.path(".git/index")).unwrap();
+            git(&person, &["status", "--short"]);
+            assert_ne!(std::fs::read(person.fixture.path(".git/index")).unwrap(), index, "git wrote its index");
+        };
+        person.put("other.txt", "other\n");
+        git(&person, &["add", "."]);
+        git(&person, &["commit", "-q", "-m", "Other"]);
+        let first = git(&person, &["rev-parse", "HEAD"]);
+        person.put("a.txt", "two\n");
+        let (_, outcome) = person.call("git_commit", &json!({"message": "Second", "files": ["a.txt"]}), &[]);
+        let call = text(&outcome["tool_call_id"]);
+        look_anew(1_000_000_000);
+        let ran = person.run(&["approve", &call]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let second = git(&person, &["rev-parse", "HEAD"]);
+        look_anew(1_000_000_001);
+        let ran = person.run(&["undo", &call, "--yes"]);
+        assert_eq!((ran.code, git(&person, &["rev-parse", "HEAD"])), (Some(0), first), "{ran:?}");
+        look_anew(1_000_000_002);
+        let ran = person.run(&["redo", &call, "--yes"]);
+        assert_eq!((ran.code, git(&person, &["rev-parse", "HEAD"])), (Some(0), second), "{ran:?}");
+        // What the index says counts: something else that is staged is not thrown away.
+        person.put("other.txt", "changed\n");
+        git(&person, &["add", "other.txt"]);
+        let ran = person.run(&["undo", &call, "--yes"]);
+        assert!(ran.code != Some(0) && ran.said().contains(".git/index"), "{ran:?}");
+    }
+}
+
+#[test]
 fn secrets_that_are_left_out_are_named() {
     let person = with_repository(Person::us());
     person.put(".env", "KEY=1\n");

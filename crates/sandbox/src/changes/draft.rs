@@ -252,6 +252,7 @@ impl Draft {
     pub fn seal(mut self) -> Result<Changes, ChangesError> {
         self.check_stopped()?;
         self.flag_what_git_obeys();
+        self.note_indexes();
         let folder = self.folder.take().ok_or(ChangesError::Gone)?;
         let plan = ChangePlan {
             root: show_name(self.root.path().as_os_str()),

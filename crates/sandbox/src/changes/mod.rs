@@ -23,6 +23,7 @@ mod plan;
 mod progress;
 mod recover;
 mod rename;
+mod rewritten_index;
 mod sealed;
 mod select;
 mod show;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::change::{FileChange, FileChangeKind, FileChangeState};
 use super::error::ChangesError;
 use super::flags::{ChangeFlag, Subject, flags};
+use super::rewritten_index::IndexMeanings;
 use crate::stamp::{EntryIdentity, EntryKind, FileStamp};
 use crate::workspace_path::{WorkspacePath, read_shown_name};
 
@@ -72,6 +73,9 @@ pub(super) struct Item {
     /// It only follows from other files: rather left out than in the way of the rest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) derived: bool,
+    /// What both sides of a git index say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) index: Option<IndexMeanings>,
     pub(super) sketch: Sketch,
 }
 
@@ -196,6 +200,7 @@ impl Item {
             bond: None,
             overtaken: false,
             derived: false,
+            index: None,
             sketch,
         }
     }

@@ -14,6 +14,7 @@ use super::folder::ChangesFolder;
 use super::lock::Lock;
 use super::plan::{ChangePlan, Item, ItemStates};
 use super::recover::{NO_WAIT, heal, is_half_turned};
+use super::rewritten_index::accept_rewritten;
 use super::select::select;
 use super::show::reversed;
 use super::turn::{Parents, TurnContext, turn};
@@ -123,8 +124,12 @@ impl Changes {
         if chosen.is_empty() {
             return Ok(Vec::new());
         }
-        let context = self.turn_context(&root);
         let mut parents = Parents::new(&root);
+        if let Some(state) = accept_rewritten(self.turn_context(&root), &chosen, &mut parents) {
+            self.log.settle(&state)?;
+            self.state = state;
+        }
+        let context = self.turn_context(&root);
         let mut chosen = agree(context, direction, chosen, &mut parents)?;
         self.state = turn(context, direction, &chosen, &mut parents)?;
         chosen.sort_unstable();
@@ -143,8 +148,11 @@ impl Changes {
         };
         let state = self.log.standing()?.state.unwrap_or_else(|| self.state.clone());
         let chosen = select(&self.plan, &state, direction, paths)?;
+        let mut parents = Parents::new(&root);
         let context = TurnContext { state: &state, ..self.turn_context(&root) };
-        let mut chosen = agree(context, direction, chosen, &mut Parents::new(&root))?;
+        let state = accept_rewritten(context, &chosen, &mut parents).unwrap_or_else(|| state.clone());
+        let context = TurnContext { state: &state, ..self.turn_context(&root) };
+        let mut chosen = agree(context, direction, chosen, &mut parents)?;
         chosen.sort_unstable();
         let units = self.plan.units();
         let changes = |index: usize| {

@@ -1,5 +1,7 @@
 //! What `git status` says, read from the form that it has for programs.
 
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+
 /// The state of the files of a repository.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RepositoryStatus {
@@ -65,6 +67,14 @@ impl RepositoryStatus {
         if let (Some(path), [index, worktree, ..]) = (path, rest) {
             self.entries.push(ChangedPath::new(&[*index, *worktree], path, from));
         }
+    }
+}
+
+impl RepositoryStatus {
+    /// Whether something at a path or beneath it has changed.
+    pub(super) fn has(&self, path: &Path) -> bool {
+        let is_there = |changed: &Vec<u8>| Path::new(OsStr::from_bytes(changed)).starts_with(path);
+        self.entries.iter().any(|entry| is_there(&entry.path) || entry.from.as_ref().is_some_and(is_there))
     }
 }
 

@@ -10,17 +10,18 @@ use serde_json::{Map, Value};
 use super::{
     aside::Steps,
     changed::{ChangedPath, RepositoryStatus, STATUS},
+    commit_diff::{self, CommitDiff},
     patch::{PATCH, Patch, is_secret},
     program::{Arguments, Git},
     repository::RepositoryKind,
-    run::{GitListener, LimitedOutput},
+    run::LimitedOutput,
 };
 use crate::{refusal::cannot, workspace::Workspace, workspaces::Workspaces};
 
 /// Stages the files that the standard input lists, if there are any, and commits; then tells of the commit. Hooks speak
 /// to the standard error, so that nothing but git's own words is read as what was committed.
 const STEPS: &str = r#"
-message=$1 empty=$2 hooks=$3
+message=$1 empty=$2 hooks=$3 shown=$4 list=$5 patch=$6
 set -- ${empty:+"$empty"}
 [ -z "$hooks" ] || git() { command git -c core.hooksPath=/dev/null "$@"; }
 paths=$(mktemp) && printf '%b' "$(cat)" >"$paths"
@@ -32,13 +33,16 @@ printf '%s' "$message" | git commit --no-gpg-sign --cleanup=whitespace --file=- 
 git symbolic-ref --quiet --short HEAD || echo
 git -c log.showRoot=true show --no-show-signature --no-notes --diff-merges=first-parent --no-color \
 	--format='%H%n%h%n%s' --shortstat HEAD --
-git -c core.quotePath=false -c log.showRoot=true show --format= --diff-merges=first-parent --no-color \
-	--no-show-signature --no-notes --patch-with-raw --no-abbrev --no-ext-diff --no-textconv --find-renames \
-	--submodule=short --src-prefix=a/ --dst-prefix=b/ HEAD --
+show() {
+	git -c core.quotePath=false -c log.showRoot=true show --format= --diff-merges=first-parent --no-color \
+		--no-show-signature --no-notes --no-ext-diff --no-textconv --submodule=short "$@"
+}
+show --numstat --no-renames HEAD -- | head -c "$list"
+printf '\n\n'
+set -f
+IFS=' '
+show --patch-with-raw --no-abbrev --find-renames --src-prefix=a/ --dst-prefix=b/ HEAD -- $shown | head -c "$patch"
 "#;
-/// The most lines and bytes of the patch that stand in the text.
-const SHOWN_LINES: usize = 120;
-const SHOWN_BYTES: usize = 8 << 10;
 
 pub(crate) struct GitCommit(pub(crate) Arc<dyn Workspaces>);
 
@@ -68,6 +72,9 @@ pub(crate) struct Output {
     deletions: u64,
     #[serde(skip)]
     text: String,
+    /// What is committed, for whoever is asked.
+    #[serde(skip)]
+    diff: String,
     #[serde(skip)]
     wants_signature: bool,
 }
@@ -120,17 +127,26 @@ async fn chosen(workspace: &Workspace, ctx: &ToolCtx, input: &Input) -> Result<(
         return Ok((git, Vec::new()));
     }
     whole_only(&git)?;
-    let mut wanted = Vec::new();
+    let (mut wanted, mut gone) = (Vec::new(), Vec::new());
     for file in files {
         let (of, place) = Git::committing(workspace, ctx, file).await?;
         if of.repository != git.repository {
             let why = "it belongs to another repository than the first file; make one commit for each";
             return Err(cannot(ErrorCode::InvalidArgs, "commit", file, why));
         }
-        wanted.extend(git.paths_of(&place));
+        let paths = git.paths_of(&place);
+        if matches!(git.root.meta(&place), Ok(None)) {
+            gone.push((file, paths.clone()));
+        }
+        wanted.extend(paths);
     }
     let changed =
         if wanted.is_empty() { RepositoryStatus::default() } else { status(&git, ctx, &wanted, "all").await? };
+    // What git knows and is gone has changed.
+    if let Some((file, _)) = gone.iter().find(|(_, paths)| !paths.iter().any(|path| changed.has(path))) {
+        let why = "it does not exist, and git does not know it; `git_status` shows what has changed";
+        return Err(cannot(ErrorCode::FileNotFound, "commit", file, why));
+    }
     let paths = to_stage(&changed.entries);
     // An empty commit of named files would take along what else is staged.
     match (paths.is_empty(), changed.entries.first()) {
@@ -217,9 +233,11 @@ fn steps(git: &Git, input: &Input, paths: &[Vec<u8>]) -> Steps {
         RepositoryKind::Linked | RepositoryKind::Around => "none",
     };
     let empty = if input.allow_empty { "--allow-empty" } else { "" };
+    let limits = [commit_diff::LIST_BYTES, commit_diff::PATCH_BYTES].map(|limit| limit.to_string());
+    let arguments = [input.message.as_str(), empty, hooks, &commit_diff::shown_paths(), &limits[0], &limits[1]];
     Steps {
         words: STEPS,
-        arguments: [input.message.as_str(), empty, hooks].map(str::to_owned).to_vec(),
+        arguments: arguments.map(str::to_owned).to_vec(),
         input: list(paths),
         typed: "git commit".to_owned(),
     }
@@ -238,28 +256,24 @@ async fn staged_diff(git: &Git, ctx: &ToolCtx, paths: &[Vec<u8>]) -> Result<Stri
     arguments = if paths.is_empty() { arguments.with("--cached") } else { arguments.with("HEAD") };
     let paths: Vec<PathBuf> = paths.iter().map(|path| OsStr::from_bytes(path).into()).collect();
     let patch: Patch = git.look_at_files(ctx, arguments.at(&paths)).await?;
-    Ok(shown(&patch.text))
+    Ok(CommitDiff::of(patch).text())
 }
 
 impl Output {
-    /// Reads what the steps say: the branch, the commit, its numbers, its patch.
+    /// Reads what the steps say: the branch, the commit, its numbers, its files, its patch.
     fn read(said: &str, message: &str, wants_signature: bool) -> Result<Self, ToolError> {
         let mut lines = said.splitn(5, '\n');
         let mut next = || lines.next().unwrap_or_default();
         let (branch, hash, short, subject, rest) = (next(), next(), next(), next(), next());
-        let (numbers, patch) = rest.trim_start_matches('\n').split_once('\n').unwrap_or((rest, ""));
+        let (numbers, diff) = rest.trim_start_matches('\n').split_once('\n').unwrap_or((rest, ""));
         let count = |word: &str| {
             let part = numbers.split(',').find(|part| part.contains(word));
             part.and_then(|part| part.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
         };
-        let mut filtered = Patch::default();
-        filtered.hear(patch.as_bytes());
         let at = if branch.is_empty() { "detached HEAD" } else { branch };
         let body = message.trim_end().split_once('\n').map_or("", |(_, body)| body.trim());
         let body = if body.is_empty() { String::new() } else { format!("\n    {}", body.replace('\n', "\n    ")) };
         let numbers = if numbers.trim().is_empty() { "" } else { &format!("\n{numbers}") };
-        let patch = shown(&filtered.text);
-        let patch = if patch.is_empty() { patch } else { format!("\n\n{patch}") };
         let unsigned =
             if wants_signature { "\n(not signed: signing needs your key, which the fence hides)" } else { "" };
         if hash.is_empty() {
@@ -271,30 +285,20 @@ impl Output {
             files_changed: count("file"),
             insertions: count("insertion"),
             deletions: count("deletion"),
-            text: format!("[{at} {short}] {subject}{numbers}{unsigned}{body}{patch}"),
+            text: format!("[{at} {short}] {subject}{numbers}{unsigned}{body}"),
+            diff: CommitDiff::read(diff).text(),
             wants_signature,
         })
     }
 }
 
-/// The beginning of a patch.
-fn shown(patch: &str) -> String {
-    let mut text = String::new();
-    for (at, line) in patch.lines().enumerate() {
-        if at == SHOWN_LINES || text.len() + line.len() > SHOWN_BYTES {
-            text.push_str("[… the rest of the diff is not shown]");
-            break;
-        }
-        text.push_str(line);
-        text.push('\n');
-    }
-    text.truncate(text.trim_end().len());
-    text
-}
-
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         self.text.clone()
+    }
+
+    fn text_for_people(&self) -> Option<String> {
+        (!self.diff.is_empty()).then(|| format!("{}\n\n{}", self.text, self.diff))
     }
 
     fn metadata(&self) -> Map<String, Value> {

@@ -3,6 +3,7 @@
 mod aside;
 mod branches;
 mod changed;
+mod commit_diff;
 mod git_branch;
 mod git_commit;
 mod git_diff;

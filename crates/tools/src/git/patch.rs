@@ -39,6 +39,8 @@ pub(super) struct Patch {
     pub(super) deletions: u64,
     /// How many files have come, also those that are not told.
     pub(super) count: usize,
+    /// Where in the text each file begins.
+    starts: Vec<usize>,
     line: Vec<u8>,
     state: PatchState,
 }
@@ -48,6 +50,8 @@ pub(super) struct Patch {
 pub(super) struct FilePatch {
     /// As the repository names it, after the change.
     pub(super) path: Vec<u8>,
+    /// The name that it had, where it is renamed.
+    pub(super) from: Option<Vec<u8>>,
     pub(super) additions: u64,
     pub(super) deletions: u64,
     pub(super) binary: bool,
@@ -112,7 +116,8 @@ impl Patch {
         self.count += 1;
         if let Some(path) = paths.last().filter(|_| self.count <= MOST_FILES) {
             let secret = paths.iter().any(|path| is_secret(path));
-            self.files.push(FilePatch { path: path.clone(), secret, ..FilePatch::default() });
+            let from = paths.first().filter(|_| paths.len() > 1).cloned();
+            self.files.push(FilePatch { path: path.clone(), from, secret, ..FilePatch::default() });
         }
     }
 
@@ -120,6 +125,7 @@ impl Patch {
         if line.starts_with(b"diff --git ") {
             let next = file.map_or(0, |file| file + 1);
             self.state = PatchState::Head(next);
+            self.starts.push(self.text.len());
             self.keep(line);
             if self.is_secret(next) {
                 self.keep(b"(not shown: its name says that it holds secrets)");
@@ -172,6 +178,13 @@ impl Patch {
         self.text.push('\n');
     }
 
+    /// The files whose patch has come, each with its part of the text.
+    pub(super) fn sections(&self) -> impl Iterator<Item = (&FilePatch, &str)> {
+        let ends = self.starts.iter().skip(1).copied().chain([self.text.len()]);
+        let parts = self.starts.iter().zip(ends).map(|(start, end)| &self.text[*start..end]);
+        self.files.iter().zip(parts)
+    }
+
     /// Whether some of it is missing.
     pub(super) fn is_cut(&self) -> bool {
         self.truncated || self.count > MOST_FILES
@@ -192,7 +205,7 @@ fn counts(line: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// A path that git may have quoted.
-fn unquoted(path: &[u8]) -> Vec<u8> {
+pub(super) fn unquoted(path: &[u8]) -> Vec<u8> {
     let Some(quoted) = path.strip_prefix(b"\"").and_then(|path| path.strip_suffix(b"\"")) else {
         return path.to_owned();
     };
