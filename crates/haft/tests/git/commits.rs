@@ -252,6 +252,36 @@ fn a_linked_worktree_is_committed_to_after_a_yes() {
 }
 
 #[test]
+fn commands_see_the_repository_of_a_linked_worktree() {
+    for person in Person::everyone() {
+        let mut person = with_repository(person);
+        let linked = person.fixture.workspace.with_file_name("linked");
+        git(&person, &["worktree", "add", "-q", "-b", "side", &linked.display().to_string()]);
+        let main = std::mem::replace(&mut person.fixture.workspace, linked);
+        person.put("a.txt", "linked\n");
+        let said = person.does("git status --short --branch && git log --format=%s && git diff");
+        for words in ["## side", " M a.txt", "First", "+linked"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        let (code, outcome) = person.shell("git log --format=%s", &[]);
+        assert_eq!((code, &outcome["approved_by"]), (0, &json!("auto")), "{outcome:#}");
+        // Nothing can be held aside there, so nothing is written past a question.
+        let (_, outcome) = person.shell("git commit -a -m Unasked", crate::support::ALL);
+        let said = outcome["result"]["structured"]["output"].as_str().unwrap();
+        assert!(said.contains("Read-only file system"), "{outcome:#}");
+        assert_eq!(git(&person, &["log", "--format=%s"]), "First");
+        // Only a repository that knows of the workspace is shown.
+        let stranger = person.fixture.workspace.with_file_name("stranger");
+        std::fs::create_dir(&stranger).unwrap();
+        person.give(&stranger);
+        person.fixture.workspace = stranger;
+        person.put(".git", format!("gitdir: {}\n", main.join(".git").display()));
+        let said = person.says("git log 2>&1; ls ../*");
+        assert!(said.contains("not a git repository") && !said.contains("First"), "{said}");
+    }
+}
+
+#[test]
 fn in_a_part_of_a_larger_repository_only_that_part_is_committed() {
     let mut person = with_repository(Person::us());
     person.put("sub/b.txt", "b\n");

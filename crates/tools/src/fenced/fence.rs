@@ -17,6 +17,7 @@ use haft_sandbox::{
 };
 
 use super::{command_spec::CommandSpec, hints::how_to_show, secrets::Secrets};
+use crate::git::OutsideRepository;
 
 /// What the house knows of its surroundings; the rooms below read no environment.
 #[derive(Clone, Debug)]
@@ -143,15 +144,17 @@ impl WorkspaceFence {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).find(root);
         let mut hidden = vec![self.data.clone()];
         hidden.extend(toolchains.hidden.iter().cloned());
+        let outside = OutsideRepository::of(root);
+        let readable = toolchains.readable.iter().chain(&self.config.readable);
         FenceJob {
             command: spec.command.clone(),
             folder: root.path().join(spec.folder.as_path()),
-            environment: environment(toolchains, spec),
+            environment: outside.environment.into_iter().chain(environment(toolchains, spec)).collect(),
             stdin: spec.stdin.clone().into_bytes(),
             workspace: root.path().to_owned(),
             view,
             layered,
-            readable: toolchains.readable.iter().chain(&self.config.readable).cloned().collect(),
+            readable: readable.cloned().chain(outside.folders).collect(),
             writable: spec.writable.clone(),
             hidden,
             masks: root.masks(&secrets),

@@ -4,7 +4,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::Read,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -170,6 +170,34 @@ impl Repository {
     pub(super) fn place_of(&self, root: &Root, path: &[u8]) -> Option<WorkspacePath> {
         let path = self.folder.join(OsStr::from_bytes(path));
         Some(WorkspacePath::root().join(path.strip_prefix(root.path()).ok()?))
+    }
+}
+
+/// What commands need to see a repository that is kept outside the workspace: that of a linked worktree, or of a
+/// submodule of something larger.
+#[derive(Debug, Default)]
+pub(crate) struct OutsideRepository {
+    /// Its folders. Nothing can be held aside there, so they are only read.
+    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+impl OutsideRepository {
+    /// The one of a workspace; empty where there is none.
+    pub(crate) fn of(root: &Root) -> Self {
+        let Ok(repository) = Repository::around(root, &WorkspacePath::root()) else { return Self::default() };
+        let Repository { folder, own, shared, kind: RepositoryKind::Linked } = repository else {
+            return Self::default();
+        };
+        let owner = |path: &Path| fs::metadata(path).map(|meta| meta.uid()).ok();
+        // Inside, the owner of what is outside looks like a stranger to git. Out here it can be told.
+        let trusted = folder == root.path() && owner(&shared) == owner(&folder);
+        let trust =
+            [("COUNT", "1"), ("KEY_0", "safe.directory"), ("VALUE_0", root.path().to_str().unwrap_or_default())];
+        let variable = |(name, value): (&str, &str)| (format!("GIT_CONFIG_{name}"), value.to_owned());
+        let environment = if trusted { trust.into_iter().map(variable).collect() } else { Vec::new() };
+        let apart = !own.starts_with(&shared);
+        Self { folders: std::iter::once(shared).chain(apart.then_some(own)).collect(), environment }
     }
 }
 
