@@ -112,6 +112,17 @@ impl Workspace {
         if self.web.has_search() { Shown::Always } else { Shown::Never }
     }
 
+    /// Whether it lies in a git repository, or is one.
+    pub(crate) fn is_in_a_repository(&self) -> bool {
+        crate::git::has_repository(self.files.root())
+    }
+
+    /// Whether there is a language server that it can ask.
+    pub(crate) fn finds_language_servers(&self) -> bool {
+        let path = self.commands.fenced().ok().and_then(|fenced| fenced.config().variables.get("PATH"));
+        self.servers.as_ref().is_some_and(|running| running.servers.is_any_on(path.map_or("", String::as_str)))
+    }
+
     /// Where what belongs to a call is held aside.
     pub(crate) fn command_context(&self, call: &CallId) -> Result<CommandContext, ToolError> {
         Ok(CommandContext {

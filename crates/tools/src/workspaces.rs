@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use haft_runtime::{ErrorCode, Scope, ToolError};
+use haft_runtime::{ErrorCode, Scope, Shown, ToolError};
 
 use crate::workspace::Workspace;
 
@@ -17,6 +17,16 @@ pub trait Workspaces: Send + Sync {
 
     /// The data folder where the changes of a scope's calls are kept, also of those in workspaces that are not served.
     fn data(&self, scope: &Scope) -> Result<PathBuf, ToolError>;
+
+    /// Whether models are shown the tools for git: they are of no use where no workspace is in a repository.
+    fn git_shown(&self) -> Shown {
+        Shown::Always
+    }
+
+    /// The same for the tools that ask language servers: where none was found.
+    fn language_servers_shown(&self) -> Shown {
+        Shown::Always
+    }
 }
 
 /// Workspaces that are all open, with one data folder. Finding one takes as long however many there are.
@@ -50,6 +60,18 @@ impl Workspaces for OpenWorkspaces {
     fn data(&self, _scope: &Scope) -> Result<PathBuf, ToolError> {
         Ok(self.data.clone())
     }
+
+    fn git_shown(&self) -> Shown {
+        shown_if(self.open.values().any(|workspace| workspace.is_in_a_repository()))
+    }
+
+    fn language_servers_shown(&self) -> Shown {
+        shown_if(self.open.values().any(|workspace| workspace.finds_language_servers()))
+    }
+}
+
+fn shown_if(is_of_use: bool) -> Shown {
+    if is_of_use { Shown::Always } else { Shown::Never }
 }
 
 /// No second try helps.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use haft_runtime::{DeprecatedAlias, RegisteredTool, ToolSpec, nearest, to_anthropic, to_mcp, to_openai};
+use haft_runtime::{DeprecatedAlias, RegisteredTool, Shown, ToolSpec, nearest, to_anthropic, to_mcp, to_openai};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// What each definition costs a model, in tokens, and whether models are shown it
     #[arg(long)]
     tokens: bool,
+    /// Also tools that models are not shown here, such as those for git outside a repository
+    #[arg(long)]
+    all: bool,
     /// The definitions as a model interface wants them
     #[arg(long, value_name = "FORM")]
     export: Option<ToolListFormat>,
@@ -52,6 +55,12 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     }
     let costs = Costs { listing: house.tools().listing(), pins: house.settings.client.pins.clone() };
     let mut tools: Vec<Arc<RegisteredTool>> = costs.listing.tools().into_iter().cloned().collect();
+    if args.all {
+        let names = house.tools().names();
+        let hidden = names.iter().filter_map(|name| house.tools().get(name).filter(|tool| tool.spec().name == *name));
+        tools.extend(hidden.filter(|tool| tool.shown() == Shown::Never));
+        tools.sort_by(|one, other| one.spec().name.cmp(&other.spec().name));
+    }
     let named = args.name.as_ref().map(|name| house.tools().get(name).ok_or(name));
     let faults = house
         .project
@@ -92,7 +101,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             out.document(&tools.iter().map(|tool| cost(tool, &costs)).collect::<Vec<_>>())
         }
         None if out.json => out.document(&specs),
-        None if tools.is_empty() => out.line("no tool fits; `haft tools` lists them all"),
+        None if tools.is_empty() => out.line("no tool fits; `haft tools --all` lists them all"),
         None if args.tokens => costs.list(out, &tools),
         None => list(out, &specs),
     }

@@ -5,12 +5,30 @@ use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, os::unix::fs::chown};
 use haft::{house, settings::Settings};
 use haft_runtime::CallRequest;
 use haft_store::{Durability, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     fenced::{NOBODY, Person},
     repo::{git, looks, merging, refused, with_repository},
 };
+
+#[test]
+fn outside_a_repository_models_are_shown_no_tool_for_one() {
+    let person = Person::us();
+    let names = |flags: &[&str]| {
+        let listed = person.json(&[&["tools"], flags].concat());
+        let of_git = |tool: &Value| tool["name"].as_str().filter(|name| name.starts_with("git_")).map(str::to_owned);
+        listed.as_array().unwrap().iter().filter_map(of_git).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[]), Vec::<String>::new());
+    let all = ["git_branch", "git_commit", "git_diff", "git_log", "git_push", "git_status"];
+    assert_eq!(names(&["--all"]), all);
+    let (code, message) = refused(&person, "git_status", &json!({}));
+    assert!(code == "INVALID_PATH" && message.contains("no git repository"), "{code}: {message}");
+    let person = with_repository(person);
+    let listed = person.json(&["tools"]).to_string();
+    assert!(all.iter().all(|name| listed.contains(&format!("\"{name}\""))), "{listed}");
+}
 
 #[test]
 fn a_branch_with_an_upstream_says_how_it_stands() {

@@ -145,6 +145,29 @@ async fn what_no_server_is_for_is_told_with_the_lines_to_write() {
 }
 
 #[test]
+fn where_no_server_is_found_models_are_shown_no_tool_for_one() {
+    let fixture = Fixture::new();
+    fixture.put("a.rs", "fn main() {}");
+    let bin = fixture.home.join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let names = |flags: &[&str]| {
+        let mut command = fixture.haft(&[&["tools", "--json"], flags].concat());
+        let listed = command.env("PATH", &bin).output().unwrap();
+        let listed: Vec<Value> = serde_json::from_slice(&listed.stdout).unwrap();
+        listed.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let tools = ["definition", "diagnostics", "hover", "references", "symbols"].map(str::to_owned);
+    assert!(tools.iter().all(|tool| !names(&[]).contains(tool)), "{:?}", names(&[]));
+    assert!(tools.iter().all(|tool| names(&["--all"]).contains(tool)), "{:?}", names(&["--all"]));
+    let mut command = fixture.haft(&["call", "symbols", "--path", "a.rs"]);
+    let asked = command.env("PATH", &bin).output().unwrap();
+    let said = String::from_utf8_lossy(&asked.stderr);
+    assert!(said.contains("rustup component add rust-analyzer"), "{said}");
+    std::fs::write(bin.join("rust-analyzer"), "").unwrap();
+    assert!(tools.iter().all(|tool| names(&[]).contains(tool)), "{:?}", names(&[]));
+}
+
+#[test]
 fn the_lines_to_write_go_into_the_file_that_is_read() {
     let fixture = Fixture::new();
     fixture.put("a.zig", "");

@@ -23,6 +23,8 @@ fn unknown(client: &mut Client, tool: &str) -> String {
 fn only_the_tools_that_are_named_are_offered() {
     let fixture = Fixture::new();
     fixture.put("a.txt", "a\n");
+    // Outside a repository no tool for git is listed.
+    fixture.put(".git/HEAD", "ref: refs/heads/main\n");
     for era in Era::BOTH {
         let mut client = Client::with(&fixture, era, MUTE, &["--tools", "read_file,git_*", "--tools", "glob"]);
         let git = ["git_branch", "git_commit", "git_diff", "git_log", "git_push", "git_status"];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Described, Effect, ErrorCode, Isolation, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Described, Effect, ErrorCode, Isolation, Prepared, Ran, Shown, Tool, ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,10 @@ impl Tool for GitBranch {
     const CATEGORY: &'static str = "git";
     const WORST: Effect = Effect::Write;
     const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
+
+    fn shown(&self) -> Shown {
+        self.0.git_shown()
+    }
 
     fn effect(&self, input: &Input) -> Effect {
         if input.create || input.checkout { Effect::Write } else { Effect::Read }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf, sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, ErrorCode, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, ErrorCode, Prepared, Ran, Shown, Tool, ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -87,6 +87,10 @@ impl Tool for GitCommit {
     const CATEGORY: &'static str = "git";
     const WORST: Effect = Effect::Write;
     const TIMEOUT: Duration = Duration::from_secs(600);
+
+    fn shown(&self) -> Shown {
+        self.0.git_shown()
+    }
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Effect, Isolation, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, Isolation, Ran, Shown, Tool, ToolCtx, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,10 @@ impl Tool for GitDiff {
     const NAME: &'static str = "git_diff";
     const CATEGORY: &'static str = "git";
     const WORST: Effect = Effect::Read;
+
+    fn shown(&self) -> Shown {
+        self.0.git_shown()
+    }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let (git, place) = Git::at(&*self.0.of(ctx.scope())?, &input.path)?;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write, sync::Arc};
 
-use haft_runtime::{Effect, Isolation, Ran, Stamp, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, Isolation, Ran, Shown, Stamp, Tool, ToolCtx, ToolError};
 use jiff::{Timestamp, tz::Offset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,6 +83,10 @@ impl Tool for GitLog {
         let root = workspace.files.root();
         let place = root.place(&input.path).and_then(|place| root.resolve(&place)).ok()?;
         Repository::around(root, &place).ok()?.tip().map(Stamp)
+    }
+
+    fn shown(&self) -> Shown {
+        self.0.git_shown()
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {

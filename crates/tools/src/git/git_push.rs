@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{
-    ChangeList, Described, Effect, ErrorCode, Isolation, PartialWork, Prepared, Ran, Tool, ToolCtx, ToolError, Turn,
+    ChangeList, Described, Effect, ErrorCode, Isolation, PartialWork, Prepared, Ran, Shown, Tool, ToolCtx, ToolError,
+    Turn,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,10 @@ impl Tool for GitPush {
     const WORST: Effect = Effect::Destroy;
     const OPEN_WORLD: bool = true;
     const TIMEOUT: Duration = Duration::from_secs(300);
+
+    fn shown(&self) -> Shown {
+        self.0.git_shown()
+    }
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;

@@ -26,4 +26,4 @@ pub(crate) use git_diff::GitDiff;
 pub(crate) use git_log::GitLog;
 pub(crate) use git_push::GitPush;
 pub(crate) use git_status::GitStatus;
-pub(crate) use repository::OutsideRepository;
+pub(crate) use repository::{OutsideRepository, has_repository};

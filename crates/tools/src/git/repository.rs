@@ -201,6 +201,11 @@ impl OutsideRepository {
     }
 }
 
+/// Whether a workspace lies in a repository, or is one.
+pub(crate) fn has_repository(root: &Root) -> bool {
+    Repository::around(root, &WorkspacePath::root()).is_ok()
+}
+
 /// Whether a folder is a repository without files.
 fn is_bare(folder: &Path) -> bool {
     folder.join("objects").is_dir() && folder.join("refs").is_dir() && folder.join("HEAD").is_file()

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use haft_runtime::{Effect, Isolation, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, Isolation, Ran, Shown, Tool, ToolCtx, ToolError};
 use haft_sandbox::WorkspacePath;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -239,6 +239,10 @@ impl<A: LanguageTool> Tool for LanguageServerTool<A> {
     const WORST: Effect = Effect::Read;
     /// A large project takes minutes to be read; the settings say how long a call waits for that.
     const TIMEOUT: Duration = Duration::from_secs(300);
+
+    fn shown(&self) -> Shown {
+        self.workspaces.language_servers_shown()
+    }
 
     async fn run(&self, ctx: &ToolCtx, input: A::Input) -> Result<Ran<LanguageAnswer<A::Output>>, ToolError> {
         let output = self.answer(ctx, &input).await?;

@@ -28,7 +28,7 @@ const REST: Duration = Duration::from_secs(60);
 /// The language servers of a workspace.
 #[derive(Debug)]
 pub(crate) struct RunningServers {
-    pub(super) servers: LanguageServers,
+    pub(crate) servers: LanguageServers,
     slots: Mutex<HashMap<ServerKey, Arc<Mutex<LanguageServerSlot>>>>,
 }
 

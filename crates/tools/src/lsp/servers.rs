@@ -143,6 +143,17 @@ impl LanguageServers {
         }
     }
 
+    /// Whether any server is on this `PATH`, told without looking for the user's toolchains: that takes longer.
+    pub(crate) fn is_any_on(&self, path: &str) -> bool {
+        let own = self.servers.iter().filter_map(|server| server.command.first().map(String::as_str));
+        let known = SHIPPED.iter().flat_map(|shipped| shipped.commands.iter().map(|command| command[0]));
+        let folders: Vec<_> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
+        own.chain(known).any(|program| match program.contains('/') {
+            true => Path::new(program).is_file(),
+            false => folders.iter().any(|folder| folder.join(program).is_file()),
+        })
+    }
+
     /// The languages that have a server, with the program that it is; `None` where none was found.
     pub fn found(&self, tools: &Toolchains) -> Vec<(String, Option<String>)> {
         let own = self.servers.iter().map(|server| {
