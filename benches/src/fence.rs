@@ -83,6 +83,7 @@ fn read_only(workspace: &Path) -> FenceJob {
         readable: Vec::new(),
         writable: Vec::new(),
         hidden: Vec::new(),
+        masks: Vec::new(),
         network: false,
         limits: FenceLimits::default(),
         rung: Rung::Namespaces,

@@ -106,6 +106,7 @@ impl Bare {
             readable: vec![server],
             writable: Vec::new(),
             hidden: Vec::new(),
+            masks: Vec::new(),
             network: false,
             limits: FenceLimits::default(),
             rung: Rung::Namespaces,

@@ -334,6 +334,7 @@ mod tests {
             effects: BTreeMap::new(),
             trusted: false,
             network: false,
+            writes: false,
             host: None,
         };
         (ends, Upstreams::new(vec![UpstreamPlan { spec, pins: Arc::new(NothingKnown), can_be_met: true }]))
