@@ -186,6 +186,8 @@ def take(message):
         send({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no such method"}})
     elif method in ("textDocument/definition", "textDocument/references"):
         reply(message, list(places(message)))
+    elif method == "textDocument/documentSymbol" and options.pop("busy", False):
+        pass
     elif method == "textDocument/documentSymbol":
         reply(message, [{"name": "word", "kind": 12, "range": r, "selectionRange": r} for r in words(uri, "word")])
     elif method == "textDocument/diagnostic":

@@ -83,6 +83,17 @@ async fn a_server_that_loads_is_not_ended_by_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn symbols_come_as_soon_as_a_server_that_loads_has_a_moment() {
+    let settings = LanguageServers { ready: LIMIT, ..LanguageServers::default() };
+    let bench = Bench::with(json!({ "mode": "loads for ever", "busy": true }), settings);
+    bench.fixture.put("a.fake", "word");
+    let began = Instant::now();
+    let symbols = bench.ask("symbols", json!({ "path": "a.fake" })).await;
+    assert_eq!((&symbols["symbols"][0]["name"], &symbols["ready"]), (&json!("word"), &json!(true)));
+    assert!(began.elapsed() < LIMIT, "it was not waited for the whole project");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_slow_to_start_is_not_ended_by_calls() {
     let settings = LanguageServers { ready: Duration::from_millis(300), ..LanguageServers::default() };
     let bench = Bench::with(json!({ "mode": "begins when told" }), settings);

@@ -16,7 +16,7 @@ use super::{
     documents::{OpenDocument, PendingWork},
     error::LanguageServerError,
     handshake::LanguageCapabilities,
-    server_state::Needs,
+    server_state::{LoadingProgress, Needs},
     servers::{LanguageServers, unavailable},
     text::{Position, TextPosition},
 };
@@ -80,11 +80,21 @@ impl<'a> LanguageSession<'a> {
 
     /// Asks what a tool asks, once the server is ready for it.
     pub(super) async fn answer<A: LanguageTool>(&mut self, input: &A::Input) -> Result<A::Output, LanguageServerError> {
-        if A::NEEDS == Needs::Document
-            && let Some(answer) = self.early_answer::<A>(input).await?
-        {
-            self.ready = true;
-            return Ok(answer);
+        // A server that loads may be too busy now and then for what it could answer at once.
+        while A::NEEDS == Needs::Document && Instant::now() < self.until {
+            if let Some(answer) = self.early_answer::<A>(input).await? {
+                self.ready = true;
+                return Ok(answer);
+            }
+            let (is_calm, progress) = {
+                let heard = self.client.heard.borrow();
+                (heard.is_calm(Needs::Project), heard.progress())
+            };
+            if is_calm {
+                break;
+            }
+            self.tell(progress);
+            sleep(SOON).await;
         }
         self.ready = self.settle(A::NEEDS.max(Needs::Project)).await?;
         if self.ready {
@@ -99,6 +109,12 @@ impl<'a> LanguageSession<'a> {
         match self.early_answer::<A>(input).await? {
             Some(answer) if !answer.found_nothing() => Ok(answer),
             Some(_) | None => Err(LanguageServerError::Loading),
+        }
+    }
+
+    fn tell(&self, progress: LoadingProgress) {
+        if let Some(work) = progress.work {
+            self.ctx.progress(progress.percentage, format!("{}: {work}", self.offered.name));
         }
     }
 
@@ -226,9 +242,7 @@ impl<'a> LanguageSession<'a> {
             if now >= self.until {
                 return Ok(false);
             }
-            if let Some(work) = progress.work {
-                self.ctx.progress(progress.percentage, format!("{}: {work}", self.offered.name));
-            }
+            self.tell(progress);
             let next = since.map_or(self.until, |since| (since + enough).min(self.until));
             tokio::select! {
                 changed = heard.changed() => changed.map_err(|_| LanguageServerError::Broken)?,
