@@ -307,6 +307,8 @@ fn a_failure_without_the_network_says_so() {
         assert_eq!(content.ends_with(hint), told, "{command}: {content}");
         assert_eq!(outcome["result"]["structured"]["hint"].is_string(), told, "{outcome:#}");
     }
+    let ran = fixture.run(&["call", "shell_exec", "--command", "exit 6"]);
+    assert!(ran.said().contains("ran without the network"), "a person is told, too: {ran:?}");
     let (_, outcome) = fixture.call("run_code", &json!({"language": "python", "code": "raise OSError('no')"}), &[]);
     assert!(text(&outcome["result"]["content"]).ends_with(hint), "{outcome:#}");
 }

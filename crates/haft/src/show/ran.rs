@@ -93,6 +93,8 @@ pub(crate) struct CommandSummary {
     signal: Option<i64>,
     /// What it made and nobody can commit, and what it could not change.
     left_out: Vec<String>,
+    /// What may help where it failed.
+    hint: Option<String>,
 }
 
 impl CommandSummary {
@@ -110,6 +112,7 @@ impl CommandSummary {
             took: told["durationMs"].as_u64().or(told["duration"].as_u64()).map(Duration::from_millis),
             signal: told["signal"].as_i64(),
             left_out: left_out.map(str::to_owned).collect(),
+            hint: told["hint"].as_str().map(str::to_owned),
         })
     }
 
@@ -142,10 +145,11 @@ impl CommandSummary {
         shown + &self.beside_it()
     }
 
-    /// What nobody can commit and what it could not change.
+    /// What nobody can commit, what it could not change, and what may help.
     pub(crate) fn beside_it(&self) -> String {
         let told = |what: &String| format!("{WARN}left out:{WARN:#} {}", lines("", &safe(what)).trim_start());
-        self.left_out.iter().map(told).collect()
+        let hint = self.hint.as_ref().map(|hint| lines("", &safe(hint)));
+        self.left_out.iter().map(told).chain(hint).collect()
     }
 
     fn said(&self, view: &ViewOptions<'_>) -> String {
