@@ -12,7 +12,7 @@ use haft::{
     house::{self, House},
     settings::Settings,
 };
-use haft_runtime::{AutoApprove, CallRequest, Effect, End, Output, Ran, Tool, ToolCtx, ToolError, typed};
+use haft_runtime::{AutoApprove, CallRequest, Effect, End, Output, Ran, Tool, ToolCtx, ToolError, ToolFacts, typed};
 use haft_store::{Durability, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,9 +43,7 @@ impl Output for EmptyOutput {
 impl Tool for Nothing {
     type Input = Empty;
     type Output = EmptyOutput;
-    const NAME: &'static str = "nothing";
-    const CATEGORY: &'static str = "bench";
-    const WORST: Effect = Effect::Read;
+    const FACTS: ToolFacts = ToolFacts::new("nothing", "bench", Effect::Read);
 
     async fn run(&self, _ctx: &ToolCtx, _input: Empty) -> Result<Ran<EmptyOutput>, ToolError> {
         Ok(Ran::plain(EmptyOutput {}))

@@ -80,5 +80,5 @@ pub use search::ToolMatch;
 pub use shorten::INDIVISIBLE;
 pub use signature::Signature;
 pub use structured::Structured;
-pub use tool::{AnyTool, Asks, Forward, Output, Prepared, Shown, Stamp, Tool, ToolCtx, ToolSpec, typed};
+pub use tool::{AnyTool, Asks, Forward, Output, Prepared, Shown, Stamp, Tool, ToolCtx, ToolFacts, ToolSpec, typed};
 pub use work::Limits;

@@ -142,6 +142,54 @@ pub enum Prepared<O> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp(pub String);
 
+/// What holds of a tool whatever its input is.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolFacts {
+    /// The name it is called by.
+    pub name: &'static str,
+    /// What it belongs to.
+    pub category: &'static str,
+    /// The worst that any input can do; the annotations come from it.
+    pub worst: Effect,
+    /// What a caller needs to use it.
+    pub permission: &'static str,
+    /// Permanent other names.
+    pub aliases: &'static [&'static str],
+    /// Other names of parameters.
+    pub parameter_aliases: &'static [ParameterAlias],
+    /// How long one call may work.
+    pub timeout: Duration,
+    /// When a person is asked, beside what a call does.
+    pub asks: Asks,
+    /// Whether acting twice is the same as acting once, so that it may be tried again.
+    pub idempotent: bool,
+    /// Whether it may deal with something beyond this machine.
+    pub open_world: bool,
+}
+
+impl ToolFacts {
+    /// A tool that needs what its worst effect needs in a workspace, and may work for half a minute.
+    pub const fn new(name: &'static str, category: &'static str, worst: Effect) -> Self {
+        Self {
+            name,
+            category,
+            worst,
+            permission: worst.workspace_permission(),
+            aliases: &[],
+            parameter_aliases: &[],
+            timeout: Duration::from_secs(30),
+            asks: Asks::ByEffect,
+            idempotent: false,
+            open_world: false,
+        }
+    }
+
+    /// The same for one that only looks.
+    pub const fn reading(name: &'static str, category: &'static str) -> Self {
+        Self::new(name, category, Effect::Read)
+    }
+}
+
 /// A tool written in Rust: the input struct is the schema, its doc comment is the description.
 /// What a tool writes is either `run` (it reads), or `prepare` (it changes files), or both (it acts outside).
 pub trait Tool: Send + Sync + 'static {
@@ -150,26 +198,8 @@ pub trait Tool: Send + Sync + 'static {
     /// What comes out.
     type Output: Output;
 
-    /// The name it is called by.
-    const NAME: &'static str;
-    /// What it belongs to.
-    const CATEGORY: &'static str;
-    /// The worst that any input can do; the annotations come from it.
-    const WORST: Effect;
-    /// What a caller needs to use it.
-    const PERMISSION: &'static str = Self::WORST.workspace_permission();
-    /// Permanent other names.
-    const ALIASES: &'static [&'static str] = &[];
-    /// Other names of parameters.
-    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[];
-    /// How long one call may work.
-    const TIMEOUT: Duration = Duration::from_secs(30);
-    /// When a person is asked, beside what a call does.
-    const ASKS: Asks = Asks::ByEffect;
-    /// Whether acting twice is the same as acting once, so that it may be tried again.
-    const IDEMPOTENT: bool = false;
-    /// Whether it may deal with something beyond this machine.
-    const OPEN_WORLD: bool = false;
+    /// What holds of it whatever its input is.
+    const FACTS: ToolFacts;
 
     /// Names that it had before, each with the last day on which it is understood.
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
@@ -191,9 +221,9 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// How far this input reaches; never further than `WORST`. Cheap, touches nothing.
+    /// How far this input reaches; never further than its worst. Cheap, touches nothing.
     fn effect(&self, _input: &Self::Input) -> Effect {
-        Self::WORST
+        Self::FACTS.worst
     }
 
     /// Everything that can be done without leaving a trace.
@@ -217,7 +247,7 @@ pub trait Tool: Send + Sync + 'static {
         _ctx: &ToolCtx,
         _input: Self::Input,
     ) -> impl Future<Output = Result<Ran<Self::Output>, ToolError>> + Send {
-        async { Err(ToolError::new(ErrorCode::Internal, format!("`{}` has nothing to run", Self::NAME))) }
+        async { Err(ToolError::new(ErrorCode::Internal, format!("`{}` has nothing to run", Self::FACTS.name))) }
     }
 }
 
@@ -309,22 +339,22 @@ pub fn typed<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
     let mut output_schema = schema::of_output::<T::Output>();
     schema::take_description(&mut output_schema);
     let spec = ToolSpec {
-        name: T::NAME.to_owned(),
-        title: humanised(T::NAME),
+        name: T::FACTS.name.to_owned(),
+        title: humanised(T::FACTS.name),
         description,
-        category: T::CATEGORY.to_owned(),
+        category: T::FACTS.category.to_owned(),
         input_schema,
         output_schema,
         example,
-        effect: T::WORST,
-        permission: T::PERMISSION.to_owned(),
-        aliases: T::ALIASES.iter().map(|&alias| alias.to_owned()).collect(),
+        effect: T::FACTS.worst,
+        permission: T::FACTS.permission.to_owned(),
+        aliases: T::FACTS.aliases.iter().map(|&alias| alias.to_owned()).collect(),
         deprecated_aliases: T::deprecated_aliases(),
-        parameter_aliases: T::PARAMETER_ALIASES.to_vec(),
-        timeout: T::TIMEOUT,
-        asks: T::ASKS,
-        idempotent: T::IDEMPOTENT,
-        open_world: T::OPEN_WORLD,
+        parameter_aliases: T::FACTS.parameter_aliases.to_vec(),
+        timeout: T::FACTS.timeout,
+        asks: T::FACTS.asks,
+        idempotent: T::FACTS.idempotent,
+        open_world: T::FACTS.open_world,
     };
     Arc::new(Typed { spec, tool })
 }
@@ -338,13 +368,13 @@ impl<T: Tool> Typed<T> {
     /// The schema has been checked by now; what is left are the few things a schema cannot say.
     fn parse(input: &Value) -> Result<T::Input, ToolError> {
         T::Input::deserialize(input)
-            .map_err(|err| ToolError::new(ErrorCode::InvalidArgs, format!("`{}`: {err}", T::NAME)))
+            .map_err(|err| ToolError::new(ErrorCode::InvalidArgs, format!("`{}`: {err}", T::FACTS.name)))
     }
 
     fn erase(mut output: T::Output) -> Result<ToolOutput, ToolError> {
         let (images, audio, resources) = (output.images(), output.audio(), output.resources());
         let structured = Structured::of(&output)
-            .map_err(|err| ToolError::new(ErrorCode::OutputInvalid, format!("`{}`: {err}", T::NAME)))?;
+            .map_err(|err| ToolError::new(ErrorCode::OutputInvalid, format!("`{}`: {err}", T::FACTS.name)))?;
         Ok(ToolOutput {
             content: output.text(),
             display_content: output.text_for_people(),

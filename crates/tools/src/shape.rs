@@ -1,10 +1,10 @@
 //! The two shapes of a workspace tool, so that each tool is one file with one method.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc};
 
 use haft_runtime::{
-    AnyTool, ChangeList, DeprecatedAlias, Effect, Output, ParameterAlias, Prepared, Ran, Stamp, Tool, ToolCtx,
-    ToolError, Turn, typed,
+    AnyTool, ChangeList, DeprecatedAlias, Output, Prepared, Ran, Stamp, Tool, ToolCtx, ToolError, ToolFacts, Turn,
+    typed,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -16,14 +16,8 @@ pub(crate) trait Reads: Send + Sync + 'static {
     /// What comes out.
     type Output: Output;
 
-    /// The name it is called by.
-    const NAME: &'static str;
-    /// What it belongs to.
-    const CATEGORY: &'static str;
-    /// Permanent other names.
-    const ALIASES: &'static [&'static str] = &[];
-    /// How long one call may work.
-    const TIMEOUT: Duration = Duration::from_secs(30);
+    /// What holds of it whatever its input is.
+    const FACTS: ToolFacts;
 
     /// Names that it had before, each with the last day on which it is understood.
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
@@ -46,18 +40,8 @@ pub(crate) trait ChangesFiles: Send + Sync + 'static {
     /// What comes out after the commit.
     type Output: Output;
 
-    /// The name it is called by.
-    const NAME: &'static str;
-    /// What it belongs to.
-    const CATEGORY: &'static str;
-    /// The worst that any input can do.
-    const WORST: Effect;
-    /// Permanent other names.
-    const ALIASES: &'static [&'static str] = &[];
-    /// Other names of parameters.
-    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[];
-    /// How long one call may work.
-    const TIMEOUT: Duration = Duration::from_secs(30);
+    /// What holds of it whatever its input is.
+    const FACTS: ToolFacts;
 
     /// Names that it had before, each with the last day on which it is understood.
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
@@ -88,11 +72,7 @@ impl<T: Reads> Tool for ReadingTool<T> {
     type Input = T::Input;
     type Output = T::Output;
 
-    const NAME: &'static str = T::NAME;
-    const CATEGORY: &'static str = T::CATEGORY;
-    const WORST: Effect = Effect::Read;
-    const ALIASES: &'static [&'static str] = T::ALIASES;
-    const TIMEOUT: Duration = T::TIMEOUT;
+    const FACTS: ToolFacts = T::FACTS;
 
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
         T::deprecated_aliases()
@@ -113,12 +93,7 @@ impl<T: ChangesFiles> Tool for ChangingTool<T> {
     type Input = T::Input;
     type Output = T::Output;
 
-    const NAME: &'static str = T::NAME;
-    const CATEGORY: &'static str = T::CATEGORY;
-    const WORST: Effect = T::WORST;
-    const ALIASES: &'static [&'static str] = T::ALIASES;
-    const PARAMETER_ALIASES: &'static [ParameterAlias] = T::PARAMETER_ALIASES;
-    const TIMEOUT: Duration = T::TIMEOUT;
+    const FACTS: ToolFacts = T::FACTS;
 
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
         T::deprecated_aliases()

@@ -2,7 +2,7 @@
 
 use haft::house::House;
 use haft_runtime::{
-    AutoApprove, CallEvent, DeprecatedAlias, Effect, Output, Ran, RegistryError, Tool, ToolCtx, ToolError,
+    AutoApprove, CallEvent, DeprecatedAlias, Effect, Output, Ran, RegistryError, Tool, ToolCtx, ToolError, ToolFacts,
     to_anthropic, to_mcp, to_openai, typed,
 };
 use jiff::civil::date;
@@ -38,10 +38,7 @@ impl Output for Said {
 impl Tool for Greet {
     type Input = Input;
     type Output = Said;
-    const NAME: &'static str = "greet";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Write;
-    const ALIASES: &'static [&'static str] = &["welcome"];
+    const FACTS: ToolFacts = ToolFacts { aliases: &["welcome"], ..ToolFacts::new("greet", "test", Effect::Write) };
 
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
         vec![
@@ -158,9 +155,7 @@ struct Hello;
 impl Tool for Hello {
     type Input = Input;
     type Output = Said;
-    const NAME: &'static str = "hello";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Read;
+    const FACTS: ToolFacts = ToolFacts::new("hello", "test", Effect::Read);
 }
 
 /// Says of its old name what cannot be.
@@ -169,9 +164,7 @@ struct Confused;
 impl Tool for Confused {
     type Input = Input;
     type Output = Said;
-    const NAME: &'static str = "confused";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Read;
+    const FACTS: ToolFacts = ToolFacts::new("confused", "test", Effect::Read);
 
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
         vec![DeprecatedAlias::until(date(9999, 1, 1), "once").renaming("who", "nobody")]
@@ -184,9 +177,7 @@ struct Itself;
 impl Tool for Itself {
     type Input = Input;
     type Output = Said;
-    const NAME: &'static str = "itself";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Read;
+    const FACTS: ToolFacts = ToolFacts::new("itself", "test", Effect::Read);
 
     fn deprecated_aliases() -> Vec<DeprecatedAlias> {
         vec![DeprecatedAlias::until(date(9999, 1, 1), "itself")]

@@ -5,7 +5,7 @@ use std::{future::pending, path::PathBuf, sync::Arc, time::Duration};
 use haft::house::House;
 use haft_runtime::{
     ChangeList, Described, Effect, ErrorCode, Isolation, Output, PartialWork, Prepared, Ran, Stream, Tool, ToolCtx,
-    ToolError, Turn, Workbench, typed,
+    ToolError, ToolFacts, Turn, Workbench, typed,
 };
 use haft_sandbox::{
     Root,
@@ -110,10 +110,8 @@ impl Aside {
 impl Tool for Aside {
     type Input = Input;
     type Output = Said;
-    const NAME: &'static str = "aside";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Execute;
-    const TIMEOUT: Duration = Duration::from_millis(300);
+    const FACTS: ToolFacts =
+        ToolFacts { timeout: Duration::from_millis(300), ..ToolFacts::new("aside", "test", Effect::Execute) };
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Said>, ToolError> {
         if input.made == Made::After {

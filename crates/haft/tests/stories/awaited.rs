@@ -12,7 +12,7 @@ use std::{
 use haft::house::House;
 use haft_runtime::{
     Answer, Answerers, AutoApprove, CallEvent, CallId, CallRequest, CallState, CallerId, CallerKind, Effect, End,
-    ErrorCode, Outcome, Output, Ran, Reply, Tool, ToolCtx, ToolError, WaitFor, typed,
+    ErrorCode, Outcome, Output, Ran, Reply, Tool, ToolCtx, ToolError, ToolFacts, WaitFor, typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,9 +51,7 @@ struct Deliver;
 impl Tool for Deliver {
     type Input = Parcel;
     type Output = Arrived;
-    const NAME: &'static str = "deliver";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Write;
+    const FACTS: ToolFacts = ToolFacts::new("deliver", "test", Effect::Write);
 
     async fn run(&self, _ctx: &ToolCtx, input: Parcel) -> Result<Ran<Arrived>, ToolError> {
         let schema = json!({"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]});

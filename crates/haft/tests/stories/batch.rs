@@ -13,7 +13,7 @@ use std::{
 use futures_util::stream;
 use haft::house::House;
 use haft_runtime::{
-    AutoApprove, CallRequest, Effect, ErrorCode, Outcome, Output, Ran, Tool, ToolCtx, ToolError, Wish, typed,
+    AutoApprove, CallRequest, Effect, ErrorCode, Outcome, Output, Ran, Tool, ToolCtx, ToolError, ToolFacts, Wish, typed,
 };
 use proptest::prelude::*;
 use schemars::JsonSchema;
@@ -58,9 +58,7 @@ struct Meet(Arc<Meeting>);
 impl Tool for Meet {
     type Input = Nothing;
     type Output = Met;
-    const NAME: &'static str = "meet";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Read;
+    const FACTS: ToolFacts = ToolFacts::new("meet", "test", Effect::Read);
 
     async fn run(&self, _ctx: &ToolCtx, _input: Nothing) -> Result<Ran<Met>, ToolError> {
         let here = self.0.here.fetch_add(1, Ordering::SeqCst) + 1;
@@ -88,9 +86,7 @@ struct Alone(Arc<Meeting>);
 impl Tool for Alone {
     type Input = Nothing;
     type Output = Met;
-    const NAME: &'static str = "alone";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Write;
+    const FACTS: ToolFacts = ToolFacts::new("alone", "test", Effect::Write);
 
     async fn run(&self, _ctx: &ToolCtx, _input: Nothing) -> Result<Ran<Met>, ToolError> {
         for _ in 0..20 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use haft::house::House;
 use haft_runtime::{
     About, Answer, CallEvent, CallId, CallRequest, CallState, Described, Effect, End, Form, FormAnswer, Journal,
-    Outcome, Output, Prepared, Question, Questions, Ran, Reply, Source, Tool, ToolCtx, ToolError, typed,
+    Outcome, Output, Prepared, Question, Questions, Ran, Reply, Source, Tool, ToolCtx, ToolError, ToolFacts, typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,10 +56,7 @@ async fn heard(ctx: &ToolCtx, name: &str) -> Result<String, ToolError> {
 impl Tool for Asker {
     type Input = Input;
     type Output = Heard;
-    const NAME: &'static str = "asker";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Write;
-    const TIMEOUT: Duration = WORK;
+    const FACTS: ToolFacts = ToolFacts { timeout: WORK, ..ToolFacts::new("asker", "test", Effect::Write) };
 
     fn effect(&self, input: &Input) -> Effect {
         if input.how == "before the yes" { Effect::Write } else { Effect::Read }

@@ -4,7 +4,7 @@ use std::{future::pending, sync::Arc, time::Duration};
 
 use haft_runtime::{
     AutoApprove, CallEvent, Described, Effect, End, ErrorCode, Journal, Output, Prepared, Ran, Stream, Tool, ToolCtx,
-    ToolError, typed,
+    ToolError, ToolFacts, typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,10 +38,8 @@ impl Output for Said {
 impl Tool for Odd {
     type Input = Input;
     type Output = Said;
-    const NAME: &'static str = "odd";
-    const CATEGORY: &'static str = "test";
-    const WORST: Effect = Effect::Write;
-    const TIMEOUT: Duration = Duration::from_millis(300);
+    const FACTS: ToolFacts =
+        ToolFacts { timeout: Duration::from_millis(300), ..ToolFacts::new("odd", "test", Effect::Write) };
 
     fn effect(&self, input: &Input) -> Effect {
         if input.what == "act for ever" { Effect::Write } else { Effect::Read }

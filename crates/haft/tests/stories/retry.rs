@@ -16,8 +16,8 @@ use futures_util::future::BoxFuture;
 use haft::house::House;
 use haft_runtime::{
     AutoApprove, CallEvent, CallId, CallRequest, ChangeList, Doors, Effect, ErrorCode, HouseWide, Isolation, Limits,
-    OnePolicy, Outcome, Output, Pipeline, Policy, Ran, Recovered, Scope, Tool, ToolCtx, ToolError, Turn, Workbench,
-    typed,
+    OnePolicy, Outcome, Output, Pipeline, Policy, Ran, Recovered, Scope, Tool, ToolCtx, ToolError, ToolFacts, Turn,
+    Workbench, typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,10 +75,7 @@ macro_rules! transport {
         impl Tool for $tool {
             type Input = Nothing;
             type Output = Said;
-            const NAME: &'static str = $name;
-            const CATEGORY: &'static str = "test";
-            const WORST: Effect = $worst;
-            const IDEMPOTENT: bool = $idempotent;
+            const FACTS: ToolFacts = ToolFacts { idempotent: $idempotent, ..ToolFacts::new($name, "test", $worst) };
 
             async fn run(&self, _ctx: &ToolCtx, _input: Nothing) -> Result<Ran<Said>, ToolError> {
                 self.0.use_once().map(Ran::plain)

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Effect, Forward, Output, Shown, Tool};
+use crate::{Effect, Forward, Output, Shown, Tool, ToolFacts};
 
 /// Never runs: resolving a call of it gives a call of the tool that it names.
 pub(super) struct CallTool;
@@ -31,9 +31,7 @@ impl Output for Map<String, Value> {
 impl Tool for CallTool {
     type Input = Input;
     type Output = Map<String, Value>;
-    const NAME: &'static str = "call_tool";
-    const CATEGORY: &'static str = "tools";
-    const WORST: Effect = Effect::Destroy;
+    const FACTS: ToolFacts = ToolFacts::new("call_tool", "tools", Effect::Destroy);
 
     fn shown(&self) -> Shown {
         Shown::ForOthers

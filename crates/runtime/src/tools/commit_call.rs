@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Calls, call_id, named};
-use crate::{CallId, Direction, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError, Turn};
+use crate::{CallId, Direction, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError, ToolFacts, Turn};
 
 pub(super) struct CommitCall(pub(super) Calls);
 
@@ -41,9 +41,7 @@ impl Output for CommitCallOutput {
 impl Tool for CommitCall {
     type Input = Input;
     type Output = CommitCallOutput;
-    const NAME: &'static str = "commit_call";
-    const CATEGORY: &'static str = "calls";
-    const WORST: Effect = Effect::Write;
+    const FACTS: ToolFacts = ToolFacts::new("commit_call", "calls", Effect::Write);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<CommitCallOutput>, ToolError> {
         let record = self.0.find(&ctx.caller.scope, &input.call_id).await?;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Calls, call_id};
-use crate::{CallId, Described, Effect, ErrorCode, Output, Prepared, Ran, Tool, ToolCtx, ToolError};
+use crate::{CallId, Described, Effect, ErrorCode, Output, Prepared, Ran, Tool, ToolCtx, ToolError, ToolFacts};
 
 pub(super) struct DiscardCall(pub(super) Calls);
 
@@ -46,9 +46,7 @@ impl DiscardCall {
 impl Tool for DiscardCall {
     type Input = Input;
     type Output = DiscardCallOutput;
-    const NAME: &'static str = "discard_call";
-    const CATEGORY: &'static str = "calls";
-    const WORST: Effect = Effect::Destroy;
+    const FACTS: ToolFacts = ToolFacts::new("discard_call", "calls", Effect::Destroy);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<DiscardCallOutput>, ToolError> {
         let preview = format!("drops the staged changes of:\n{}", self.staged(ctx, input).await?.join("\n"));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Asks, Catalog, Effect, ErrorCode, Output, Ran, Shown, Tool, ToolCtx, ToolError, ToolMatch};
+use crate::{Asks, Catalog, Effect, ErrorCode, Output, Ran, Shown, Tool, ToolCtx, ToolError, ToolFacts, ToolMatch};
 
 /// The catalogue holds this tool, so this tool must not hold the catalogue.
 pub(super) struct FindTools(pub(super) Weak<dyn Catalog>);
@@ -76,11 +76,11 @@ impl Output for FindToolsOutput {
 impl Tool for FindTools {
     type Input = Input;
     type Output = FindToolsOutput;
-    const NAME: &'static str = "find_tools";
-    const CATEGORY: &'static str = "tools";
-    const WORST: Effect = Effect::Read;
-    const PERMISSION: &'static str = "tools.tenant.read";
-    const ASKS: Asks = Asks::NeverForReads;
+    const FACTS: ToolFacts = ToolFacts {
+        permission: "tools.tenant.read",
+        asks: Asks::NeverForReads,
+        ..ToolFacts::new("find_tools", "tools", Effect::Read)
+    };
 
     fn shown(&self) -> Shown {
         Shown::ForOthers

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Calls, call_id};
-use crate::{Asks, CallId, Effect, ErrorCode, Output, Ran, Tool, ToolCtx, ToolError, ToolOutput, outcome::CAPPED};
+use crate::{
+    Asks, CallId, Effect, ErrorCode, Output, Ran, Tool, ToolCtx, ToolError, ToolFacts, ToolOutput, outcome::CAPPED,
+};
 
 pub(super) struct ResultQuery(pub(super) Calls);
 
@@ -56,11 +58,11 @@ impl Output for ResultQueryOutput {
 impl Tool for ResultQuery {
     type Input = Input;
     type Output = ResultQueryOutput;
-    const NAME: &'static str = "result_query";
-    const CATEGORY: &'static str = "calls";
-    const WORST: Effect = Effect::Read;
-    const PERMISSION: &'static str = "calls.own.read";
-    const ASKS: Asks = Asks::NeverForReads;
+    const FACTS: ToolFacts = ToolFacts {
+        permission: "calls.own.read",
+        asks: Asks::NeverForReads,
+        ..ToolFacts::new("result_query", "calls", Effect::Read)
+    };
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<ResultQueryOutput>, ToolError> {
         let (mut call, mut output) = (input.call_id.clone(), self.output(ctx, &input.call_id).await?);

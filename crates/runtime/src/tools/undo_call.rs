@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Calls, call_id, named};
-use crate::{CallId, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError};
+use crate::{CallId, Effect, ErrorCode, Output, Prepared, Tool, ToolCtx, ToolError, ToolFacts};
 
 pub(super) struct UndoCall(pub(super) Calls);
 
@@ -40,9 +40,7 @@ impl Output for UndoCallOutput {
 impl Tool for UndoCall {
     type Input = Input;
     type Output = UndoCallOutput;
-    const NAME: &'static str = "undo_call";
-    const CATEGORY: &'static str = "calls";
-    const WORST: Effect = Effect::Write;
+    const FACTS: ToolFacts = ToolFacts::new("undo_call", "calls", Effect::Write);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<UndoCallOutput>, ToolError> {
         let record = self.0.find(&ctx.caller.scope, &input.call_id).await?;

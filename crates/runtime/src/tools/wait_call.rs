@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{Calls, call_id};
 use crate::{
     Asks, Audio, CallId, ChangeList, Effect, Embedded, End, ErrorCode, HandedOn, Image, Outcome, Output, Ran, Tool,
-    ToolCtx, ToolError, ToolOutput,
+    ToolCtx, ToolError, ToolFacts, ToolOutput,
 };
 
 pub(super) struct WaitCall(pub(super) Calls);
@@ -150,12 +150,12 @@ fn said(outcome: &Outcome) -> Option<String> {
 impl Tool for WaitCall {
     type Input = Input;
     type Output = WaitCallOutput;
-    const NAME: &'static str = "wait_call";
-    const CATEGORY: &'static str = "calls";
-    const WORST: Effect = Effect::Read;
-    const PERMISSION: &'static str = "calls.own.read";
-    const TIMEOUT: Duration = Duration::from_secs(250);
-    const ASKS: Asks = Asks::NeverForReads;
+    const FACTS: ToolFacts = ToolFacts {
+        permission: "calls.own.read",
+        timeout: Duration::from_secs(250),
+        asks: Asks::NeverForReads,
+        ..ToolFacts::new("wait_call", "calls", Effect::Read)
+    };
 
     fn follows(&self, input: &Input) -> Option<CallId> {
         Some(input.call_id.clone())

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{ChangeList, Effect, ErrorCode, ParameterAlias, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ErrorCode, ParameterAlias, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{
     PathError, Root,
     changes::{ChangesError, Draft, Expected, Folders, PlannedCopy},
@@ -58,12 +58,11 @@ impl ChangesFiles for CopyFile {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "copy_file";
-    const CATEGORY: &'static str = "filesystem";
-    const WORST: Effect = Effect::Write;
-    const PARAMETER_ALIASES: &'static [ParameterAlias] =
-        &[ParameterAlias::new("from", "source"), ParameterAlias::new("to", "dest")];
-    const TIMEOUT: Duration = Duration::from_secs(600);
+    const FACTS: ToolFacts = ToolFacts {
+        parameter_aliases: &[ParameterAlias::new("from", "source"), ParameterAlias::new("to", "dest")],
+        timeout: Duration::from_secs(600),
+        ..ToolFacts::new("copy_file", "filesystem", Effect::Write)
+    };
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         self.0.of(ctx.scope())?.files.plan(ctx, move |root, draft| copy(root, draft, &input)).await

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{ChangeList, Effect, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{Root, changes::Draft};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,9 +40,7 @@ impl ChangesFiles for CreateDirectory {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "create_directory";
-    const CATEGORY: &'static str = "filesystem";
-    const WORST: Effect = Effect::Write;
+    const FACTS: ToolFacts = ToolFacts::new("create_directory", "filesystem", Effect::Write);
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         self.0.of(ctx.scope())?.files.plan_one(ctx, 0, move |root, draft| create(root, draft, &input)).await

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{ChangeList, Effect, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{Root, WorkspacePath, changes::Draft};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,10 +41,8 @@ impl ChangesFiles for DeleteFile {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "delete_file";
-    const CATEGORY: &'static str = "filesystem";
-    const WORST: Effect = Effect::Destroy;
-    const TIMEOUT: Duration = Duration::from_secs(600);
+    const FACTS: ToolFacts =
+        ToolFacts { timeout: Duration::from_secs(600), ..ToolFacts::new("delete_file", "filesystem", Effect::Destroy) };
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         self.0.of(ctx.scope())?.files.plan(ctx, move |root, draft| delete(root, draft, &input)).await

@@ -2,7 +2,7 @@
 
 use std::{io::Read, num::NonZeroUsize, sync::Arc};
 
-use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{
     OpenFile, Root, WorkspacePath,
     changes::{ChangesError, Draft},
@@ -81,10 +81,8 @@ impl ChangesFiles for EditFile {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "edit_file";
-    const CATEGORY: &'static str = "filesystem";
-    const WORST: Effect = Effect::Write;
-    const ALIASES: &'static [&'static str] = &["edit"];
+    const FACTS: ToolFacts =
+        ToolFacts { aliases: &["edit"], ..ToolFacts::new("edit_file", "filesystem", Effect::Write) };
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         let workspace = self.0.of(ctx.scope())?;

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, fmt::Write, num::NonZeroUsize, path::Path, sync::Arc};
 
-use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ErrorCode, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{EntryKind, Folder, FolderEntry, PathError, Root, WorkspacePath, show_name};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -134,8 +134,7 @@ impl Reads for ListDirectory {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "list_directory";
-    const CATEGORY: &'static str = "filesystem";
+    const FACTS: ToolFacts = ToolFacts::reading("list_directory", "filesystem");
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
         let (workspace, input) = (self.0.of(ctx.scope())?, Arc::new(input));

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{ChangeList, Effect, ParameterAlias, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ParameterAlias, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{
     Root,
     changes::{Draft, Expected},
@@ -43,12 +43,11 @@ impl ChangesFiles for MoveFile {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "move_file";
-    const CATEGORY: &'static str = "filesystem";
-    const WORST: Effect = Effect::Write;
-    const PARAMETER_ALIASES: &'static [ParameterAlias] =
-        &[ParameterAlias::new("source", "from"), ParameterAlias::new("dest", "to")];
-    const TIMEOUT: Duration = Duration::from_secs(600);
+    const FACTS: ToolFacts = ToolFacts {
+        parameter_aliases: &[ParameterAlias::new("source", "from"), ParameterAlias::new("dest", "to")],
+        timeout: Duration::from_secs(600),
+        ..ToolFacts::new("move_file", "filesystem", Effect::Write)
+    };
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         self.0.of(ctx.scope())?.files.plan(ctx, move |root, draft| rename(root, draft, &input)).await

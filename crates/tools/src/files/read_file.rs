@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use haft_runtime::{ErrorCode, INDIVISIBLE, Image, Stamp, ToolCtx, ToolError};
+use haft_runtime::{ErrorCode, INDIVISIBLE, Image, Stamp, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{OpenFile, Root, WorkspacePath};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -118,8 +118,7 @@ impl Reads for ReadFile {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "read_file";
-    const CATEGORY: &'static str = "filesystem";
+    const FACTS: ToolFacts = ToolFacts::reading("read_file", "filesystem");
 
     async fn stamp(&self, ctx: &ToolCtx, input: &Input) -> Option<Stamp> {
         let (workspace, path) = (self.0.of(ctx.scope()).ok()?, input.path.clone());

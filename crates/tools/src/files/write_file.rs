@@ -2,7 +2,7 @@
 
 use std::{io::Read, sync::Arc};
 
-use haft_runtime::{ChangeList, Effect, ErrorCode, ParameterAlias, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, Effect, ErrorCode, ParameterAlias, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{
     FileStamp, PathError, Root, WorkspacePath,
     changes::{Draft, Expected},
@@ -88,10 +88,10 @@ impl ChangesFiles for WriteFile {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "write_file";
-    const CATEGORY: &'static str = "filesystem";
-    const WORST: Effect = Effect::Write;
-    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[ParameterAlias::new("createDirectories", "createDirs")];
+    const FACTS: ToolFacts = ToolFacts {
+        parameter_aliases: &[ParameterAlias::new("createDirectories", "createDirs")],
+        ..ToolFacts::new("write_file", "filesystem", Effect::Write)
+    };
 
     async fn plan(&self, ctx: &ToolCtx, input: Input) -> Result<(Output, ChangeList), ToolError> {
         let (path, written) = (input.path.clone(), input.content.len() as u64);

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Described, Effect, ErrorCode, Isolation, Prepared, Ran, Shown, Tool, ToolCtx, ToolError};
+use haft_runtime::{
+    Described, Effect, ErrorCode, Isolation, Prepared, Ran, Shown, Tool, ToolCtx, ToolError, ToolFacts,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,10 +60,10 @@ impl Tool for GitBranch {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "git_branch";
-    const CATEGORY: &'static str = "git";
-    const WORST: Effect = Effect::Write;
-    const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
+    const FACTS: ToolFacts = ToolFacts {
+        timeout: std::time::Duration::from_secs(300),
+        ..ToolFacts::new("git_branch", "git", Effect::Write)
+    };
 
     fn shown(&self) -> Shown {
         self.0.git_shown()

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf, sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, ErrorCode, Prepared, Ran, Shown, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, ErrorCode, Prepared, Ran, Shown, Tool, ToolCtx, ToolError, ToolFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -83,10 +83,8 @@ impl Tool for GitCommit {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "git_commit";
-    const CATEGORY: &'static str = "git";
-    const WORST: Effect = Effect::Write;
-    const TIMEOUT: Duration = Duration::from_secs(600);
+    const FACTS: ToolFacts =
+        ToolFacts { timeout: Duration::from_secs(600), ..ToolFacts::new("git_commit", "git", Effect::Write) };
 
     fn shown(&self) -> Shown {
         self.0.git_shown()

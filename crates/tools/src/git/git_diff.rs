@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Effect, Isolation, Ran, Shown, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, Isolation, Ran, Shown, Tool, ToolCtx, ToolError, ToolFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +66,7 @@ impl Tool for GitDiff {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "git_diff";
-    const CATEGORY: &'static str = "git";
-    const WORST: Effect = Effect::Read;
+    const FACTS: ToolFacts = ToolFacts::new("git_diff", "git", Effect::Read);
 
     fn shown(&self) -> Shown {
         self.0.git_shown()

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write, sync::Arc};
 
-use haft_runtime::{Effect, Isolation, Ran, Shown, Stamp, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, Isolation, Ran, Shown, Stamp, Tool, ToolCtx, ToolError, ToolFacts};
 use jiff::{Timestamp, tz::Offset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,9 +69,7 @@ impl Tool for GitLog {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "git_log";
-    const CATEGORY: &'static str = "git";
-    const WORST: Effect = Effect::Read;
+    const FACTS: ToolFacts = ToolFacts::new("git_log", "git", Effect::Read);
 
     /// The history of a commit never changes, so what it is told by is the commit. Only names that can be resolved
     /// without git have a stamp.

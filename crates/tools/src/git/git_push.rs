@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use haft_runtime::{
     ChangeList, Described, Effect, ErrorCode, Isolation, PartialWork, Prepared, Ran, Shown, Tool, ToolCtx, ToolError,
-    Turn,
+    ToolFacts, Turn,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,11 +67,11 @@ impl Tool for GitPush {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "git_push";
-    const CATEGORY: &'static str = "git";
-    const WORST: Effect = Effect::Destroy;
-    const OPEN_WORLD: bool = true;
-    const TIMEOUT: Duration = Duration::from_secs(300);
+    const FACTS: ToolFacts = ToolFacts {
+        open_world: true,
+        timeout: Duration::from_secs(300),
+        ..ToolFacts::new("git_push", "git", Effect::Destroy)
+    };
 
     fn shown(&self) -> Shown {
         self.0.git_shown()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Effect, Isolation, Ran, Shown, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, Isolation, Ran, Shown, Tool, ToolCtx, ToolError, ToolFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -82,9 +82,7 @@ impl Tool for GitStatus {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "git_status";
-    const CATEGORY: &'static str = "git";
-    const WORST: Effect = Effect::Read;
+    const FACTS: ToolFacts = ToolFacts::new("git_status", "git", Effect::Read);
 
     fn shown(&self) -> Shown {
         self.0.git_shown()

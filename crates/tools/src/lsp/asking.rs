@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use haft_runtime::{Effect, Isolation, Ran, Shown, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, Isolation, Ran, Shown, Tool, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::WorkspacePath;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -234,11 +234,9 @@ impl<A: LanguageTool> Tool for LanguageServerTool<A> {
     type Input = A::Input;
     type Output = LanguageAnswer<A::Output>;
 
-    const NAME: &'static str = A::NAME;
-    const CATEGORY: &'static str = "lsp";
-    const WORST: Effect = Effect::Read;
     /// A large project takes minutes to be read; the settings say how long a call waits for that.
-    const TIMEOUT: Duration = Duration::from_secs(300);
+    const FACTS: ToolFacts =
+        ToolFacts { timeout: Duration::from_secs(300), ..ToolFacts::new(A::NAME, "lsp", Effect::Read) };
 
     fn shown(&self) -> Shown {
         self.workspaces.language_servers_shown()

@@ -1,8 +1,8 @@
 //! `glob`
 
-use std::{ffi::OsStr, num::NonZeroUsize, os::unix::ffi::OsStrExt, sync::Arc, time::Duration, time::SystemTime};
+use std::{ffi::OsStr, num::NonZeroUsize, os::unix::ffi::OsStrExt, sync::Arc, time::SystemTime};
 
-use haft_runtime::{ToolCtx, ToolError};
+use haft_runtime::{ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{Root, show_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,10 +84,8 @@ impl Reads for Glob {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "glob";
-    const CATEGORY: &'static str = "search";
-    const ALIASES: &'static [&'static str] = &["search_files"];
-    const TIMEOUT: Duration = ALTOGETHER;
+    const FACTS: ToolFacts =
+        ToolFacts { aliases: &["search_files"], timeout: ALTOGETHER, ..ToolFacts::reading("glob", "search") };
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
         let pattern = GlobPattern::new("pattern", &input.pattern)?;

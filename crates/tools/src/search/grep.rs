@@ -1,8 +1,8 @@
 //! `grep`
 
-use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{num::NonZeroUsize, sync::Arc};
 
-use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ErrorCode, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{PathError, Root};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -98,9 +98,7 @@ impl Reads for Grep {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "grep";
-    const CATEGORY: &'static str = "search";
-    const TIMEOUT: Duration = ALTOGETHER;
+    const FACTS: ToolFacts = ToolFacts { timeout: ALTOGETHER, ..ToolFacts::reading("grep", "search") };
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
         if input.max_results.get() > MOST_RESULTS || input.context > MOST_CONTEXT {

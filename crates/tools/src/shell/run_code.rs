@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, ErrorCode, ParameterAlias, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, ErrorCode, ParameterAlias, Prepared, Ran, Tool, ToolCtx, ToolError, ToolFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -79,12 +79,12 @@ impl Tool for RunCode {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "run_code";
-    const CATEGORY: &'static str = "shell";
-    const WORST: Effect = Effect::Execute;
-    const OPEN_WORLD: bool = true;
-    const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[ParameterAlias::in_seconds("timeout", "timeoutMs")];
+    const FACTS: ToolFacts = ToolFacts {
+        open_world: true,
+        timeout: Duration::from_secs(24 * 3600),
+        parameter_aliases: &[ParameterAlias::in_seconds("timeout", "timeoutMs")],
+        ..ToolFacts::new("run_code", "shell", Effect::Execute)
+    };
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let command = match input.language {

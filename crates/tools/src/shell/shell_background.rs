@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, Prepared, Ran, Tool, ToolCtx, ToolError, ToolFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,10 +53,8 @@ impl Tool for ShellBackground {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "shell_background";
-    const CATEGORY: &'static str = "shell";
-    const WORST: Effect = Effect::Execute;
-    const OPEN_WORLD: bool = true;
+    const FACTS: ToolFacts =
+        ToolFacts { open_world: true, ..ToolFacts::new("shell_background", "shell", Effect::Execute) };
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use haft_runtime::{Effect, ParameterAlias, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Effect, ParameterAlias, Prepared, Ran, Tool, ToolCtx, ToolError, ToolFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -65,13 +65,13 @@ impl Tool for ShellExec {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "shell_exec";
-    const CATEGORY: &'static str = "shell";
-    const WORST: Effect = Effect::Execute;
-    const OPEN_WORLD: bool = true;
-    const ALIASES: &'static [&'static str] = &["shell"];
-    const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[ParameterAlias::new("timeout", "timeoutMs")];
+    const FACTS: ToolFacts = ToolFacts {
+        open_world: true,
+        aliases: &["shell"],
+        timeout: Duration::from_secs(24 * 3600),
+        parameter_aliases: &[ParameterAlias::new("timeout", "timeoutMs")],
+        ..ToolFacts::new("shell_exec", "shell", Effect::Execute)
+    };
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let command = CommandLine::read(&input.command);

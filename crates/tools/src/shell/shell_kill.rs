@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{Described, Effect, Prepared, Ran, Tool, ToolCtx, ToolError};
+use haft_runtime::{Described, Effect, Prepared, Ran, Tool, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::fence::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,9 +52,7 @@ impl Tool for ShellKill {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "shell_kill";
-    const CATEGORY: &'static str = "shell";
-    const WORST: Effect = Effect::Execute;
+    const FACTS: ToolFacts = ToolFacts::new("shell_kill", "shell", Effect::Execute);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<Output>, ToolError> {
         let task = self.0.of(ctx.scope())?.commands.tasks()?.find(&input.task_id)?;

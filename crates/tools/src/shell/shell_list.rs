@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{ToolCtx, ToolError};
+use haft_runtime::{ToolCtx, ToolError, ToolFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +37,7 @@ impl Reads for ShellList {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "shell_list";
-    const CATEGORY: &'static str = "shell";
+    const FACTS: ToolFacts = ToolFacts::reading("shell_list", "shell");
 
     async fn read(&self, ctx: &ToolCtx, _input: Input) -> Result<Output, ToolError> {
         let workspace = self.0.of(ctx.scope())?;

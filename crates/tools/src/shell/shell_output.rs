@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{ToolCtx, ToolError};
+use haft_runtime::{ToolCtx, ToolError, ToolFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,9 +56,8 @@ impl Reads for ShellOutput {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "shell_output";
-    const CATEGORY: &'static str = "shell";
-    const TIMEOUT: Duration = Duration::from_secs(90);
+    const FACTS: ToolFacts =
+        ToolFacts { timeout: Duration::from_secs(90), ..ToolFacts::reading("shell_output", "shell") };
 
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
         let task = self.0.of(ctx.scope())?.commands.tasks()?.find(&input.task_id)?;

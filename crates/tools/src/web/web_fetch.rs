@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use haft_runtime::{
-    Described, Effect, ErrorCode, ParameterAlias, Prepared, Ran, Reach, Stamp, Tool, ToolCtx, ToolError,
+    Described, Effect, ErrorCode, ParameterAlias, Prepared, Ran, Reach, Stamp, Tool, ToolCtx, ToolError, ToolFacts,
 };
 use haft_sandbox::web::{
     BodyEnd, Bytes, FetchFailure, FetchOutcome, HeaderMap, Method, Request, StatusCode, Url, WebError, WebTarget,
@@ -133,12 +133,12 @@ impl Tool for WebFetch {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "web_fetch";
-    const CATEGORY: &'static str = "web";
-    const WORST: Effect = Effect::Write;
-    const OPEN_WORLD: bool = true;
-    const TIMEOUT: Duration = Duration::from_secs(600);
-    const PARAMETER_ALIASES: &'static [ParameterAlias] = &[ParameterAlias::in_seconds("timeout", "timeoutMs")];
+    const FACTS: ToolFacts = ToolFacts {
+        open_world: true,
+        timeout: Duration::from_secs(600),
+        parameter_aliases: &[ParameterAlias::in_seconds("timeout", "timeoutMs")],
+        ..ToolFacts::new("web_fetch", "web", Effect::Write)
+    };
 
     fn effect(&self, input: &Input) -> Effect {
         match input.method {

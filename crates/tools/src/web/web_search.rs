@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{Described, Effect, ErrorCode, Prepared, Ran, Reach, Shown, Stamp, Tool, ToolCtx, ToolError};
+use haft_runtime::{
+    Described, Effect, ErrorCode, Prepared, Ran, Reach, Shown, Stamp, Tool, ToolCtx, ToolError, ToolFacts,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,11 +61,8 @@ impl Tool for WebSearch {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "web_search";
-    const CATEGORY: &'static str = "web";
-    const WORST: Effect = Effect::Read;
-    const OPEN_WORLD: bool = true;
-    const ALIASES: &'static [&'static str] = &["webSearch"];
+    const FACTS: ToolFacts =
+        ToolFacts { open_world: true, aliases: &["webSearch"], ..ToolFacts::new("web_search", "web", Effect::Read) };
 
     fn shown(&self) -> Shown {
         self.shown
