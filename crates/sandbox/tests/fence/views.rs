@@ -5,9 +5,10 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, symlink};
 
-use haft_sandbox::fence::{FenceJob, LayeredFolder, Rung, WorkspaceView};
+use haft_sandbox::Root;
+use haft_sandbox::fence::{FenceJob, LayeredFolder, Mask, MaskContent, Rung, WorkspaceView};
 
-use crate::world::{Who, World};
+use crate::world::{Who, World, run_here};
 
 #[test]
 fn what_it_writes_into_the_workspace_is_the_owners() {
@@ -198,6 +199,59 @@ fn what_is_hidden_is_hidden_wherever_it_lies() {
             let answer = world.run(&job);
             assert!(!answer.stdout.contains("SECRET"), "{who:?} {:?} {answer:?}", job.view);
             assert!(answer.stdout.ends_with("root"), "a link outward hides nothing: {who:?} {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn secrets_are_masked_in_every_view_of_the_workspace() {
+    for who in Who::all() {
+        let world = World::new(*who);
+        for (path, content) in
+            [("sub/.env", "SECRET"), ("changed.key", "SECRET"), ("same.pem", "shown\n"), (".ssh/config", "SECRET")]
+        {
+            world.file(path, content);
+        }
+        let root = Root::open(&world.workspace, &[]).unwrap();
+        let mask = |path: &str, content| Mask { place: root.place_called(path).unwrap(), content };
+        let head = |bytes: &str, is_same| MaskContent::Head {
+            bytes: bytes.as_bytes().to_vec(),
+            mode: 0o640,
+            modified: (1, 0),
+            is_same,
+        };
+        let masks = vec![
+            mask("sub/.env", MaskContent::Nothing),
+            mask("changed.key", head("committed\n", false)),
+            mask("same.pem", head("shown\n", true)),
+            mask(".ssh", MaskContent::Nothing),
+            mask("gone/.env", MaskContent::Nothing),
+        ];
+        let script = "cat changed.key same.pem; cat sub/.env .ssh/config; cp -r . /tmp/copy; cat /tmp/copy/sub/.env; \
+            (rm -rf sub/.env .ssh; ln sub/.env l; umount changed.key; mv sub s2 && cat s2/.env; mv s2 sub) 2>/dev/null; \
+            cat l .ssh/config; echo mine > changed.key; echo end";
+        for (view, rung) in [
+            (WorkspaceView::Aside { layer: world.layer("layer") }, Rung::Namespaces),
+            (WorkspaceView::ReadOnly, Rung::Namespaces),
+            (WorkspaceView::Direct, Rung::Namespaces),
+            (WorkspaceView::Direct, Rung::Landlock),
+        ] {
+            if rung == Rung::Landlock && !Who::at(rung).any(|one| one == *who) {
+                continue;
+            }
+            let job = FenceJob { view, rung, masks: masks.clone(), ..world.job(script) };
+            let (_, stdout, stderr) = run_here(&world, &job).unwrap();
+            let shown = match rung {
+                Rung::Namespaces => "committed\nshown\nend\n",
+                Rung::Landlock => "shown\nend\n",
+            };
+            assert_eq!(stdout, shown, "{who:?} {:?} {rung:?}: {stderr}", job.view);
+            assert!(!stderr.contains("SECRET"), "{who:?} {:?} {rung:?}: {stderr}", job.view);
+            let is_absent = matches!(job.view, WorkspaceView::Aside { .. });
+            assert_eq!(stderr.contains("cat: sub/.env: No such file"), is_absent, "{who:?} {:?}: {stderr}", job.view);
+            for (path, content) in [("sub/.env", "SECRET"), ("changed.key", "SECRET"), (".ssh/config", "SECRET")] {
+                assert_eq!(fs::read_to_string(world.workspace.join(path)).unwrap(), content, "{who:?} {path}");
+            }
         }
     }
 }
