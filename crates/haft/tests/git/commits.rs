@@ -267,7 +267,7 @@ fn commands_see_the_repository_of_a_linked_worktree() {
         assert_eq!((code, &outcome["approved_by"]), (0, &json!("auto")), "{outcome:#}");
         // Nothing can be held aside there, so nothing is written past a question.
         let (_, outcome) = person.shell("git commit -a -m Unasked", crate::support::ALL);
-        let said = outcome["result"]["structured"]["output"].as_str().unwrap();
+        let said = outcome["result"]["content"].as_str().unwrap();
         assert!(said.contains("Read-only file system"), "{outcome:#}");
         assert_eq!(git(&person, &["log", "--format=%s"]), "First");
         // Only a repository that knows of the workspace is shown.
