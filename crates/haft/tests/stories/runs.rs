@@ -46,7 +46,7 @@ async fn the_yes_to_a_run_commits_what_it_made_but_for_what_is_flagged() {
     let told = &success(&done).content;
     assert!(
         told.starts_with("[left staged, not committed: `.envrc`")
-            && told.ends_with("\n\ndone")
+            && told.contains("\n\ndone\n[changed ")
             && told.contains("commit_call"),
         "{told}"
     );
