@@ -2,15 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{Caller, ErrorCode, Layer, LayerSource, RegisteredTool, Registry, ToolError};
-use haft_tools::{Manifest, Workspace, Workspaces, project_tool};
+use haft_tools::{FindSecret, Manifest, Workspace, Workspaces, project_tool};
 
-use crate::trust::{self, Brought, ManifestFile, RecordStamp};
+use crate::{
+    settings::Settings,
+    trust::{self, Brought, ManifestFile, RecordStamp},
+};
 
 /// A manifest that no tool can be made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,7 @@ pub(crate) struct ProjectTools {
     workspaces: Arc<dyn Workspaces>,
     workspace: Arc<Workspace>,
     data: PathBuf,
+    secrets: FindSecret,
     /// Where the trust record lies.
     record: PathBuf,
     taken: Mutex<TrustedLayer>,
@@ -51,13 +55,15 @@ impl ProjectTools {
     pub(crate) fn beside(
         registry: &Arc<Registry>,
         (workspaces, workspace): (&Arc<dyn Workspaces>, &Arc<Workspace>),
-        data: &Path,
+        settings: &Settings,
     ) -> Self {
+        let data = &settings.data;
         let tools = Self {
             registry: Arc::clone(registry),
             workspaces: Arc::clone(workspaces),
             workspace: Arc::clone(workspace),
-            data: data.to_owned(),
+            data: data.clone(),
+            secrets: settings.secrets(),
             record: trust::place(data, workspace.path()),
             taken: Mutex::default(),
         };
@@ -116,7 +122,12 @@ impl ProjectTools {
         let mut usable = Vec::new();
         for (name, manifest) in tools {
             let scripts = brought.scripts_of(&manifest, folder);
-            match RegisteredTool::new(project_tool(&self.workspaces, &self.workspace, manifest, scripts)) {
+            match RegisteredTool::new(project_tool(
+                &self.workspaces,
+                &self.workspace,
+                manifest,
+                (scripts, Arc::clone(&self.secrets)),
+            )) {
                 Ok(tool) => usable.push(Arc::new(tool)),
                 Err(err) => faults.push(Fault { path: trust::TOOLS.to_owned(), name, why: err.to_string() }),
             }

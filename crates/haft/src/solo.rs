@@ -44,7 +44,7 @@ pub(crate) async fn build(
     let workspaces: Arc<dyn Workspaces> = Arc::new(open);
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(workspaces.clone()));
     let registry = rooms::code(&store, (&workspaces, workspace.web_search_shown()), &workbench)?;
-    let project = Arc::new(ProjectTools::beside(&registry, (&workspaces, &workspace), &settings.data));
+    let project = Arc::new(ProjectTools::beside(&registry, (&workspaces, &workspace), &settings));
     let upstreams = upstreams::of(&settings, &workspace);
     let others: Vec<Arc<dyn haft_runtime::LayerSource>> = vec![project.clone(), upstreams.clone()];
     let catalog = rooms::catalogue(&registry, others, &settings, served.only)?;

@@ -301,6 +301,101 @@ fn a_json_manifest_is_a_manifest_and_a_json_answer_a_result() {
     assert!(refused(&fixture, "sum", &json!({"a": 1}), "NOT_TRUSTED").contains("`tools/sum.py`"));
 }
 
+const TELL: &str = "#!/bin/sh
+printf '%s' \"$TOKEN\" | head -c 9; printf '%s' \"$TOKEN\" | tail -c +10; echo
+echo \"in $MODE: Authorization: $TOKEN\" >&2
+[ ${#TOKEN} = 22 ] && echo yes > told
+";
+
+fn telling(more: &str) -> Fixture {
+    let fixture = Fixture::new();
+    let manifest = format!(
+        "description = 'd'\ncategory = 'release'\ncommand = ['./tell.sh', '{{{{to-whom}}}}']\n\
+         env = {{ TOKEN = 'secret:DEPLOY_KEY', MODE = 'fast' }}\n{more}\n\
+         [parameters.to-whom]\ntype = 'string'\nrequired = true\n"
+    );
+    fixture.put(".haft/tools/tell-it.toml", manifest);
+    put_script(&fixture, "tell.sh", TELL);
+    fixture
+}
+
+fn put_secret(fixture: &Fixture) {
+    let secrets = fixture.data.join("secrets");
+    fs::create_dir_all(&secrets).unwrap();
+    fs::write(secrets.join("DEPLOY_KEY"), "Bearer hunter2-hunter2\n").unwrap();
+    fs::set_permissions(secrets.join("DEPLOY_KEY"), fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn a_tool_gets_its_secrets_and_nobody_else_does() {
+    let fixture = telling("");
+    let shown = trust(&fixture).stdout;
+    assert!(shown.contains("tell-it runs ./tell.sh {{to-whom}}"), "{shown}");
+    assert!(shown.contains("wants your secret `DEPLOY_KEY` as `TOKEN`"), "{shown}");
+    let wants = &fixture.json(&["trust", "--show"])["tools"][0]["wants"];
+    assert_eq!(*wants, json!(["your secret `DEPLOY_KEY` as `TOKEN`"]));
+    assert_eq!(fixture.json(&["tools", "tell-it"])["category"], json!("release"));
+    let said = refused(&fixture, "tell-it", &json!({"to-whom": "you"}), "EXECUTION_ERROR");
+    assert!(said.contains("its variable `TOKEN`: there is no secret `DEPLOY_KEY`"), "{said}");
+    put_secret(&fixture);
+    let call = fixture.pending("tell-it", &json!({"to-whom": "me and you"}));
+    let card = fixture.run(&["approvals"]).stdout;
+    for words in ["$ ./tell.sh 'me and you'", "to-whom: me and you", "\"TOKEN\":\"secret:DEPLOY_KEY\""] {
+        assert!(card.contains(words), "{words}: {card}");
+    }
+    let ran = fixture.run(&["approve", &call, "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(fixture.text("told").as_deref(), Some("yes\n"), "the tool itself had it");
+    let structured = &ran.json()["result"]["structured"];
+    assert_eq!(structured["stdout"], json!("[redacted]\n"), "also where it comes in pieces: {ran:?}");
+    assert_eq!(structured["stderr"], json!("in fast: Authorization: [redacted]\n"));
+    let told = [card, ran.said(), fixture.story(&call).to_string(), fixture.run(&["log", &call]).said()];
+    assert!(told.iter().all(|text| !text.contains("hunter2")), "{told:?}");
+    // Nor does it lie anywhere but in its own file.
+    let grep = ["-rl", "hunter2", "--exclude-dir=secrets"];
+    let found = std::process::Command::new("grep").args(grep).arg(&fixture.data).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+}
+
+#[test]
+fn a_tool_that_reaches_out_names_its_command_and_secrets_before_it_runs() {
+    let fixture = telling("network = true");
+    put_secret(&fixture);
+    assert!(trust(&fixture).stdout.contains("wants the network"));
+    fixture.pending("tell-it", &json!({"to-whom": "you"}));
+    let card = fixture.run(&["approvals"]).stdout;
+    for words in ["$ ./tell.sh you", "gets your secret `DEPLOY_KEY` as `TOKEN`", "any host"] {
+        assert!(card.contains(words), "{words}: {card}");
+    }
+    assert!(!card.contains("hunter2"), "{card}");
+}
+
+#[test]
+fn bounds_hold_and_answers_are_what_the_manifest_says() {
+    let fixture = Fixture::new();
+    let manifest = "description = 'd'\ncommand = ['echo', '{{answer}}']\n\
+        output_schema = { type = 'object', required = ['sum'], properties = { sum = { type = 'integer' } } }\n\
+        [parameters.answer]\ntype = 'string'\n[parameters.times]\ntype = 'integer'\nminimum = 1\nmaximum = 3\n";
+    fixture.put(".haft/tools/answer.toml", manifest);
+    trust(&fixture);
+    let spec = fixture.json(&["tools", "answer"]);
+    assert_eq!(spec["outputSchema"]["properties"]["result"]["required"], json!(["sum"]), "{spec:#}");
+    for times in [0, 4] {
+        refused(&fixture, "answer", &json!({"times": times}), "INVALID_ARGS");
+    }
+    let answered = |answer: &str| {
+        let (code, outcome) = fixture.call("answer", &json!({"answer": answer, "times": 3}), ALL);
+        assert_eq!(code, 0, "{outcome:#}");
+        outcome["result"]["structured"].clone()
+    };
+    assert_eq!(answered("{\"sum\": 3}")["result"], json!({"sum": 3}));
+    for odd in ["{\"sum\": \"x\"}", "no JSON"] {
+        let structured = answered(odd);
+        assert!(structured.get("result").is_none(), "{structured:#}");
+        assert!(text(&structured["hint"]).contains("`output_schema`"), "{structured:#}");
+    }
+}
+
 #[test]
 fn what_the_manifest_says_of_time_network_and_approval_holds() {
     let fixture = Fixture::new();

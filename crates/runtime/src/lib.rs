@@ -70,7 +70,7 @@ pub use outcome::{ApprovedBy, Audio, Body, Embedded, End, FINAL_INPUT, HandedOn,
 pub use pipeline::{Doors, Pipeline};
 pub use policy::{Case, Decision, OnePolicy, Policy, Rule, Step, Verdict, decide, explain};
 pub use ran::{Described, PartialWork, Ran, Reach, Rememberable};
-pub use redact::Redactor;
+pub use redact::{Redactor, secret_forms};
 pub use registry::{RegisteredTool, Registry, RegistryError, Shape, usable};
 pub use replay::{Past, PastDecision, Replay, Unjudged};
 pub use resume::Follower;

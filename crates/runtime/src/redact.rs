@@ -152,6 +152,21 @@ impl Redactor {
         marked(text, self.known_spans(text))
     }
 
+    /// The same for a text that comes in pieces: what is certain of it, and its end, which may begin a secret.
+    pub fn known_so_far(&self, text: &str) -> (String, String) {
+        let spans = self.known_spans(text);
+        let longest = self.values.iter().map(String::len).max().unwrap_or(0);
+        let near_the_end = text.char_indices().filter(|(at, _)| text.len() - at < longest);
+        let begins =
+            |at: usize| self.values.iter().any(|value| value.len() > text.len() - at && value.starts_with(&text[at..]));
+        let mut certain = near_the_end.map(|(at, _)| at).find(|at| begins(*at)).unwrap_or(text.len());
+        // A secret that is whole may be the beginning of a longer one.
+        while let Some(span) = spans.iter().find(|span| span.start < certain && certain < span.end) {
+            certain = span.start;
+        }
+        (self.known(&text[..certain]).into_owned(), text[certain..].to_owned())
+    }
+
     /// The text without its secrets.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         marked(text, self.spans(text))
@@ -194,6 +209,16 @@ impl Redactor {
         let is_pair = |pair: &[String]| PAIRS.iter().any(|(first, second)| pair[0] == *first && pair[1] == *second);
         words.iter().any(|word| WORDS.contains(&word.as_str())) || words.windows(2).any(is_pair)
     }
+}
+
+/// How a secret may stand in a text: as it is, without the word before it (`Bearer abc` is told by `abc` alone), and as
+/// JSON writes it.
+pub fn secret_forms(secret: &str) -> Vec<String> {
+    let token = secret.split_once(' ').map(|(_, token)| token);
+    let mut forms: Vec<String> = std::iter::once(secret).chain(token).map(str::to_owned).collect();
+    let quoted = Value::from(secret).to_string();
+    forms.extend(quoted.get(1..quoted.len() - 1).filter(|inner| *inner != secret).map(str::to_owned));
+    forms
 }
 
 /// The text with a mark in the place of each of these parts.

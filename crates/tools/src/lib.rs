@@ -27,7 +27,7 @@ pub use command::worries;
 pub use fenced::{FenceConfig, LongLivedProcess};
 pub use kept_changes::{CallChangesSummary, GiveUpResult, KeptChanges};
 pub use lsp::{LanguageServer, LanguageServers};
-pub use project::{Manifest, Script, Trusted, project_tool, scripts};
+pub use project::{FindSecret, Manifest, Script, Trusted, project_tool, scripts};
 pub use web::{ListedSite, ListedSiteError, Provider, SearchAccess, Secret, WebAccess};
 pub use workbench::SandboxWorkbench;
 pub use workspace::Workspace;

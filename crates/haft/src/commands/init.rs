@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use haft_runtime::{CallRequest, End, ErrorCode};
+use haft_tools::Manifest;
 use serde_json::{Value, json};
 
 use crate::{
@@ -72,11 +73,7 @@ fn manifest(name: &str) -> (String, String) {
 }
 
 fn check_name(house: &House, name: &str) -> Result<()> {
-    let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
-    let begins_well = name.starts_with(|letter: char| letter.is_ascii_lowercase());
-    if !begins_well || !name.chars().all(plain) || name.len() > 64 || name.starts_with("mcp__") {
-        bail!("`{name}` is no name for a tool: at most 64 of a-z, 0-9 and _, a letter first, like `run_tests`");
-    }
+    Manifest::checked_name(name).map_err(anyhow::Error::msg)?;
     if house.project.is_built_in(name) {
         bail!("`{name}` is a tool that haft brings, and no workspace can take its place; choose another name");
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use haft_tools::Manifest;
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,7 +20,7 @@ use crate::{
         safe::safe,
         style::{DIM, STRONG, WARN},
         table::{width, wrapped},
-        trust::{diff, files, settings},
+        trust::{diff, files, settings, tools},
     },
     trust::{self, Brought, SETTINGS, TrustStatus, WorkspaceTrust},
     workspace,
@@ -59,8 +60,9 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
     let looked = trust::look(&of_user.data, &folder)?;
     let house = open_in(of_user.clone(), &folder).await?;
     house.leave().await?;
-    let (_, faults) = house.project.sort(&looked.brought);
-    let report = TrustReport { lines: lines(&of_user, &looked.brought), looked, faults };
+    let (tools, faults) = house.project.sort(&looked.brought);
+    let tools = tools.into_values().collect();
+    let report = TrustReport { lines: lines(&of_user, &looked.brought), looked, tools, faults };
     let asked = if args.show { TrustDecision::Nothing } else { report.ask(out, &args).await? };
     match asked {
         TrustDecision::Nothing => {}
@@ -102,7 +104,9 @@ fn forget(out: &Out, of_user: &Settings, folder: &Path) -> Result<CliExit> {
 struct TrustReport {
     looked: WorkspaceTrust,
     lines: Result<Vec<WorkspaceSetting>>,
-    /// What is wrong with the tools that it brings.
+    /// The tools that it brings.
+    tools: Vec<Manifest>,
+    /// What is wrong with the rest of them.
     faults: Vec<Fault>,
 }
 
@@ -164,6 +168,7 @@ impl TrustReport {
             let sentence = wrapped(&safe(&fault.to_string()), width() - 2).replace('\n', "\n  ");
             text.push_str(&format!("  {WARN}{sentence}{WARN:#}\n"));
         }
+        text.push_str(&tools(&self.tools));
         match &self.lines {
             Ok(lines) if lines.is_empty() => {}
             Ok(lines) => text.push_str(&format!("{STRONG}Its settings{STRONG:#}\n{}", settings(lines))),
@@ -205,6 +210,9 @@ impl TrustReport {
         let files: Vec<Value> = self.looked.brought.0.iter().map(|(path, content)| file(path, content)).collect();
         let mut document = json!({"workspace": folder, "trust": standing, "hash": self.looked.brought.hash()?,
             "files": files, "settings": settings});
+        if !self.tools.is_empty() {
+            document["tools"] = self.tools.iter().map(tool).collect();
+        }
         if !self.faults.is_empty() {
             let faults = self.faults.iter().map(|fault| json!({"path": fault.path, "why": fault.why}));
             document["faults"] = faults.collect();
@@ -221,6 +229,10 @@ impl TrustReport {
         }
         Ok(document)
     }
+}
+
+fn tool(manifest: &Manifest) -> Value {
+    json!({"name": manifest.name(), "command": manifest.command(), "wants": manifest.wants()})
 }
 
 fn setting(line: &WorkspaceSetting) -> Value {

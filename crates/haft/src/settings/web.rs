@@ -1,12 +1,15 @@
 //! What of the web may be reached, and who searches it.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use haft_sandbox::web::{AllowedHost, FetchLimits, PORTS, Url, WebRules};
-use haft_tools::{ListedSite, Provider, SearchAccess, Secret, WebAccess};
+use haft_tools::{FindSecret, ListedSite, Provider, SearchAccess, Secret, WebAccess};
 
-use super::values::{duration, texts};
+use super::{
+    Settings,
+    values::{duration, texts},
+};
 
 /// What a name of a secret begins with.
 pub(super) const SECRET: &str = "secret:";
@@ -166,6 +169,14 @@ fn secret_file(data: &Path, name: &str) -> String {
 /// The secret of a name: the file of haft's own, which nobody else may read, or else the variable.
 fn secret(name: &str, data: &Path, variables: &BTreeMap<String, String>) -> Result<Secret> {
     found_secret(name, data, variables).map(Secret::new)
+}
+
+impl Settings {
+    /// The user's secrets by their names, for what is started with them.
+    pub(crate) fn secrets(&self) -> FindSecret {
+        let (data, variables) = (self.data.clone(), self.variables.clone());
+        Arc::new(move |name| found_secret(name, &data, &variables).map_err(|err| format!("{err:#}")))
+    }
 }
 
 /// The same as plain text, for what is started with it.

@@ -48,7 +48,8 @@ fn staged(
 ) -> String {
     let ended = CommandSummary::of(output);
     let mut text = String::new();
-    if let Some(run) = Run::of(&question.input).filter(|_| ended.is_some()) {
+    let run = Run::made_from(&question.input, output).or_else(|| Run::of(&question.input));
+    if let Some(run) = run.filter(|_| ended.is_some()) {
         text.push_str(&run.shown(&run.worries(), view.depth));
     }
     if let Some(ended) = &ended {

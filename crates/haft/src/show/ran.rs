@@ -41,6 +41,14 @@ impl<'a> Run<'a> {
         Some(Self { text, description, beside })
     }
 
+    /// The command that a tool made from its input; `None` when it says of none.
+    pub(crate) fn made_from(input: &'a Value, output: &'a ToolOutput) -> Option<Self> {
+        let text = output.metadata.get("command")?.as_str()?;
+        let variables = output.metadata.get_key_value("variables");
+        let beside = input.as_object().into_iter().flatten().chain(variables).collect();
+        Some(Self { text, description: None, beside })
+    }
+
     /// What of it to look at twice, where that can be read.
     pub(crate) fn worries(&self) -> Vec<String> {
         let language = self.beside.iter().find(|(name, _)| *name == "language");

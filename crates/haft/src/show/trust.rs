@@ -1,6 +1,7 @@
 //! What a workspace brings, as a person sees it before trusting it.
 
 use haft_sandbox::changes;
+use haft_tools::Manifest;
 
 use crate::{
     settings::{Obeyed, WorkspaceSetting},
@@ -8,7 +9,7 @@ use crate::{
         diff::coloured,
         safe::safe,
         style::{ADDED, DIM, PLACE, WARN},
-        table::{cut, width},
+        table::{cut, width, wrapped},
         time::bytes,
     },
     trust::{BroughtContent, TOOLS, TrustDifference, WorkspaceTrust},
@@ -33,6 +34,20 @@ pub(crate) fn files(looked: &WorkspaceTrust, has_a_fault: impl Fn(&str) -> bool)
             BroughtContent::LeftOut(_) => format!("{WARN}left out: {}{WARN:#}", why(content)),
         };
         text.push_str(&format!("  {PLACE}{shown}{PLACE:#}  {about}\n"));
+    }
+    text
+}
+
+/// What each tool runs, and what it wants beyond the workspace.
+pub(crate) fn tools(manifests: &[Manifest]) -> String {
+    let mut text = String::new();
+    let line = |words: &str| wrapped(&one_line(words), width() - 4).replace('\n', "\n    ");
+    for manifest in manifests {
+        let runs = line(&format!("{} runs {}", manifest.name(), manifest.command()));
+        text.push_str(&format!("  {runs}\n"));
+        for wish in manifest.wants() {
+            text.push_str(&format!("    {WARN}wants {}{WARN:#}\n", line(&wish)));
+        }
     }
     text
 }

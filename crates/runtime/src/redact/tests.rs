@@ -136,3 +136,28 @@ fn a_schema_may_name_a_secret_and_a_value_may_not() {
     let default = json!({"type": "object", "properties": {"password": {"type": "string", "default": "hunter22"}}});
     assert!(!Redactor::default().value(&default).to_string().contains("hunter22"));
 }
+
+#[test]
+fn a_secret_that_comes_in_pieces_is_taken_out_whole() {
+    let secrets = ["abab-1234", "abab", "Bearer grün+x", "grün+x"].map(str::to_owned).to_vec();
+    let redactor = Redactor::knowing(Vec::new(), secrets);
+    let text = "x abab-1234 y ababab Bearer grün+x, grün aba";
+    for size in 1..text.len() {
+        let (mut shown, mut held) = (String::new(), String::new());
+        let letters: Vec<char> = text.chars().collect();
+        for piece in letters.chunks(size) {
+            held.extend(piece);
+            let (certain, rest) = redactor.known_so_far(&held);
+            shown.push_str(&certain);
+            held = rest;
+        }
+        shown.push_str(&redactor.known(&held));
+        assert_eq!(shown, "x [redacted] y [redacted]ab [redacted], grün aba", "in pieces of {size}");
+    }
+}
+
+#[test]
+fn a_secret_is_known_in_every_form_that_it_may_be_told_in() {
+    assert_eq!(super::secret_forms("plain"), ["plain"]);
+    assert_eq!(super::secret_forms("Bearer a\"b"), ["Bearer a\"b", "a\"b", "Bearer a\\\"b"]);
+}

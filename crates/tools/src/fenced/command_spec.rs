@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use haft_runtime::{ChangeList, ErrorCode, Isolation, PartialWork, Prepared, Ran, ToolCtx, ToolError, Turn};
+use haft_runtime::{ChangeList, ErrorCode, Isolation, PartialWork, Prepared, Ran, Redactor, ToolCtx, ToolError, Turn};
 use haft_sandbox::{
     WorkspacePath,
     fence::{Bound, CommandExit},
@@ -25,6 +25,8 @@ pub(crate) struct CommandSpec {
     pub(crate) writable: Vec<PathBuf>,
     /// Files of the workspace that it sees with these bytes and no others, whoever writes to them meanwhile.
     pub(crate) pinned: Vec<PinnedFile>,
+    /// Takes the secrets that it is given out of what it says, before anybody hears or keeps that.
+    pub(crate) secrets: Redactor,
     /// How long it may run.
     pub(crate) limit: Duration,
 }

@@ -64,6 +64,7 @@ impl Workspace {
             network: wanted.network,
             writable: Vec::new(),
             pinned: Vec::new(),
+            secrets: haft_runtime::Redactor::default(),
             limit: Duration::MAX,
         }
         .checked()?;

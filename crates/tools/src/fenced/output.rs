@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::Stream;
+use haft_runtime::{Redactor, Stream};
 
 /// How much is kept of the beginning of each stream, and at least of its end; what is not three times as long is kept
 /// whole. A result has each of it three times, as text and in its value.
@@ -16,29 +16,54 @@ pub(super) struct OutputBuffer {
     /// Both, in the order in which they came; as long as only one has spoken, that one is both.
     mixed: Option<HeadAndTail>,
     pending: [Vec<u8>; 2],
+    secrets: Redactor,
+    /// The end of each stream that may begin a secret.
+    held: [String; 2],
 }
 
 impl OutputBuffer {
-    /// Takes a piece in and gives it as text. A letter whose bytes are not all there waits for the rest.
+    /// One that keeps and hands on nothing of these secrets.
+    pub(super) fn without(secrets: &Redactor) -> Self {
+        Self { secrets: secrets.clone(), ..Self::default() }
+    }
+
+    /// Takes a piece in and gives it as text. A letter whose bytes are not all there waits for the rest, and so does what
+    /// may be the beginning of a secret.
     pub(super) fn take(&mut self, stream: Stream, bytes: Vec<u8>) -> String {
-        let pending = &mut self.pending[usize::from(stream == Stream::Stderr)];
+        let number = usize::from(stream == Stream::Stderr);
+        let pending = &mut self.pending[number];
         let whole = match pending.is_empty() {
             true => bytes,
             false => [std::mem::take(pending), bytes].concat(),
         };
-        let text = decoded(whole, pending);
+        let mut text = decoded(whole, pending);
+        if self.secrets.knows_any() {
+            let held = &mut self.held[number];
+            held.push_str(&text);
+            (text, *held) = self.secrets.known_so_far(held);
+        }
         self.keep(stream, &text);
         text
     }
 
-    /// All of it, when nothing more comes: what is still missing of a letter never does.
-    pub(super) fn finish(mut self) -> CommandOutput {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            let pending = std::mem::take(&mut self.pending[usize::from(stream == Stream::Stderr)]);
-            if !pending.is_empty() {
-                self.keep(stream, &String::from_utf8_lossy(&pending));
+    /// What waited, when nothing more comes: what is still missing of a letter or a secret never does.
+    pub(super) fn rest(&mut self) -> Vec<(Stream, String)> {
+        let mut rest = Vec::new();
+        for (number, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
+            let mut text = std::mem::take(&mut self.held[number]);
+            text.push_str(&String::from_utf8_lossy(&std::mem::take(&mut self.pending[number])));
+            if !text.is_empty() {
+                let text = self.secrets.known(&text).into_owned();
+                self.keep(stream, &text);
+                rest.push((stream, text));
             }
         }
+        rest
+    }
+
+    /// All of it.
+    pub(super) fn finish(mut self) -> CommandOutput {
+        self.rest();
         let Self { stdout, stderr, mixed, .. } = self;
         let is_truncated =
             [Some(&stdout), Some(&stderr), mixed.as_ref()].iter().flatten().any(|kept| kept.left_out > 0);

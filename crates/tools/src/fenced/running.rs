@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_runtime::{ChangeList, ErrorCode, Isolation, Stream, ToolCtx, ToolError};
+use haft_runtime::{ChangeList, ErrorCode, Isolation, Redactor, Stream, ToolCtx, ToolError};
 use haft_sandbox::{
     EntryKind, Root, WorkspacePath,
     changes::{self, CommitDurability, Draft, PathOrigin, Steering},
@@ -107,7 +107,7 @@ impl CommandContext {
         let job = self.fenced.job(&self.root, &self.dir, spec, (Rung::Namespaces, WorkspaceView::Aside { layer }))?;
         draft.hide(&job.masks);
         draft.know_programs(&self.fenced.toolchains().readable);
-        let (heard, ended) = self.hear(&job, held, ctx)?;
+        let (heard, ended) = self.hear(&job, &spec.secrets, held, ctx)?;
         for pinned in &spec.pinned {
             draft.unpin(&pinned.place, &pinned.bytes).trying("look at what the command changed")?;
         }
@@ -141,7 +141,7 @@ impl CommandContext {
         ctx: &ToolCtx,
     ) -> Result<CommandResult, ToolError> {
         let before = Steering::look(&self.root);
-        let (heard, _) = self.hear(&self.direct(spec)?, held, ctx)?;
+        let (heard, _) = self.hear(&self.direct(spec)?, &spec.secrets, held, ctx)?;
         let changes = self.end_directly(&before)?;
         Ok(CommandResult { changes, left_out: self.unseen(spec, &heard), ..heard })
     }
@@ -192,13 +192,14 @@ impl CommandContext {
     fn hear(
         &self,
         job: &FenceJob,
+        secrets: &Redactor,
         (stopper, limit): (&CommandStopper, Duration),
         ctx: &ToolCtx,
     ) -> Result<(CommandResult, ProcessEnd), ToolError> {
         let begun = Instant::now();
         let process = self.fenced.fence().start(job).map_err(|err| self.fenced.refused(&err))?;
         stopper.hold(process.stopper());
-        let mut said = OutputBuffer::default();
+        let mut said = OutputBuffer::without(secrets);
         let mut length = 0;
         let here = Handle::current();
         let ended = process
@@ -215,6 +216,9 @@ impl CommandContext {
                 here.block_on(ctx.output(stream, text));
             })
             .map_err(|err| self.fenced.refused(&err))?;
+        for (stream, text) in said.rest() {
+            here.block_on(ctx.output(stream, text));
+        }
         let cut = match (stopper.reason(), ended.bound) {
             // What came to its own end in the same moment did come to its end.
             (Some(pulled), _) if ended.exit == CommandExit::Stopped => Some(match pulled {

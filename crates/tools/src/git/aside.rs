@@ -45,6 +45,7 @@ impl Steps {
             network: false,
             writable: outside(repository),
             pinned: Vec::new(),
+            secrets: haft_runtime::Redactor::default(),
             limit: LIMIT,
         }
         .checked()

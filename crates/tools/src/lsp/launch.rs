@@ -34,6 +34,7 @@ pub(super) fn launch(
         network: false,
         writable: Vec::new(),
         pinned: Vec::new(),
+        secrets: haft_runtime::Redactor::default(),
         limit: std::time::Duration::MAX,
     };
     let mut job =

@@ -73,6 +73,15 @@ impl Argument {
         }
     }
 
+    /// The word as its author wrote it.
+    pub(super) fn written(&self) -> String {
+        let text = |part: &ArgumentPart| match part {
+            ArgumentPart::Text(text) => text.clone(),
+            ArgumentPart::Value(name) => format!("{{{{{name}}}}}"),
+        };
+        self.0.iter().map(text).collect()
+    }
+
     /// The words that it becomes: one, none for a value that is not there, or one for each value of an array.
     fn filled(&self, values: &Map<String, Value>) -> Vec<String> {
         if let [ArgumentPart::Value(name)] = self.0.as_slice() {
@@ -93,6 +102,16 @@ impl Argument {
             Some(ArgumentPart::Text(_)) | None => None,
         }
     }
+}
+
+/// Some words as a person would type them: quoted where a shell would read them otherwise.
+pub(super) fn shown(words: &[String]) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./:=,@%+{}".contains(letter);
+    let quoted = words.iter().map(|word| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// The command with everything filled in. A value that a program would take for an option is refused, unless the author

@@ -1,26 +1,43 @@
 //! The manifest of a project tool, checked whole before anything of it is used.
 
 use std::{
+    collections::BTreeMap,
     path::{Component, Path, PathBuf},
     time::Duration,
 };
 
-use haft_runtime::{Asks, Effect, ToolSpec};
+use haft_runtime::{Asks, Effect, Shape, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
-    argument::{Argument, filled},
+    argument::{Argument, filled, shown},
     output,
     parameter::{Parameter, input_schema},
     script::scripts,
     table::ManifestTable,
+    variables::ManifestVariables,
 };
 
 /// What a manifest may say.
-const KEYS: &[&str] =
-    &["name", "description", "parameters", "command", "network", "requires_approval", "timeout", "cwd", "writes"];
+const KEYS: &[&str] = &[
+    "name",
+    "description",
+    "category",
+    "parameters",
+    "command",
+    "env",
+    "network",
+    "requires_approval",
+    "timeout",
+    "cwd",
+    "writes",
+    "output_schema",
+];
+/// Where tools are sorted whose manifest says nothing of it.
+const CATEGORY: &str = "custom";
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 4096;
+const LONGEST_CATEGORY: usize = 32;
 const MOST_PARAMETERS: usize = 64;
 const MOST_WORDS: usize = 256;
 const MOST_FOLDERS: usize = 16;
@@ -32,13 +49,17 @@ const OF_SERVERS: &str = "mcp__";
 pub struct Manifest {
     name: String,
     description: String,
+    category: String,
     parameters: Vec<Parameter>,
     command: Vec<Argument>,
+    pub(super) variables: ManifestVariables,
     pub(super) network: bool,
     requires_approval: bool,
     pub(super) timeout: Option<Duration>,
     pub(super) folder: String,
     pub(super) writes: Vec<PathBuf>,
+    /// What its JSON answer is like.
+    pub(super) output_schema: Option<Value>,
 }
 
 impl Manifest {
@@ -48,21 +69,48 @@ impl Manifest {
         let table = ManifestTable::of(value, "the manifest", KEYS)?;
         let parameters = parameters(table.get("parameters"))?;
         Ok(Self {
-            name: name(table.text("name")?.unwrap_or(file))?,
+            name: Self::checked_name(table.text("name")?.unwrap_or(file))?,
             description: description(table.text("description")?)?,
+            category: category(table.text("category")?.unwrap_or(CATEGORY))?,
             command: command(table.texts("command")?, &parameters)?,
             parameters,
+            variables: ManifestVariables::read(table.get("env"))?,
             network: table.switch("network")?,
             requires_approval: table.switch("requires_approval")?,
             timeout: table.text("timeout")?.map(timeout).transpose()?,
             folder: table.text("cwd")?.unwrap_or(".").to_owned(),
             writes: writes(table.texts("writes")?.unwrap_or_default())?,
+            output_schema: output_schema(table.get("output_schema"))?,
         })
+    }
+
+    /// A name that a tool may have, or one sentence about what is wrong with it.
+    pub fn checked_name(name: &str) -> Result<String, String> {
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+        let begins_well = name.starts_with(|first: char| first.is_ascii_lowercase());
+        if !name.bytes().all(is_plain) || !begins_well || name.len() > LONGEST_NAME || name.starts_with(OF_SERVERS) {
+            return Err(format!(
+                "{name:?} is no name for a tool: at most {LONGEST_NAME} of a-z, 0-9, _ and -, a letter first, like `run_tests`"
+            ));
+        }
+        Ok(name.to_owned())
     }
 
     /// The name that the tool is called by.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The program and its arguments as the manifest has them, the names of parameters in the place of values.
+    pub fn command(&self) -> String {
+        shown(&self.command.iter().map(Argument::written).collect::<Vec<_>>())
+    }
+
+    /// What it wants beyond the workspace, a phrase each: secrets by their names, the network, folders outside.
+    pub fn wants(&self) -> Vec<String> {
+        let network = self.network.then(|| "the network".to_owned());
+        let folders = self.writes.iter().map(|folder| format!("to write into {}", folder.display()));
+        self.variables.secrets().chain(network).chain(folders).collect()
     }
 
     /// The files of the workspace that its command names; a tool may run them only as they were trusted.
@@ -90,16 +138,16 @@ impl Manifest {
 
     /// The tool, as lists, forms and models see it. `usual` is how long it may run when the manifest does not say.
     pub(super) fn spec(&self, usual: Duration) -> ToolSpec {
-        let spaced = self.name.replace('_', " ");
+        let spaced = self.name.replace(['_', '-'], " ");
         let mut letters = spaced.chars();
         let title = letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect());
         ToolSpec {
             name: self.name.clone(),
             title,
             description: self.description.clone(),
-            category: "custom".to_owned(),
+            category: self.category.clone(),
             input_schema: input_schema(&self.parameters),
-            output_schema: output::schema(),
+            output_schema: output::schema(self.output_schema.as_ref()),
             example: None,
             effect: Effect::Execute,
             aliases: Vec::new(),
@@ -114,15 +162,23 @@ impl Manifest {
     }
 }
 
-fn name(name: &str) -> Result<String, String> {
-    let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    let begins_well = name.starts_with(|first: char| first.is_ascii_lowercase());
-    if !plain || !begins_well || name.len() > LONGEST_NAME || name.starts_with(OF_SERVERS) {
+fn category(word: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+    if word.is_empty() || word.len() > LONGEST_CATEGORY || !word.bytes().all(is_plain) {
         return Err(format!(
-            "{name:?} is no name for a tool: at most {LONGEST_NAME} of a-z, 0-9 and _, a letter first, like `run_tests`"
+            "its `category` is {word:?}; one word of a-z, 0-9, _ and -, at most {LONGEST_CATEGORY} long"
         ));
     }
-    Ok(name.to_owned())
+    Ok(word.to_owned())
+}
+
+fn output_schema(value: Option<&Value>) -> Result<Option<Value>, String> {
+    let Some(schema) = value else { return Ok(None) };
+    if !schema.is_object() {
+        return Err("`output_schema` must be a table: the JSON Schema of what it prints".to_owned());
+    }
+    Shape::new(schema).map_err(|why| format!("`output_schema`: {why}"))?;
+    Ok(Some(schema.clone()))
 }
 
 fn description(text: Option<&str>) -> Result<String, String> {
@@ -143,7 +199,17 @@ fn parameters(value: Option<&Value>) -> Result<Vec<Parameter>, String> {
         Some(Value::Object(all)) if all.len() > MOST_PARAMETERS => {
             Err(format!("it has {} parameters; at most {MOST_PARAMETERS}", all.len()))
         }
-        Some(Value::Object(all)) => all.iter().map(|(name, value)| Parameter::read(name, value)).collect(),
+        Some(Value::Object(all)) => {
+            let mut flags = BTreeMap::new();
+            for name in all.keys() {
+                // On the command line they would be one and the same flag.
+                let flag = name.replace(['_', '-'], "").to_lowercase();
+                if let Some(other) = flags.insert(flag, name) {
+                    return Err(format!("the parameters `{other}` and `{name}` are too alike; rename one of them"));
+                }
+            }
+            all.iter().map(|(name, value)| Parameter::read(name, value)).collect()
+        }
         Some(_) => Err("`parameters` must have one table for each parameter, such as `[parameters.name]`".to_owned()),
     }
 }
@@ -233,6 +299,24 @@ mod tests {
             ("timeout", json!("3d"), "at most a day"),
             ("timeout", json!(5), "must be text"),
             ("network", json!("no"), "true or false"),
+            ("category", json!("My tools"), "`category` is \"My tools\""),
+            ("env", json!("A=b"), "one text for each variable"),
+            ("env", json!({"A": 1}), "must be text"),
+            ("env", json!({"A": "secret:"}), "secret:NAME"),
+            ("env", json!({"A": "secret:../x"}), "secret:NAME"),
+            ("env", json!({"A-B": "x"}), "no name for a variable"),
+            ("env", json!({"LD_PRELOAD": "x"}), "load or run something else"),
+            ("output_schema", json!([]), "must be a table"),
+            ("output_schema", json!({"type": "no"}), "its schema is broken"),
+            ("parameters", json!({"env": {"type": "string", "minimum": 1}}), "no number"),
+            ("parameters", json!({"env": {"type": "integer", "minimum": 1.5}}), "no integer"),
+            ("parameters", json!({"env": {"type": "integer", "minimum": 2, "maximum": 1}}), "larger than"),
+            ("parameters", json!({"env": {"type": "integer", "minimum": 2, "default": 1}}), "beyond its bounds"),
+            (
+                "parameters",
+                json!({"env": {"type": "string"}, "a-b": {"type": "string"}, "aB": {"type": "string"}}),
+                "too alike",
+            ),
             ("writes", json!(["staging"]), "no full path"),
             ("writes", json!(["/srv/../etc"]), "no full path"),
             ("writes", json!(["/"]), "no full path"),

@@ -7,7 +7,9 @@ mod parameter;
 mod project_tool;
 mod script;
 mod table;
+mod variables;
 
 pub use manifest::Manifest;
 pub use project_tool::project_tool;
 pub use script::{Script, Trusted, scripts};
+pub use variables::FindSecret;

@@ -1,13 +1,13 @@
 //! What a project tool gives back.
 
-use haft_runtime::ToolOutput;
+use haft_runtime::{Shape, ToolOutput};
 use serde_json::{Map, Value, json};
 
 use crate::fenced::CommandResult;
 
-/// The schema of every project tool's result.
-pub(super) fn schema() -> Value {
-    json!({
+/// The schema of a project tool's result; `result` is what its JSON answer is like, where its manifest says so.
+pub(super) fn schema(result: Option<&Value>) -> Value {
+    let mut schema = json!({
         "type": "object",
         "properties": {
             "stdout": {"type": "string"},
@@ -27,11 +27,16 @@ pub(super) fn schema() -> Value {
             "hint": {"type": "string", "description": "What may help where it failed."}
         },
         "required": ["stdout", "stderr", "exitCode", "durationMs", "truncated"]
-    })
+    });
+    if let Some(result) = result {
+        schema["properties"]["result"] = result.clone();
+    }
+    schema
 }
 
-/// The result of a command that came to its end.
-pub(super) fn output(done: &CommandResult) -> ToolOutput {
+/// The result of a command that came to its end. An answer that does not fit `schema` is left in its text alone, so that
+/// nobody who reads by the schema is misled.
+pub(super) fn output(done: &CommandResult, schema: Option<&Value>) -> ToolOutput {
     let exit_code = done.exit_code();
     let stdout = &*done.said.stdout;
     let mut structured = json!({
@@ -41,15 +46,29 @@ pub(super) fn output(done: &CommandResult) -> ToolOutput {
         "durationMs": u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX),
         "truncated": done.said.is_truncated,
     });
-    if let Ok(result) = serde_json::from_str::<Value>(stdout) {
-        structured["result"] = result;
-    }
+    let misfit = match (serde_json::from_str::<Value>(stdout), schema) {
+        (Ok(result), None) => {
+            structured["result"] = result;
+            None
+        }
+        (Ok(result), Some(schema)) => match Shape::new(schema).map_or_else(Some, |shape| shape.fault(&result)) {
+            Some(why) => Some(format!("its answer does not fit the `output_schema` of its manifest: {why}")),
+            None => {
+                structured["result"] = result;
+                None
+            }
+        },
+        (Err(_), Some(_)) if exit_code == 0 => {
+            Some("it did not print one JSON document, which its manifest has an `output_schema` for".to_owned())
+        }
+        (Err(_), _) => None,
+    };
     if !done.left_out.is_empty() {
         structured["leftOut"] = json!(done.left_out_words());
     }
     let both = &*done.said.both;
     let newline = if both.is_empty() || both.ends_with('\n') { "" } else { "\n" };
-    let hint = done.hint("`network = true` in its manifest");
+    let hint = misfit.or_else(|| done.hint("`network = true` in its manifest"));
     let told = hint.as_ref().map_or_else(String::new, |hint| format!("\n[{hint}]"));
     if let Some(hint) = hint {
         structured["hint"] = hint.into();

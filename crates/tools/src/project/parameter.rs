@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::table::{ManifestTable, texts};
 
 /// What a parameter may say.
-const KEYS: &[&str] = &["type", "description", "required", "default", "enum"];
+const KEYS: &[&str] = &["type", "description", "required", "default", "enum", "minimum", "maximum"];
 const LONGEST_NAME: usize = 64;
 
 /// One parameter of a project tool.
@@ -17,6 +17,10 @@ pub(super) struct Parameter {
     pub(super) required: bool,
     pub(super) default: Option<Value>,
     choices: Vec<Value>,
+    /// The least that a number may be.
+    minimum: Option<Value>,
+    /// The most that a number may be.
+    maximum: Option<Value>,
 }
 
 /// What its value is.
@@ -65,10 +69,10 @@ impl ParameterKind {
 impl Parameter {
     /// Reads what a manifest says of it.
     pub(super) fn read(name: &str, value: &Value) -> Result<Self, String> {
-        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         if !plain || name.len() > LONGEST_NAME || !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
             return Err(format!(
-                "{name:?} is no name for a parameter: at most {LONGEST_NAME} letters, digits and _, a letter first"
+                "{name:?} is no name for a parameter: at most {LONGEST_NAME} letters, digits, _ and -, a letter first"
             ));
         }
         let at = format!("the parameter `{name}`");
@@ -89,6 +93,8 @@ impl Parameter {
             required: table.switch("required")?,
             default: table.get("default").cloned(),
             choices,
+            minimum: table.get("minimum").cloned(),
+            maximum: table.get("maximum").cloned(),
         };
         parameter.check(word)?;
         Ok(parameter)
@@ -100,6 +106,7 @@ impl Parameter {
         if let Some(odd) = self.choices.iter().find(|choice| !one.fits(choice)) {
             return Err(format!("`enum` of the parameter `{}` has {odd}, which is not of its type", self.name));
         }
+        self.check_bounds(word)?;
         let Some(default) = &self.default else { return Ok(()) };
         if !self.kind.fits(default) {
             return Err(format!("`default` of the parameter `{}` is {default}, which is no {word}", self.name));
@@ -113,12 +120,41 @@ impl Parameter {
         }
     }
 
+    /// Bounds are numbers of its own type, the least first, with the default between them.
+    fn check_bounds(&self, word: &str) -> Result<(), String> {
+        let name = &self.name;
+        for (key, bound) in [("minimum", &self.minimum), ("maximum", &self.maximum)] {
+            let Some(bound) = bound else { continue };
+            if !matches!(self.kind, ParameterKind::Number | ParameterKind::Integer) {
+                return Err(format!("the parameter `{name}` is no number, so it has no `{key}`"));
+            }
+            if !self.kind.fits(bound) {
+                return Err(format!("`{key}` of the parameter `{name}` is {bound}, which is no {word}"));
+            }
+        }
+        let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_f64);
+        let (least, most) = (number(&self.minimum), number(&self.maximum));
+        if least.zip(most).is_some_and(|(least, most)| least > most) {
+            return Err(format!("`minimum` of the parameter `{name}` is larger than its `maximum`"));
+        }
+        let is_outside = |value: f64| least.is_some_and(|least| value < least) || most.is_some_and(|most| value > most);
+        match self.default.as_ref().filter(|default| default.as_f64().is_some_and(is_outside)) {
+            Some(odd) => Err(format!("`default` of the parameter `{name}` is {odd}, which is beyond its bounds")),
+            None => Ok(()),
+        }
+    }
+
     /// Its part of the tool's input schema.
     fn schema(&self) -> Value {
         let mut schema = self.kind.schema();
         if !self.choices.is_empty() {
             let place = if self.kind == ParameterKind::Texts { &mut schema["items"] } else { &mut schema };
             place["enum"] = self.choices.clone().into();
+        }
+        for (key, bound) in [("minimum", &self.minimum), ("maximum", &self.maximum)] {
+            if let Some(bound) = bound {
+                schema[key] = bound.clone();
+            }
         }
         if let Some(default) = &self.default {
             schema["default"] = default.clone();

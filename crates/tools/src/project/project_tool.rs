@@ -1,20 +1,19 @@
 //! A project tool on the line: its manifest, the files that it names, and the command that is run like any other.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{AnyTool, Effect, ErrorCode, Prepared, Ran, ToolCtx, ToolError, ToolOutput, ToolSpec};
+use haft_runtime::{AnyTool, Described, Effect, ErrorCode, Prepared, Ran, ToolCtx, ToolError, ToolOutput, ToolSpec};
 use serde_json::Value;
 
-use super::{manifest::Manifest, output::output, script::Script};
+use super::{argument::shown, manifest::Manifest, output::output, script::Script, variables::FindSecret};
 use crate::{
     command::CommandLine,
-    fenced::{CommandSpec, PinnedFile},
+    fenced::{CommandResult, CommandSpec, PinnedFile},
     refusal::Trying,
     workspace::Workspace,
     workspaces::Workspaces,
@@ -23,16 +22,17 @@ use crate::{
 /// How long a tool may run where nobody says.
 const USUAL: Duration = Duration::from_secs(120);
 
-/// A tool that a manifest of this workspace describes. `scripts` are the files that its command names.
+/// A tool that a manifest of this workspace describes. `scripts` are the files that its command names, and its secrets
+/// are found when it is run.
 pub fn project_tool(
     workspaces: &Arc<dyn Workspaces>,
     workspace: &Workspace,
     manifest: Manifest,
-    scripts: Vec<Script>,
+    (scripts, secrets): (Vec<Script>, FindSecret),
 ) -> Arc<dyn AnyTool> {
     let usual = workspace.commands.fenced().map_or(USUAL, |fenced| fenced.config().timeout);
     let (spec, home) = (manifest.spec(usual), workspace.path().to_owned());
-    Arc::new(ProjectTool { workspaces: Arc::clone(workspaces), home, manifest, scripts, spec })
+    Arc::new(ProjectTool { workspaces: Arc::clone(workspaces), home, manifest, scripts, secrets, spec })
 }
 
 struct ProjectTool {
@@ -41,6 +41,7 @@ struct ProjectTool {
     home: PathBuf,
     manifest: Manifest,
     scripts: Vec<Script>,
+    secrets: FindSecret,
     spec: ToolSpec,
 }
 
@@ -63,17 +64,24 @@ impl AnyTool for ProjectTool {
             let spec = self.command_spec(&workspace, input)?;
             let command = CommandLine::read(&typed(&spec.command));
             workspace.refuse(&command, &self.manifest.folder)?;
-            match self.reaches() {
+            let words = spec.command.clone();
+            let prepared = match self.reaches() {
                 Some(reaches) => workspace.describe(&command, Some(&reaches)),
-                None => workspace.prepare_aside(ctx, spec, &command, output).await,
-            }
+                None => workspace.prepare_aside(ctx, spec, &command, |done| self.output(done, &words)).await,
+            };
+            Ok(match prepared? {
+                Prepared::Plain(described) => Prepared::Plain(self.with_command(described, &words)),
+                other @ (Prepared::Staged { .. } | Prepared::CutShort(_)) => other,
+            })
         })
     }
 
     fn run<'a>(&'a self, ctx: &'a ToolCtx, input: &'a Value) -> BoxFuture<'a, Result<Ran<ToolOutput>, ToolError>> {
         Box::pin(async move {
             let workspace = self.workspace(ctx)?;
-            workspace.run_after_a_yes(ctx, self.command_spec(&workspace, input)?, output).await
+            let spec = self.command_spec(&workspace, input)?;
+            let words = spec.command.clone();
+            workspace.run_after_a_yes(ctx, spec, |done| self.output(done, &words)).await
         })
     }
 }
@@ -94,10 +102,13 @@ impl ProjectTool {
         let words = self.manifest.words(&values);
         let command =
             words.map_err(|why| ToolError::new(ErrorCode::InvalidArgs, format!("`{}`: {why}", self.spec.name)))?;
+        let (environment, secrets) = self.manifest.variables.resolved(&self.secrets).map_err(|why| {
+            ToolError::new(ErrorCode::ExecutionError, format!("`{}` was not run: {why}", self.spec.name))
+        })?;
         CommandSpec {
             command,
             folder: workspace.folder(&self.manifest.folder)?,
-            environment: BTreeMap::new(),
+            environment,
             stdin: Value::Object(values).to_string() + "\n",
             network: self.manifest.network,
             writable: self
@@ -107,9 +118,29 @@ impl ProjectTool {
                 .map(|folder| self.allowed(workspace, folder))
                 .collect::<Result<_, _>>()?,
             pinned: self.pinned(workspace)?,
+            secrets,
             limit: self.spec.timeout,
         }
         .checked()
+    }
+
+    /// What it gives back, with the command that was run for whoever is asked about it.
+    fn output(&self, done: &CommandResult, words: &[String]) -> ToolOutput {
+        let mut output = output(done, self.manifest.output_schema.as_ref());
+        output.metadata.insert("command".to_owned(), shown(words).into());
+        let variables = self.manifest.variables.shown();
+        if !variables.is_empty() {
+            output.metadata.insert("variables".to_owned(), variables.into());
+        }
+        output
+    }
+
+    /// What a person is shown of one that has not run: its command and the secrets that it gets, by their names.
+    fn with_command(&self, described: Described, words: &[String]) -> Described {
+        let command = format!("$ {}", shown(words));
+        let secrets = self.manifest.variables.secrets().map(|secret| format!("gets {secret}"));
+        let lines: Vec<String> = std::iter::once(command).chain(secrets).chain(described.preview).collect();
+        Described { preview: Some(lines.join("\n")), ..described }
     }
 
     /// The files that the command names, held to the bytes that were trusted.

@@ -128,6 +128,7 @@ fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, Too
         network: input.network,
         writable: Vec::new(),
         pinned: Vec::new(),
+        secrets: haft_runtime::Redactor::default(),
         limit: limit.unwrap_or(LIMIT),
     }
     .checked()

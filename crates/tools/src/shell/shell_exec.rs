@@ -99,6 +99,7 @@ fn command_spec(workspace: &Workspace, input: &Input) -> Result<CommandSpec, Too
         network: input.network,
         writable: Vec::new(),
         pinned: Vec::new(),
+        secrets: haft_runtime::Redactor::default(),
         limit: match input.timeout_ms {
             Some(milliseconds) => Duration::from_millis(milliseconds),
             None => workspace.commands.fenced()?.config().timeout,

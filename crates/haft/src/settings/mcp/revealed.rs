@@ -7,6 +7,7 @@ mod tests;
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result, bail};
+use haft_runtime::secret_forms;
 
 use super::{McpServer, Reached, ServerOrigin};
 use crate::settings::{
@@ -39,7 +40,7 @@ impl McpServer {
                     bail!("its `url` is no URL with its variables in their places");
                 }
                 let headers = names.pairs(headers, "header")?;
-                names.secrets.extend(headers.values().flat_map(|value| told_in_part(value)));
+                names.secrets.extend(headers.values().flat_map(|value| secret_forms(value)));
                 Reached::Url { url: full, headers }
             }
             Reached::Command { command, env, cwd } => {
@@ -80,7 +81,7 @@ impl EntryVariables<'_> {
     fn secret(&mut self, name: &str) -> Result<String> {
         let found = found_secret(&secret_name(name)?, &self.settings.data, &self.settings.variables)?;
         self.secrets.push(found.clone());
-        self.named.extend(told_in_part(&found));
+        self.named.extend(secret_forms(&found));
         Ok(found)
     }
 
@@ -155,12 +156,6 @@ impl EntryVariables<'_> {
              [mcp.servers.{server}]\nvariables = {also:?}"
         )
     }
-}
-
-/// A header, and the token in it: `Bearer abc` is told by `abc` alone.
-fn told_in_part(header: &str) -> Vec<String> {
-    let token = header.split_once(' ').map(|(_, token)| token.to_owned());
-    [Some(header.to_owned()), token].into_iter().flatten().collect()
 }
 
 /// Whether a value that stands in the entry itself may be a secret. Nobody says so there; a switch, a port or a path are
