@@ -5,7 +5,7 @@ CACHE ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/haft
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 HAFT := $(CARGO_TARGET_DIR)/release/haft
 
-.PHONY: run test test-peers check docs bench audit setup setup-tests setup-peers clean
+.PHONY: run test test-peers check docs bench audit setup setup-check setup-tests setup-peers clean
 
 run: setup ## Builds the release program and shows where you are.
 	cargo build --release --locked -p haft
@@ -24,7 +24,7 @@ test-peers: setup-peers ## What `make test` leaves out: peers that are slower to
 	cargo build --locked -p haft
 	scripts/peers/search $(CARGO_TARGET_DIR)/debug/haft
 
-check: setup ## What is quick: formatting, lints, the rules of the house.
+check: setup-check ## What is quick: formatting, lints, the rules of the house.
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo xtask tidy
@@ -42,6 +42,9 @@ audit: setup ## Licences and sources of everything we depend on.
 
 setup:
 	@scripts/setup
+
+setup-check:
+	@scripts/setup check
 
 setup-tests:
 	@scripts/setup tests

@@ -172,7 +172,11 @@ pub fn picture(folder: &Path) -> Picture {
             let path = entry.unwrap().path();
             let meta = path.symlink_metadata().unwrap();
             let content = if meta.is_file() {
-                fs::read(&path).unwrap()
+                // What this user may not read is told by its mode and its time.
+                match fs::read(&path) {
+                    Err(err) if err.kind() == ErrorKind::PermissionDenied => Vec::new(),
+                    read => read.unwrap(),
+                }
             } else if meta.is_symlink() {
                 fs::read_link(&path).unwrap().as_os_str().as_bytes().to_owned()
             } else {

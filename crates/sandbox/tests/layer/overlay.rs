@@ -134,12 +134,13 @@ fn parse(list: &[u8]) -> Seen {
     lines.map(entry).collect()
 }
 
-/// In a mount namespace; an ordinary user needs to be root in a user namespace for that.
+/// In a mount namespace; an ordinary user needs a user namespace and its rights for that. There they stay who they are, as
+/// in the fence: git takes a file whose owner seems to be another one for changed.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private"]);
     if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
+        command.args(["--user", "--map-current-user", "--keep-caps"]);
     }
     command
 }
