@@ -1,6 +1,9 @@
 //! A tool's input as it is typed: JSON, a file, standard input, or flags made from the schema.
 
-use std::io::Read;
+use std::{
+    io::Read,
+    path::{Component, Path, PathBuf},
+};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use haft_runtime::{ErrorCode, ToolError, ToolSpec};
@@ -8,6 +11,33 @@ use serde_json::{Map, Value};
 
 /// What a tool may be given at most.
 pub(crate) const LARGEST_INPUT: u64 = 16 << 20;
+
+/// The fields of our own tools that name something in the workspace. Those of `undo_call` and `commit_call` are not
+/// here: they take paths as `haft changes` prints them.
+const PATH_FIELDS: &[(&str, &[&str])] = &[
+    ("copy_file", &["source", "dest"]),
+    ("create_directory", &["path"]),
+    ("definition", &["path"]),
+    ("delete_file", &["path"]),
+    ("diagnostics", &["path"]),
+    ("edit_file", &["path"]),
+    ("git_commit", &["files"]),
+    ("git_diff", &["path"]),
+    ("git_log", &["path"]),
+    ("git_status", &["path"]),
+    ("glob", &["path"]),
+    ("grep", &["path"]),
+    ("hover", &["path"]),
+    ("list_directory", &["path"]),
+    ("move_file", &["from", "to"]),
+    ("read_file", &["path"]),
+    ("references", &["path"]),
+    ("run_code", &["cwd"]),
+    ("shell_background", &["cwd"]),
+    ("shell_exec", &["cwd"]),
+    ("symbols", &["path"]),
+    ("write_file", &["path"]),
+];
 
 /// Adds one flag for each field of the schema that haft's own flags do not already use.
 pub(crate) fn with_fields(mut command: Command, spec: &ToolSpec, called_as: &str) -> Command {
@@ -79,18 +109,61 @@ fn kebab_case(name: &str) -> String {
     kebab.replace('_', "-")
 }
 
-/// The input: the JSON that was given, with the flags laid over it.
-pub(crate) fn input(typed: Option<&str>, spec: Option<&ToolSpec>, matches: &ArgMatches) -> Result<Value, ToolError> {
+/// The input: the JSON that was given, with the flags laid over it. Paths in flags count from the current folder, as a
+/// shell completes them; paths in JSON count from the workspace.
+pub(crate) fn input(
+    typed: Option<&str>,
+    spec: Option<&ToolSpec>,
+    matches: &ArgMatches,
+    workspace: &Path,
+) -> Result<Value, ToolError> {
     let mut input = typed.map_or_else(|| Ok(Value::Object(Map::new())), read)?;
     let Some(spec) = spec else { return Ok(input) };
+    let here = current_folder(workspace);
     for (name, schema) in fields(spec) {
         let Ok(Some(values)) = matches.try_get_many::<String>(&flag_id(name)) else { continue };
         let Value::Object(object) = &mut input else {
             return Err(bad("flags can only be laid over a JSON object"));
         };
-        object.insert(name.clone(), value(schema, &values.cloned().collect::<Vec<_>>()));
+        let values = values.cloned();
+        let values: Vec<String> = match &here {
+            Some(here) if is_path(spec, name) => values.map(|path| in_workspace(here, path)).collect(),
+            Some(_) | None => values.collect(),
+        };
+        object.insert(name.clone(), value(schema, &values));
     }
     Ok(input)
+}
+
+fn is_path(spec: &ToolSpec, field: &str) -> bool {
+    PATH_FIELDS.iter().any(|(tool, fields)| *tool == spec.name && fields.contains(&field))
+}
+
+/// The current folder as a path of the workspace; `None` at its top and outside of it, where a path stays as it is typed.
+fn current_folder(workspace: &Path) -> Option<PathBuf> {
+    let current = std::env::current_dir().ok()?.canonicalize().ok()?;
+    let within = current.strip_prefix(workspace).ok()?;
+    // What is not UTF-8 cannot be a part of an input.
+    within.to_str().filter(|within| !within.is_empty()).map(PathBuf::from)
+}
+
+/// The path of the workspace that is meant by one typed in a folder of it.
+fn in_workspace(here: &Path, typed: String) -> String {
+    if typed.is_empty() || typed.starts_with('/') {
+        return typed;
+    }
+    let mut path = here.to_owned();
+    for part in Path::new(&typed).components() {
+        match part {
+            Component::CurDir => {}
+            // Above the workspace there is nothing: the tool says so of the path as it was typed.
+            Component::ParentDir if !path.pop() => return typed,
+            Component::ParentDir => {}
+            part @ (Component::Normal(_) | Component::RootDir | Component::Prefix(_)) => path.push(part),
+        }
+    }
+    let path = path.to_string_lossy();
+    if path.is_empty() { ".".to_owned() } else { path.into_owned() }
 }
 
 /// What was typed, as the schema's type where it can be read so; otherwise as text, which validation then names.

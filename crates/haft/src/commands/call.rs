@@ -65,7 +65,8 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<C
     };
     let out = Out::new(everywhere.json || flags.everywhere.json);
     let stream = Arc::new(LiveOutput::new(out));
-    let ended = match arguments::input(flags.input.as_deref(), spec.as_ref(), &matches) {
+    let typed = flags.input.as_deref();
+    let ended = match arguments::input(typed, spec.as_ref(), &matches, house.workspace.path()) {
         Ok(input) => {
             let call = one_call(&house, tool, input, &flags, &stream);
             upstreams::told_of_a_call(&house.upstreams, tool, call).await
