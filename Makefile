@@ -1,18 +1,23 @@
-# Two commands do everything on a fresh machine: `make run` and `make test`.
+# On a fresh machine: `make install` for the program, `make run` to try it where it was built, `make test` for everything.
 # Build output is kept between runs in one cache folder outside the tree.
 
 CACHE ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/haft
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 HAFT := $(CARGO_TARGET_DIR)/release/haft
+PREFIX ?= $(HOME)/.local
 
-.PHONY: run test test-peers check docs bench audit setup setup-check setup-tests setup-peers clean
+.PHONY: install run test test-peers check docs release bench audit setup setup-check setup-tests setup-peers clean
+
+install: setup ## Builds the release program and installs it into PREFIX (~/.local), with completions and man pages.
+	cargo build --release --locked -p haft
+	@scripts/install $(HAFT) $(PREFIX)
 
 run: setup ## Builds the release program and shows where you are.
 	cargo build --release --locked -p haft
 	@echo
 	@$(HAFT)
 	@echo
-	@echo "The program is $(HAFT)"
+	@echo "The program is $(HAFT); \`make install\` puts it on your PATH"
 
 test: setup-tests check ## Everything: formatting, lints, tidy, units, cases, stories, crash and race tests, MCP conformance.
 	cargo build --locked --workspace --all-targets
@@ -29,9 +34,15 @@ check: setup-check ## What is quick: formatting, lints, the rules of the house.
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo xtask tidy
 	cargo test --quiet --locked -p haft --lib settings::page
+	cargo test --quiet --locked -p haft --test man
 
-docs: setup ## Writes the pages that are made from the code.
+docs: setup ## Writes the pages that are made from the code, and the list of changes.
 	UPDATE_DOCS=1 cargo test --quiet --locked -p haft --lib settings::page
+	UPDATE_DOCS=1 cargo test --quiet --locked -p haft --test man
+	cargo xtask changelog
+
+release: setup ## Puts a tar.gz together: the program, licences, man pages, completions.
+	cargo xtask release
 
 bench: setup-peers ## Measures this program beside its peers, and prints one table.
 	TEST_POSTGRES_FSYNC=on scripts/with-postgres cargo xtask bench

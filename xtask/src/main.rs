@@ -1,8 +1,10 @@
-//! Chores of this workspace: `cargo xtask tidy`, `cargo xtask conformance`, `cargo xtask bench`.
+//! Chores of this workspace: `cargo xtask tidy`, `conformance`, `bench`, `changelog` and `release`.
 #![expect(clippy::print_stdout, reason = "a chore talks to whoever runs it")]
 #![expect(clippy::disallowed_methods, reason = "a chore runs cargo; no tool is behind it")]
 
+mod changelog;
 mod conformance;
+mod release;
 mod tidy;
 
 use std::{
@@ -22,7 +24,12 @@ fn main() -> Result<ExitCode> {
         }
         "conformance" => conformance::run(&root()),
         "bench" => bench(),
-        other => bail!("there is no chore `{other}`: tidy, conformance or bench"),
+        "changelog" => changelog::write(&root()).map(|()| ExitCode::SUCCESS),
+        "release" => {
+            println!("{}", release::run(&root(), std::env::args().nth(2))?);
+            Ok(ExitCode::SUCCESS)
+        }
+        other => bail!("there is no chore `{other}`: tidy, conformance, bench, changelog or release"),
     }
 }
 

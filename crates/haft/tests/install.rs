@@ -9,11 +9,23 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use support::{Fixture, HAFT, Terminal, text};
+use support::{Fixture, Terminal, copy_program, text};
+
+/// A workspace of somebody who has installed haft.
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.install_program();
+    fixture
+}
+
+/// The program that clients are told to start.
+fn program(fixture: &Fixture) -> String {
+    fixture.home.join(".local/bin/haft").display().to_string()
+}
 
 /// The text with this program and this workspace in their places.
 fn golden(fixture: &Fixture, text: &str) -> String {
-    text.replace("HAFT", HAFT).replace("FOLDER", fixture.workspace.to_str().unwrap())
+    text.replace("HAFT", &program(fixture)).replace("FOLDER", fixture.workspace.to_str().unwrap())
 }
 
 fn install(fixture: &Fixture, args: &[&str]) -> Value {
@@ -89,8 +101,27 @@ const CLIENTS: [(&str, &str, &str); 5] = [
 ];
 
 #[test]
-fn every_client_gets_its_lines_and_a_second_time_changes_nothing() {
+fn a_build_is_never_named_but_the_installed_program() {
     let fixture = Fixture::new();
+    let ran = fixture.run(&["mcp", "install", "claude"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("make install"), "{ran:?}");
+    assert!(!fixture.path(".mcp.json").exists());
+    let installed = fixture.install_program();
+    install(&fixture, &["claude"]);
+    assert!(fixture.text(".mcp.json").unwrap().contains(installed.to_str().unwrap()));
+    // One that lies anywhere else is named as it is.
+    let other = fixture.home.join("opt");
+    fs::create_dir(&other).unwrap();
+    copy_program(support::HAFT.as_ref(), &other.join("haft"));
+    let mut command = fixture.program(other.join("haft").to_str().unwrap());
+    command.args(["mcp", "install", "claude", "--print"]);
+    let ran = support::Running::start(command).finish();
+    assert!(ran.stdout.contains(other.to_str().unwrap()), "{ran:?}");
+}
+
+#[test]
+fn every_client_gets_its_lines_and_a_second_time_changes_nothing() {
+    let fixture = fixture();
     for (client, file, lines) in CLIENTS {
         let path = match file.strip_prefix("~/") {
             Some(file) => fixture.home.join(file),
@@ -112,7 +143,7 @@ fn every_client_gets_its_lines_and_a_second_time_changes_nothing() {
 
 #[test]
 fn a_file_of_the_workspace_is_written_by_a_call_that_can_be_undone() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     let call = text(&install(&fixture, &["vscode"])["callId"]);
     assert_eq!(fixture.story(&call)["tool"], "write_file");
     assert_eq!(fixture.run(&["undo", &call, "--yes"]).code, Some(0));
@@ -121,7 +152,7 @@ fn a_file_of_the_workspace_is_written_by_a_call_that_can_be_undone() {
 
 #[test]
 fn haft_itself_is_nothing_that_a_workspace_brings() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     install(&fixture, &["claude"]);
     for command in ["approvals", "mcp-servers"] {
         let ran = fixture.run(&[command]);
@@ -135,12 +166,12 @@ fn haft_itself_is_nothing_that_a_workspace_brings() {
 
 #[test]
 fn what_else_is_in_a_file_stays_and_an_old_entry_is_changed() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     let zed = "// my settings\n{\n  \"theme\": \"One\", // dark\n  \"context_servers\": {\n    \"haft\": {\"command\": \"/old/haft\"},\n    \"x\": {}\n  },\n}\n";
     fixture.put(".zed/settings.json", zed);
     assert_eq!(install(&fixture, &["zed"])["became"], "changed");
     let now = fixture.text(".zed/settings.json").unwrap();
-    for kept in ["// my settings", "\"theme\": \"One\", // dark", "\"x\": {}\n  },\n}\n", HAFT] {
+    for kept in ["// my settings", "\"theme\": \"One\", // dark", "\"x\": {}\n  },\n}\n", &program(&fixture)] {
         assert!(now.contains(kept), "{kept}: {now}");
     }
     assert!(!now.contains("/old/haft"));
@@ -161,7 +192,7 @@ fn what_else_is_in_a_file_stays_and_an_old_entry_is_changed() {
 
 #[test]
 fn what_people_have_put_into_the_entry_stays() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     let codex = fixture.home.join(".codex/config.toml");
     fs::create_dir(codex.parent().unwrap()).unwrap();
     let env = "[mcp_servers.haft.env]\nHAFT_DATA_DIR = \"/x\" # here\n";
@@ -184,7 +215,7 @@ fn what_people_have_put_into_the_entry_stays() {
         let mine = lines
             .replace("      \"env\": {}", "")
             .replace("\"haft\": {\n      ", &format!("\"haft\": {{\n      {mine}"));
-        fixture.put(file, mine.replace(HAFT, "/old/haft"));
+        fixture.put(file, mine.replace(&program(&fixture), "/old/haft"));
         assert_eq!(install(&fixture, &[client])["became"], "changed", "{client}");
         assert_eq!(fixture.text(file).unwrap(), mine, "{client}");
     }
@@ -192,7 +223,7 @@ fn what_people_have_put_into_the_entry_stays() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_left_and_the_lines_are_said() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     fixture.put(".mcp.json", "{ not json");
     let ran = fixture.run(&["mcp", "install", "claude"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -206,7 +237,7 @@ fn a_file_that_cannot_be_read_is_left_and_the_lines_are_said() {
 
 #[test]
 fn an_entry_that_is_reached_elsewhere_is_left() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     let json = r#"{"mcpServers": {"haft": {"type": "http", "url": "https://x.org/mcp"}}}"#;
     let toml = "[mcp_servers.haft]\nurl = 'https://x.org/mcp'\n";
     fixture.put(".mcp.json", json);
@@ -222,12 +253,12 @@ fn an_entry_that_is_reached_elsewhere_is_left() {
 
 #[test]
 fn a_user_may_have_it_everywhere_or_for_one_workspace() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     let real = fixture.home.join("dotfiles.json");
     fs::write(&real, "{\n  \"projects\": {}\n}\n").unwrap();
     symlink(&real, fixture.home.join(".claude.json")).unwrap();
     assert_eq!(install(&fixture, &["claude", "--user"])["became"], "added");
-    let entry = json!({"type": "stdio", "command": HAFT, "args": ["mcp"]});
+    let entry = json!({"type": "stdio", "command": program(&fixture), "args": ["mcp"]});
     let now: Value = serde_json::from_str(&fs::read_to_string(&real).unwrap()).unwrap();
     assert_eq!(now, json!({"projects": {}, "mcpServers": {"haft": entry}}));
     assert!(fixture.home.join(".claude.json").is_symlink(), "a link stays a link");
@@ -240,7 +271,7 @@ fn a_user_may_have_it_everywhere_or_for_one_workspace() {
 
 #[test]
 fn what_a_client_may_approve_is_recorded_and_never_widened_in_silence() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     let haft_toml = ".config/haft/haft.toml";
     assert_eq!(install(&fixture, &["claude", "--client-may-approve", "no"])["clientMayApprove"], "none");
     assert_eq!(home(&fixture, haft_toml).as_deref(), Some("mcp.client_may_approve = \"none\"\n"));
@@ -254,7 +285,7 @@ fn what_a_client_may_approve_is_recorded_and_never_widened_in_silence() {
 
 #[test]
 fn somebody_at_the_terminal_is_asked() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     let mut terminal = Terminal::start(fixture.haft(&["mcp", "install", "opencode"]));
     terminal.read_until("[Y]es [n]o ");
     terminal.type_in("what\n");

@@ -27,6 +27,7 @@ pub(crate) fn machine() -> &'static str {
 /// A workspace and a model for an agent that knows haft by what `haft mcp install` has written.
 pub(crate) fn with(client: &str) -> (Fixture, Model) {
     let fixture = Fixture::new();
+    fixture.install_program();
     let ran = fixture.run(&["mcp", "install", client]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     fixture.put("a.txt", "what the file says\n");

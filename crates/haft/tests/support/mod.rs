@@ -81,6 +81,14 @@ impl Fixture {
         command
     }
 
+    /// Installs the program for this user, as `make install` does, and gives its path.
+    pub fn install_program(&self) -> PathBuf {
+        let bin = self.home.join(".local/bin");
+        fs::create_dir_all(&bin).unwrap();
+        std::os::unix::fs::symlink(HAFT, bin.join("haft")).unwrap();
+        bin.join("haft")
+    }
+
     /// Runs the program to its end.
     pub fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
         Running::start(self.haft(args)).finish()

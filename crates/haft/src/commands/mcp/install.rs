@@ -1,6 +1,7 @@
 //! `haft mcp install`
 
 mod client;
+mod program;
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,10 @@ use crate::{
     cli::Everywhere,
     commands::{
         init,
-        mcp::install::client::{For, LaunchCommand, McpClient, SettingsLocation, UserFolders, written},
+        mcp::install::{
+            client::{For, LaunchCommand, McpClient, SettingsLocation, UserFolders, written},
+            program::installed_program,
+        },
         open_in,
         prompt::{Person, TerminalLines},
     },
@@ -91,7 +95,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         (SettingsLocation::User(_), Some(_)) => Some(written(&folder)?),
         (SettingsLocation::User(_) | SettingsLocation::Workspace(_), _) => args.client.names(&place, &folder)?,
     };
-    let command = LaunchCommand::new(&settings.program, named)?;
+    let command = LaunchCommand::new(&installed_program(&settings)?, named)?;
     let lines = args.client.put("", &command)?;
     let path = match &place {
         SettingsLocation::Workspace(path) => folder.join(path),
