@@ -78,7 +78,7 @@ fn run(page: &str) -> (Ran, Vec<(usize, i32)>) {
     let fixture = Fixture::new();
     let (prelude, commands) = (fixture.home.join(".prelude"), fixture.home.join(".page"));
     fs::write(&prelude, PRELUDE).unwrap();
-    fs::write(&commands, script(page)).unwrap();
+    fs::write(&commands, script(page) + "echo the end of the page\n").unwrap();
     let mut command = fixture.program("bash");
     command.arg(&commands);
     let program = fixture.install_program();
@@ -89,6 +89,7 @@ fn run(page: &str) -> (Ran, Vec<(usize, i32)>) {
     }
     command.env_remove("HAFT_DATA_DIR").current_dir(&fixture.home);
     let ran = Running::start(command).finish();
+    assert!(ran.stdout.ends_with("the end of the page\n"), "it broke off: {ran:?}");
     let failed = fs::read_to_string(fixture.home.join(".failed")).unwrap_or_default();
     let failed = failed.lines().map(|line| {
         let (line, code) = line.split_once(' ').unwrap();
