@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use haft_runtime::{About, Answer, Answered, CallId, End, Journal, Outcome, Reply};
+use haft_runtime::{About, Answer, Answered, CallId, End, Journal, Outcome, Question, Reply};
 
 use crate::{
     cli::Everywhere,
     commands::{
         alike,
         always::{Always, GrantLimits, by_flag, parse_lasting, remembered},
-        arguments, fill, open_for,
+        arguments, fill, mistake,
         prompt::{Person, TerminalLines, ask},
+        which::{DefaultCall, open_call},
         whole,
     },
     exit::CliExit,
@@ -24,8 +25,8 @@ const MOMENT: Duration = Duration::from_millis(200);
 
 #[derive(clap::Args)]
 pub(crate) struct ApproveArgs {
-    /// The call that waits
-    call: String,
+    /// The call, or the beginning of its id; the only one that waits when left out
+    call: Option<String>,
     /// Use this input instead, and see what it would do; for a form, its values; for a call that waits for a result, the result
     #[arg(long, value_name = "JSON", conflicts_with = "always")]
     input: Option<String>,
@@ -45,15 +46,25 @@ pub(crate) struct ApproveArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct RejectArgs {
-    /// The call that waits
-    call: String,
+    /// The call, or the beginning of its id; the only one that waits when left out
+    call: Option<String>,
     /// Why, in your own words; the caller reads it
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
 }
 
 pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArgs) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, &args.call).await?;
+    let (house, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Waiting).await?;
+    if args.call.is_none()
+        && Person::at_the_terminal() == Person::Terminal
+        && let Some((question, None)) = house.question(&record.call).await?
+    {
+        if args.input.is_some() || args.alike || args.always.is_some() {
+            let sentence = "with --input, --alike or --always the call must be named: haft approve";
+            return Err(mistake(format!("{sentence} {}", record.call)));
+        }
+        return look_and_answer(&house, out, &question).await;
+    }
     if let Some((question, None)) = house.question(&record.call).await?
         && let About::Form(form) = &question.about
     {
@@ -88,7 +99,7 @@ pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArg
 }
 
 pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, &args.call).await?;
+    let (house, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Waiting).await?;
     let question = house.question(&record.call).await?;
     let answer = match &question {
         Some((question, _)) if question.wants_a_result() => {
@@ -107,6 +118,30 @@ pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs)
     house.leave().await?;
     outcome::print(*out, &outcome);
     Ok(CliExit::Success)
+}
+
+/// Shows a question that was not named and asks. It may have come a moment ago: nobody says yes to what they have not seen.
+pub(crate) async fn look_and_answer(house: &House, out: &Out, question: &Question) -> Result<CliExit> {
+    let mut lines = TerminalLines::new();
+    let exit = match &question.about {
+        About::Form(form) => {
+            let answer = fill::ask(house, (question, form), &mut lines).await;
+            fill::give_and_say(house, out, question, answer).await?
+        }
+        About::Approval(evidence) => {
+            let answer = ask(house, (question, evidence), &mut lines).await;
+            let outcome = give(house, &question.call, answer).await?;
+            let outcome = ask_for_the_child(house, &question.call, outcome).await?;
+            let outcome = whole(house, outcome).await;
+            outcome::print(*out, &outcome).or_that_of_its_command(&outcome, *out)
+        }
+        About::Result(_) => {
+            let call = &question.call;
+            bail!("{call} waits for a result: haft approve {call} --input JSON");
+        }
+    };
+    house.leave().await?;
+    Ok(exit)
 }
 
 /// Gives an answer and sees the call through; an answer that does not count is an error that says why.

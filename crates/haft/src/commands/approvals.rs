@@ -11,8 +11,9 @@ use crate::{
     commands::{
         alike::{alike, approve, grouped},
         answer::give,
-        fill, open, open_for,
+        fill, open,
         prompt::{Interrupts, PromptReply, TerminalLines, ask_beside},
+        which::open_named,
     },
     exit::CliExit,
     house::House,
@@ -116,7 +117,7 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Withi
         if said == PromptReply::Answer(Answer::Cancel) {
             break;
         }
-        let (its_house, _) = open_for(everywhere, question.call.as_str()).await?;
+        let (its_house, _) = open_named(everywhere, question.call.as_str()).await?;
         let answered = match said {
             PromptReply::Answer(answer) if question.form().is_some() => {
                 fill::give_and_say(&its_house, out, &question, answer).await.map(drop)

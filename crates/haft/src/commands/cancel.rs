@@ -7,19 +7,19 @@ use haft_runtime::{Answer, CallState, Journal};
 
 use crate::{
     cli::Everywhere,
-    commands::{answer::give, changes::status, open_for},
+    commands::{answer::give, changes::status, which::open_named},
     exit::CliExit,
     show::{Out, outcome},
 };
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The call to stop
+    /// The call to stop, or the beginning of its id
     call: String,
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, &args.call).await?;
+    let (house, record) = open_named(everywhere, &args.call).await?;
     let call = &record.call;
     let ended = match record.state {
         CallState::Ended => bail!("{call} has already ended: {}", status(&record)),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use haft_runtime::{
     CallRecord, CallState, ChangeList, ChangeState, End, ErrorCode, Evidence, Isolation, Journal, Question,
 };
@@ -10,7 +10,10 @@ use serde::Serialize;
 
 use crate::{
     cli::Everywhere,
-    commands::open_for,
+    commands::{
+        mistake,
+        which::{DefaultCall, names_a_call, open_call},
+    },
     exit::CliExit,
     house::House,
     show::{
@@ -24,8 +27,8 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The call
-    call: String,
+    /// The call, or the beginning of its id; the last one with changes when left out
+    call: Option<String>,
     /// Only this path, with its whole diff
     path: Option<String>,
     /// Everything: the whole output, all paths, whole diffs
@@ -46,14 +49,20 @@ struct CallChanges {
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, &args.call).await?;
+    let (call, path) = match (&args.call, &args.path) {
+        (Some(path), None) if !names_a_call(path) => (None, Some(path)),
+        (call, path) => (call.as_deref(), path.as_ref()),
+    };
+    let (house, record) = open_call(everywhere, out, call, DefaultCall::WithChanges).await?;
     let question = house.question(&record.call).await?.filter(|(_, answer)| answer.is_none()).map(|(asked, _)| asked);
     let ended = ended(&house, &record, question.as_ref()).await?;
     let mut changes = changes_of(&house, &record).await?;
-    if let Some(path) = &args.path {
+    if let Some(path) = path {
         changes.0.retain(|change| change.path == *path || change.from.as_ref() == Some(path));
         if changes.0.is_empty() {
-            bail!("{} does not touch `{path}`; without a path, all that it touches is shown", record.call);
+            let sentence =
+                format!("{} does not touch `{path}`; without a path, all that it touches is shown", record.call);
+            return Err(mistake(sentence));
         }
     }
     house.leave().await?;
@@ -63,8 +72,8 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         out.document(&CallChanges { call_id, status, exit_code, output, changes });
         return Ok(CliExit::Success);
     }
-    let depth = if args.all || args.path.is_some() { DetailLevel::Whole } else { DetailLevel::Short };
-    match (question, &args.path) {
+    let depth = if args.all || path.is_some() { DetailLevel::Whole } else { DetailLevel::Short };
+    match (question, path) {
         (Some(question), None) => {
             out.text(&card(&question, depth, &house.redactor));
             out.line(&format!("{DIM}haft approve {0}\nhaft reject {0}{DIM:#}", record.call));

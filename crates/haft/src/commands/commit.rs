@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::{
     cli::Everywhere,
     commands::{
-        answer::give,
-        open_for,
+        answer::{give, look_and_answer},
         prompt::{Person, see_through},
+        which::{DefaultCall, names_a_call, open_call},
     },
     exit::CliExit,
     show::{Out, outcome},
@@ -17,17 +17,30 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The call that staged the changes
-    call: String,
+    /// The call, or the beginning of its id; the last one with something to commit when left out
+    call: Option<String>,
     /// Only these paths; everything that is staged when left out
     paths: Vec<String>,
 }
 
 /// While the question is open this is a yes to those paths; later it is a call of its own.
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, &args.call).await?;
-    let paths = (!args.paths.is_empty()).then_some(args.paths);
+    let Args { call, mut paths } = args;
+    let call = call.filter(|word| {
+        let names_a_call = names_a_call(word);
+        if !names_a_call {
+            paths.insert(0, word.clone());
+        }
+        names_a_call
+    });
+    let (house, record) = open_call(everywhere, out, call.as_deref(), DefaultCall::Staged).await?;
+    let paths = (!paths.is_empty()).then_some(paths);
     let question = house.question(&record.call).await?;
+    if let (None, None, Some((question, None))) = (&call, &paths, &question)
+        && Person::at_the_terminal() == Person::Terminal
+    {
+        return look_and_answer(&house, out, question).await;
+    }
     let ended = if let Some((question, None)) = question {
         let Some(evidence) = question.evidence() else {
             bail!("{0} waits for values, not for a yes; `haft approve {0} --input JSON` answers", question.call);

@@ -10,8 +10,8 @@ use crate::{
     cli::Everywhere,
     commands::{
         answer::give,
-        open_for,
         prompt::{Person, see_through},
+        which::{DefaultCall, open_call},
     },
     exit::CliExit,
     show::{Out, outcome},
@@ -19,13 +19,13 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The call that staged the changes
-    call: String,
+    /// The call, or the beginning of its id; the last one with something to drop when left out
+    call: Option<String>,
 }
 
 /// While the question is open this is a no; later it is a call of its own.
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, &args.call).await?;
+    let (house, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Staged).await?;
     let waits = matches!(house.question(&record.call).await?, Some((_, None)));
     let exit = if waits {
         outcome::print(*out, &give(&house, &record.call, Answer::Reject { message: None }).await?);

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use haft_runtime::{
-    Asks, Bounds, CallerId, ChangeKind, Grant, GrantId, GrantStatus, Questions, WrittenBounds, nearest,
-};
+use haft_runtime::{Asks, Bounds, CallerId, ChangeKind, Grant, GrantStatus, Questions, WrittenBounds, nearest};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -13,7 +11,8 @@ use crate::{
     cli::Everywhere,
     commands::{
         always::{GrantLimits, LAST, coverage, parse_lasting},
-        open,
+        mistake, open,
+        which::grant_id,
     },
     exit::CliExit,
     house::House,
@@ -44,12 +43,12 @@ enum GrantsCommand {
     Add(AddArgs),
     /// One grant, and how much of the last calls it covers
     Show {
-        /// The grant
+        /// The grant, or the beginning of its id
         grant: String,
     },
     /// Take a grant back
     Revoke {
-        /// The grant
+        /// The grant, or the beginning of its id
         grant: String,
     },
 }
@@ -202,11 +201,9 @@ async fn print(house: &House, out: &Out, grant: &Grant) -> Result<()> {
 }
 
 async fn find(house: &House, typed: &str) -> Result<Grant> {
-    let Some(id) = GrantId::parse(typed) else {
-        bail!("`{typed}` is not the id of a grant: `g_` and 32 hex digits; `haft grants` lists them");
-    };
+    let id = grant_id(house, typed).await?;
     match house.store.grant(&house.scope, &id).await? {
         Some(grant) => Ok(grant),
-        None => bail!("there is no grant {id}; `haft grants --all` lists them"),
+        None => Err(mistake(format!("there is no grant {id}; `haft grants --all` lists them"))),
     }
 }

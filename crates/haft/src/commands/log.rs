@@ -3,20 +3,23 @@
 mod follow;
 mod show;
 
-use anyhow::{Context, Result, bail};
-use haft_runtime::{CallId, CallRecord, CallState, Journal, Outcome, Redactor};
+use std::io::IsTerminal;
+
+use anyhow::Result;
+use haft_runtime::{CallRecord, CallState, Journal, Outcome, Redactor};
 use haft_store::{CallFilter, CallRow};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     cli::Everywhere,
-    commands::open,
+    commands::{open, which::call_id},
     exit::CliExit,
     house::House,
     settings::duration,
     show::{
         Out,
+        subject::subject,
         table::{table, width},
         time::ago,
     },
@@ -24,6 +27,8 @@ use crate::{
 
 /// From this width on there is room for who asked.
 const WIDE: usize = 100;
+/// So much of an id tells its millisecond, and with it nearly always the call.
+const SHORT_ID: usize = 15;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -36,8 +41,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "STATUS", value_parser = ["success", "error", "rejected", "pending", "cancelled"])]
     status: Option<String>,
     /// Only calls of the last 30m, 2h, 7d
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = parse_back)]
+    since: Option<Timestamp>,
     /// How many at most; 50 when left out, and 10 to begin with under --follow
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: Option<u32>,
@@ -53,47 +58,47 @@ pub(crate) struct Args {
 enum LogCommand {
     /// One call's whole story
     Show {
-        /// The call
-        call: String,
+        /// The call, or the beginning of its id; the last one when left out
+        call: Option<String>,
     },
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     match &args.what {
-        Some(LogCommand::Show { call }) => show::run(everywhere, out, call).await,
-        None if args.follow => follow::run(everywhere, out, &filter(args, 10)?).await,
-        None => list(everywhere, out, &filter(args, 50)?).await,
+        Some(LogCommand::Show { call }) => show::run(everywhere, out, call.as_deref()).await,
+        None => {
+            let house = open(everywhere).await?;
+            let filter = filter(&house, args).await?;
+            if args.follow { follow::run(&house, out, &filter).await } else { list(&house, out, &filter).await }
+        }
     }
 }
 
-fn filter(args: &Args, limit: u32) -> Result<CallFilter> {
+async fn filter(house: &House, args: &Args) -> Result<CallFilter> {
     let before = match &args.before {
         None => None,
-        Some(text) => Some(CallId::parse(text).with_context(|| format!("`{text}` is not a call id"))?),
+        Some(text) => Some(call_id(&house.store, &house.scope, text).await?),
     };
     Ok(CallFilter {
         tool: args.tool.clone(),
         status: args.status.clone(),
-        since: args.since.as_deref().map(back).transpose()?,
+        since: args.since,
         before,
-        limit: args.limit.unwrap_or(limit),
+        limit: args.limit.unwrap_or(if args.follow { 10 } else { 50 }),
         ..CallFilter::default()
     })
 }
 
 /// The time so long ago.
-pub(crate) fn back(text: &str) -> Result<Timestamp> {
-    match Timestamp::now().checked_sub(duration(text)?) {
-        Ok(since) => Ok(since),
-        Err(_) => bail!("`{text}` reaches further back than there is time"),
-    }
+pub(crate) fn parse_back(text: &str) -> Result<Timestamp, String> {
+    let length = duration(text).map_err(|err| err.to_string())?;
+    Timestamp::now().checked_sub(length).map_err(|_| format!("`{text}` reaches further back than there is time"))
 }
 
-async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<CliExit> {
-    let house = open(everywhere).await?;
+async fn list(house: &House, out: &Out, filter: &CallFilter) -> Result<CliExit> {
     let mut calls = Vec::new();
     for call in house.store.calls(&house.scope, &house.here, filter).await? {
-        calls.push(LoggedCall::of(&house, call).await?);
+        calls.push(LoggedCall::of(house, call).await?);
     }
     house.leave().await?;
     if out.json {
@@ -101,12 +106,13 @@ async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result
         return Ok(CliExit::Success);
     }
     let Some(oldest) = calls.last() else {
-        out.line("no calls yet that fit; try `haft call list_directory`");
+        out.line("no such calls yet; try `haft call list_directory`");
         return Ok(CliExit::Success);
     };
-    let wide = width() >= WIDE;
-    let rows: Vec<Vec<String>> = calls.iter().map(|call| row(call, wide)).collect();
-    let head = if wide { &["CALL", "WHEN", "TOOK", "BY", "TOOL", "STATUS"][..] } else { HEAD };
+    let wide = width() >= WIDE || !std::io::stdout().is_terminal();
+    let length = id_length(&calls);
+    let rows: Vec<Vec<String>> = calls.iter().map(|call| row(call, length, wide, &house.redactor)).collect();
+    let head = if wide { &["CALL", "WHEN", "TOOK", "BY", "STATUS", "WHAT"][..] } else { HEAD };
     out.text(&table(head, &rows));
     out.hint("one call's whole story: haft log show CALL");
     if calls.len() == filter.limit as usize {
@@ -115,7 +121,21 @@ async fn list(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result
     Ok(CliExit::Success)
 }
 
-const HEAD: &[&str] = &["CALL", "WHEN", "TOOK", "TOOL", "STATUS"];
+const HEAD: &[&str] = &["CALL", "WHEN", "TOOK", "STATUS", "WHAT"];
+
+/// How much of each id is shown: at a terminal enough to tell these calls apart, as the beginning of an id is understood.
+/// In a pipe, all of it.
+fn id_length(calls: &[LoggedCall]) -> usize {
+    if !std::io::stdout().is_terminal() {
+        return usize::MAX;
+    }
+    // They come in order, so that each is most like its neighbours.
+    let alike = |pair: &[LoggedCall]| {
+        let (one, other) = (pair[0].row.id.as_str(), pair[1].row.id.as_str());
+        one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count()
+    };
+    calls.windows(2).map(alike).max().map_or(SHORT_ID, |alike| (alike + 1).max(SHORT_ID))
+}
 
 /// A call of the list, with what its record says of it.
 struct LoggedCall {
@@ -138,6 +158,13 @@ impl LoggedCall {
         self.outcome()?.exit_code()
     }
 
+    /// The tool, and what it was used on.
+    fn what(&self, redactor: &Redactor) -> String {
+        let told = self.record.as_ref().and_then(|record| subject(&redactor.value(&record.opening.input)));
+        let told = told.map_or_else(String::new, |told| format!(" {}", redactor.text(&told)));
+        format!("{}{told}", self.row.tool)
+    }
+
     /// The call as programs read it, without secrets.
     fn document(&self, redactor: &Redactor) -> Value {
         let mut document = serde_json::to_value(&self.row).unwrap_or_default();
@@ -153,18 +180,18 @@ impl LoggedCall {
     }
 }
 
-fn row(call: &LoggedCall, wide: bool) -> Vec<String> {
-    let CallRow { id, tool, caller, started_at, duration_ms, .. } = &call.row;
+fn row(call: &LoggedCall, length: usize, wide: bool, redactor: &Redactor) -> Vec<String> {
+    let CallRow { id, caller, started_at, duration_ms, .. } = &call.row;
     let took = duration_ms.map_or_else(String::new, |ms| format!("{ms} ms"));
-    let mut cells = vec![id.to_string(), ago(*started_at), took];
+    let mut cells = vec![id.as_str().chars().take(length).collect(), ago(*started_at), took];
     if wide {
         cells.push(caller.clone());
     }
-    cells.extend([tool.clone(), status_of(call)]);
+    cells.extend([status_of(call), call.what(redactor)]);
     cells
 }
 
-/// How a call ended, in a word or two. One that has ended and still says `pending` goes on as another call.
+/// How a call ended, in a word. One that has ended and still says `pending` goes on as another call.
 fn status_of(logged: &LoggedCall) -> String {
     let call = &logged.row;
     if let Some(code) = logged.exit_code().filter(|code| *code != 0) {
@@ -172,8 +199,8 @@ fn status_of(logged: &LoggedCall) -> String {
     }
     match (call.state, call.status.as_deref(), call.code.as_deref()) {
         (CallState::Ended, Some("pending"), _) => "edited".to_owned(),
-        (CallState::Ended | CallState::Waiting, Some(status), Some(code)) => format!("{status} {code}"),
-        (CallState::Ended | CallState::Waiting, Some(status), None) => status.to_owned(),
+        (CallState::Ended | CallState::Waiting, Some("error"), Some(code)) => code.to_owned(),
+        (CallState::Ended | CallState::Waiting, Some(status), _) => status.to_owned(),
         (CallState::Waiting, None, _) => "pending".to_owned(),
         (CallState::Preparing | CallState::Executing, _, _) => "running".to_owned(),
         (CallState::Ended, None, _) => "ended".to_owned(),

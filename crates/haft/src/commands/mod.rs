@@ -33,12 +33,13 @@ pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod undo;
 pub(crate) mod wait;
+pub(crate) mod which;
 pub(crate) mod wishes;
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use haft_runtime::{CallId, CallRecord, End, Journal, Outcome, ToolError};
+use anyhow::Result;
+use haft_runtime::{End, ErrorCode, Journal, Outcome, ToolError};
 use haft_store::Store;
 
 use crate::{
@@ -78,32 +79,7 @@ pub(crate) async fn whole(house: &House, outcome: Outcome) -> Outcome {
     }
 }
 
-/// A call that was named, and the house of the workspace it belongs to, wherever the command was typed.
-pub(crate) async fn open_for(everywhere: &Everywhere, call: &str) -> Result<(House, CallRecord)> {
-    let Some(id) = CallId::parse(call) else {
-        bail!("`{call}` is not a call id: `tc_` and 32 hex digits; `haft log` lists the latest");
-    };
-    let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let settings = Settings::of_user()?.with_environment()?;
-    let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
-    let here = house::scope_of(&folder);
-    let Some(record) = Journal::find(&store, &here, &id).await? else {
-        bail!("there is no call {id}; `haft log` lists the latest");
-    };
-    let home = record.scope.workspace().map_or(folder.as_path(), |workspace| Path::new(workspace.as_str()));
-    let house = open_at_home(&settings, store, home).await;
-    let house = house.with_context(|| format!("{id} belongs to {}", home.display()))?;
-    // Recovery may just have ended it.
-    let record = Journal::find(&house.store, &house.scope, &id).await?.unwrap_or(record);
-    Ok((house, record))
-}
-
-/// The settings of a call's own workspace hold for it; they may want a store that is safer than the user's.
-async fn open_at_home(of_user: &Settings, store: Store, home: &Path) -> Result<House> {
-    let settings = Settings::read(home)?;
-    if settings.sync == of_user.sync {
-        return house::open(settings, store, home).await;
-    }
-    store.close().await.map_err(ToolError::from)?;
-    open_in(settings, home).await
+/// A mistake in what was typed or written, as programs and people are told of it.
+pub(crate) fn mistake(message: impl Into<String>) -> anyhow::Error {
+    ToolError::new(ErrorCode::InvalidArgs, message).into()
 }

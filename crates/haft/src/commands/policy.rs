@@ -59,8 +59,8 @@ enum PolicyCommand {
     },
     /// Why a call was asked for, or was not: everything that is looked at, in order
     Explain {
-        /// The call
-        call: String,
+        /// The call, or the beginning of its id; the last one when left out
+        call: Option<String>,
     },
 }
 
@@ -68,7 +68,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     match &args.what {
         None => list(everywhere, out).await,
         Some(PolicyCommand::Test { last, rules }) => test::run(everywhere, out, *last, rules.as_deref()).await,
-        Some(PolicyCommand::Explain { call }) => explain::run(everywhere, out, call).await,
+        Some(PolicyCommand::Explain { call }) => explain::run(everywhere, out, call.as_deref()).await,
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::to_value;
 
 use crate::{
     cli::Everywhere,
-    commands::{log::back, open},
+    commands::{log::parse_back, open},
     exit::CliExit,
     house::House,
     show::{
@@ -27,8 +27,8 @@ const WIDE: usize = 100;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only the last 7d, 30d, in whole days (UTC); all that is kept when left out
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = parse_back)]
+    since: Option<Timestamp>,
 }
 
 /// One tool, as programs read it.
@@ -60,9 +60,8 @@ struct LastError {
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let since = args.since.as_deref().map(back).transpose()?;
     // The counters know whole days; so the last error is looked for in the same ones.
-    let since = since.map(begin_of_day);
+    let since = args.since.map(begin_of_day);
     let house = open(everywhere).await?;
     let mut rows = Vec::new();
     for tool in house.store.tools_used(&house.scope, &house.here, since).await? {

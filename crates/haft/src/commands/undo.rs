@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::{
     cli::Everywhere,
     commands::{
-        open_for,
         prompt::{Person, see_through},
+        which::{DefaultCall, open_call},
     },
     exit::CliExit,
     house::House,
@@ -19,21 +19,21 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The call whose changes are meant
-    call: String,
+    /// The call, or the beginning of its id; the last one when left out
+    call: Option<String>,
     /// Do it without asking
     #[arg(long)]
     yes: bool,
 }
 
 pub(crate) async fn undo(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, &args.call).await?;
+    let (house, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Committed).await?;
     take_back(&house, out, &record.call, args.yes).await
 }
 
 /// A redo is the undo of the undo.
 pub(crate) async fn redo(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, &args.call).await?;
+    let (house, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Undone).await?;
     let of = record.turn.as_ref().map_or(&record.call, |turn| &turn.of);
     let last = house.store.last_turn_of(&house.scope, of).await?;
     let undo = last.filter(|last| last.turn.as_ref().is_some_and(|turn| turn.direction == Direction::Undo));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     cli::Everywhere,
-    commands::{changes::status, flags::parse_seconds, open_for, whole},
+    commands::{changes::status, flags::parse_seconds, which::open_named, whole},
     exit::CliExit,
     show::{Out, outcome},
 };
@@ -18,7 +18,7 @@ const ONE_LOOK: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The call to wait for
+    /// The call to wait for, or the beginning of its id
     call: String,
     /// How long; as long as it takes when left out
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, &args.call).await?;
+    let (house, record) = open_named(everywhere, &args.call).await?;
     let deadline = tokio::time::Instant::now() + args.timeout.unwrap_or(Duration::from_secs(365 * 86400));
     let mut call = record.call;
     let ended = loop {

@@ -13,6 +13,7 @@ pub(crate) mod report;
 pub(crate) mod safe;
 pub(crate) mod stream;
 pub(crate) mod style;
+pub(crate) mod subject;
 pub(crate) mod table;
 pub(crate) mod time;
 pub(crate) mod timeline;

@@ -1,5 +1,7 @@
 //! Columns that line up.
 
+use std::io::IsTerminal;
+
 use crate::show::{safe::safe, style::STRONG};
 
 /// The width of the terminal, or 80.
@@ -7,7 +9,7 @@ pub(crate) fn width() -> usize {
     terminal_size::terminal_size().map_or(80, |(terminal_size::Width(width), _)| usize::from(width)).max(40)
 }
 
-/// Rows under a heading; the last column takes what is left of the line and is cut to it.
+/// Rows under a heading; at a terminal the last column takes what is left of the line and is cut to it.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| safe(cell)).collect()).collect();
     let widths: Vec<usize> = (0..head.len())
@@ -29,8 +31,9 @@ fn line(cells: &[String], widths: &[usize]) -> String {
     let mut text = String::new();
     for (column, cell) in cells.iter().enumerate() {
         if column + 1 == cells.len() {
-            let left = width().saturating_sub(text.chars().count());
-            text.push_str(&cut(cell, left.max(8)));
+            let left = width().saturating_sub(text.chars().count()).max(8);
+            let left = if std::io::stdout().is_terminal() { left } else { usize::MAX };
+            text.push_str(&cut(cell, left));
         } else {
             text.push_str(&format!("{cell:<width$}  ", width = widths[column]));
         }

@@ -1,13 +1,16 @@
 //! `haft log --follow`
 
+use std::io::IsTerminal;
+
 use anyhow::Result;
+use haft_runtime::Redactor;
 use haft_store::CallFilter;
 
-use super::{LoggedCall, status_of};
+use super::{LoggedCall, SHORT_ID, status_of};
 use crate::{
-    cli::Everywhere,
-    commands::{open, prompt::Interrupts},
+    commands::prompt::Interrupts,
     exit::CliExit,
+    house::House,
     show::{
         Out,
         safe::safe,
@@ -17,8 +20,7 @@ use crate::{
 };
 
 /// Tells each call as it asks and ends, until Ctrl-C, or until nobody reads any more.
-pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter) -> Result<CliExit> {
-    let house = open(everywhere).await?;
+pub(super) async fn run(house: &House, out: &Out, filter: &CallFilter) -> Result<CliExit> {
     let mut calls = house.store.follow(&house.scope, &house.here, filter).await?;
     let mut interrupts = Interrupts::listen();
     out.hint("waiting for calls; Ctrl-C ends");
@@ -27,8 +29,8 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter)
             call = calls.next() => call?,
             () = interrupts.next() => break,
         };
-        let call = LoggedCall::of(&house, call).await?;
-        let text = if out.json { call.document(&house.redactor).to_string() } else { line(&call) };
+        let call = LoggedCall::of(house, call).await?;
+        let text = if out.json { call.document(&house.redactor).to_string() } else { line(&call, &house.redactor) };
         if !out.next_line(&text) {
             break;
         }
@@ -37,11 +39,16 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, filter: &CallFilter)
     Ok(CliExit::Success)
 }
 
-fn line(logged: &LoggedCall) -> String {
+fn line(logged: &LoggedCall, redactor: &Redactor) -> String {
     let call = &logged.row;
     let time = call.finished_at.unwrap_or(call.started_at).strftime("%H:%M:%S").to_string();
-    let what = format!("{:<16} {}", safe(&call.tool), status_of(logged));
-    let took = call.duration_ms.map_or_else(String::new, |ms| format!(", {ms} ms"));
-    let left = width().saturating_sub(time.len() + call.id.as_str().len() + 4);
-    format!("{DIM}{time}{DIM:#}  {PLACE}{}{PLACE:#}  {}", call.id, cut(&format!("{what}{took}"), left))
+    let took = call.duration_ms.map_or_else(String::new, |ms| format!("{ms} ms"));
+    let status = status_of(logged);
+    let rest = format!("{took:<8}  {status:<9}  {}", safe(&logged.what(redactor)));
+    if !std::io::stdout().is_terminal() {
+        return format!("{time}  {}  {rest}", call.id);
+    }
+    let id: String = call.id.as_str().chars().take(SHORT_ID).collect();
+    let rest = cut(&rest, width().saturating_sub(time.len() + id.len() + 4));
+    format!("{DIM}{time}{DIM:#}  {PLACE}{id}{PLACE:#}  {rest}")
 }

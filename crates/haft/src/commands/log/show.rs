@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Everywhere,
-    commands::{changes::status, open_for},
+    commands::{
+        changes::status,
+        which::{DefaultCall, open_call},
+    },
     exit::CliExit,
     show::{
         Out,
@@ -15,8 +18,8 @@ use crate::{
 };
 
 /// One call's whole story.
-pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, call).await?;
+pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: Option<&str>) -> Result<CliExit> {
+    let (house, record) = open_call(everywhere, out, call, DefaultCall::Last).await?;
     let events = house.store.events(&house.scope, &record.call).await?;
     let relatives = house.store.relatives(&house.scope, &record.call).await?;
     let (question, answer) = match house.question(&record.call).await? {

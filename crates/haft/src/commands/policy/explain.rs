@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use super::{because, was_word, word};
 use crate::{
     cli::Everywhere,
-    commands::{answer::told, open_for},
+    commands::{
+        answer::told,
+        which::{DefaultCall, open_call},
+    },
     exit::CliExit,
     house::House,
     show::{
@@ -23,9 +26,10 @@ use crate::{
 /// How many changes are shown before the rest is counted.
 const SHOWN: usize = 10;
 
-pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: &str) -> Result<CliExit> {
-    let (house, record) = open_for(everywhere, call).await?;
-    let Some(past) = house.store.past(&house.scope, &record.call).await? else {
+pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: Option<&str>) -> Result<CliExit> {
+    let (house, record) = open_call(everywhere, out, call, DefaultCall::Last).await?;
+    let call = &record.call;
+    let Some(past) = house.store.past(&house.scope, call).await? else {
         bail!("there is no call {call}; `haft log` lists the latest");
     };
     let grants = house.store.all_grants(&house.scope, &house.here).await?;
