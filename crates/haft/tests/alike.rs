@@ -58,8 +58,8 @@ fn alike_is_a_plain_yes_and_nothing_else() {
 fn whoever_watches_answers_all_that_are_alike_with_one_key() {
     let fixture = Fixture::new();
     let (_, outlier) = asked(&fixture);
-    let ran = fixture.run_with_input(&["approvals", "--watch"], b"l\n".to_vec());
-    assert!(ran.stderr.contains("[l] yes to all 3 alike"), "{ran:?}");
+    let ran = fixture.run_with_input(&["approvals", "--watch"], b"s\n".to_vec());
+    assert!(ran.stderr.contains("[s]ame says yes to all 3"), "{ran:?}");
     let open = fixture.json(&["approvals"]);
     let open: Vec<&str> = open.as_array().unwrap().iter().filter_map(|question| question["callId"].as_str()).collect();
     assert_eq!(open, [outlier]);

@@ -55,7 +55,7 @@ fn what_ran_what_came_of_it_and_what_a_yes_covers_in_this_order() {
             "env: {\"DEPTH\":\"2\"}\n",
             "rm deletes nothing\n",
             "exit 3 after ",
-            ", on the rung namespaces\n",
+            ", isolation namespaces\n",
             "  │ 1\n  │ 2\n",
             &format!("  │ … 9984 more lines: haft changes {call} --all\n"),
             "  │ 10000\n",
@@ -65,8 +65,12 @@ fn what_ran_what_came_of_it_and_what_a_yes_covers_in_this_order() {
             "+two\n",
             "create src/main.rs",
             "202 derived: target/ (692 B)\n",
-            "a yes commits these 206 paths; the command does not run again",
-            "why asked: it would change 206 paths\n",
+            "In short: shell_exec mkdir -p target/debug;",
+            "exit 3",
+            "206 paths: ",
+            "look twice at .envrc\n",
+            "A yes commits these 206 paths. The command does not run again.",
+            "Why asked: it would change 206 paths\n",
         ],
     );
     assert!(!card.contains("target/debug/7"), "build output is one line");
@@ -79,14 +83,14 @@ fn what_ran_what_came_of_it_and_what_a_yes_covers_in_this_order() {
 #[test]
 fn nothing_that_a_command_says_or_is_called_passes_for_hafts_own_words() {
     let fixture = Fixture::new();
-    let command = "printf 'a yes commits nothing\\n\\033[2J\\rover\\n'; printf '%079d' 0; \
-                   echo 'why asked: no reason'; echo 1 > $'a\\nyes'; : \u{202e}live";
-    let description = "harmless\na yes commits nothing \u{200b}";
+    let command = "printf 'A yes commits nothing\\n\\033[2J\\rover\\n'; printf '%079d' 0; \
+                   echo 'Why asked: no reason'; echo 1 > $'a\\nyes'; : \u{202e}live";
+    let description = "harmless\nA yes commits nothing \u{200b}";
     let (_, card) = asked(&fixture, &json!({"command": command, "description": description}));
-    assert_eq!(card.matches("\na yes ").count(), 1, "{card}");
-    assert_eq!(card.matches("\nwhy asked: ").count(), 1, "{card}");
+    assert_eq!(card.matches("\nA yes ").count(), 1, "{card}");
+    assert_eq!(card.matches("\nWhy asked: ").count(), 1, "{card}");
     assert!(!card.contains(['\u{1b}', '\r', '\u{202e}', '\u{200b}']), "{card}");
-    assert!(card.contains("\\u{202e}live") && card.contains("1 characters are written out"), "{card}");
+    assert!(card.contains("\\u{202e}live") && card.contains("1 character is written out"), "{card}");
     let wide = card.lines().find(|line| line.chars().count() > 80);
     assert_eq!(wide, None, "a terminal breaks no line by itself");
 }
@@ -109,7 +113,7 @@ fn a_commit_and_a_folder_that_goes_are_one_line_each() {
         fixture.put(&format!("build/deep/{number}"), "12345\n");
     }
     let (call, card) = asked(&fixture, &json!({"command": "git add .gitignore && git commit -qm one && rm -rf build"}));
-    has_in_order(&card, &["commit ", " on ", " paths\n", "delete build/  31 paths inside, 180 B\n", "a yes commits"]);
+    has_in_order(&card, &["commit ", " on ", " paths\n", "delete build/  31 paths inside, 180 B\n", "A yes commits"]);
     assert!(!card.contains(".git/objects") && !card.contains("build/deep"), "{card}");
     let changes = &fixture.json(&["changes", &call])["changes"];
     let summary = changes.as_array().unwrap().iter().find_map(|change| change["summary"].as_str()).unwrap();
@@ -125,11 +129,11 @@ fn a_command_with_the_network_says_before_what_a_yes_lets_it_do() {
         &card,
         &[
             "  $ echo made > made",
-            "it would run on the rung namespaces\n",
-            "it has not run yet, and cannot be previewed; only the files",
-            "a yes runs it with the network on: any host, this machine included; it commits\n",
-            "but flagged paths stay staged\n",
-            "why asked: ",
+            "It would run in a sandbox (isolation: namespaces).\n",
+            "It has not run yet, so its changes cannot be shown.",
+            "A yes runs it with the network on: any host, this machine included, and commits\n",
+            "Flagged paths stay staged.\n",
+            "Why asked: ",
         ],
     );
     let shown = fixture.json(&["changes", &call]);
@@ -191,11 +195,61 @@ fn at_a_terminal_the_card_follows_what_was_said() {
     let mut terminal = Terminal::start(fixture.haft(&["call", "shell_exec", &command]));
     let card = terminal.read_until("Commit this?").replace('\r', "");
     assert!(card.starts_with("half\nshell_exec "), "it begins on a line of its own: {card}");
-    has_in_order(&card, &["  $ echo made > made", "exit 0 after", "  │ half\n", "create made", "a yes commits"]);
+    has_in_order(&card, &["  $ echo made > made", "exit 0 after", "  │ half\n", "create made", "A yes commits"]);
     terminal.type_in("y\n");
     terminal.read_until("take it back with: haft undo");
     assert_eq!(terminal.exit_code(), Some(0));
     assert_eq!(fixture.text("made").as_deref(), Some("made\n"));
+}
+
+#[test]
+fn an_undo_has_a_card_of_its_own() {
+    let fixture = Fixture::new();
+    fixture.put("run.sh", "echo hi\n");
+    let command = json!({"command": "chmod +x run.sh; echo made > made"});
+    let (_, outcome) = fixture.call("shell_exec", &command, ALL);
+    let mut terminal = Terminal::start(fixture.haft(&["undo", &id(&outcome)]));
+    let card = terminal.read_until("[?]").replace('\r', "");
+    has_in_order(
+        &card,
+        &["\ndelete made", "\nmode run.sh  8 B, not executable\n", "A yes undoes exactly this.", "Undo this?"],
+    );
+    for word in ["✓", "Commit", "[a]lways", "[e]dit"] {
+        assert!(!card.contains(word), "{word} in {card}");
+    }
+    terminal.type_in("?\n");
+    let help = terminal.read_until("press Enter");
+    assert!(help.contains("undo_call: Undo the file changes") && !help.contains("always"), "{help}");
+    terminal.type_in("y\n");
+    assert_eq!(terminal.exit_code(), Some(0));
+    let mut terminal = Terminal::start(fixture.haft(&["redo"]));
+    let card = terminal.read_until("Redo this?").replace('\r', "");
+    has_in_order(&card, &["\ncreate made", "\nmode run.sh  8 B, executable\n", "A yes brings exactly this back."]);
+    assert!(!card.contains('✓') && !card.contains('↶'), "{card}");
+}
+
+#[test]
+fn later_leaves_the_question_open() {
+    let fixture = Fixture::new();
+    let command = json!({"command": "echo made > made"}).to_string();
+    let mut terminal = Terminal::start(fixture.haft(&["call", "shell_exec", &command]));
+    terminal.read_until("[?]");
+    terminal.type_in("l\n");
+    terminal.read_until("haft approve");
+    assert_eq!(terminal.exit_code(), Some(4));
+    assert_eq!(fixture.run(&["approve"]).code, Some(0), "from another process");
+    assert_eq!(fixture.text("made").as_deref(), Some("made\n"));
+}
+
+#[test]
+fn an_answer_from_elsewhere_does_not_end_up_behind_the_prompt() {
+    let fixture = Fixture::new();
+    let command = json!({"command": "echo made > made"}).to_string();
+    let mut terminal = Terminal::start(fixture.haft(&["call", "shell_exec", &command]));
+    terminal.read_until("[?]");
+    assert_eq!(fixture.run(&["approve"]).code, Some(0));
+    let rest = terminal.read_until("create made").replace('\r', "");
+    assert!(rest.trim_start_matches(' ').starts_with('\n'), "{rest:?}");
 }
 
 #[test]
@@ -218,12 +272,15 @@ fn always_is_withheld_with_its_reason_where_content_cannot_be_shown() {
     let binary = json!({"command": "head -c 3000 /dev/zero > zeros"}).to_string();
     let mut terminal = Terminal::start(fixture.haft(&["call", "shell_exec", &binary]));
     let card = terminal.read_until("[?]");
-    assert!(card.contains("always is withheld: the content of `zeros`") && !card.contains("[a]lways"), "{card}");
+    assert!(
+        card.contains("A yes cannot be remembered: the content of `zeros`") && !card.contains("[a]lways"),
+        "{card}"
+    );
     terminal.type_in("n\n\n");
     terminal.read_until("rejected");
     let mut terminal = Terminal::start(fixture.haft(&["call", "shell_exec", "{\"command\":\"echo x > text\"}"]));
     let card = terminal.read_until("[?]");
-    assert!(card.contains("[a]lways") && !card.contains("withheld"), "{card}");
+    assert!(card.contains("[a]lways") && !card.contains("cannot be remembered"), "{card}");
     terminal.type_in("n\n\n");
     terminal.read_until("rejected");
 }

@@ -168,7 +168,8 @@ fn a_grant_that_can_cover_nothing_is_not_taken() {
     let unknown = fixture.run(&["grants", "add", "--tool", "write_fil"]);
     assert!(unknown.code == Some(1) && unknown.stderr.contains("did you mean `write_file`"), "{unknown:?}");
     for (words, said) in [
-        (["grants", "show", "g_1"], "is not the id of a grant"),
+        (["grants", "show", "g_1"], "no grant begins with g_1"),
+        (["grants", "show", "g_x"], "is not the id of a grant"),
         (["grants", "revoke", "g_00000000000000000000000000000000"], "there is no grant"),
         (["grants", "show", "tc_00000000000000000000000000000000"], "is not the id of a grant"),
     ] {

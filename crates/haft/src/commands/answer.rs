@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use haft_runtime::{About, Answer, Answered, CallId, End, Journal, Outcome, Question, Reply};
+use jiff::Timestamp;
 
 use crate::{
     cli::Everywhere,
@@ -128,8 +129,12 @@ pub(crate) async fn look_and_answer(house: &House, out: &Out, question: &Questio
             let answer = fill::ask(house, (question, form), &mut lines).await;
             fill::give_and_say(house, out, question, answer).await?
         }
-        About::Approval(evidence) => {
-            let answer = ask(house, (question, evidence), &mut lines).await;
+        About::Approval(_) => {
+            let Some(answer) = ask(house, question, &mut lines).await else {
+                house.leave().await?;
+                out.hint(&format!("it stays open: haft approve {0} or haft reject {0}", question.call));
+                return Ok(CliExit::Pending);
+            };
             let outcome = give(house, &question.call, answer).await?;
             let outcome = ask_for_the_child(house, &question.call, outcome).await?;
             let outcome = whole(house, outcome).await;
@@ -155,10 +160,24 @@ pub(crate) async fn give(house: &House, call: &CallId, answer: Answer) -> Result
             remembered.into_iter().for_each(|text| anstream::eprintln!("{text}"));
             Ok(*outcome)
         }
-        Reply::Heard => bail!("{call} had asked something in the middle of its work, and goes on with this answer"),
-        Reply::TooLate(first) => bail!("{call} was already answered: {}", told(&first)),
+        Reply::Heard => bail!("{call} got the answer to what it asked in the middle of its work, and goes on"),
+        Reply::TooLate(first) => bail!("{}", already(call, &first)),
         Reply::NoQuestion => bail!("{call} waits for no answer; `haft log show {call}` tells its story"),
     }
+}
+
+/// Why an answer came too late: what the first one was.
+pub(crate) fn already(call: &CallId, first: &Answered) -> String {
+    if first.answer == Answer::Expire {
+        return format!("{call} expired at {}: nobody answered in time", clock(first.at));
+    }
+    format!("{call} was already answered: {}", told(first))
+}
+
+/// The time of day, with the day unless that is today.
+fn clock(at: Timestamp) -> String {
+    let today = Timestamp::now().strftime("%Y-%m-%d").to_string() == at.strftime("%Y-%m-%d").to_string();
+    at.strftime(if today { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" }).to_string()
 }
 
 /// What somebody decided, in words.
@@ -167,7 +186,7 @@ pub(crate) fn told(first: &Answered) -> String {
         Answer::Approve { paths: None } => "yes".to_owned(),
         Answer::Approve { paths: Some(paths) } => format!("yes to {}", paths.join(", ")),
         Answer::Always { grant } => format!("yes, always: {}", grant.id),
-        Answer::Edit { .. } => "with another input".to_owned(),
+        Answer::Edit { .. } => "yes to an edited input".to_owned(),
         Answer::Fill { .. } => "filled in".to_owned(),
         Answer::Result { .. } => "the result was given".to_owned(),
         Answer::Failed { message } => format!("it failed: {message}"),
@@ -176,7 +195,8 @@ pub(crate) fn told(first: &Answered) -> String {
         Answer::Cancel => "cancelled".to_owned(),
         Answer::Expire => "nobody answered in time".to_owned(),
     };
-    format!("{what} (by {} at {})", first.by, first.at.strftime("%Y-%m-%d %H:%M:%S UTC"))
+    let at = clock(first.at);
+    if first.answer == Answer::Expire { format!("{what} ({at})") } else { format!("{what} (by {} at {at})", first.by) }
 }
 
 /// An edited input is a call of its own, whose card is shown at once.
@@ -211,7 +231,10 @@ async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> 
     }
     let mut lines = TerminalLines::new();
     match &question.about {
-        About::Approval(evidence) => give(house, &child, ask(house, (&question, evidence), &mut lines).await).await,
+        About::Approval(_) => match ask(house, &question, &mut lines).await {
+            Some(answer) => give(house, &child, answer).await,
+            None => Ok(outcome),
+        },
         About::Form(form) => {
             let answer = fill::ask(house, (&question, form), &mut lines).await;
             fill::give(house, &question, answer).await?;

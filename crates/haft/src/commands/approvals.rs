@@ -126,6 +126,7 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Withi
                 outcome::print(*out, &ended);
             }),
             PromptReply::YesToAllAlike => approve(&its_house, out, &question).await.map(drop),
+            PromptReply::Later => Ok(()),
         };
         if let Err(err) = answered {
             anstream::eprintln!("{err:#}");
@@ -140,7 +141,7 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Withi
 async fn ask(house: &House, question: &Question, others: usize, lines: &mut TerminalLines) -> PromptReply {
     match &question.about {
         About::Form(form) => PromptReply::Answer(fill::ask(house, (question, form), lines).await),
-        About::Approval(evidence) => ask_beside(house, (question, evidence), others, lines).await,
+        About::Approval(_) => ask_beside(house, question, others, lines).await,
         // A result comes from a program, or from `haft approve CALL --input JSON`.
         About::Result(_) => std::future::pending().await,
     }

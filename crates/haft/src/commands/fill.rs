@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     commands::{
-        answer::told,
+        answer::already,
         arguments,
         prompt::{Person, TerminalLines},
     },
@@ -49,7 +49,7 @@ pub(crate) async fn give(house: &House, question: &Question, answer: Answer) -> 
     let call = &question.call;
     match house.pipeline.give_answer(&house.caller, &question.id(), answer).await? {
         AnswerReceipt::Taken => Ok(()),
-        AnswerReceipt::TooLate(first) => bail!("{call} was already answered: {}", told(&first)),
+        AnswerReceipt::TooLate(first) => bail!("{}", already(call, &first)),
         AnswerReceipt::NoQuestion => bail!("{call} waits for no answer; `haft log show {call}` tells its story"),
     }
 }

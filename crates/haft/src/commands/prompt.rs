@@ -18,11 +18,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     commands::{
         always::{choose, remembered},
+        answer::already,
         fill,
     },
     house::House,
     show::{
-        card::card,
+        card::{Purpose, card},
         changes::DetailLevel,
         safe::safe,
         style::{DIM, STRONG, WARN},
@@ -30,13 +31,15 @@ use crate::{
     },
 };
 
-const HELP: &str = "  y  yes: do exactly what the card shows
-  n  no: nothing is done; you can say why, and the caller reads it
-  a  always: yes, and remember it; you choose how much it covers
-  e  edit: type the whole new input as JSON; you then see what that would do
-  d  show everything: the whole output, all diffs, and what was marked as a secret
-  l  where others are alike: yes to this and to all of them
-  ?  this help";
+/// The keys, in the order in which they are offered.
+const YES: &str = "  y  yes: do exactly what the card shows";
+const NO: &str = "  n  no: nothing is done; you can say why, and the caller reads it";
+const LATER: &str = "  l  later: leave it open; answer with haft approve or haft reject";
+const ALWAYS: &str = "  a  always: yes, and remember it; you choose how much it covers";
+const EDIT: &str = "  e  edit: type the whole new input as JSON, then see what it would do";
+const DIFF: &str = "  d  diff: show everything, all diffs, the whole output, hidden secrets";
+const SAME: &str = "  s  same: yes to this and to all that are alike";
+const HELP: &str = "  ?  this help\nType a letter and press Enter.";
 
 /// How soon a question is looked for again that is not in the store yet.
 const NEXT_LOOK: Duration = Duration::from_millis(5);
@@ -72,7 +75,7 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
             let _ = asked.send(());
         }
     }));
-    let cancel = request.cancel.clone();
+    let (cancel, hand_back) = (request.cancel.clone(), request.hand_back.clone());
     // One reader for the whole call: an edited input asks again.
     let mut lines = (*person == Person::Terminal).then(TerminalLines::new);
     let mut interrupts = Interrupts::listen();
@@ -82,12 +85,18 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
         tokio::select! {
             outcome = &mut calling => return Ok(outcome),
             Some(()) = questions.recv() => {
-                let answering = answer_when_asked(house, &call, person, lines.as_mut());
+                let answering = answer_when_asked(house, &call, (person, lines.as_mut()), &hand_back);
                 tokio::select! {
                     // What an answer leaves behind is told before the outcome.
                     biased;
                     answered = answering => answered?,
-                    outcome = &mut calling => return Ok(outcome),
+                    outcome = &mut calling => {
+                        // Somebody else has answered, behind the prompt.
+                        if *person == Person::Terminal {
+                            anstream::eprintln!();
+                        }
+                        return Ok(outcome);
+                    }
                     () = interrupts.next() => stop(&cancel),
                 }
             }
@@ -145,8 +154,8 @@ pub(crate) async fn interrupt() {
 async fn answer_when_asked(
     house: &House,
     call: &CallId,
-    person: &Person,
-    lines: Option<&mut TerminalLines>,
+    (person, lines): (&Person, Option<&mut TerminalLines>),
+    hand_back: &CancellationToken,
 ) -> Result<()> {
     let question = loop {
         if let Some(question) = open_question(house, call).await? {
@@ -161,7 +170,13 @@ async fn answer_when_asked(
             anstream::eprintln!("{WARN}asked:{WARN:#} {message}\n  haft approve {call} --input JSON");
             return std::future::pending().await;
         }
-        (About::Approval(evidence), Some(lines)) => ask(house, (&question, evidence), lines).await,
+        (About::Approval(_), Some(lines)) => match ask(house, &question, lines).await {
+            Some(answer) => answer,
+            None => {
+                hand_back.cancel();
+                return Ok(());
+            }
+        },
         (About::Approval(_), None) if *person == Person::SaysYes => Answer::Approve { paths: None },
         // Whoever gives a result is elsewhere.
         (About::Approval(_), None) | (About::Result(_), _) => return std::future::pending().await,
@@ -169,7 +184,7 @@ async fn answer_when_asked(
     let remembered = remembered(house, &answer).await;
     match house.pipeline.give_answer(&house.caller, &question.id(), answer).await? {
         AnswerReceipt::Taken => remembered.into_iter().for_each(|text| anstream::eprintln!("{text}")),
-        AnswerReceipt::TooLate(first) => anstream::eprintln!("{WARN}already answered by {}{WARN:#}", first.by),
+        AnswerReceipt::TooLate(first) => anstream::eprintln!("{WARN}{}{WARN:#}", safe(&already(call, &first))),
         AnswerReceipt::NoQuestion => {}
     }
     Ok(())
@@ -205,7 +220,12 @@ impl TerminalLines {
 
     pub(crate) async fn next(&mut self, prompt: &str) -> Option<String> {
         anstream::eprint!("{prompt}");
-        self.0.recv().await
+        let line = self.0.recv().await;
+        if line.is_none() {
+            // Nobody has pressed Enter behind the prompt.
+            anstream::eprintln!();
+        }
+        line
     }
 }
 
@@ -215,63 +235,111 @@ pub(crate) enum PromptReply {
     Answer(Answer),
     /// Yes, and yes to the others that are like it.
     YesToAllAlike,
+    /// None now: the question stays open.
+    Later,
 }
 
-/// Shows the card and asks until the answer is clear. No more input means: stop the call.
-pub(crate) async fn ask(house: &House, asked: (&Question, &Evidence), lines: &mut TerminalLines) -> Answer {
-    match ask_beside(house, asked, 0, lines).await {
-        PromptReply::Answer(answer) => answer,
-        PromptReply::YesToAllAlike => Answer::Approve { paths: None },
+/// Shows the card and asks until the answer is clear; `None` leaves the question open. No more input means: stop the call.
+pub(crate) async fn ask(house: &House, question: &Question, lines: &mut TerminalLines) -> Option<Answer> {
+    match ask_beside(house, question, 0, lines).await {
+        PromptReply::Answer(answer) => Some(answer),
+        PromptReply::YesToAllAlike => Some(Answer::Approve { paths: None }),
+        PromptReply::Later => None,
     }
 }
 
 /// The same where so many other questions are like this one and can be answered with it.
 pub(crate) async fn ask_beside(
     house: &House,
-    (question, evidence): (&Question, &Evidence),
+    question: &Question,
     others: usize,
     lines: &mut TerminalLines,
 ) -> PromptReply {
     anstream::eprint!("{}", card(question, DetailLevel::Short, &house.redactor));
-    let what = match evidence {
-        Evidence::Staged { .. } => "Commit this?",
-        Evidence::Plain(_) => "Do this?",
-    };
-    let always = match house.pipeline.offers(&house.caller, question).await {
-        Ok(_) => "[a]lways ",
-        Err(why) => {
-            let sentence = format!("always is withheld: {}", safe(&why.to_string()));
-            anstream::eprintln!("{DIM}{}{DIM:#}", wrapped(&sentence, width()));
-            ""
-        }
-    };
-    let (offer, key) =
-        if others > 0 { (format!("[l] yes to all {} alike ", others + 1), ", l") } else { <_>::default() };
+    let keys = Keys::of(house, question, others).await;
     loop {
-        let prompt = format!("{STRONG}{what}{STRONG:#} [y]es [n]o {always}[e]dit [d]iff {offer}[?] ");
-        let Some(line) = lines.next(&prompt).await else { return PromptReply::Answer(Answer::Cancel) };
+        let Some(line) = lines.next(&keys.prompt()).await else { return PromptReply::Answer(Answer::Cancel) };
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" => return PromptReply::Answer(Answer::Approve { paths: None }),
-            "l" | "alike" if others > 0 => return PromptReply::YesToAllAlike,
             "n" | "no" => {
                 let words = lines.next("Why? (Enter for no words) ").await.unwrap_or_default();
                 let message = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
                 return PromptReply::Answer(Answer::Reject { message });
             }
-            "a" | "always" => {
+            "l" | "later" => return PromptReply::Later,
+            "s" | "same" if keys.others > 0 => return PromptReply::YesToAllAlike,
+            "a" | "always" if keys.always => {
                 if let Some(answer) = choose(house, question, lines).await {
                     return PromptReply::Answer(answer);
                 }
             }
-            "e" | "edit" => {
+            "e" | "edit" if keys.edit => {
                 if let Some(input) = edited(house, question, lines).await {
                     return PromptReply::Answer(Answer::Edit { input });
                 }
             }
             "d" | "diff" => anstream::eprint!("{}", card(question, DetailLevel::Whole, &house.redactor)),
-            "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
-            other => anstream::eprintln!("`{other}` is none of y, n, a, e, d{key}, ?"),
+            "?" | "h" | "help" => anstream::eprintln!("{}", keys.help(house, question)),
+            other => anstream::eprintln!("`{}` is none of {}", safe(other), keys.letters()),
         }
+    }
+}
+
+/// What can be answered to a question.
+struct Keys {
+    purpose: Purpose,
+    always: bool,
+    edit: bool,
+    others: usize,
+}
+
+impl Keys {
+    /// Says why a yes cannot be remembered, and which others are alike.
+    async fn of(house: &House, question: &Question, others: usize) -> Self {
+        // What an earlier call has staged is turned as it is: there is no input to edit, and nothing to repeat.
+        let is_own = match question.evidence() {
+            Some(Evidence::Staged { turn, .. }) => turn.of == question.call,
+            Some(Evidence::Plain(_)) | None => true,
+        };
+        let withheld = if is_own { house.pipeline.offers(&house.caller, question).await.err() } else { None };
+        if let Some(why) = &withheld {
+            let sentence = format!("A yes cannot be remembered: {}", safe(&why.to_string()));
+            anstream::eprintln!("{DIM}{}{DIM:#}", wrapped(&sentence, width()));
+        }
+        if others > 0 {
+            anstream::eprintln!("{} more like this: [s]ame says yes to all {}", others, others + 1);
+        }
+        Self { purpose: Purpose::of(question), always: is_own && withheld.is_none(), edit: is_own, others }
+    }
+
+    fn prompt(&self) -> String {
+        let same = if self.others > 0 { "[s]ame " } else { "" };
+        let always = if self.always { "[a]lways " } else { "" };
+        let edit = if self.edit { "[e]dit " } else { "" };
+        format!("{STRONG}{}{STRONG:#} [y]es [n]o [l]ater {same}{always}{edit}[d]iff [?] ", self.purpose.asks())
+    }
+
+    fn letters(&self) -> String {
+        let mut letters = vec!["y", "n", "l"];
+        letters.extend((self.others > 0).then_some("s"));
+        letters.extend(self.always.then_some("a"));
+        letters.extend(self.edit.then_some("e"));
+        letters.extend(["d", "?"]);
+        letters.join(", ")
+    }
+
+    /// What the tool does, and what each key means.
+    fn help(&self, house: &House, question: &Question) -> String {
+        let tool = house.tools().get(&question.tool);
+        let about = tool.map(|tool| format!("{}: {}", question.tool, tool.spec().description));
+        let about = about.map(|about| wrapped(&safe(&about), width()));
+        let mut lines: Vec<&str> = about.as_deref().into_iter().collect();
+        lines.extend([YES, NO, LATER]);
+        lines.extend((self.others > 0).then_some(SAME));
+        lines.extend(self.always.then_some(ALWAYS));
+        lines.extend(self.edit.then_some(EDIT));
+        lines.extend([DIFF, HELP]);
+        lines.join("\n")
     }
 }
 

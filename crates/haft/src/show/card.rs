@@ -1,17 +1,25 @@
 //! The approval card: what a yes covers, computed by haft, nothing hidden.
 
 use haft_runtime::{
-    About, ChangeList, Choice, Described, Evidence, Field, FieldKind, Form, Isolation, Question, Redactor, ToolOutput,
+    About, ChangeList, ChangeState, Choice, Described, Direction, Evidence, Field, FieldKind, Form, Isolation,
+    Question, Redactor, ToolOutput,
 };
 
 use crate::show::{
-    changes::{DetailLevel, changes_text},
+    changes::{DetailLevel, asked_changes_text, counted},
+    plain::plain_command,
     ran::{CommandSummary, Run, ViewOptions},
     safe::safe,
     style::{DIM, STRONG, WARN},
-    table::{width, wrapped},
+    subject::subject,
+    table::{cut, width, wrapped},
     time::ago,
 };
+
+/// A card of more lines than this repeats above the question what it is about.
+const LONG: usize = 16;
+/// How many flagged paths are named there.
+const NAMED: usize = 3;
 
 /// What stands before the line that says what a command may reach, where a tool tells so.
 const REACHES: &str = "reaches ";
@@ -24,25 +32,61 @@ pub(crate) fn card(question: &Question, depth: DetailLevel, redactor: &Redactor)
     let view = ViewOptions { depth, redactor, all: format!("haft changes {call} --all") };
     text.push_str(&match &question.about {
         About::Approval(Evidence::Staged { output, changes, isolation, .. }) => {
-            staged(question, (output, changes, *isolation), &view)
+            staged((question, Purpose::of(question)), (output, changes, *isolation), &view)
         }
         About::Approval(Evidence::Plain(described)) => plain(question, described, &view),
         About::Form(form) => fields(form),
         About::Result(awaited) => {
             let message = wrapped(&safe(&awaited.message), width());
-            format!("waits for a result: {message}\n{DIM}it must fit: {}{DIM:#}\n", safe(&awaited.schema.to_string()))
+            format!("Waits for a result: {message}\n{DIM}Its schema: {}{DIM:#}\n", safe(&awaited.schema.to_string()))
         }
     });
-    text.push_str(&format!("{DIM}{}{DIM:#}\n", sentence(&format!("why asked: {}", question.reason))));
+    text.push_str(&format!("{DIM}{}{DIM:#}\n", sentence(&format!("Why asked: {}", question.reason))));
     if let Some(nearly) = &question.nearly {
         text.push_str(&format!("{DIM}{}{DIM:#}\n", sentence(nearly)));
     }
     text
 }
 
+/// What a yes does with what a card shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Commits what a call has staged.
+    Commit,
+    /// Takes back what a call had committed.
+    Undo,
+    /// Brings back what an undo took back.
+    Redo,
+    /// Does what could only be described.
+    Act,
+}
+
+impl Purpose {
+    /// What a question is for.
+    pub(crate) fn of(question: &Question) -> Self {
+        let Some(Evidence::Staged { turn, changes, .. }) = question.evidence() else { return Self::Act };
+        let was_undone = changes.0.iter().any(|change| change.state == ChangeState::Undone);
+        match turn.direction {
+            Direction::Undo => Self::Undo,
+            Direction::Commit if was_undone => Self::Redo,
+            Direction::Commit => Self::Commit,
+        }
+    }
+
+    /// The words at the prompt.
+    pub(crate) fn asks(self) -> &'static str {
+        match self {
+            Self::Commit => "Commit this?",
+            Self::Undo => "Undo this?",
+            Self::Redo => "Redo this?",
+            Self::Act => "Do this?",
+        }
+    }
+}
+
 /// A call that is done but for the commit.
 fn staged(
-    question: &Question,
+    (question, purpose): (&Question, Purpose),
     (output, changes, isolation): (&ToolOutput, &ChangeList, Option<Isolation>),
     view: &ViewOptions<'_>,
 ) -> String {
@@ -55,25 +99,49 @@ fn staged(
     if let Some(ended) = &ended {
         text.push_str(&ended.shown(isolation.map(Isolation::word), view));
     }
-    text.push_str(&changes_text(changes, view.depth));
-    let covered = match (changes.0.len(), &ended) {
-        (0, _) => "a yes hands out what it said; it has changed nothing".to_owned(),
-        (_, None) => "a yes commits exactly this; it can be undone later".to_owned(),
-        (1, Some(_)) => "a yes commits this path; the command does not run again; it can be undone later".to_owned(),
-        (paths, Some(_)) => {
-            format!("a yes commits these {paths} paths; the command does not run again; it can be undone later")
+    text.push_str(&asked_changes_text(changes, view.depth));
+    if text.lines().count() > LONG {
+        text.push_str(&in_short(question, changes, ended.as_ref()));
+    }
+    let covered = match (purpose, changes.0.len(), &ended) {
+        (Purpose::Undo, _, _) => "A yes undoes exactly this. `haft redo` brings it back.".to_owned(),
+        (Purpose::Redo, _, _) => "A yes brings exactly this back. It can be undone again.".to_owned(),
+        (_, 0, _) => "It changed no files. A yes gives its output to the caller.".to_owned(),
+        (_, _, None) => "A yes commits exactly this. It can be undone later.".to_owned(),
+        (_, paths, Some(_)) => {
+            let paths = if paths == 1 { "this path".to_owned() } else { format!("these {paths} paths") };
+            format!("A yes commits {paths}. The command does not run again. It can be undone later.")
         }
     };
     text + &format!("{}\n", wrapped(&covered, width()))
+}
+
+/// What a long card is about, for whoever sees only its end.
+fn in_short(question: &Question, changes: &ChangeList, ended: Option<&CommandSummary>) -> String {
+    let what = subject(&question.input).map_or_else(String::new, |what| format!(" {}", safe(&what)));
+    let exit = ended.map_or_else(String::new, |ended| format!("{}; ", ended.words()));
+    let head = cut(&format!("In short: {}{what}", question.tool), width());
+    let (total, kinds) = counted(changes);
+    let mut text = format!("{STRONG}{head}{STRONG:#}\n{exit}{}\n", wrapped(&format!("{total}: {kinds}"), width()));
+    let flagged: Vec<&str> =
+        changes.0.iter().filter(|change| !change.flags.is_empty()).map(|change| change.path.as_str()).collect();
+    if !flagged.is_empty() {
+        let named = flagged.iter().take(NAMED).map(|path| plain_command(path).text).collect::<Vec<_>>().join(", ");
+        let more = flagged.len().saturating_sub(NAMED);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let look = wrapped(&format!("look twice at {named}{more}").replace('\n', "⟨newline⟩"), width());
+        text.push_str(&format!("{WARN}{look}{WARN:#}\n"));
+    }
+    text
 }
 
 /// A call that can only be described.
 fn plain(question: &Question, described: &Described, view: &ViewOptions<'_>) -> String {
     let preview = described.preview.as_deref();
     let Some((run, rung)) = Run::of(&question.input).zip(described.isolation) else {
-        let undo = if described.runs_aside { "only files can be brought back" } else { "cannot be undone" };
+        let undo = if described.runs_aside { "Only files can be undone." } else { "It cannot be undone." };
         let text = as_it_came(question, preview, view);
-        return text + &format!("{WARN}it cannot be previewed further, and {undo}{WARN:#}\n");
+        return text + &format!("{WARN}This is all that can be shown before. {undo}{WARN:#}\n");
     };
     let lines = || preview.unwrap_or_default().lines();
     let explained: Vec<String> = lines().filter(|line| !line.starts_with(REACHES)).map(str::to_owned).collect();
@@ -82,16 +150,16 @@ fn plain(question: &Question, described: &Described, view: &ViewOptions<'_>) -> 
     let network = reaches.map_or_else(String::new, |reaches| format!(" with the network on: {}", safe(reaches)));
     let (before, yes) = if described.runs_aside {
         (
-            "it has not run yet, and cannot be previewed; only the files that it changes can be brought back",
-            format!("a yes runs it{network}; it commits what that changes, but flagged paths stay staged"),
+            "It has not run yet, so its changes cannot be shown. Only changes of files can be undone.",
+            format!("A yes runs it{network}, and commits what it changes. Flagged paths stay staged."),
         )
     } else {
         (
-            "it has not run yet: it cannot be previewed, and what it does cannot be undone",
-            format!("a yes runs it{network}, in the workspace itself; what would steer haft or git stays staged"),
+            "It has not run yet, so its changes cannot be shown. What it does cannot be undone.",
+            format!("A yes runs it{network}, in the workspace itself. What steers haft or git stays staged."),
         )
     };
-    let rung = format!("it would run on the rung {}", rung.word());
+    let rung = format!("It would run in a sandbox (isolation: {}).", rung.word());
     for (style, line) in [(DIM, rung.as_str()), (WARN, before), (WARN, yes.as_str())] {
         text.push_str(&format!("{style}{}{style:#}\n", wrapped(line, width())));
     }
@@ -111,8 +179,8 @@ fn fields(form: &Form) -> String {
             FieldKind::Any(choices) => format!("any of {}", listed(&choices)),
         };
         let about = [title, description].into_iter().flatten().collect::<Vec<_>>().join(": ");
-        let must = if required { "" } else { ", may be left out" };
-        let default = default.map_or_else(String::new, |value| format!(", {value} if left out"));
+        let must = if required { "" } else { ", optional" };
+        let default = default.map_or_else(String::new, |value| format!(", default {value}"));
         let line = format!("{name} ({what}{}) {about}", if default.is_empty() { must } else { &default });
         text.push_str(&format!("  {}\n", wrapped(&safe(line.trim_end()), width().saturating_sub(2))));
     }
@@ -146,9 +214,7 @@ fn as_it_came(question: &Question, preview: Option<&str>, view: &ViewOptions<'_>
         text.push_str(&format!("{}\n", safe(preview)));
     }
     if shown != exact {
-        text.push_str(&format!(
-            "{WARN}[redacted] stands for what looks like a secret; d at the prompt shows it{WARN:#}\n"
-        ));
+        text.push_str(&format!("{WARN}[redacted] hides what looks like a secret; d at the prompt shows it{WARN:#}\n"));
     }
     text
 }
@@ -207,10 +273,10 @@ mod tests {
         assert_eq!(
             rest,
             "  $ make all; rm x --token=abc123def\ncwd: sub\n  · rm deletes x\n\
-             it would run on the rung landlock\n\
-             it has not run yet: it cannot be previewed, and what it does cannot be undone\n\
-             a yes runs it, in the workspace itself; what would steer haft or git stays\n\
-             staged\nwhy asked: it acts outside\n"
+             It would run in a sandbox (isolation: landlock).\n\
+             It has not run yet, so its changes cannot be shown. What it does cannot be\nundone.\n\
+             A yes runs it, in the workspace itself. What steers haft or git stays staged.\n\
+             Why asked: it acts outside\n"
         );
     }
 }

@@ -8,7 +8,7 @@ use crate::show::{
     plain::{folded, plain_command},
     style::{ADDED, DIM, PLACE, REMOVED, STRONG, WARN},
     table::width,
-    time::bytes,
+    time::{bytes, count},
 };
 
 /// How many lines of each diff are shown, and of all together, before somebody asks for the whole.
@@ -31,8 +31,25 @@ pub(crate) enum DetailLevel {
     Whole,
 }
 
-/// A list of changes, flagged ones first, with their diffs.
+/// A list of changes, flagged ones first, with their diffs, and with a mark for what became of each where not all wait.
 pub(crate) fn changes_text(changes: &ChangeList, depth: DetailLevel) -> String {
+    let not_all_wait = changes.0.iter().any(|change| change.state != ChangeState::Staged);
+    listed(changes, depth, if not_all_wait { Marks::OfState } else { Marks::None })
+}
+
+/// The same for a card: nothing of it is done yet, whatever became of it before.
+pub(crate) fn asked_changes_text(changes: &ChangeList, depth: DetailLevel) -> String {
+    listed(changes, depth, Marks::None)
+}
+
+/// What stands before each change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    OfState,
+    None,
+}
+
+fn listed(changes: &ChangeList, depth: DetailLevel, marks: Marks) -> String {
     let (rows, mut room, each) = match depth {
         DetailLevel::Names => (fold(changes), 0, 0),
         DetailLevel::Short => (fold(changes), SHORT_DIFFS, SHORT_DIFF),
@@ -45,10 +62,9 @@ pub(crate) fn changes_text(changes: &ChangeList, depth: DetailLevel) -> String {
     };
     let mut rows = rows;
     rows.sort_by_key(|row| row.first().flags.is_empty());
-    let marked = changes.0.iter().any(|change| change.state != ChangeState::Staged);
     let mut text = if changes.0.len() > 1 { counts(changes) } else { String::new() };
     for row in rows.iter().take(list) {
-        if marked {
+        if marks == Marks::OfState {
             text.push_str(&mark(row.first().state));
         }
         text.push_str(&row_line(row));
@@ -62,7 +78,7 @@ pub(crate) fn changes_text(changes: &ChangeList, depth: DetailLevel) -> String {
     }
     let more: usize = rows.iter().skip(list).map(Folded::paths).sum();
     if more > 0 {
-        text.push_str(&format!("{DIM}… {more} more paths{DIM:#}\n"));
+        text.push_str(&format!("{DIM}… {}{DIM:#}\n", count(more, "more path")));
     }
     text
 }
@@ -83,11 +99,16 @@ fn row_line(row: &Folded<'_>) -> String {
         Folded::One(change) => change_line(change),
         Folded::Gone { folder, inside, size } => {
             let line = change_line(folder);
-            format!("{}  {DIM}{inside} paths inside, {}{DIM:#}\n", line.trim_end_matches('\n'), bytes(*size))
+            format!(
+                "{}  {DIM}{} inside, {}{DIM:#}\n",
+                line.trim_end_matches('\n'),
+                count(*inside, "path"),
+                bytes(*size)
+            )
         }
         Folded::Together { first, paths, .. } => {
             let words = name(first.summary.as_deref().unwrap_or_default());
-            format!("{PLACE}{words}{PLACE:#}  {DIM}{paths} paths{DIM:#}\n")
+            format!("{PLACE}{words}{PLACE:#}  {DIM}{}{DIM:#}\n", count(*paths, "path"))
         }
         Folded::Derived { paths, size, folders, .. } => {
             format!("{DIM}{paths} derived: {} ({}){DIM:#}\n", name(folders), bytes(*size))
@@ -95,8 +116,14 @@ fn row_line(row: &Folded<'_>) -> String {
     }
 }
 
-/// How many there are of each kind.
+/// How many there are of each kind, on a line of its own.
 fn counts(changes: &ChangeList) -> String {
+    let (total, kinds) = counted(changes);
+    format!("{STRONG}{total}{STRONG:#}: {kinds}\n")
+}
+
+/// `3 paths`, and how many of each kind.
+pub(crate) fn counted(changes: &ChangeList) -> (String, String) {
     let kinds = [
         ("created", ChangeKind::Created),
         ("changed", ChangeKind::Changed),
@@ -112,7 +139,7 @@ fn counts(changes: &ChangeList) -> String {
         .filter(|(_, count, _)| *count > 0)
         .map(|(word, count, size)| format!("{count} {word} ({})", bytes(size)))
         .collect();
-    format!("{STRONG}{} paths{STRONG:#}: {}\n", changes.0.len(), told.join(", "))
+    (count(changes.0.len(), "path"), told.join(", "))
 }
 
 /// One change on one line.
@@ -174,8 +201,10 @@ fn facts(change: &Change) -> Vec<String> {
     if change.binary {
         facts.push("binary".to_owned());
     }
-    if change.executable {
-        facts.push("executable".to_owned());
+    match (change.executable, change.kind) {
+        (true, _) => facts.push("executable".to_owned()),
+        (false, ChangeKind::Mode) if !change.directory => facts.push("not executable".to_owned()),
+        (false, _) => {}
     }
     facts
 }

@@ -5,6 +5,7 @@ use crate::show::{
     safe::safe,
     style::{ADDED, DIM, PLACE, REMOVED},
     table::width,
+    time::count,
 };
 
 /// The diff with its lines coloured and made safe, cut after so many lines. A line that is too long goes on beneath,
@@ -24,7 +25,7 @@ pub(crate) fn coloured(diff: &str, most: usize) -> String {
         shown.push_str(&format!("{style}{parts}{style:#}\n"));
     }
     if total > most {
-        shown.push_str(&format!("{DIM}… {} more lines{DIM:#}\n", total - most));
+        shown.push_str(&format!("{DIM}… {}{DIM:#}\n", count(total - most, "more line")));
     }
     shown
 }

@@ -11,7 +11,7 @@ use crate::show::{
     safe::safe,
     style::{DIM, STRONG, WARN},
     table::width,
-    time::took,
+    time::{count, took},
 };
 
 /// Lines of an output that are shown of its beginning and of its end, before somebody asks for the whole.
@@ -61,8 +61,9 @@ impl<'a> Run<'a> {
         let Plain { text, marked } = plain_command(self.text);
         let mut shown = STRONG.render().to_string() + &lines("$ ", &text) + &STRONG.render_reset().to_string();
         if marked > 0 {
-            let words = "characters are written out: they are invisible, or not what they look like";
-            shown.push_str(&format!("{WARN}{marked} {words}{WARN:#}\n"));
+            let (characters, are) = (count(marked, "character"), if marked == 1 { "is" } else { "are" });
+            let words = "written out: invisible, or not what it looks like";
+            shown.push_str(&format!("{WARN}{characters} {are} {words}{WARN:#}\n"));
         }
         if let Some(description) = self.description {
             let words = lines("", &safe(description).replace('\n', " "));
@@ -144,7 +145,7 @@ impl CommandSummary {
 
     /// How it ended, and the beginning and the end of what it said. `all` says how to see the rest.
     pub(crate) fn shown(&self, rung: Option<&str>, view: &ViewOptions<'_>) -> String {
-        let rung = rung.map_or_else(String::new, |rung| format!(", on the rung {rung}"));
+        let rung = rung.map_or_else(String::new, |rung| format!(", isolation {rung}"));
         let silent = if self.output.trim().is_empty() { ", no output" } else { "" };
         let mut shown = format!("{}{rung}{silent}\n", self.words());
         if silent.is_empty() {
@@ -173,7 +174,7 @@ impl CommandSummary {
         }
         let (head, rest) = all.split_at(HEAD);
         let (head, tail) = (brief(head, view.redactor), brief(&rest[out..], view.redactor));
-        format!("{head}{DIM}{BAR}… {out} more lines: {}{DIM:#}\n{tail}", view.all)
+        format!("{head}{DIM}{BAR}… {}: {}{DIM:#}\n{tail}", count(out, "more line"), view.all)
     }
 }
 
@@ -222,5 +223,5 @@ fn within(text: &str, most: usize, depth: DetailLevel) -> String {
         return text.to_owned();
     }
     let kept: String = all.iter().take(most).map(|line| format!("{line}\n")).collect();
-    format!("{kept}{DIM}    … {} more lines{DIM:#}\n", all.len() - most)
+    format!("{kept}{DIM}    … {}{DIM:#}\n", count(all.len() - most, "more line"))
 }

@@ -1,4 +1,4 @@
-//! Times and sizes as people say them.
+//! Times, sizes and numbers as people say them.
 
 use std::time::Duration;
 
@@ -36,6 +36,11 @@ pub(crate) fn took(duration: Duration) -> String {
         1000..60_000 => format!("{:.1}s", duration.as_secs_f64()),
         _ => length(duration),
     }
+}
+
+/// `1 path`, `2 paths`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// `812 B`, `1.4 KB`, `3.2 MB`.

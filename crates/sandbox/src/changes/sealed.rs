@@ -19,6 +19,7 @@ use super::select::select;
 use super::show::reversed;
 use super::turn::{Parents, TurnContext, turn};
 use crate::root::Root;
+use crate::stamp::EntryKind;
 use crate::transfer::EntryRef;
 use crate::workspace_path::read_shown_name;
 
@@ -273,7 +274,14 @@ fn inverted(item: &Item, change: FileChange) -> Vec<FileChange> {
     let diff = change.diff.as_deref().map(reversed);
     let summary = change.summary.as_ref().map(|summary| format!("undo {summary}"));
     let Some(home) = change.from.clone() else {
-        return vec![FileChange { kind, diff, added: change.removed, removed: change.added, summary, ..change }];
+        let (added, removed) = (change.removed, change.added);
+        let mut back = FileChange { kind, diff, added, removed, summary, ..change };
+        // What is there again is as large and as executable as it was.
+        if let Some(before) = item.before.filter(|_| back.path == item.path && !back.directory) {
+            back.executable = before.kind() == EntryKind::File && before.stamp.mode & 0o111 != 0;
+            back.size = before.stamp.size;
+        }
+        return vec![back];
     };
     let plain = FileChange { from: None, replaces: None, diff: None, added: 0, removed: 0, ..change.clone() };
     let back = FileChange { path: home, from: Some(change.path.clone()), ..plain.clone() };
