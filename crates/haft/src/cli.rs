@@ -1,19 +1,45 @@
 //! The command line as it is typed, and which command it means.
 
-use std::{env::ArgsOs, path::PathBuf};
+use std::{env::ArgsOs, ffi::OsString, io::IsTerminal, path::PathBuf};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use haft_runtime::{ErrorCode, ToolError};
+use serde_json::json;
 
-use crate::{commands, exit::CliExit, show::Out};
+use crate::{
+    commands,
+    exit::CliExit,
+    show::{Out, pager::page, style::STRONG},
+};
 
-const TOPICS: &str = "Topics: calls, approvals, changes, commands, mcp, policy, servers, trust, settings; `haft help TOPIC` explains one";
+const TOPICS: &str = "\
+Topics: calls, approvals, changes, commands, mcp, policy, servers, trust, settings
+`haft help TOPIC` explains a topic, `haft help COMMAND` a command.";
+
+/// What somebody is told who starts the MCP server by hand.
+const MCP_BY_HAND: &str = "\
+`haft mcp` serves MCP clients, which start it themselves; it is not for typing.
+  haft mcp install claude    adds it to a client: claude, codex, opencode, vscode, zed
+  haft help mcp              explains it
+Ctrl-C ends it.";
+
+/// The commands as `haft --help` lists them.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Use tools", &["call", "batch", "tools"]),
+    ("Answer questions", &["approvals", "approve", "reject", "grants", "policy"]),
+    ("Changes of a call", &["changes", "commit", "discard", "undo", "redo"]),
+    ("Follow calls", &["log", "wait", "cancel", "stats"]),
+    ("Set up", &["trust", "init", "doctor", "mcp", "mcp-servers", "completions"]),
+    ("Data", &["gc", "store"]),
+    ("Learn", &["help"]),
+];
 
 /// One tool system for AI agents and the people who work beside them.
 ///
 /// Every call is recorded, asks before it changes anything, and can be undone. Run `haft` in a folder to see where you
-/// are, `haft tools` for what there is, and `haft call TOOL --help` for one tool.
+/// are, `haft tools` to list the tools, and `haft call TOOL --help` to learn about one.
 #[derive(Parser)]
-#[command(name = "haft", version, max_term_width = 100, disable_help_subcommand = true, after_help = TOPICS)]
+#[command(name = "haft", version, max_term_width = 80, disable_help_subcommand = true, after_help = TOPICS)]
 pub struct Cli {
     #[command(flatten)]
     pub(crate) everywhere: Everywhere,
@@ -24,12 +50,35 @@ pub struct Cli {
 /// What every command takes.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Everywhere {
-    /// The workspace; by default the nearest folder upward with a `.haft`, `haft.toml` or `.git`, else the current one
+    /// The workspace [default: the nearest folder upward with a `.haft`, `haft.toml` or `.git`, else the current one]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// Print one JSON document and nothing else
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorWhen,
+}
+
+/// When to use colours; `auto` means at a terminal, unless `NO_COLOR` is set.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub(crate) enum ColorWhen {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl ColorWhen {
+    /// Has everything that is printed from now on follow it.
+    pub(crate) fn apply(self) {
+        match self {
+            Self::Auto => {}
+            Self::Always => anstream::ColorChoice::Always.write_global(),
+            Self::Never => anstream::ColorChoice::Never.write_global(),
+        }
+    }
 }
 
 #[derive(Subcommand)]
@@ -45,65 +94,104 @@ pub(crate) enum CliCommand {
     /// code is that of the worst. Nobody is asked at the terminal: a call that needs a yes is handed back as pending,
     /// and `haft approvals` lists it.
     Batch(commands::batch::Args),
-    /// The tools there are, or one of them in full
+    /// List the tools, or show one in full
     Tools(commands::tools::Args),
-    /// What has been called, newest first; `log show CALL` tells one call's whole story
+    /// List past calls; `log show CALL` tells all about one
     Log(commands::log::Args),
-    /// The calls that wait for an answer
+    /// List the calls that wait for an answer
     Approvals(commands::approvals::Args),
     /// Say yes to a waiting call
     Approve(commands::answer::ApproveArgs),
     /// Say no to a waiting call
     Reject(commands::answer::RejectArgs),
-    /// What a call changed, or would change
+    /// Show what a call changed, or would change
     Changes(commands::changes::Args),
-    /// Commit all or some of what a call has staged
+    /// Commit all or some of the changes that a call has staged
     Commit(commands::commit::Args),
-    /// Drop what a call has staged
+    /// Drop the changes that a call has staged
     Discard(commands::discard::Args),
-    /// Take back what a call changed
+    /// Undo the changes of a call
     Undo(commands::undo::Args),
-    /// Bring back what an undo took back
+    /// Redo what was undone
     Redo(commands::undo::Args),
     /// Stop a call, from any process
     Cancel(commands::cancel::Args),
     /// Wait until a call has ended
     Wait(commands::wait::Args),
-    /// What is remembered, and how to remember or forget
+    /// List, add and revoke remembered answers
     Grants(commands::grants::Args),
-    /// The rules in force, what they would have decided, and why
+    /// List the rules, test them, explain a decision
     Policy(commands::policy::Args),
-    /// The upstream MCP servers whose tools you use: where each stands, what has changed
+    /// List, add and accept the MCP servers whose tools you use
     McpServers(commands::mcp_servers::Args),
-    /// How often each tool was used, how that ended and how long it took
+    /// Count calls, errors and times of each tool
     Stats(commands::stats::Args),
-    /// Look at what this workspace brings, and have it obeyed
+    /// Look at what this workspace brings, and trust it
     Trust(commands::trust::Args),
-    /// Start a workspace's own settings and tools
+    /// Write settings and an example tool for this workspace
     Init(commands::init::Args),
-    /// Let go of what is past its time: old calls, outputs, changes and what crashes left
+    /// Delete old data: calls, outputs, changes, what crashes left
     Gc(commands::gc::Args),
-    /// The database that holds the journal: copy it to another one
+    /// Copy the database to another one
     Store(commands::store::Args),
-    /// What works here, what does not, and what to do about it
+    /// Check what works here, and say how to fix the rest
     Doctor,
     /// Serve the tools of this workspace to an MCP client
     ///
     /// The client starts this and speaks with it over standard input and output, in whichever era of the protocol it
     /// speaks. Calls take the same line as `haft call`; `haft help mcp` says how questions are answered.
     Mcp(commands::mcp::Args),
-    /// A completion script for your shell
+    /// Print a completion script for your shell
     Completions(commands::completions::Args),
-    /// A topic or a command explained; `haft help` lists both
+    /// Explain a topic or a command
     Help(commands::help::Args),
+}
+
+/// The command line with its commands in groups.
+pub(crate) fn program() -> clap::Command {
+    let program = Cli::command();
+    let mut groups = String::new();
+    for (heading, commands) in GROUPS {
+        groups.push_str(&format!("\n{STRONG}{heading}{STRONG:#}\n"));
+        for name in *commands {
+            let about = program.find_subcommand(name).and_then(clap::Command::get_about).cloned().unwrap_or_default();
+            groups.push_str(&format!("  {name:<12} {about}\n"));
+        }
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{STRONG}Options{STRONG:#}\n{{options}}\n\n{{after-help}}"
+    );
+    program.help_template(template)
 }
 
 /// Reads what was typed; where that is not a command, the reason or the help is on the screen.
 pub fn read(typed: ArgsOs) -> Result<Cli, CliExit> {
-    Cli::try_parse_from(typed).map_err(|err| {
+    let typed: Vec<OsString> = typed.collect();
+    let out = Out::new(typed.iter().any(|word| word == "--json"));
+    let read = program().try_get_matches_from(typed).and_then(|matches| Cli::from_arg_matches(&matches));
+    read.map_err(|err| not_a_command(out, &err))
+}
+
+/// Shows the help that was asked for, or why what was typed cannot be read.
+pub(crate) fn not_a_command(out: Out, err: &clap::Error) -> CliExit {
+    if !err.use_stderr() {
+        page(out, &err.render().ansi().to_string());
+        return CliExit::Success;
+    }
+    if out.json {
+        out.document(&json!({"error": unreadable(err)}));
+    } else {
         let _ = err.print();
-        if err.use_stderr() { CliExit::Usage } else { CliExit::Success }
-    })
+    }
+    CliExit::Usage
+}
+
+/// The same as programs read it.
+pub(crate) fn unreadable(err: &clap::Error) -> ToolError {
+    let text = err.render().to_string();
+    let sentences = text.split("\n\nUsage:").next().unwrap_or_default();
+    let sentence = sentences.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
+    ToolError::new(ErrorCode::InvalidArgs, sentence)
 }
 
 impl Cli {
@@ -115,6 +203,11 @@ impl Cli {
 
 /// Runs a command. Everything that goes wrong ends in one sentence and an exit code.
 pub async fn run(cli: Cli) -> CliExit {
+    cli.everywhere.color.apply();
+    if matches!(&cli.command, Some(CliCommand::Mcp(args)) if args.serves_over_stdio()) && std::io::stdin().is_terminal()
+    {
+        anstream::eprintln!("{MCP_BY_HAND}");
+    }
     let out = Out::new(cli.everywhere.json);
     let ended = match cli.command {
         None => commands::status::run(&cli.everywhere, &out).await,
@@ -146,4 +239,19 @@ pub async fn run(cli: Cli) -> CliExit {
         Some(CliCommand::Help(args)) => commands::help::run(&out, &args),
     };
     ended.unwrap_or_else(|err| out.failed(&err))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GROUPS, program};
+
+    #[test]
+    fn every_command_stands_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, commands)| *commands).copied().collect();
+        let program = program();
+        let mut all: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
+    }
 }

@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Err(err) = logging::start() {
-        anstream::eprintln!("haft: {err:#}");
+        anstream::eprintln!("error: {err:#}");
         return CliExit::Usage.into();
     }
     let cli = match cli::read(std::env::args_os()) {
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(err) => {
-            anstream::eprintln!("haft: cannot start: {err}");
+            anstream::eprintln!("error: cannot start: {err}");
             return ExitCode::FAILURE;
         }
     };

@@ -64,7 +64,7 @@ fn dynamic() -> Option<Rule> {
 
 fn allowing(name: &str, bounds: WrittenBounds, reason: &str) -> Option<Rule> {
     let bounds = Bounds::try_from(bounds).ok()?;
-    let (name, reason) = (format!("the shipped rule `{name}`"), Some(reason.to_owned()));
+    let (name, reason) = (format!("the built-in rule `{name}`"), Some(reason.to_owned()));
     Some(Rule { name, tool: None, bounds, verdict: Verdict::Allow, reason })
 }
 

@@ -310,6 +310,18 @@ const OTHER_VARIABLES: &[&str] = &[
     crate::complete::VARIABLE,
 ];
 
+/// The program that shows long texts, with its arguments.
+pub(crate) fn pager() -> String {
+    std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned())
+}
+
+/// The name of the user that this process runs as. `USER` can be set to anything.
+fn user_name() -> String {
+    let me = nix::unistd::Uid::effective();
+    let known = nix::unistd::User::from_uid(me).ok().flatten();
+    known.map_or_else(|| format!("uid {me}"), |user| user.name)
+}
+
 /// What shall be logged; `None` for nothing.
 pub(crate) fn log_filter() -> Result<Option<String>> {
     match std::env::var(LOG) {
@@ -421,9 +433,7 @@ impl Settings {
         settings.variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        if let Some(user) = std::env::var("USER").ok().filter(|user| !user.is_empty()) {
-            settings.user = user;
-        }
+        settings.user = user_name();
         settings.config = folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("haft"));
         if let Some(config) = settings.config.clone() {
             settings.take_file(&config.join(FILE))?;

@@ -275,7 +275,7 @@ fn an_interrupt_cancels_what_is_under_way_and_says_what_was_not_started() {
     let cancelled = running.next();
     assert_eq!((&cancelled["status"], &cancelled["tool"]), (&json!("cancelled"), &json!("wait_call")));
     let (code, said) = running.end();
-    assert_eq!((code, said.as_str()), (Some(130), "haft: stopped; nothing after line 2 was started\n"));
+    assert_eq!((code, said.as_str()), (Some(130), "warning: stopped; nothing after line 2 was started\n"));
     assert!(!fixture.path("b").exists());
     assert_eq!(fixture.json(&["log", "--tool", "write_file"]).as_array().unwrap().len(), 1, "only the one that waits");
 }

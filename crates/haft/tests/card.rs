@@ -197,7 +197,7 @@ fn at_a_terminal_the_card_follows_what_was_said() {
     assert!(card.starts_with("half\nshell_exec "), "it begins on a line of its own: {card}");
     has_in_order(&card, &["  $ echo made > made", "exit 0 after", "  │ half\n", "create made", "A yes commits"]);
     terminal.type_in("y\n");
-    terminal.read_until("take it back with: haft undo");
+    terminal.read_until("undo with: haft undo");
     assert_eq!(terminal.exit_code(), Some(0));
     assert_eq!(fixture.text("made").as_deref(), Some("made\n"));
 }
@@ -294,8 +294,8 @@ fn the_rung_in_force_is_told_wherever_somebody_looks() {
     let said = fixture.run::<&str>(&[]).stdout;
     match status["rung"].as_str() {
         Some("namespaces") => {
-            assert!(fence["good"] == json!(true) && text(&fence["found"]).contains("rung namespaces"), "{fence}");
-            assert!(said.contains("rung namespaces"), "{said}");
+            assert!(fence["good"] == json!(true) && text(&fence["found"]).contains("isolation namespaces"), "{fence}");
+            assert!(said.contains("isolation: namespaces"), "{said}");
         }
         // Where it cannot be built, what helps is said.
         other => {

@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 
 use serde_json::{Value, json};
-use support::{Fixture, Gate, Ran, id, text};
+use support::{Fixture, Gate, Ran, id, text, user};
 
 fn write(path: &str) -> Value {
     json!({"path": path, "content": "text\n"})
@@ -74,7 +74,10 @@ fn always_is_refused_where_it_cannot_be_meant() {
     let fixture = Fixture::new();
     let flagged = approve(&fixture, ".envrc", &["--always", "folder"]);
     assert_eq!(flagged.code, Some(1));
-    assert!(flagged.stderr.contains("withheld") && flagged.stderr.contains("leave `--always` out"), "{flagged:?}");
+    assert!(
+        flagged.stderr.contains("cannot be remembered") && flagged.stderr.contains("leave out `--always`"),
+        "{flagged:?}"
+    );
     assert_eq!(fixture.text(".envrc"), None, "the question stays open");
     let call = fixture.pending("write_file", &write("a"));
     for words in [
@@ -115,10 +118,10 @@ fn what_could_not_be_staged_can_only_be_remembered_as_itself() {
 fn grants_are_added_shown_and_revoked() {
     let fixture = Fixture::new();
     let empty = fixture.run(&["grants"]);
-    assert!(empty.stdout.contains("nothing is remembered") && empty.stdout.contains("haft approve"), "{empty:?}");
+    assert!(empty.stdout.contains("no grants here") && empty.stdout.contains("haft approve"), "{empty:?}");
     let words = ["grants", "add", "--tool", "write_file", "--paths", "out/**", "--paths", "*.log"];
     let limits = ["--kinds", "created,changed", "--max-files", "2", "--max-bytes", "1000", "--executables"];
-    let added = fixture.json(&[&words[..], &limits, &["--for", "8h", "--uses", "3", "--caller", "tester"]].concat());
+    let added = fixture.json(&[&words[..], &limits, &["--for", "8h", "--uses", "3", "--caller", &user()]].concat());
     let bounds = json!({"paths": ["out/**", "*.log"], "kinds": ["created", "changed"], "max_files": 2,
         "max_bytes": 1000, "executables": true});
     let owner = json!({"kind": "owner", "id": "local"});
@@ -131,13 +134,13 @@ fn grants_are_added_shown_and_revoked() {
     assert_eq!((&shown["used"], &shown["coverage"]), (&json!(1), &json!({"covered": 1, "of": 1})));
     let people = fixture.run(&["grants"]).stdout;
     assert!(people.lines().all(|line| line.chars().count() <= 80), "{people}");
-    assert!(people.contains("2 uses left") && people.contains("used once"), "{people}");
+    assert!(people.contains("2 uses left, ends in 8h") && people.contains("used once"), "{people}");
 
     assert_eq!(fixture.json(&["grants", "revoke", &grant])["standing"], "revoked");
     fixture.pending("write_file", &write("b.log"));
     let again = fixture.run(&["grants", "revoke", &grant]);
-    assert!(again.code == Some(1) && again.stderr.contains("was revoked before"), "{again:?}");
-    assert!(fixture.run(&["grants"]).stdout.contains("1 is revoked, expired or spent"));
+    assert!(again.code == Some(1) && again.stderr.contains("is revoked already"), "{again:?}");
+    assert!(fixture.run(&["grants"]).stdout.contains("1 grant is revoked, expired or used up"));
 }
 
 #[test]
@@ -193,8 +196,8 @@ fn rules_of_the_settings_decide_and_faults_in_them_are_told_at_the_start() {
     let call = fixture.pending("write_file", &write("b"));
     let open = fixture.json(&["approvals"]);
     let nearly = text(&open[0]["nearly"]);
-    assert_eq!(nearly, "rule 1 of your settings nearly covered it: paths: `b` lies outside them");
-    assert!(fixture.run(&["approvals"]).stdout.contains("nearly covered it"));
+    assert_eq!(nearly, "rule 1 of your settings does not cover it: `b` lies outside its paths");
+    assert!(fixture.run(&["approvals"]).stdout.contains("does not cover it"));
     fixture.run(&["reject", &call]);
     for (text, said) in [
         ("[[rule]]\ndecision = \"allow\"\nbounds = { paths = [\"a[\"] }", "rule 1 of your settings"),
@@ -266,7 +269,7 @@ fn a_call_is_explained_step_by_step() {
     let told = fixture.json(&["policy", "explain", &asked]);
     assert_eq!((&told["was"], &told["now"]), (&json!("ask"), &json!("yes")), "{told}");
     let people = fixture.run(&["policy", "explain", &asked]).stdout;
-    assert!(people.contains("→ grant g_") && people.contains("it was ask then"), "{people}");
+    assert!(people.contains("→ grant g_") && people.contains("then it was ask"), "{people}");
     let (_, bad) = fixture.call("read_file", &json!({"pth": 1}), &[]);
     let ran = fixture.run(&["policy", "explain", &id(&bad)]);
     assert!(ran.code == Some(1) && ran.stderr.contains("ended before anything was decided"), "{ran:?}");
@@ -276,14 +279,14 @@ fn a_call_is_explained_step_by_step() {
 fn the_rules_in_force_are_listed() {
     let fixture = Fixture::new();
     let shipped = fixture.run(&["policy"]).stdout;
-    assert!(shipped.contains("the shipped rule `derived`") && shipped.contains("only build output"), "{shipped}");
+    assert!(shipped.contains("the built-in rule `derived`") && shipped.contains("only build output"), "{shipped}");
     settings(&fixture, "[approvals]\nderived = false\n");
-    assert!(fixture.run(&["policy"]).stdout.contains("there are no rules"));
+    assert!(fixture.run(&["policy"]).stdout.contains("no rules"));
     let rule = "[[rule]]\ntool = \"edit\"\ndecision = \"ask\"\n[[rule]]\ntool = \"write_fil\"\ndecision = \"deny\"\n";
     settings(&fixture, &format!("[approvals]\nprofile = \"dynamic\"\n{rule}"));
     let listed = fixture.json(&["policy"]);
     let names: Vec<_> = listed.as_array().unwrap().iter().map(|rule| text(&rule["name"])).collect();
-    let shipped = ["the shipped rule `derived`", "the shipped rule `dynamic`"];
+    let shipped = ["the built-in rule `derived`", "the built-in rule `dynamic`"];
     assert_eq!(names, ["rule 1 of your settings", "rule 2 of your settings", shipped[0], shipped[1]]);
     assert_eq!(listed[0]["tool"], "edit_file", "an alias is understood");
     let people = fixture.run(&["policy"]).stdout;

@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 
 use serde_json::json;
-use support::{ALL, Fixture, HAFT, Running, id, text};
+use support::{ALL, Fixture, HAFT, Running, Terminal, id, text};
 
 const TOPICS: &[&str] = &["calls", "approvals", "changes", "commands", "policy", "servers", "trust", "settings"];
 
@@ -83,4 +83,103 @@ fn commands_are_explained_too() {
     let ran = fixture.run(&["help", "trus"]);
     assert_eq!((ran.code, ran.stderr.contains("`trust`")), (Some(2), true), "{ran:?}");
     assert_eq!(fixture.run(&["help", "log", "nothing"]).code, Some(2));
+}
+
+#[test]
+fn help_fits_a_terminal_and_says_how_a_command_is_typed() {
+    let fixture = Fixture::new();
+    for command in [
+        "",
+        "call",
+        "batch",
+        "tools",
+        "log",
+        "log show",
+        "approvals",
+        "approve",
+        "reject",
+        "changes",
+        "commit",
+        "discard",
+        "undo",
+        "redo",
+        "cancel",
+        "wait",
+        "grants",
+        "grants add",
+        "grants show",
+        "policy",
+        "policy test",
+        "policy explain",
+        "stats",
+        "trust",
+        "init",
+        "gc",
+        "store",
+        "store copy",
+        "doctor",
+        "completions",
+        "help",
+        "call write_file",
+        "call shell_exec",
+        "call grep",
+    ] {
+        let words: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        let ran = fixture.run(&words);
+        assert_eq!(ran.code, Some(0), "{command}: {ran:?}");
+        let long = ran.stdout.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(long, None, "{command}");
+        assert!(ran.stdout.contains(format!("Usage: haft {command}").trim_end()), "{command}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn flags_are_shown_as_they_are_typed_with_what_they_take() {
+    let fixture = Fixture::new();
+    let help = fixture.run(&["call", "write_file", "--help"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["--create-dirs", "[possible values: overwrite, append]", "[possible values: none, safe, all]"] {
+        assert!(help.contains(words), "{words} in {help}");
+    }
+    assert!(!help.contains("createDirs"), "{help}");
+    let ran = fixture.run(&["call", "write_file", "--path", "a", "--content", "a", "--mode", "sideways"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+#[test]
+fn long_help_is_read_with_a_pager_at_a_terminal() {
+    let fixture = Fixture::new();
+    let mut command = fixture.haft(&["help", "servers"]);
+    command.env("PAGER", "sed s/MCP/PAGED/");
+    let mut terminal = Terminal::start(command);
+    terminal.read_until("PAGED");
+    assert_eq!(terminal.exit_code(), Some(0));
+    let ran = Running::start(fixture.haft(&["help", "servers"])).finish();
+    assert!(ran.stdout.contains("MCP"), "not in a pipe");
+}
+
+#[test]
+fn colours_are_a_choice() {
+    let fixture = Fixture::new();
+    let coloured = |flags: &[&str]| fixture.run(&[&["tools"], flags].concat()).stdout.contains('\u{1b}');
+    assert_eq!((coloured(&[]), coloured(&["--color", "always"]), coloured(&["--color=never"])), (false, true, false));
+    assert_eq!(fixture.run(&["tools", "--color", "pink"]).code, Some(2));
+}
+
+#[test]
+fn a_server_that_is_started_by_hand_says_what_it_is_for() {
+    let fixture = Fixture::new();
+    let mut terminal = Terminal::start(fixture.haft(&["mcp"]));
+    terminal.read_until("haft mcp install");
+}
+
+#[test]
+fn the_list_of_tools_gives_its_room_to_the_sentences() {
+    let fixture = Fixture::new();
+    let mut terminal = Terminal::start(fixture.haft(&["tools"]));
+    let list = terminal.read_until("one in full").replace('\r', "");
+    assert!(list.contains("read_file (read) ") && !list.contains('…'), "{list}");
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    let piped = fixture.run(&["tools"]).stdout;
+    let tool = piped.lines().find(|line| line.starts_with("shell_exec (execute)")).unwrap();
+    assert!(tool.ends_with("build, test, git, inspect"), "on one line in a pipe: {tool}");
 }

@@ -161,7 +161,7 @@ fn haft_itself_is_nothing_that_a_workspace_brings() {
     let others = fixture.text(".mcp.json").unwrap().replace("\"haft\"", "\"x\": {\"command\": \"x\"},\n    \"haft\"");
     fixture.put(".mcp.json", others);
     let ran = fixture.run(&["approvals"]);
-    assert!(ran.stderr.contains("not trusted: none of the 1 file it brings is obeyed"), "{ran:?}");
+    assert!(ran.stderr.contains("not trusted: 1 file of this workspace is not used"), "{ran:?}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_filter_that_cannot_be_meant_is_refused_in_a_sentence() {
     for filter in ["debgu", "haft=loud", "info,[x"] {
         let ran = call(&fixture, filter, "read_file", &json!({"path": "a.txt"}));
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-        assert!(ran.stderr.starts_with("haft: cannot use HAFT_LOG="), "{ran:?}");
+        assert!(ran.stderr.starts_with("error: cannot use HAFT_LOG="), "{ran:?}");
         assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::{fs, os::unix::fs::symlink, time::Duration};
 
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
-use support::{ALL, Fixture, Ran, Running, events, id, text};
+use support::{ALL, Fixture, Ran, Running, events, id, text, user};
 
 fn message(ran: &Ran) -> String {
     text(&ran.json()["error"]["message"])
@@ -121,6 +121,38 @@ fn json_is_one_document_and_nothing_else() {
 }
 
 #[test]
+fn a_mistake_has_a_code_of_its_own() {
+    let fixture = Fixture::new();
+    for (args, exit, code) in [
+        (&["tools", "nonsense"][..], 1, "TOOL_NOT_FOUND"),
+        (&["grants", "add", "--tool", "nonsense"], 1, "TOOL_NOT_FOUND"),
+        (&["undo", "tc_nonsense"], 1, "INVALID_ARGS"),
+        (&["undo", "tc_00000000000000000000000000000000"], 1, "INVALID_ARGS"),
+        (&["grants", "revoke", "g_nonsense"], 1, "INVALID_ARGS"),
+        (&["help", "nonsense"], 2, "INVALID_ARGS"),
+        (&["log", "--since", "nonsense"], 2, "INVALID_ARGS"),
+        (&["stats", "--since", "nonsense"], 2, "INVALID_ARGS"),
+        (&["nonsense"], 2, "INVALID_ARGS"),
+        (&["call", "read_file", "--nonsense"], 2, "INVALID_ARGS"),
+        (&["call", "read_file", "{nonsense"], 1, "INVALID_ARGS"),
+        (&["call", "read_file", "@nonsense"], 1, "INVALID_ARGS"),
+    ] {
+        let ran = fixture.run(&[args, &["--json"]].concat());
+        assert_eq!((ran.code, &ran.json()["error"]["code"]), (Some(exit), &json!(code)), "{args:?}: {ran:?}");
+        assert!(ran.stderr.is_empty() && ran.json().get("tool_call_id").is_none(), "the journal knows none: {ran:?}");
+        let ran = fixture.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(exit), ""), "{args:?}: {ran:?}");
+        assert!(ran.stderr.starts_with("error"), "one voice: {args:?}: {ran:?}");
+    }
+    assert_eq!(fixture.json(&["log"]), json!([]));
+    fixture.put("haft.toml", "");
+    let mut command = fixture.haft(&["log", "--json"]);
+    command.env("HAFT_APPROVALS_MODE", "nonsense");
+    let ran = Running::start(command).finish();
+    assert_eq!((ran.code, &ran.json()["error"]["code"]), (Some(1), &json!("INVALID_ARGS")), "{ran:?}");
+}
+
+#[test]
 fn flags_are_made_from_the_schema() {
     let fixture = Fixture::new();
     let flags = ["call", "write_file", "--path", "a/b.txt", "--content", "-x", "--create-dirs", "--json"];
@@ -166,7 +198,7 @@ fn help_shows_a_tools_fields() {
     let fixture = Fixture::new();
     let ran = fixture.run(&["call", "write_file", "--help"]);
     assert_eq!(ran.code, Some(0));
-    for word in ["--path", "--content", "--createDirs", "--expectedHash", "[required]", "--auto-approve", "--wait"] {
+    for word in ["--path", "--content", "--create-dirs", "--expected-hash", "[required]", "--auto-approve", "--wait"] {
         assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
     }
     for args in [&["--help"][..], &["call", "--help"], &["log", "--help"], &["help"], &["--version"]] {
@@ -238,7 +270,7 @@ fn the_log_is_filtered() {
         (&json!(call), &json!("waiting"), &json!(true))
     );
     let people = fixture.run(&["log"]);
-    assert!(people.stdout.contains("CALL") && people.stdout.contains("error FILE_NOT"), "{people:?}");
+    assert!(people.stdout.contains("CALL") && people.stdout.contains(" FILE_NOT_FOUND "), "{people:?}");
     assert_eq!(fixture.run(&["log", "--status", "nonsense"]).code, Some(2));
 }
 
@@ -251,7 +283,7 @@ fn the_log_shows_the_persons_words() {
     assert_eq!(story["outcome"]["user_message"], "keep it as it was", "{story}");
     assert_eq!(
         (&story["answer"]["by"]["name"], &story["answer"]["answer"]["kind"]),
-        (&json!("tester"), &json!("reject"))
+        (&json!(user()), &json!("reject"))
     );
     assert_eq!(events(&story).last().map(String::as_str), Some("tool.rejected"), "{story}");
     let people = fixture.run(&["log", "show", &call]);

@@ -117,7 +117,7 @@ fn a_workspace_tightens_once_it_is_trusted_and_what_was_trusted_stays() {
     fs::remove_file(fixture.path("haft.toml")).unwrap();
     assert!(reads_are_asked(&fixture));
     let ran = fixture.run(&["call", "list_directory"]);
-    assert!(ran.stderr.contains("changed since it was trusted"), "{ran:?}");
+    assert!(ran.stderr.contains("changed since you trusted them"), "{ran:?}");
     trust(&fixture);
     assert!(!reads_are_asked(&fixture));
     fixture.put("haft.toml", ASKS_FOR_EVERYTHING);
@@ -164,9 +164,10 @@ fn what_was_shown_is_what_is_trusted_though_it_was_swapped_meanwhile() {
     let mut terminal = Terminal::start(fixture.haft(&["trust"]));
     let said = terminal.read_until("Trust exactly this?");
     assert!(said.contains("approvals.mode = \"none\"") && said.contains("tightens"), "{said}");
+    assert!(said.contains("  │ approvals.mode = \"none\""), "what stands in the files: {said}");
     fixture.put("haft.toml", "approvals.expire = \"1h\"\n");
     terminal.type_in("y\n");
-    terminal.read_until("trusted: exactly these bytes");
+    terminal.read_until("trusted: exactly these files");
     assert_eq!(terminal.exit_code(), Some(0));
     assert!(reads_are_asked(&fixture), "the bytes that were shown are obeyed");
     assert_eq!(standing(&fixture), "held");
@@ -179,7 +180,7 @@ fn a_no_and_an_absent_person_record_nothing() {
     let mut terminal = Terminal::start(fixture.haft(&["trust"]));
     terminal.read_until("Trust exactly this?");
     terminal.type_in("d\nn\n");
-    terminal.read_until("nothing was recorded");
+    terminal.read_until("nothing was trusted");
     assert_eq!(terminal.exit_code(), Some(1));
     let ran = fixture.run(&["trust"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -251,7 +252,7 @@ fn a_record_that_was_tampered_with_is_not_believed_and_not_rewritten() {
         let why = text(&fixture.json(&["trust", "--show"])["why"]);
         assert!(why.contains(word) || why.contains("cannot be opened"), "{word}: {why}");
         let ran = fixture.run(&["call", "list_directory"]);
-        assert!(ran.stderr.contains("not believed") && ran.stderr.contains("--forget"), "{ran:?}");
+        assert!(ran.stderr.contains("cannot be relied on") && ran.stderr.contains("--forget"), "{ran:?}");
         assert_eq!(fixture.run(&["trust", "--yes"]).code, Some(1), "{word}");
         let doctor = fixture.run(&["doctor"]);
         assert_eq!((doctor.code, doctor.stdout.contains("--forget")), (Some(1), true), "{doctor:?}");
@@ -352,7 +353,7 @@ fn a_mistake_in_the_settings_is_named_and_not_trusted() {
         assert!(!reads_are_asked(&fixture));
         let ran = fixture.run(&["trust", "--yes"]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert!(ran.stderr.contains(word) && ran.stderr.contains("nothing was recorded"), "{ran:?}");
+        assert!(ran.stderr.contains(word) && ran.stderr.contains("nothing was trusted"), "{ran:?}");
         assert!(fixture.json(&["trust", "--show"])["mistake"].is_string());
         assert_eq!(standing(&fixture), "not_trusted");
     }

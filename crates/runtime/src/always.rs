@@ -80,9 +80,9 @@ fn would_cover(policy: &Policy, spec: &ToolSpec, question: &Question, offer: &Of
     match decide(policy, &case) {
         Decision::Yes { grant: Some(_), .. } => Ok(()),
         Decision::Yes { grant: None, .. } => {
-            Err(Withheld("a grant would change nothing: only the mode asks for this".to_owned()))
+            Err(Withheld("only the mode asks for this, whatever is remembered".to_owned()))
         }
-        Decision::Ask { reason, .. } => Err(Withheld(format!("a grant would change nothing: {reason}"))),
+        Decision::Ask { reason, .. } => Err(Withheld(format!("it asks every time, because {reason}"))),
         Decision::No(error) => Err(Withheld(error.message)),
     }
 }

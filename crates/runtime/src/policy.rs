@@ -212,7 +212,7 @@ impl<'a> Judge<'a> {
             }
         }
         self.trace.note(TraceSubject::Otherwise, || reason_to_ask(case));
-        let nearly = self.nearest.as_ref().map(|near| format!("{} nearly covered it: {}", near.of.name(), near.missed));
+        let nearly = self.nearest.as_ref().map(|near| format!("{} does not cover it: {}", near.of.name(), near.missed));
         Decision::Ask { reason: reason_to_ask(case), nearly }
     }
 

@@ -72,10 +72,10 @@ pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease:
     };
     let offers = match house.pipeline.offers(&house.caller, &question).await {
         Ok(offers) => offers,
-        Err(why) => bail!("`always` is withheld: {why}; to say yes this once, leave `--always` out"),
+        Err(why) => bail!("a yes cannot be remembered: {why}; leave out `--always` to say yes once"),
     };
     let Some(offer) = offers.into_iter().find(|offer| offer.breadth == always.breadth()) else {
-        bail!("only `--always call` can be offered: what {call} does cannot be seen before");
+        bail!("only `--always call` is possible: what {call} does cannot be seen before");
     };
     Ok(answer(&question, offer, lease))
 }
@@ -92,7 +92,7 @@ pub(crate) async fn remembered(house: &House, answer: &Answer) -> Option<String>
     let words = bounds_words(grant.bounds.written());
     // What it covers is a courtesy: the answer counts also when it cannot be told.
     let past = house.store.last_calls(&house.scope, &house.here, LAST).await.unwrap_or_default();
-    let text = format!("{} may do this unasked: {words} ({})", grant.tool, coverage(house, grant, &past));
+    let text = format!("{} may do this without asking: {words} ({})", grant.tool, coverage(house, grant, &past));
     Some(format!("{DIM}remembered as {}\n{}{DIM:#}", grant.id, wrapped(&text, width())))
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn choose(house: &House, question: &Question, lines: &mut Termi
     let offers = match house.pipeline.offers(&house.caller, question).await {
         Ok(offers) => offers,
         Err(why) => {
-            anstream::eprintln!("{WARN}always is withheld:{WARN:#} {}", safe(&why.to_string()));
+            anstream::eprintln!("{WARN}A yes cannot be remembered:{WARN:#} {}", safe(&why.to_string()));
             return None;
         }
     };
@@ -127,7 +127,7 @@ fn offer_text(house: &House, question: &Question, offer: &Offer, number: u8, pas
     let what = match offer.breadth {
         Breadth::Call => "this very call",
         Breadth::Folder => "the same tool within this folder",
-        Breadth::Bounds => "the same tool with the same bounds of effect",
+        Breadth::Bounds => "the same tool on any path, with no more and no other kinds of change",
     };
     let grant = Grant::new(&question.tool, offer.bounds.clone());
     let covered = coverage(house, &grant, past);
@@ -165,7 +165,11 @@ pub(crate) struct Coverage {
 
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "covers {} of the last {} calls", self.covered, self.of)
+        match self.of {
+            0 => f.write_str("there are no calls yet to compare with"),
+            1 => write!(f, "covers {} of the last call", if self.covered == 1 { "all" } else { "nothing" }),
+            of => write!(f, "covers {} of the last {of} calls", self.covered),
+        }
     }
 }
 

@@ -28,19 +28,19 @@ const MOMENT: Duration = Duration::from_millis(200);
 pub(crate) struct ApproveArgs {
     /// The call, or the beginning of its id; the only one that waits when left out
     call: Option<String>,
-    /// Use this input instead, and see what it would do; for a form, its values; for a call that waits for a result, the result
+    /// Use this input instead; for a form its values, for a call that waits for a result the result
     #[arg(long, value_name = "JSON", conflicts_with = "always")]
     input: Option<String>,
-    /// Say yes to all open questions of its workspace with the same effect: the same tool, folders and kinds of change
+    /// Also say yes to all that are alike: the same tool, folders and kinds of change
     #[arg(long, conflicts_with_all = ["input", "always"])]
     alike: bool,
-    /// Remember the yes: for this very call, for the tool within this folder, or for the same bounds of effect
+    /// Remember the yes
     #[arg(long, value_name = "WHAT")]
     always: Option<Always>,
-    /// How long it is remembered: 30m, 8h, 7d; until it is revoked when left out
+    /// How long to remember it: 30m, 8h, 7d [default: until it is revoked]
     #[arg(long = "for", value_name = "TIME", requires = "always", value_parser = parse_lasting)]
     lasting: Option<Duration>,
-    /// How often it counts; without limit when left out
+    /// How often it can be used [default: no limit]
     #[arg(long, value_name = "N", requires = "always", value_parser = clap::value_parser!(u32).range(1..))]
     uses: Option<u32>,
 }

@@ -28,10 +28,10 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Stay, and answer each question as it arrives
+    /// Wait, and answer each question as it arrives
     #[arg(long)]
     watch: bool,
-    /// The questions of all workspaces
+    /// Show the questions of all workspaces
     #[arg(long)]
     all: bool,
 }
@@ -50,7 +50,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     }
     if open.is_empty() {
         out.line("nothing waits for an answer");
-        out.hint("`haft approvals --watch` stays and asks as questions arrive");
+        out.hint("`haft approvals --watch` waits and asks as questions arrive");
     }
     for group in grouped(&open) {
         if group.len() > 1 {

@@ -5,7 +5,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValue};
 use haft_runtime::{ErrorCode, ToolError, ToolSpec};
 use serde_json::{Map, Value};
 
@@ -44,7 +44,7 @@ pub(crate) fn with_fields(mut command: Command, spec: &ToolSpec, called_as: &str
     let own: Vec<String> = command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
     let mut in_json_only = Vec::new();
     for (name, schema) in fields(spec) {
-        if own.contains(name) {
+        if own.contains(&kebab_case(name)) {
             in_json_only.push(name.as_str());
             continue;
         }
@@ -79,9 +79,12 @@ fn required(spec: &ToolSpec, name: &str) -> bool {
 fn flag(name: &str, schema: &Value, required: bool) -> Arg {
     let help = schema.get("description").and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
     let help = if required { format!("{help} [required]") } else { help };
-    let flag = Arg::new(flag_id(name)).long(name.to_owned()).help(help).help_heading("The tool's own fields");
     let kebab = kebab_case(name);
-    let flag = if kebab == name { flag } else { flag.alias(kebab) };
+    let flag = Arg::new(flag_id(name)).long(kebab.clone()).help(help).help_heading("The tool's own fields");
+    let flag = if kebab == name { flag } else { flag.alias(name.to_owned()) };
+    if let Some(values) = choices(schema) {
+        return flag.value_name("CHOICE").value_parser(values);
+    }
     match schema.get("type").and_then(Value::as_str) {
         Some("boolean") => {
             flag.num_args(0..=1).default_missing_value("true").value_parser(["true", "false"]).value_name("BOOL")
@@ -91,6 +94,12 @@ fn flag(name: &str, schema: &Value, required: bool) -> Arg {
         Some("object") => flag.value_name("JSON"),
         _ => flag.value_name("TEXT").allow_hyphen_values(true),
     }
+}
+
+/// The only texts that a field takes; `None` where it takes others.
+fn choices(schema: &Value) -> Option<Vec<PossibleValue>> {
+    let values = schema.get("enum")?.as_array()?;
+    values.iter().map(|value| value.as_str().map(|text| PossibleValue::new(text.to_owned()))).collect()
 }
 
 /// What the flag of a field is called among all arguments: haft's own may have the field's name without being a flag.

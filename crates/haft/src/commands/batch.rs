@@ -20,7 +20,12 @@ use crate::{
     },
     exit::CliExit,
     house::House,
-    show::{Out, report::BatchReport, stream::old_name, style::WARN},
+    show::{
+        Out,
+        report::{BatchReport, ReportedLine},
+        stream::old_name,
+        style::WARN,
+    },
 };
 
 #[derive(clap::Args)]
@@ -40,11 +45,12 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     {
         let listener = (!out.json).then(warning_once);
         let lines = wishes::read(source).map(|line| {
-            let tag = (line.number, line.id.clone());
+            let tag = (line.number, line.id.clone(), line.call.is_ok());
             (tag, wish(&house, &args.options, line, &stop, listener.as_ref()))
         });
-        let calling = house.pipeline.batch(lines, &stop, |(number, id), outcome| {
-            if report.take(number, id.as_ref(), &outcome).is_err() {
+        let calling = house.pipeline.batch(lines, &stop, |(number, id, is_a_call), outcome| {
+            let line = ReportedLine { number, id: id.as_ref(), is_a_call };
+            if report.take(&line, &outcome).is_err() {
                 stop.cancel();
             }
         });

@@ -3,21 +3,21 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Result;
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, FromArgMatches};
 use haft_runtime::{CallRequest, Catalog, Outcome, ToolSpec};
 
 use crate::{
-    cli::{Cli, Everywhere},
+    cli::{Everywhere, not_a_command, program, unreadable},
     commands::{
         arguments,
         flags::{CallFlags, call_command},
-        open,
+        mistake, open,
         prompt::{Person, see_through},
         whole,
     },
     exit::CliExit,
     house::House,
-    show::{Out, as_tool_error, outcome, stream::LiveOutput},
+    show::{Out, as_tool_error, outcome, pager::page, stream::LiveOutput},
     upstreams,
 };
 
@@ -34,11 +34,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(everywhere: Everywhere, args: Args) -> Result<CliExit> {
-    let Some(tool) = &args.tool else { return Ok(help_for_all(&args)) };
+    let Some(tool) = &args.tool else { return Ok(help_for_all(Out::new(everywhere.json), &args)) };
     let json = everywhere.json || args.rest.iter().any(|word| word == "--json");
     match called(tool, everywhere, &args).await {
         // Whoever asked for an envelope gets one, also when there is no house to call in.
-        Err(err) if json => Ok(outcome::print(Out::new(json), &Outcome::refused(tool, as_tool_error(&err)))),
+        Err(err) if json => Ok(outcome::print_refused(Out::new(json), tool, &as_tool_error(&err))),
         ended => ended,
     }
 }
@@ -52,17 +52,21 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<C
     let (flags, matches) = match parse(tool, spec.as_ref(), args) {
         Ok(parsed) => parsed,
         Err(err) => {
+            let out = Out::new(everywhere.json || args.rest.iter().any(|word| word == "--json"));
             let found = house.catalog.find(&house.caller, tool).await;
             house.leave().await?;
             // Which flags there are is for the tool to say.
             if let (Err(missing), true) = (found, err.use_stderr()) {
-                let json = everywhere.json || args.rest.iter().any(|word| word == "--json");
-                return Ok(outcome::print(Out::new(json), &Outcome::refused(tool, missing)));
+                return Ok(outcome::print_refused(out, tool, &missing));
             }
-            let _ = err.print();
-            return Ok(if err.use_stderr() { CliExit::Usage } else { CliExit::Success });
+            if out.json && err.use_stderr() {
+                outcome::print_refused(out, tool, &unreadable(&err));
+                return Ok(CliExit::Usage);
+            }
+            return Ok(not_a_command(out, &err));
         }
     };
+    flags.everywhere.color.apply();
     let out = Out::new(everywhere.json || flags.everywhere.json);
     let stream = Arc::new(LiveOutput::new(out));
     let typed = flags.input.as_deref();
@@ -71,7 +75,10 @@ async fn called(tool: &str, mut everywhere: Everywhere, args: &Args) -> Result<C
             let call = one_call(&house, tool, input, &flags, &stream);
             upstreams::told_of_a_call(&house.upstreams, tool, call).await
         }
-        Err(error) => Ok(Outcome::refused(tool, error)),
+        Err(error) => {
+            house.leave().await?;
+            return Ok(outcome::print_refused(out, tool, &error));
+        }
     };
     let ended = match ended {
         Ok(ended) => Ok(whole(&house, ended).await),
@@ -109,7 +116,7 @@ async fn one_call(
 }
 
 fn parse(tool: &str, spec: Option<&ToolSpec>, args: &Args) -> Result<(CallFlags, ArgMatches), clap::Error> {
-    let mut command = call_command(format!("haft call {tool}")).no_binary_name(true).max_term_width(100);
+    let mut command = call_command(format!("haft call {tool}")).no_binary_name(true).max_term_width(80);
     if let Some(spec) = spec {
         command = arguments::with_fields(command.about(spec.description.clone()), spec, tool);
     }
@@ -127,14 +134,18 @@ fn workspace_in(rest: &[String]) -> Option<PathBuf> {
     }
 }
 
-fn help_for_all(args: &Args) -> CliExit {
-    let mut program = Cli::command();
-    let help = program.find_subcommand_mut("call").map(|call| call.render_long_help().to_string());
+fn help_for_all(out: Out, args: &Args) -> CliExit {
+    let mut program = program();
+    program.build();
+    let help = program.find_subcommand_mut("call").map(|call| call.render_long_help().ansi().to_string());
     let help = help.unwrap_or_default();
     if args.help {
-        anstream::println!("{help}");
+        page(out, &help);
         return CliExit::Success;
     }
-    anstream::eprintln!("error: name a tool; `haft tools` lists them\n\n{help}");
+    out.failed(&mistake("name a tool; `haft tools` lists them"));
+    if !out.json {
+        anstream::eprintln!("\n{help}");
+    }
     CliExit::Usage
 }

@@ -104,7 +104,7 @@ fn story(record: &CallRecord, ended: Option<&CommandSummary>, changes: &ChangeLi
         text.push_str(&ended.shown(rung, view));
     }
     if changes.0.is_empty() {
-        text.push_str("it changes nothing\n");
+        text.push_str("It changed no files.\n");
     }
     text.push_str(&changes_text(changes, view.depth));
     let staged = changes.0.iter().any(|change| change.state == ChangeState::Staged);
@@ -115,7 +115,7 @@ fn story(record: &CallRecord, ended: Option<&CommandSummary>, changes: &ChangeLi
         ));
     }
     if outcome.is_some_and(|outcome| outcome.undoable) {
-        text.push_str(&format!("{DIM}take it back with: haft undo {}{DIM:#}\n", record.call));
+        text.push_str(&format!("{DIM}undo with: haft undo {}{DIM:#}\n", record.call));
     }
     text
 }

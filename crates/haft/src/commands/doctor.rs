@@ -256,16 +256,16 @@ fn fence(probe: &Probe, minimum: Isolation) -> DoctorCheck {
     match probe.rung {
         Some(Rung::Namespaces) => DoctorCheck::good(
             "fence",
-            "rung namespaces: commands run aside in a copy of the workspace, without the network, and can be undone",
+            "isolation namespaces: commands run in a sandbox on a copy of the workspace, without the network, and can be undone",
         ),
         Some(Rung::Landlock) => {
             let so = if minimum > Isolation::Landlock {
                 "no command runs, as `sandbox.minimum.asked` demands namespaces"
             } else {
-                "commands cannot be previewed or undone, can change permissions and times of your files elsewhere, and each is \
-                 asked for"
+                "commands cannot be previewed or undone, can change permissions and times of your files elsewhere, and \
+                 always ask first"
             };
-            DoctorCheck::bad("fence", format!("rung landlock: {so}{}", told(namespaces)), fix(namespaces))
+            DoctorCheck::bad("fence", format!("isolation landlock: {so}{}", told(namespaces)), fix(namespaces))
         }
         None => DoctorCheck::bad(
             "fence",
@@ -316,7 +316,11 @@ mod tests {
         let namespaces = missing("make namespaces", "run `sudo sysctl x=0`");
         let lower = Probe { rung: Some(Rung::Landlock), namespaces: namespaces.clone(), landlock: Ok(()) };
         let told = fence(&lower, Isolation::Landlock);
-        assert!(!told.good && told.found.contains("rung landlock: commands cannot be previewed"), "{}", told.found);
+        assert!(
+            !told.good && told.found.contains("isolation landlock: commands cannot be previewed"),
+            "{}",
+            told.found
+        );
         assert!(told.found.ends_with("; make namespaces failed: Operation not permitted"), "{}", told.found);
         assert_eq!(told.fix.as_deref(), Some("run `sudo sysctl x=0`"));
         let demanded = fence(&lower, Isolation::Namespaces);

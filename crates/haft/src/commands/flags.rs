@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use clap::Args as _;
+use clap::{
+    Args as _,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use haft_runtime::{AutoApprove, CallRequest};
 
 use crate::{cli::Everywhere, commands::prompt::Person, settings, settings::Settings};
@@ -10,7 +13,7 @@ use crate::{cli::Everywhere, commands::prompt::Person, settings, settings::Setti
 /// What a call takes beside the tool's own fields.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CallFlags {
-    /// The input: a JSON object, @FILE, or - for standard input; flags below are laid over it
+    /// The input: a JSON object, @FILE, or - for standard input; flags add to it
     pub(crate) input: Option<String>,
     #[command(flatten)]
     pub(crate) options: CallOptions,
@@ -26,17 +29,16 @@ pub(crate) fn call_command(name: String) -> clap::Command {
 /// How a call shall be made, whatever the tool.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CallOptions {
-    /// What may happen without asking: none, safe (what only reads) or all
-    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    /// What may run without asking; `safe` is what only reads
+    #[arg(long, value_name = "MODE", value_parser = modes())]
     auto_approve: Option<AutoApprove>,
-    /// How long to wait for an answer before handing a call back as pending, or ending what a tool asks in the middle
-    /// of its work; with `haft call` at a terminal you are asked instead
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    /// How long to wait for an answer before the call is handed back as pending: 30s, 10m; at a terminal you are asked
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     wait: Option<Duration>,
     /// How long the tool may work: 500ms, 60s, 5m; a bare number is milliseconds
     #[arg(long, value_name = "TIME", value_parser = parse_milliseconds)]
     timeout: Option<Duration>,
-    /// Do the work anew, also where an answer is remembered that still holds
+    /// Run the tool even if a cached result is still valid
     #[arg(long)]
     no_cache: bool,
 }
@@ -55,6 +57,11 @@ impl CallOptions {
         // A call of this process ends with it, so that a form can be open only as long as somebody waits.
         request.form_wait = Some(request.wait);
     }
+}
+
+/// The modes, with their names in the help.
+fn modes() -> impl TypedValueParser<Value = AutoApprove> {
+    PossibleValuesParser::new(["none", "safe", "all"]).try_map(|text| settings::mode(&text))
 }
 
 pub(crate) fn parse_mode(text: &str) -> Result<AutoApprove, String> {

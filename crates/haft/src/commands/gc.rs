@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only say what would go
+    /// Only say what would be deleted
     #[arg(long)]
     dry_run: bool,
 }
@@ -34,16 +34,16 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 
 fn people(out: &Out, swept: &Swept, mode: Sweep) {
     let word = match mode {
-        Sweep::Look => "would go",
-        Sweep::Remove => "gone",
+        Sweep::Look => "would delete",
+        Sweep::Remove => "deleted",
     };
     let sized = |part: &SpaceUse| format!("{} ({})", part.count, bytes(part.bytes));
-    out.line(&format!("{word}: calls of the journal     {}", swept.calls));
+    out.line(&format!("{word}: calls                    {}", swept.calls));
     out.line(&format!("{word}: outputs                  {}", sized(&swept.outputs)));
     out.line(&format!("{word}: changes, with their undo {}", sized(&swept.changes)));
-    out.line(&format!("{word}: left by killed processes {}", sized(&swept.orphans)));
-    out.line(&format!("{word}: of workspaces now gone   {}", sized(&swept.private)));
-    out.line(&format!("{word}: owners that are gone     {}", swept.owners));
+    out.line(&format!("{word}: left by crashes          {}", sized(&swept.orphans)));
+    out.line(&format!("{word}: of deleted workspaces    {}", sized(&swept.private)));
+    out.line(&format!("{word}: records of ended haft    {}", swept.owners));
     out.line(&format!("kept: changes and outputs {}", sized(&swept.kept)));
     let freed = swept.outputs.bytes + swept.changes.bytes + swept.orphans.bytes + swept.private.bytes;
     match mode {

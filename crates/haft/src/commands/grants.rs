@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
-use haft_runtime::{Asks, Bounds, CallerId, ChangeKind, Grant, GrantStatus, Questions, WrittenBounds, nearest};
+use anyhow::Result;
+use haft_runtime::{
+    Asks, Bounds, CallerId, ChangeKind, ErrorCode, Grant, GrantStatus, Questions, ToolError, WrittenBounds, nearest,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -16,37 +18,37 @@ use crate::{
     },
     exit::CliExit,
     house::House,
-    show::{Out, grant::grant_text},
+    show::{Out, grant::grant_text, time::count},
 };
 
 /// What a grant is, for whoever asks for help.
 const HELP: &str = "\
-A grant lets a tool do what lies within its bounds without asking, until it
-ends, is used up or is revoked. It covers calls of this workspace only. A path
-that steers other programs or usually holds secrets is covered only when it is
-named itself. What a rule asks for, and what leaves the fence, is asked for all
-the same; `haft policy explain CALL` tells why a call was asked for.";
+A grant lets a tool work within its bounds without asking, until it expires, is
+used up or is revoked. It covers calls of this workspace only. A path that
+steers other programs or usually holds secrets is covered only if the grant
+names it. Calls that leave the sandbox, or that a rule asks about, still ask;
+`haft policy explain CALL` says why a call asked.";
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: Option<GrantsCommand>,
-    /// Also those that are revoked, expired or spent
+    /// Include grants that are revoked, expired or used up
     #[arg(long)]
     all: bool,
 }
 
 #[derive(clap::Subcommand)]
 enum GrantsCommand {
-    /// Remember a yes before it is asked for
+    /// Say yes in advance
     Add(AddArgs),
-    /// One grant, and how much of the last calls it covers
+    /// Show one grant, and how many of the last calls it covers
     Show {
         /// The grant, or the beginning of its id
         grant: String,
     },
-    /// Take a grant back
+    /// Revoke a grant
     Revoke {
         /// The grant, or the beginning of its id
         grant: String,
@@ -64,22 +66,22 @@ struct AddArgs {
     /// Only these kinds of change: created, changed, deleted, mode, link, renamed
     #[arg(long, value_name = "KINDS", alias = "kind", value_delimiter = ',', value_parser = parse_kind)]
     kinds: Vec<ChangeKind>,
-    /// At most so many paths in one call
+    /// At most this many paths in one call
     #[arg(long, value_name = "N")]
     max_files: Option<usize>,
-    /// At most so many bytes written in one call
+    /// At most this many bytes written in one call
     #[arg(long, value_name = "N")]
     max_bytes: Option<u64>,
-    /// Executable files too
+    /// Allow executable files
     #[arg(long)]
     executables: bool,
     /// Only for this caller: `owner:local`, or your own name
     #[arg(long, value_name = "CALLER")]
     caller: Option<String>,
-    /// How long it counts: 30m, 8h, 7d; until it is revoked when left out
+    /// How long it lasts: 30m, 8h, 7d [default: until it is revoked]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_lasting)]
     lasting: Option<Duration>,
-    /// How often it counts; without limit when left out
+    /// How often it can be used [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     uses: Option<u32>,
 }
@@ -121,13 +123,14 @@ async fn list(house: &House, out: &Out, all: bool) -> Result<()> {
     }
     let over = before - grants.len();
     if grants.is_empty() {
-        out.line("nothing is remembered here, so that every change is asked for");
+        out.line("no grants here: every change asks");
         out.line("  haft approve CALL --always folder    say yes to a call and remember it");
-        out.line("  haft grants add --help               remember a yes before it is asked for");
+        out.line("  haft grants add --help               say yes in advance");
     }
     if over > 0 {
         let are = if over == 1 { "is" } else { "are" };
-        out.line(&format!("{over} {are} revoked, expired or spent; `haft grants --all` lists them"));
+        let more = count(over, "grant");
+        out.line(&format!("{more} {are} revoked, expired or used up; `haft grants --all` lists them"));
     }
     Ok(())
 }
@@ -163,10 +166,10 @@ fn tool(house: &House, name: &str) -> Result<String> {
         let specs = house.tools().specs();
         let near = nearest(name, specs.iter().map(|spec| spec.name.as_str()));
         let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        bail!("there is no tool `{name}`{hint}");
+        return Err(ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool `{name}`{hint}")).into());
     };
     if tool.spec().asks == Asks::Always {
-        bail!("`{name}` is asked for each time, so that a grant would change nothing");
+        return Err(mistake(format!("`{name}` asks every time, so a grant for it would change nothing")));
     }
     Ok(tool.spec().name.clone())
 }
@@ -178,7 +181,7 @@ async fn show(house: &House, out: &Out, typed: &str) -> Result<()> {
 async fn revoke(house: &House, out: &Out, typed: &str) -> Result<()> {
     let grant = find(house, typed).await?;
     if !house.store.revoke(&house.scope, &grant.id).await? {
-        bail!("{} was revoked before", grant.id);
+        return Err(mistake(format!("{} is revoked already", grant.id)));
     }
     print(house, out, &Grant { revoked: true, ..grant }).await
 }
@@ -195,7 +198,7 @@ async fn print(house: &House, out: &Out, grant: &Grant) -> Result<()> {
     out.line(&grant_text(grant));
     out.line(&format!("    {coverage}"));
     if grant.standing(Timestamp::now()) == GrantStatus::Usable {
-        out.hint(&format!("take it back with: haft grants revoke {}", grant.id));
+        out.hint(&format!("to revoke it: haft grants revoke {}", grant.id));
     }
     Ok(())
 }

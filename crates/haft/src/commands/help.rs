@@ -1,14 +1,14 @@
 //! `haft help`
 
 use anyhow::Result;
-use clap::CommandFactory;
 use haft_runtime::nearest;
 
 use crate::{
-    cli::Cli,
+    cli::program,
+    commands::mistake,
     exit::CliExit,
     settings::listed,
-    show::{Out, style::STRONG, table::width},
+    show::{Out, pager::page, style::STRONG, table::width},
 };
 
 /// What can be read about, beside the commands.
@@ -35,19 +35,15 @@ pub(crate) fn run(out: &Out, args: &Args) -> Result<CliExit> {
     let about: Vec<String> = args.about.iter().map(|word| word.to_lowercase()).collect();
     let command = command_help(&about);
     let topic = about.first().filter(|_| about.len() == 1).and_then(|word| topic(word));
-    if let Some(topic) = &topic {
-        out.line(topic);
-    }
-    if let Some(command) = &command {
-        if topic.is_some() {
-            out.line(&format!("{STRONG}The command{STRONG:#}\n"));
+    let text = match (topic, command) {
+        (None, None) => {
+            out.failed(&mistake(unknown(&about.join(" "))));
+            return Ok(CliExit::Usage);
         }
-        out.line(command);
-    }
-    if topic.is_none() && command.is_none() {
-        anstream::eprintln!("error: {}", unknown(&about.join(" ")));
-        return Ok(CliExit::Usage);
-    }
+        (Some(topic), Some(command)) => format!("{topic}\n{STRONG}The command{STRONG:#}\n\n{command}\n"),
+        (Some(text), None) | (None, Some(text)) => format!("{text}\n"),
+    };
+    page(*out, &text);
     Ok(CliExit::Success)
 }
 
@@ -78,18 +74,18 @@ fn plain(markdown: &str) -> String {
 
 /// What clap knows of a command, or of the program when none is named.
 fn command_help(about: &[String]) -> Option<String> {
-    let mut program = Cli::command();
+    let mut program = program();
     program.build();
     let mut command = &mut program;
     for word in about {
         command = command.find_subcommand_mut(word)?;
     }
-    let mut command = std::mem::take(command).term_width(width().min(100));
+    let mut command = std::mem::take(command).term_width(width().min(80));
     Some(command.render_long_help().ansi().to_string())
 }
 
 fn unknown(about: &str) -> String {
-    let program = Cli::command();
+    let program = program();
     let commands = program.get_subcommands().map(clap::Command::get_name);
     let near = nearest(about, TOPICS.iter().map(|(name, _)| *name).chain(commands));
     let hint = near.first().map_or_else(String::new, |near| format!(", but `{near}`"));

@@ -139,5 +139,5 @@ fn show(out: &Out, written: &[InitFile]) {
         }
     }
     out.line("");
-    out.line("Nothing in it is obeyed before you have looked at it: haft trust");
+    out.line("None of it is used until you have looked at it: haft trust");
 }

@@ -37,26 +37,26 @@ pub(crate) struct Args {
     /// Only calls of this tool
     #[arg(long, value_name = "TOOL")]
     tool: Option<String>,
-    /// Only calls that ended so, or that are pending
+    /// Only calls with this status
     #[arg(long, value_name = "STATUS", value_parser = ["success", "error", "rejected", "pending", "cancelled"])]
     status: Option<String>,
     /// Only calls of the last 30m, 2h, 7d
     #[arg(long, value_name = "TIME", value_parser = parse_back)]
     since: Option<Timestamp>,
-    /// How many at most; 50 when left out, and 10 to begin with under --follow
+    /// At most this many [default: 50, with --follow 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: Option<u32>,
-    /// Only calls older than this one: the next page
+    /// Only calls before this one: the next page
     #[arg(long, value_name = "CALL", conflicts_with = "follow")]
     before: Option<String>,
-    /// Stay, and tell each call of any process when it asks and when it ends; JSON Lines with --json; Ctrl-C ends
+    /// Keep printing calls of all processes as they ask and end, until Ctrl-C; JSON Lines with --json
     #[arg(long, short)]
     follow: bool,
 }
 
 #[derive(clap::Subcommand)]
 enum LogCommand {
-    /// One call's whole story
+    /// Show everything about one call
     Show {
         /// The call, or the beginning of its id; the last one when left out
         call: Option<String>,
@@ -114,7 +114,7 @@ async fn list(house: &House, out: &Out, filter: &CallFilter) -> Result<CliExit> 
     let rows: Vec<Vec<String>> = calls.iter().map(|call| row(call, length, wide, &house.redactor)).collect();
     let head = if wide { &["CALL", "WHEN", "TOOK", "BY", "STATUS", "WHAT"][..] } else { HEAD };
     out.text(&table(head, &rows));
-    out.hint("one call's whole story: haft log show CALL");
+    out.hint("everything about one: haft log show CALL");
     if calls.len() == filter.limit as usize {
         out.hint(&format!("the next page: add --before {}", oldest.row.id));
     }

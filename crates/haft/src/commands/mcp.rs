@@ -63,6 +63,11 @@ impl Args {
     pub(crate) fn serves(&self) -> bool {
         self.command.is_none()
     }
+
+    /// Whether it speaks with a client over standard input and output.
+    pub(crate) fn serves_over_stdio(&self) -> bool {
+        self.serves() && self.serving.http.is_none()
+    }
 }
 
 #[derive(clap::Subcommand)]

@@ -46,18 +46,23 @@ use crate::{
     cli::Everywhere,
     house::{self, House},
     settings::Settings,
-    show::{safe::safe, style::WARN},
+    show::Out,
     workspace,
 };
 
 /// The house of the workspace that a command is about.
 pub(crate) async fn open(everywhere: &Everywhere) -> Result<House> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let settings = Settings::read(&folder)?;
+    let settings = read_settings(&folder)?;
     for note in settings.not_trusted.iter().chain(&settings.not_obeyed) {
-        anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(note));
+        Out::warning(note);
     }
     open_in(settings, &folder).await
+}
+
+/// The settings that hold in a folder; what is wrong in them is a mistake of whoever wrote them.
+pub(crate) fn read_settings(folder: &Path) -> Result<Settings> {
+    Settings::read(folder).map_err(|err| mistake(format!("{err:#}")))
 }
 
 /// The house of a folder, with these settings.

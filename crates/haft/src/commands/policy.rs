@@ -34,9 +34,9 @@ Rules are entries of your settings, ~/.config/haft/haft.toml:
                                         # executables, derived, hosts
   reason = \"build output\"
 
-The first that matches decides, yours before the shipped ones. One that allows
-needs all that a call does within its bounds, and covers flagged paths only by
-their very names; one that asks or denies needs a single change within them.
+The first rule that matches decides, yours before the built-in ones. A rule that
+allows must cover everything the call does, and flagged paths by name; one that
+asks or denies matches if it covers any change.
 Try rules before you keep them: haft policy test --rules FILE";
 
 #[derive(clap::Args)]
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum PolicyCommand {
-    /// Decide the last calls again by the rules and grants as they are now, and show what would differ; nothing is run
+    /// Decide the last calls again by the rules and grants of now, and show what differs; runs nothing
     Test {
         /// How many calls
         #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -57,7 +57,7 @@ enum PolicyCommand {
         #[arg(long, value_name = "FILE")]
         rules: Option<PathBuf>,
     },
-    /// Why a call was asked for, or was not: everything that is looked at, in order
+    /// Explain why a call asked or did not: every check, in order
     Explain {
         /// The call, or the beginning of its id; the last one when left out
         call: Option<String>,
@@ -82,9 +82,9 @@ async fn list(everywhere: &Everywhere, out: &Out) -> Result<CliExit> {
         return Ok(CliExit::Success);
     }
     if rules.is_empty() {
-        out.line("there are no rules: the mode and what is remembered decide");
+        out.line("no rules: the mode and the grants decide");
         out.line("  haft policy --help    how to write one");
-        out.line("  haft grants           what is remembered");
+        out.line("  haft grants           remembered answers");
     }
     for rule in rules {
         out.line(&text(&house, rule));

@@ -256,7 +256,7 @@ pub(crate) async fn ask_beside(
     lines: &mut TerminalLines,
 ) -> PromptReply {
     anstream::eprint!("{}", card(question, DetailLevel::Short, &house.redactor));
-    let keys = Keys::of(house, question, others).await;
+    let keys = PromptKeys::of(house, question, others).await;
     loop {
         let Some(line) = lines.next(&keys.prompt()).await else { return PromptReply::Answer(Answer::Cancel) };
         match line.trim().to_lowercase().as_str() {
@@ -286,14 +286,14 @@ pub(crate) async fn ask_beside(
 }
 
 /// What can be answered to a question.
-struct Keys {
+struct PromptKeys {
     purpose: Purpose,
     always: bool,
     edit: bool,
     others: usize,
 }
 
-impl Keys {
+impl PromptKeys {
     /// Says why a yes cannot be remembered, and which others are alike.
     async fn of(house: &House, question: &Question, others: usize) -> Self {
         // What an earlier call has staged is turned as it is: there is no input to edit, and nothing to repeat.

@@ -26,7 +26,7 @@ const WIDE: usize = 100;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only the last 7d, 30d, in whole days (UTC); all that is kept when left out
+    /// Only the last 7d, 30d, in whole days (UTC) [default: everything]
     #[arg(long, value_name = "TIME", value_parser = parse_back)]
     since: Option<Timestamp>,
 }
@@ -129,7 +129,7 @@ fn people(out: &Out, house: &House, rows: &[ToolStats]) {
     head.extend(["P50", "P95", "P99"]);
     let cells: Vec<Vec<String>> = rows.iter().map(|row| row_cells(row, wide)).collect();
     out.text(&table(&head, &cells));
-    out.line(&format!("{DIM}P50, P95, P99: so many of a hundred calls were done within, in ms of work{DIM:#}"));
+    out.line(&format!("{DIM}50, 95 and 99 % of calls took at most this long (ms){DIM:#}"));
     let failed: Vec<(&ToolStats, &LastError)> =
         rows.iter().filter_map(|row| row.last_error.as_ref().map(|error| (row, error))).collect();
     if failed.is_empty() {

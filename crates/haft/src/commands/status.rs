@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::{
     cli::Everywhere,
-    commands::open_in,
+    commands::{open_in, read_settings},
     exit::CliExit,
     house,
-    settings::Settings,
     show::{
         Out,
         safe::safe,
         style::{PLACE, STRONG, WARN},
+        time::count,
         trust::{SHORT, diff},
     },
     trust::{self, TrustStatus, WorkspaceTrust},
@@ -23,7 +23,7 @@ use crate::{
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let settings = Settings::read(&folder)?;
+    let settings = read_settings(&folder)?;
     let looked = trust::look(&settings.data, &folder)?;
     let house = open_in(settings, &folder).await?;
     let rung = house::workspace(&house.settings, &folder)?.fences()?.rung;
@@ -44,7 +44,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<CliExit> {
     }
     let version = env!("CARGO_PKG_VERSION");
     out.line(&format!("{STRONG}haft {version}{STRONG:#}  in {PLACE}{workspace}{PLACE:#}"));
-    out.line(&format!("  {tools} tools, {today} calls today"));
+    out.line(&format!("  {}, {} today", count(tools, "tool"), count(usize::try_from(today).unwrap_or(0), "call")));
     out.line(&commands(rung));
     match looked.standing {
         TrustStatus::BringsNothing | TrustStatus::Trusted(_) => out.line(&format!("  {}", looked.words())),
@@ -59,14 +59,15 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<CliExit> {
     if waiting.is_empty() {
         out.line("  nothing waits for an answer");
     } else {
-        out.line(&format!("  {WARN}{} calls wait for an answer{WARN:#}", waiting.len()));
+        let wait = if waiting.len() == 1 { "waits" } else { "wait" };
+        out.line(&format!("  {WARN}{} {wait} for an answer{WARN:#}", count(waiting.len(), "call")));
     }
     out.line("");
     out.line("Try next:");
     for (command, what) in
         next_steps(&looked, waiting.first().map(|q| q.call.to_string()), last.first().map(|c| c.id.to_string()))
     {
-        out.line(&format!("  {STRONG}{command:<58}{STRONG:#} {what}"));
+        out.line(&format!("  {STRONG}{command:<51}{STRONG:#} {what}"));
     }
     Ok(CliExit::Success)
 }
@@ -74,11 +75,11 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out) -> Result<CliExit> {
 /// How well commands are fenced here.
 fn commands(rung: Option<Rung>) -> String {
     match rung {
-        Some(Rung::Namespaces) => "  commands run aside first (rung namespaces)".to_owned(),
+        Some(Rung::Namespaces) => "  commands run in a sandbox first (isolation: namespaces)".to_owned(),
         Some(Rung::Landlock) => {
-            format!("  {WARN}commands cannot be previewed (rung landlock); haft doctor says why{WARN:#}")
+            format!("  {WARN}commands cannot be previewed (isolation: landlock); haft doctor says why{WARN:#}")
         }
-        None => format!("  {WARN}commands cannot run here (no rung); haft doctor says why{WARN:#}"),
+        None => format!("  {WARN}commands cannot run here (no isolation); haft doctor says why{WARN:#}"),
     }
 }
 
@@ -86,18 +87,18 @@ fn commands(rung: Option<Rung>) -> String {
 fn next_steps(looked: &WorkspaceTrust, waiting: Option<String>, last: Option<String>) -> Vec<(String, &'static str)> {
     let mut steps = Vec::new();
     if looked.note().is_some() {
-        steps.push(("haft trust".to_owned(), "see what it brings"));
+        steps.push(("haft trust".to_owned(), "see what this folder brings"));
     }
     if let Some(call) = waiting {
-        steps.push((format!("haft approve {call}"), "say yes"));
         steps.push(("haft approvals".to_owned(), "see what waits"));
+        steps.push((format!("haft approve {call}"), "say yes"));
     }
     if let Some(call) = last {
         steps.push((format!("haft log show {call}"), "the last call"));
     }
     steps.push(("haft call list_directory".to_owned(), "look around"));
-    steps.push(("haft tools".to_owned(), "what there is"));
-    steps.push(("haft doctor".to_owned(), "what works here"));
+    steps.push(("haft tools".to_owned(), "list the tools"));
+    steps.push(("haft doctor".to_owned(), "check what works"));
     steps.truncate(3);
     steps
 }

@@ -2,11 +2,13 @@
 
 mod tokens;
 
-use std::sync::Arc;
+use std::{io::IsTerminal, sync::Arc};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
-use haft_runtime::{DeprecatedAlias, RegisteredTool, Shown, ToolSpec, nearest, to_anthropic, to_mcp, to_openai};
+use haft_runtime::{
+    DeprecatedAlias, ErrorCode, RegisteredTool, Shown, ToolError, ToolSpec, nearest, to_anthropic, to_mcp, to_openai,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -16,8 +18,8 @@ use crate::{
     show::{
         Out,
         safe::safe,
-        style::{DIM, STRONG, WARN},
-        table::{table, width, wrapped},
+        style::{DIM, STRONG},
+        table::{width, wrapped},
     },
     upstreams,
 };
@@ -27,16 +29,16 @@ use tokens::Costs;
 pub(crate) struct Args {
     /// One tool, in full
     name: Option<String>,
-    /// Only tools whose name or description has this text
+    /// Only tools whose name or description contains this text
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// What each definition costs a model, in tokens, and whether models are shown it
+    /// Show how many tokens each definition costs a model, and whether models see it
     #[arg(long)]
     tokens: bool,
-    /// Also tools that models are not shown here, such as those for git outside a repository
+    /// Also show tools that models do not see here, such as those for git outside a repository
     #[arg(long)]
     all: bool,
-    /// The definitions as a model interface wants them
+    /// Print the definitions for a model's interface
     #[arg(long, value_name = "FORM")]
     export: Option<ToolListFormat>,
 }
@@ -51,7 +53,7 @@ enum ToolListFormat {
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let house = open(everywhere).await?;
     for error in upstreams::meet_new(&house.upstreams).await {
-        anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(&error.message));
+        Out::warning(&error.message);
     }
     let costs = Costs { listing: house.tools().listing(), pins: house.settings.client.pins.clone() };
     let mut tools: Vec<Arc<RegisteredTool>> = costs.listing.tools().into_iter().cloned().collect();
@@ -72,13 +74,13 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         .collect::<Vec<_>>();
     house.leave().await?;
     for fault in &faults {
-        anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(fault));
+        Out::warning(fault);
     }
     match named {
         Some(Err(name)) => {
             let near = nearest(name, tools.iter().map(|tool| tool.spec().name.as_str()));
             let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            bail!("there is no tool `{name}`{hint}");
+            return Err(ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool `{name}`{hint}")).into());
         }
         Some(Ok(tool)) if args.export.is_none() => {
             one(out, &tool, args.name.as_deref().unwrap_or_default());
@@ -101,7 +103,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             out.document(&tools.iter().map(|tool| cost(tool, &costs)).collect::<Vec<_>>())
         }
         None if out.json => out.document(&specs),
-        None if tools.is_empty() => out.line("no tool fits; `haft tools --all` lists them all"),
+        None if tools.is_empty() => out.line("no such tool; `haft tools --all` lists them all"),
         None if args.tokens => costs.list(out, &tools),
         None => list(out, &specs),
     }
@@ -120,6 +122,11 @@ fn entry(tool: &RegisteredTool) -> Value {
     value
 }
 
+/// A text in the room that is left beside a column; what does not fit goes on beneath.
+fn beside(text: &str, column: usize) -> String {
+    wrapped(text, width().saturating_sub(column).max(20)).replace('\n', &format!("\n{:column$}", ""))
+}
+
 /// The first sentence about it.
 fn first(spec: &ToolSpec) -> String {
     spec.description.split(". ").next().unwrap_or_default().to_owned()
@@ -130,8 +137,17 @@ fn effect(spec: &ToolSpec) -> String {
 }
 
 fn list(out: &Out, specs: &[ToolSpec]) {
-    let rows: Vec<Vec<String>> = specs.iter().map(|spec| vec![spec.name.clone(), effect(spec), first(spec)]).collect();
-    out.text(&table(&["TOOL", "EFFECT", "WHAT IT DOES"], &rows));
+    let named = |spec: &ToolSpec| safe(&format!("{} ({})", spec.name, effect(spec)));
+    let widest = specs.iter().map(|spec| named(spec).chars().count()).max().unwrap_or(0);
+    let in_columns = std::io::stdout().is_terminal();
+    for spec in specs {
+        let (name, about) = (named(spec), safe(&first(spec)));
+        let about = if in_columns { beside(&about, widest + 2) } else { about.replace('\n', " ") };
+        let effect_at = spec.name.chars().count().min(name.len());
+        let (head, tail) = name.split_at(name.char_indices().nth(effect_at).map_or(name.len(), |(at, _)| at));
+        let gap = " ".repeat(widest + 2 - name.chars().count());
+        out.line(&format!("{STRONG}{head}{STRONG:#}{DIM}{tail}{DIM:#}{gap}{about}"));
+    }
     out.hint("one in full: haft tools NAME    its flags: haft call NAME --help");
 }
 

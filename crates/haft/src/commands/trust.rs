@@ -20,28 +20,32 @@ use crate::{
         safe::safe,
         style::{DIM, STRONG, WARN},
         table::{width, wrapped},
-        trust::{diff, files, settings, tools},
+        trust::{contents, diff, files, settings, tools},
     },
     trust::{self, Brought, SETTINGS, TrustStatus, WorkspaceTrust},
     workspace,
 };
 
-const HELP: &str = "  y  yes: exactly these bytes are obeyed from now on, whatever lies there later
-  n  no: nothing is recorded
-  d  show every file
-  ?  this help";
+/// How many lines of each file are shown before somebody asks for all.
+const LINES: usize = 20;
 
-const TRUSTED: &str = "trusted: exactly these bytes are obeyed, whatever lies there later";
+const HELP: &str = "  y  yes: use exactly these files from now on, even if they change later
+  n  no: change nothing
+  d  details: show every file whole
+  ?  this help
+Type a letter and press Enter.";
+
+const TRUSTED: &str = "trusted: exactly these files are used from now on, even if they change later";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only show what it brings and what becomes of it
+    /// Only show what it brings and how each setting would be used
     #[arg(long)]
     show: bool,
     /// Trust it without asking
     #[arg(long, conflicts_with = "show")]
     yes: bool,
-    /// Only if it still is what `haft trust --show` named by this hash
+    /// Only if the files still have this hash, as `haft trust --show` prints it
     #[arg(long, value_name = "HASH", requires = "yes")]
     hash: Option<String>,
     /// Trust this workspace no longer
@@ -66,12 +70,12 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
     let asked = if args.show { TrustDecision::Nothing } else { report.ask(out, &args).await? };
     match asked {
         TrustDecision::Nothing => {}
-        TrustDecision::No => bail!("nothing was recorded"),
+        TrustDecision::No => bail!("nothing was trusted"),
         TrustDecision::Yes => {
             trust::write(&of_user.data, &folder, report.looked.brought.clone())?;
         }
     }
-    report.end(out, &folder, asked)
+    report.end(out, &args, &folder, asked)
 }
 
 /// What a person made of it.
@@ -94,7 +98,7 @@ fn forget(out: &Out, of_user: &Settings, folder: &Path) -> Result<CliExit> {
     if out.json {
         out.document(&json!({"workspace": folder, "forgotten": was_trusted}));
     } else if was_trusted {
-        out.line("forgotten: nothing that this workspace brings is obeyed any more");
+        out.line("forgotten: what this workspace brings is no longer used");
     } else {
         out.line("there was nothing to forget: this workspace was not trusted");
     }
@@ -114,27 +118,29 @@ impl TrustReport {
     /// Whether it is trusted from now on. What is trusted already, or cannot be, is not asked about.
     async fn ask(&self, out: &Out, args: &Args) -> Result<TrustDecision> {
         if let TrustStatus::Doubtful(why) = &self.looked.standing {
-            bail!("the trust record is not believed, because {why}; `haft trust --forget` removes it, then look again");
+            bail!(
+                "the trust record cannot be relied on, because {why}; `haft trust --forget` removes it, then look again"
+            );
         }
         let hash = self.looked.brought.hash()?;
         if let Some(wanted) = args.hash.as_ref().filter(|wanted| wanted.len() < 8 || !hash.starts_with(*wanted)) {
-            bail!("it is no longer what `{wanted}` stands for, so nothing was recorded; look with `haft trust --show`");
+            bail!("these are not the files of hash `{wanted}`, so nothing was trusted; look with `haft trust --show`");
         }
         if matches!(self.looked.standing, TrustStatus::BringsNothing | TrustStatus::Trusted(_)) {
             return Ok(TrustDecision::Nothing);
         }
         if let Err(err) = &self.lines {
-            bail!("haft.toml has a mistake, so nothing was recorded: {}; correct it and look again", told(err));
+            bail!("haft.toml has a mistake, so nothing was trusted: {}; correct it and try again", told(err));
         }
         if args.yes {
-            self.print(out)?;
+            self.print(out, args)?;
             return Ok(TrustDecision::Yes);
         }
         if Person::at_the_terminal() == Person::Absent {
-            self.print(out)?;
-            bail!("nobody is here to ask; `haft trust --yes --hash {}` trusts exactly this", &hash[..16]);
+            self.print(out, args)?;
+            bail!("there is no terminal to ask at; `haft trust --yes --hash {}` trusts exactly this", &hash[..16]);
         }
-        anstream::eprint!("{}", self.text()?);
+        anstream::eprint!("{}", self.text(LINES)?);
         Ok(self.prompt(&mut TerminalLines::new()).await)
     }
 
@@ -145,23 +151,15 @@ impl TrustReport {
             match line.trim().to_lowercase().as_str() {
                 "y" | "yes" => return TrustDecision::Yes,
                 "n" | "no" => return TrustDecision::No,
-                "d" | "details" => anstream::eprint!("{}", self.details()),
+                "d" | "details" => anstream::eprint!("{}", contents(&self.looked, usize::MAX)),
                 "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
                 other => anstream::eprintln!("`{other}` is none of y, n, d, ?"),
             }
         }
     }
 
-    fn details(&self) -> String {
-        let mut text = String::new();
-        for (path, content) in &self.looked.brought.0 {
-            let shown = content.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
-            text.push_str(&format!("{STRONG}{}{STRONG:#}\n{}\n", safe(path), safe(&shown)));
-        }
-        text
-    }
-
-    fn text(&self) -> Result<String> {
+    /// All that it brings; of each file so many lines.
+    fn text(&self, most: usize) -> Result<String> {
         let mut text = format!("{STRONG}This workspace brings{STRONG:#}\n");
         text.push_str(&files(&self.looked, |path| self.faults.iter().any(|fault| fault.path == path)));
         for fault in &self.faults {
@@ -169,34 +167,37 @@ impl TrustReport {
             text.push_str(&format!("  {WARN}{sentence}{WARN:#}\n"));
         }
         text.push_str(&tools(&self.tools));
+        if matches!(self.looked.standing, TrustStatus::NotTrusted) || most == usize::MAX {
+            text.push_str(&contents(&self.looked, most));
+        }
         match &self.lines {
             Ok(lines) if lines.is_empty() => {}
             Ok(lines) => text.push_str(&format!("{STRONG}Its settings{STRONG:#}\n{}", settings(lines))),
             Err(err) => text.push_str(&format!("{WARN}haft.toml has a mistake: {}{WARN:#}\n", safe(&told(err)))),
         }
         if let TrustStatus::Held(_) = self.looked.standing {
-            text.push_str(&format!("{STRONG}Changed since it was trusted{STRONG:#}\n"));
+            text.push_str(&format!("{STRONG}Changed since you trusted it{STRONG:#}\n"));
             text.push_str(&diff(&self.looked, usize::MAX));
         }
         text.push_str(&format!("{DIM}hash {}{DIM:#}\n", &self.looked.brought.hash()?[..16]));
         Ok(text)
     }
 
-    fn print(&self, out: &Out) -> Result<()> {
+    fn print(&self, out: &Out, args: &Args) -> Result<()> {
         if !out.json && !matches!(self.looked.standing, TrustStatus::BringsNothing) {
-            out.text(&self.text()?);
+            out.text(&self.text(if args.show { usize::MAX } else { LINES })?);
         }
         Ok(())
     }
 
-    fn end(&self, out: &Out, folder: &Path, asked: TrustDecision) -> Result<CliExit> {
+    fn end(&self, out: &Out, args: &Args, folder: &Path, asked: TrustDecision) -> Result<CliExit> {
         if out.json {
             out.document(&self.document(folder, asked)?);
             return Ok(CliExit::Success);
         }
         match asked {
             TrustDecision::Nothing | TrustDecision::No => {
-                self.print(out)?;
+                self.print(out, args)?;
                 out.line(&safe(&self.looked.words()));
             }
             TrustDecision::Yes => out.line(TRUSTED),

@@ -11,7 +11,7 @@ use haft_store::{CallFilter, Store};
 
 use crate::{
     cli::Everywhere,
-    commands::{mistake, open, open_in},
+    commands::{mistake, open, open_in, read_settings},
     house::{self, House},
     settings::Settings,
     show::{Out, safe::safe, style::DIM, subject::subject, table::cut, table::width, time::ago},
@@ -62,7 +62,8 @@ pub(crate) async fn open_call(
 /// A call that was named, and the house of the workspace it belongs to, wherever the command was typed.
 pub(crate) async fn open_named(everywhere: &Everywhere, typed: &str) -> Result<(House, CallRecord)> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let settings = Settings::of_user()?.with_environment()?;
+    let settings = Settings::of_user().and_then(Settings::with_environment);
+    let settings = settings.map_err(|err| mistake(format!("{err:#}")))?;
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
     let here = house::scope_of(&folder);
     let id = call_id(&store, &here, typed).await?;
@@ -79,7 +80,7 @@ pub(crate) async fn open_named(everywhere: &Everywhere, typed: &str) -> Result<(
 
 /// The settings of a call's own workspace hold for it; they may want a store that is safer than the user's.
 async fn open_at_home(of_user: &Settings, store: Store, home: &Path) -> Result<House> {
-    let settings = Settings::read(home)?;
+    let settings = read_settings(home)?;
     if settings.sync == of_user.sync {
         return house::open(settings, store, home).await;
     }

@@ -70,7 +70,8 @@ fn the_shipped_rules_stand_behind_one_s_own() {
     let names = |profile, derived| -> Vec<String> {
         in_force(&own, BuiltinRules { profile, derived }, &tools).into_iter().map(|rule| rule.name).collect()
     };
-    let (asking, derived, dynamic) = ("rule 1 of the test", "the shipped rule `derived`", "the shipped rule `dynamic`");
+    let (asking, derived, dynamic) =
+        ("rule 1 of the test", "the built-in rule `derived`", "the built-in rule `dynamic`");
     assert_eq!(names(Profile::Strict, true), [asking, derived]);
     assert_eq!(names(Profile::Dynamic, true), [asking, derived, dynamic]);
     assert_eq!(names(Profile::Strict, false), [asking]);

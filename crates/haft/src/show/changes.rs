@@ -34,22 +34,22 @@ pub(crate) enum DetailLevel {
 /// A list of changes, flagged ones first, with their diffs, and with a mark for what became of each where not all wait.
 pub(crate) fn changes_text(changes: &ChangeList, depth: DetailLevel) -> String {
     let not_all_wait = changes.0.iter().any(|change| change.state != ChangeState::Staged);
-    listed(changes, depth, if not_all_wait { Marks::OfState } else { Marks::None })
+    listed(changes, depth, if not_all_wait { StateMarks::OfState } else { StateMarks::None })
 }
 
 /// The same for a card: nothing of it is done yet, whatever became of it before.
 pub(crate) fn asked_changes_text(changes: &ChangeList, depth: DetailLevel) -> String {
-    listed(changes, depth, Marks::None)
+    listed(changes, depth, StateMarks::None)
 }
 
 /// What stands before each change.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Marks {
+enum StateMarks {
     OfState,
     None,
 }
 
-fn listed(changes: &ChangeList, depth: DetailLevel, marks: Marks) -> String {
+fn listed(changes: &ChangeList, depth: DetailLevel, marks: StateMarks) -> String {
     let (rows, mut room, each) = match depth {
         DetailLevel::Names => (fold(changes), 0, 0),
         DetailLevel::Short => (fold(changes), SHORT_DIFFS, SHORT_DIFF),
@@ -64,7 +64,7 @@ fn listed(changes: &ChangeList, depth: DetailLevel, marks: Marks) -> String {
     rows.sort_by_key(|row| row.first().flags.is_empty());
     let mut text = if changes.0.len() > 1 { counts(changes) } else { String::new() };
     for row in rows.iter().take(list) {
-        if marks == Marks::OfState {
+        if marks == StateMarks::OfState {
             text.push_str(&mark(row.first().state));
         }
         text.push_str(&row_line(row));

@@ -7,6 +7,7 @@ mod folding;
 pub(crate) mod grant;
 mod out;
 pub(crate) mod outcome;
+pub(crate) mod pager;
 pub(crate) mod plain;
 pub(crate) mod ran;
 pub(crate) mod report;

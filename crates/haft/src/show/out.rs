@@ -9,8 +9,9 @@ use serde_json::json;
 use crate::{
     exit::CliExit,
     show::{
-        style::WRONG,
-        table::{cut, width},
+        safe::safe,
+        style::{WARN, WRONG},
+        table::{cut, width, wrapped},
     },
 };
 
@@ -34,7 +35,7 @@ impl Out {
         };
         match text {
             Ok(text) => self.line(&text),
-            Err(err) => anstream::eprintln!("haft: cannot write JSON: {err}"),
+            Err(err) => self.error(Some(ErrorCode::Internal), &format!("cannot write JSON: {err}")),
         }
     }
 
@@ -86,18 +87,48 @@ impl Out {
 
     /// The last words of a command that could not do its work.
     pub(crate) fn failed(self, err: &anyhow::Error) -> CliExit {
-        let sentence = format!("{err:#}");
+        let error = as_tool_error(err);
         if self.json {
-            self.document(&json!({"error": as_tool_error(err)}));
+            self.document(&json!({ "error": error }));
         } else {
-            anstream::eprintln!("{WRONG}haft:{WRONG:#} {sentence}");
+            self.error(err.downcast_ref::<ToolError>().map(|told| told.code), &error.message);
         }
         CliExit::Failure
     }
+
+    /// What went wrong, on standard error, with the code that can be looked up where there is one.
+    pub(crate) fn error(self, code: Option<ErrorCode>, message: &str) {
+        let head = code.map_or_else(|| "error:".to_owned(), |code| format!("error[{code}]:"));
+        let told = fitting(&format!("{head} {}", safe(message)));
+        let told = told.strip_prefix(&head).unwrap_or(&told);
+        anstream::eprintln!("{WRONG}{head}{WRONG:#}{told}");
+    }
+
+    /// Something to know beside the result, on standard error.
+    pub(crate) fn warning(message: &str) {
+        let told = fitting(&format!("warning: {}", safe(message)));
+        let told = told.strip_prefix("warning:").unwrap_or(&told);
+        anstream::eprintln!("{WARN}warning:{WARN:#}{told}");
+    }
+}
+
+/// A message whose long lines are broken between words where a terminal would break them anywhere.
+fn fitting(message: &str) -> String {
+    if !std::io::stderr().is_terminal() {
+        return message.to_owned();
+    }
+    let line = |line: &str| if line.chars().count() > width() { wrapped(line, width()) } else { line.to_owned() };
+    message.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The error in the one shape that programs read.
 pub(crate) fn as_tool_error(err: &anyhow::Error) -> ToolError {
-    let told = err.downcast_ref::<ToolError>().cloned();
-    told.unwrap_or_else(|| ToolError::new(ErrorCode::ExecutionError, format!("{err:#}")))
+    let Some(told) = err.downcast_ref::<ToolError>() else {
+        return ToolError::new(ErrorCode::ExecutionError, format!("{err:#}"));
+    };
+    // What it was needed for stands before it.
+    let parts = err
+        .chain()
+        .map(|part| part.downcast_ref::<ToolError>().map_or_else(|| part.to_string(), |told| told.message.clone()));
+    ToolError { message: parts.collect::<Vec<_>>().join(": "), ..told.clone() }
 }

@@ -1,6 +1,7 @@
 //! An outcome as people read it.
 
-use haft_runtime::{Body, End, Outcome};
+use haft_runtime::{Body, End, Outcome, ToolError};
+use serde_json::json;
 
 use crate::{
     exit::CliExit,
@@ -9,7 +10,7 @@ use crate::{
         changes::{DetailLevel, changes_text},
         ran::CommandSummary,
         safe::safe,
-        style::{DIM, PLACE, WARN, WRONG},
+        style::{DIM, PLACE, WARN},
     },
 };
 
@@ -20,6 +21,16 @@ pub(crate) enum DisplayedOutput {
     Nothing,
     /// All of it, as it came.
     Output,
+}
+
+/// Prints why something never became a call. The journal does not know it, so that it has no id.
+pub(crate) fn print_refused(out: Out, tool: &str, error: &ToolError) -> CliExit {
+    if out.json {
+        out.document(&json!({"status": "error", "tool": tool, "error": error}));
+    } else {
+        out.error(Some(error.code), &error.message);
+    }
+    CliExit::Failure
 }
 
 /// Prints the envelope, or what a person wants to know of it, and gives the exit code.
@@ -63,9 +74,9 @@ pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: DisplayedOutput) -> 
             changed(out, outcome);
         }
         End::Error { error } => {
-            anstream::eprintln!("{WRONG}{}{WRONG:#} {}", error.code, safe(told(outcome, &error.message)));
+            out.error(Some(error.code), told(outcome, &error.message));
             if error.recoverable {
-                out.hint("the same call may succeed later");
+                out.hint("try again later: the same call may succeed then");
             }
             left_staged(outcome);
         }
@@ -104,7 +115,7 @@ fn left_staged(outcome: &Outcome) {
     let Some(changes) = outcome.changes.as_ref().filter(|changes| !changes.0.is_empty()) else { return };
     anstream::eprint!("{}", changes_text(changes, DetailLevel::Names));
     anstream::eprintln!("  haft changes {call}   what is left staged");
-    anstream::eprintln!("  haft commit {call}    bring it in");
+    anstream::eprintln!("  haft commit {call}    commit it");
     anstream::eprintln!("  haft discard {call}   drop it");
 }
 
@@ -112,7 +123,7 @@ fn changed(out: Out, outcome: &Outcome) {
     let Some(changes) = &outcome.changes else { return };
     out.text(&changes_text(changes, DetailLevel::Names));
     if outcome.undoable {
-        out.hint(&format!("take it back with: haft undo {}", outcome.tool_call_id));
+        out.hint(&format!("undo with: haft undo {}", outcome.tool_call_id));
     }
 }
 

@@ -13,8 +13,19 @@ use crate::{
         safe::safe,
         style::{ADDED, WARN, WRONG},
         table::{cut, width},
+        time::count,
     },
 };
+
+/// A line of a batch.
+pub(crate) struct ReportedLine<'a> {
+    /// Which, from 1.
+    pub(crate) number: u64,
+    /// What its writer calls it by.
+    pub(crate) id: Option<&'a Value>,
+    /// Whether it could be read, and so became a call that the journal knows.
+    pub(crate) is_a_call: bool,
+}
 
 /// An envelope with what its writer calls it by.
 #[derive(Serialize)]
@@ -23,6 +34,15 @@ struct OutcomeWithId<'a> {
     id: Option<&'a Value>,
     #[serde(flatten)]
     outcome: &'a Outcome,
+}
+
+/// Why a line never became a call.
+#[derive(Serialize)]
+struct RefusedLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a Value>,
+    #[serde(flatten)]
+    end: &'a End,
 }
 
 /// What has been printed so far.
@@ -44,8 +64,8 @@ impl BatchReport {
     }
 
     /// Prints one outcome. An error means that nobody reads them any more.
-    pub(crate) fn take(&mut self, line: u64, id: Option<&Value>, outcome: &Outcome) -> io::Result<()> {
-        self.line = line;
+    pub(crate) fn take(&mut self, line: &ReportedLine<'_>, outcome: &Outcome) -> io::Result<()> {
+        self.line = line.number;
         self.calls += 1;
         self.worst = self.worst.or_worse(CliExit::from(outcome));
         for (status, count) in &mut self.ends {
@@ -54,7 +74,7 @@ impl BatchReport {
         if self.nobody_reads {
             return Ok(());
         }
-        let printed = if self.out.json { as_json(id, outcome) } else { for_people(line, outcome) };
+        let printed = if self.out.json { as_json(line, outcome) } else { for_people(line.number, outcome) };
         self.nobody_reads = printed.is_err();
         printed
     }
@@ -78,7 +98,7 @@ impl BatchReport {
         if !self.out.json && !self.nobody_reads {
             self.sum_up();
         }
-        anstream::eprintln!("{WARN}haft:{WARN:#} {why}; {rest}");
+        Out::warning(&format!("{why}; {rest}"));
         self.worst.or_worse(CliExit::Cancelled)
     }
 
@@ -91,8 +111,10 @@ impl BatchReport {
             .collect();
         match self.calls {
             0 => self.out.line("no calls; write one a line, like {\"tool\": \"list_directory\"}"),
-            1 => self.out.line(&format!("1 call: {}", ends.join(", "))),
-            calls => self.out.line(&format!("{calls} calls: {}", ends.join(", "))),
+            calls => {
+                let calls = count(usize::try_from(calls).unwrap_or(usize::MAX), "call");
+                self.out.line(&format!("{calls}: {}", ends.join(", ")));
+            }
         }
         if self.ends.iter().any(|(status, count)| *status == "pending" && *count > 0) {
             self.out.hint("what waits for an answer: haft approvals");
@@ -101,8 +123,12 @@ impl BatchReport {
 }
 
 /// One line in one write, so that whoever reads along sees whole lines.
-fn as_json(id: Option<&Value>, outcome: &Outcome) -> io::Result<()> {
-    let mut text = serde_json::to_string(&OutcomeWithId { id, outcome })?;
+fn as_json(line: &ReportedLine<'_>, outcome: &Outcome) -> io::Result<()> {
+    let id = line.id;
+    let mut text = match line.is_a_call {
+        true => serde_json::to_string(&OutcomeWithId { id, outcome })?,
+        false => serde_json::to_string(&RefusedLine { id, end: &outcome.end })?,
+    };
     text.push('\n');
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

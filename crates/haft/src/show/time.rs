@@ -16,7 +16,21 @@ pub(crate) fn from_now(then: Timestamp) -> String {
     if seconds <= 0 {
         return ago(then);
     }
-    format!("in {}", length(Duration::from_secs(seconds.unsigned_abs())))
+    format!("in {}", whole(seconds.unsigned_abs()))
+}
+
+/// A time to come, as it was probably said: `8h` a moment after somebody said so, `1h 30m`, `7d`.
+fn whole(seconds: u64) -> String {
+    let step = match seconds {
+        0..60 => 1,
+        60..86_400 => 60,
+        _ => 3600,
+    };
+    let seconds = seconds.div_ceil(step) * step;
+    let parts = [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let told: Vec<String> =
+        parts.iter().filter(|(number, _)| *number > 0).map(|(number, unit)| format!("{number}{unit}")).collect();
+    told.join(" ")
 }
 
 /// `12s`, `5m`, `3h`, `2d`.
@@ -56,4 +70,20 @@ pub(crate) fn bytes(size: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, whole};
+
+    #[test]
+    fn what_is_to_come_is_told_as_it_was_said() {
+        for (seconds, told) in [(28_799, "8h"), (28_800, "8h"), (5400, "1h 30m"), (604_799, "7d"), (59, "59s")] {
+            assert_eq!(whole(seconds), told);
+        }
+        assert_eq!(
+            (count(1, "path"), count(0, "path"), count(2, "more line")),
+            ("1 path".into(), "0 paths".into(), "2 more lines".into())
+        );
+    }
 }

@@ -14,7 +14,7 @@ use crate::{
         safe::safe,
         style::{DIM, PLACE, STRONG, WRONG},
         table::{cut, width, wrapped},
-        time::ago,
+        time::{ago, count},
     },
 };
 
@@ -81,7 +81,7 @@ impl Page<'_> {
             self.row("parent", parent.as_str());
         }
         if let Some(turn) = record.turn.as_ref().filter(|turn| turn.of != record.call) {
-            self.row("turns", &format!("what {} had staged", turn.of));
+            self.row("about", &format!("the changes of {}", turn.of));
         }
         let input = serde_json::to_string_pretty(&self.redactor.value(&opening.input)).unwrap_or_default();
         self.block("input", &input, (INPUT, 0));
@@ -148,7 +148,7 @@ impl Page<'_> {
         let text = self.redactor.text(&result.content).into_owned();
         let shown = self.block("output", &text, (HEAD, TAIL));
         if shown == Completeness::InPart || result.metadata.contains_key("total_chars") {
-            self.row("all of it", &format!("haft call result_query --callId {}", outcome.tool_call_id));
+            self.row("all of it", &format!("haft call result_query --call-id {}", outcome.tool_call_id));
         }
     }
 
@@ -165,7 +165,7 @@ impl Page<'_> {
         let shown = |line: &&str| safe(&cut(line, self.room()));
         let mut kept: Vec<String> = lines.iter().take(if fits { lines.len() } else { head }).map(shown).collect();
         if !fits {
-            kept.push(format!("{DIM}… {} lines left out{DIM:#}", lines.len() - head - tail));
+            kept.push(format!("{DIM}… {} left out{DIM:#}", count(lines.len() - head - tail, "line")));
             kept.extend(lines.iter().skip(lines.len() - tail).map(shown));
         }
         self.text.push_str(&format!("{STRONG}{name:<INDENT$}{STRONG:#}{}\n", indented(&kept.join("\n"))));
@@ -217,7 +217,7 @@ fn happened(event: &CallEvent, call: &CallId, redactor: &Redactor) -> String {
         CallEvent::NeedsApproval { reason, .. } => format!("asked: {reason}"),
         CallEvent::Approved { continued_as: Some(child), .. } => format!("input edited, carried on as {child}"),
         CallEvent::Approved { by: Some(by), .. } => format!("approved by {by}"),
-        CallEvent::Approved { by: None, .. } => "approved by itself: it only reads".to_owned(),
+        CallEvent::Approved { by: None, .. } => "allowed: it only reads".to_owned(),
         CallEvent::Rejected { reason, user_message: Some(words) } => format!("rejected: {reason}: “{words}”"),
         CallEvent::Rejected { reason, user_message: None } => format!("rejected: {reason}"),
         CallEvent::Started { attempt } => format!("started, attempt {attempt}"),
@@ -229,7 +229,7 @@ fn happened(event: &CallEvent, call: &CallId, redactor: &Redactor) -> String {
         }
         CallEvent::Answered { answer: Answer::Reject { .. }, by, .. } => format!("declined by {by}"),
         CallEvent::Answered { answer: Answer::Expire, .. } => "nobody answered in time".to_owned(),
-        CallEvent::Answered { by, .. } => format!("put away by {by} without an answer"),
+        CallEvent::Answered { by, .. } => format!("closed by {by} without an answer"),
         CallEvent::Pending { result: Some(wanted), .. } => {
             format!("waits for a result from outside until {}", moment(wanted.expires_at))
         }
@@ -240,7 +240,7 @@ fn happened(event: &CallEvent, call: &CallId, redactor: &Redactor) -> String {
             format!("handed back, {other} goes on in its place")
         }
         CallEvent::Committed { changes, .. } => format!("committed {}", paths(changes)),
-        CallEvent::Undone { changes, .. } => format!("took back {}", paths(changes)),
+        CallEvent::Undone { changes, .. } => format!("undid {}", paths(changes)),
         CallEvent::Completed { execution_time_ms } => format!("completed after {execution_time_ms} ms of work"),
         CallEvent::Failed { error } => format!("failed: {error}"),
         CallEvent::Cancelled { reason } => format!("cancelled: {reason}"),

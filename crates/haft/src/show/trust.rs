@@ -7,16 +7,19 @@ use crate::{
     settings::{Obeyed, WorkspaceSetting},
     show::{
         diff::coloured,
+        plain::folded,
         safe::safe,
-        style::{ADDED, DIM, PLACE, WARN},
+        style::{ADDED, DIM, PLACE, STRONG, WARN},
         table::{cut, width, wrapped},
-        time::bytes,
+        time::{bytes, count},
     },
     trust::{BroughtContent, TOOLS, TrustDifference, WorkspaceTrust},
 };
 
 /// How many lines of a diff are enough beside other things.
 pub(crate) const SHORT: usize = 12;
+/// What stands before each line of a file.
+const BAR: &str = "  │ ";
 
 /// One line for each file.
 pub(crate) fn files(looked: &WorkspaceTrust, has_a_fault: impl Fn(&str) -> bool) -> String {
@@ -52,8 +55,42 @@ pub(crate) fn tools(manifests: &[Manifest]) -> String {
     text
 }
 
+/// What stands in each file, at most so many lines of each.
+pub(crate) fn contents(looked: &WorkspaceTrust, most: usize) -> String {
+    let mut text = String::new();
+    for (path, content) in &looked.brought.0 {
+        let Some(bytes) = content.bytes() else { continue };
+        text.push_str(&format!("{STRONG}{}{STRONG:#}\n", safe(path).replace('\n', " ")));
+        match std::str::from_utf8(bytes) {
+            Ok(written) => text.push_str(&lines(written, most)),
+            Err(_) => text.push_str(&format!("{BAR}{DIM}{}, not text{DIM:#}\n", size(bytes))),
+        }
+    }
+    text
+}
+
 fn one_line(text: &str) -> String {
     safe(text).replace('\n', " ")
+}
+
+fn size(content: &[u8]) -> String {
+    bytes(content.len() as u64)
+}
+
+/// Lines of a file, each behind a bar, so that none can be taken for haft's own words.
+fn lines(written: &str, most: usize) -> String {
+    let room = width().saturating_sub(BAR.chars().count());
+    let mut text = String::new();
+    for line in written.lines().take(most) {
+        for part in folded(&safe(line), room) {
+            text.push_str(&format!("{DIM}{BAR}{DIM:#}{part}\n"));
+        }
+    }
+    let more = written.lines().count().saturating_sub(most);
+    if more > 0 {
+        text.push_str(&format!("{DIM}{BAR}… {}{DIM:#}\n", count(more, "more line")));
+    }
+    text
 }
 
 /// What a file is for.

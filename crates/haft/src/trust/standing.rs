@@ -8,6 +8,7 @@ use super::{
     brought::{Brought, BroughtContent},
     record::{self, TrustRecord},
 };
+use crate::show::time::count;
 
 /// A workspace as it was found.
 pub(crate) struct WorkspaceTrust {
@@ -80,17 +81,18 @@ impl WorkspaceTrust {
 
     /// Where it stands, in a few words.
     pub(crate) fn words(&self) -> String {
-        let count = self.brought.0.len();
-        let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+        let (files, are) = (count(self.brought.0.len(), "file"), if self.brought.0.len() == 1 { "is" } else { "are" });
         match &self.standing {
             TrustStatus::BringsNothing => "this workspace brings no settings or tools of its own".to_owned(),
-            TrustStatus::NotTrusted => format!("not trusted: none of the {files} it brings is obeyed"),
+            TrustStatus::NotTrusted => format!("not trusted: {files} of this workspace {are} not used"),
             TrustStatus::Trusted(record) if record.brought.0.is_empty() => {
                 "this workspace brings no settings or tools of its own".to_owned()
             }
             TrustStatus::Trusted(_) => format!("trusted: {files}, unchanged since"),
-            TrustStatus::Held(_) => "changed since it was trusted; that stays in force".to_owned(),
-            TrustStatus::Doubtful(why) => format!("not trusted: its trust record is not believed, because {why}"),
+            TrustStatus::Held(_) => {
+                "files here changed since you trusted them; the trusted version is still used".to_owned()
+            }
+            TrustStatus::Doubtful(why) => format!("not trusted: the trust record cannot be relied on, because {why}"),
         }
     }
 

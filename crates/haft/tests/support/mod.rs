@@ -23,6 +23,12 @@ use serde_json::Value;
 
 /// The program that was built for these tests.
 pub const HAFT: &str = env!("CARGO_BIN_EXE_haft");
+/// The name of whoever runs these tests, as the system knows it.
+pub fn user() -> String {
+    let output = Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 /// No command of these tests takes longer, also on a machine with other work.
 pub const LIMIT: Duration = Duration::from_secs(120);
 /// What runs without asking.
@@ -75,7 +81,7 @@ impl Fixture {
     pub fn program(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.workspace).env_clear();
-        command.envs([("NO_COLOR", "1"), ("USER", "tester"), ("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")]);
+        command.envs([("NO_COLOR", "1"), ("USER", "somebody-else"), ("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")]);
         command.env("HOME", &self.home).env("HAFT_DATA_DIR", &self.data);
         command.stdin(Stdio::null());
         command

@@ -161,20 +161,20 @@ pub enum Miss<'a> {
 impl fmt::Display for Miss<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input => f.write_str("input: it covers another input"),
+            Self::Input => f.write_str("it is for another input"),
             Self::Unseen => f.write_str("what it does cannot be seen before, so only its exact input can be covered"),
-            Self::Host { host } => write!(f, "hosts: `{host}` is none of them"),
+            Self::Host { host } => write!(f, "`{host}` is not one of its hosts"),
             Self::Sends { host } => {
-                write!(f, "hosts: it sends something to `{host}`, which only its exact input can cover")
+                write!(f, "it sends something to `{host}`, which only its exact input can cover")
             }
-            Self::Files { most, found } => write!(f, "max_files = {most}, but {found} paths change"),
-            Self::Bytes { most, found } => write!(f, "max_bytes = {most}, but {found} bytes are written"),
-            Self::Kind { path, kind } => write!(f, "kinds: `{path}` would be {}", kind_word(*kind)),
-            Self::Executable { path } => write!(f, "executables: `{path}` is executable"),
-            Self::Carried { path } => write!(f, "executables: `{path}` may hold some"),
-            Self::Outside { path } => write!(f, "paths: `{path}` lies outside them"),
-            Self::Source { path, .. } => write!(f, "derived: `{path}` is neither build output nor a cache"),
-            Self::Flagged { path } => write!(f, "paths: `{path}` is flagged and not named by its very path"),
+            Self::Files { most, found } => write!(f, "{found} paths would change, and it allows {most}"),
+            Self::Bytes { most, found } => write!(f, "{found} bytes would be written, and it allows {most}"),
+            Self::Kind { path, kind } => write!(f, "`{path}` would be {}, which it does not allow", kind_word(*kind)),
+            Self::Executable { path } => write!(f, "`{path}` is executable"),
+            Self::Carried { path } => write!(f, "`{path}` may hold executable files"),
+            Self::Outside { path } => write!(f, "`{path}` lies outside its paths"),
+            Self::Source { path, .. } => write!(f, "`{path}` is neither build output nor a cache"),
+            Self::Flagged { path } => write!(f, "`{path}` is flagged, and it does not name that very path"),
         }
     }
 }

@@ -462,7 +462,7 @@ fn what_is_only_derived_is_covered_by_bounds_for_that() {
     assert_eq!(row(built()).word(), "config");
     let source = change("src/a", ChangeKind::Created, vec![]);
     let mixed = row([built(), vec![source.clone()]].concat());
-    let nearly = "rule 1 of the test nearly covered it: derived: `src/a` is neither build output nor a cache";
+    let nearly = "rule 1 of the test does not cover it: `src/a` is neither build output nor a cache";
     assert_eq!((mixed.word(), mixed.nearly().as_deref()), ("ask", Some(nearly)));
     assert_eq!(row(vec![source]).nearly(), None, "what builds nothing is not nearly a build");
     let flagged = Change { flags: vec![Flag::InsideGit], ..derived(".git/x", ChangeKind::Changed) };
@@ -486,12 +486,12 @@ fn the_card_names_the_nearest_miss() {
     let (far, near) = (small("doc/**"), small("src/**"));
     let id = near.id.to_string();
     let nearly = two().lease(far).lease(near.clone()).nearly().unwrap();
-    assert_eq!(nearly, format!("grant {id} nearly covered it: max_files = 1, but 2 paths change"));
+    assert_eq!(nearly, format!("grant {id} does not cover it: 2 paths would change, and it allows 1"));
 
     let tie = two().rule(Verdict::Allow, beneath("doc/**")).lease(near).nearly().unwrap();
     assert!(tie.contains(&id), "a grant is nearer than a rule: {tie}");
     let rule = two().rule(Verdict::Allow, beneath("doc/**")).nearly().unwrap();
-    assert_eq!(rule, "rule 1 of the test nearly covered it: paths: `src/a` lies outside them");
+    assert_eq!(rule, "rule 1 of the test does not cover it: `src/a` lies outside its paths");
     let other = two().rule(Verdict::Deny, beneath("doc/**")).grant(exactly(json!({"path": "z"})));
     assert_eq!(other.nearly(), None, "another call and a rule that denies are not near");
 }

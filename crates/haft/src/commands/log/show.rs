@@ -35,7 +35,7 @@ pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: Option<&str>) 
     }
     out.text(&timeline(&story, &house.redactor));
     if kept && story.record.outcome.as_ref().is_some_and(|outcome| outcome.undoable) {
-        out.hint(&format!("take it back with: haft undo {}", story.record.call));
+        out.hint(&format!("undo with: haft undo {}", story.record.call));
     }
     Ok(CliExit::Success)
 }

@@ -19,7 +19,7 @@ use crate::{
         safe::safe,
         style::{ADDED, DIM, PLACE, STRONG},
         table::{width, wrapped},
-        time::ago,
+        time::{ago, count},
     },
 };
 
@@ -67,8 +67,8 @@ fn document(past: &Past, replay: &Replay<'_>, now: &Decision, steps: &[Step]) ->
 fn head(out: &Out, past: &Past, replay: &Replay<'_>, answer: Option<&str>) {
     let record = &past.record;
     let was = match replay.was() {
-        haft_runtime::PastDecision::Yes => "went on unasked",
-        haft_runtime::PastDecision::Ask => "was asked for",
+        haft_runtime::PastDecision::Yes => "ran without asking",
+        haft_runtime::PastDecision::Ask => "asked",
         haft_runtime::PastDecision::No => "was refused",
     };
     out.line(&format!(
@@ -87,7 +87,7 @@ fn head(out: &Out, past: &Past, replay: &Replay<'_>, answer: Option<&str>) {
                 out.text(&change_line(change));
             }
             if changes.0.len() > SHOWN {
-                out.line(&format!("{DIM}… {} more paths{DIM:#}", changes.0.len() - SHOWN));
+                out.line(&format!("{DIM}… {}{DIM:#}", count(changes.0.len() - SHOWN, "more path")));
             }
         }
     }
@@ -111,9 +111,9 @@ fn end(out: &Out, replay: &Replay<'_>, now: &Decision) {
         Decision::Ask { nearly: Some(nearly), .. } => format!("; {nearly}"),
         Decision::Ask { nearly: None, .. } | Decision::Yes { .. } | Decision::No(_) => String::new(),
     };
-    let mut sentence = format!("by the rules and grants of today: {now_word}{nearly}");
+    let mut sentence = format!("with the rules and grants of now: {now_word}{nearly}");
     if was != now_word {
-        sentence.push_str(&format!("; it was {was} then, because the rules or what is remembered were others"));
+        sentence.push_str(&format!("; then it was {was}: the rules or grants have changed since"));
     }
     out.line("");
     out.line(&wrapped(&safe(&sentence), width()));

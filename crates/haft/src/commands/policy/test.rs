@@ -19,7 +19,7 @@ use crate::{
         safe::safe,
         style::{DIM, PLACE, STRONG},
         table::{width, wrapped},
-        time::ago,
+        time::{ago, count},
     },
 };
 
@@ -95,17 +95,16 @@ impl Replayed {
             out.line("");
         }
         let judged = self.same + self.differing.len();
-        let rules = if rules == 1 { "1 rule".to_owned() } else { format!("{rules} rules") };
-        let sentence = format!("{judged} calls decided again by {rules} and what is remembered; nothing was run");
+        let rules = count(rules, "rule");
+        let sentence = format!("{} decided again by {rules} and the grants; nothing was run", count(judged, "call"));
         out.line(&wrapped(&sentence, width()));
         out.line(&format!("{STRONG}{:>6}{STRONG:#}  as they were", self.same));
-        for (word, means) in [("yes", "would go on unasked"), ("ask", "would be asked for"), ("no", "would be refused")]
-        {
-            let count = self.differing.iter().filter(|differing| self::word(&differing.now) == word).count();
-            out.line(&format!("{STRONG}{count:>6}{STRONG:#}  {means}, and were not"));
+        for (word, means) in [("yes", "would run without asking"), ("ask", "would ask"), ("no", "would be refused")] {
+            let number = self.differing.iter().filter(|differing| self::word(&differing.now) == word).count();
+            out.line(&format!("{STRONG}{number:>6}{STRONG:#}  {means}, and were not"));
         }
-        for (why, count) in &self.unjudged {
-            out.line(&format!("{DIM}{count:>6}  not decided again: {why}{DIM:#}"));
+        for (why, number) in &self.unjudged {
+            out.line(&format!("{DIM}{number:>6}  not decided again: {why}{DIM:#}"));
         }
     }
 }

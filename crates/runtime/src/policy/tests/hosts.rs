@@ -46,7 +46,7 @@ fn bounds_on_hosts_cover_what_is_read_from_them() {
     assert_eq!(sends().grant(of_hosts(&["*"])).word(), "ask", "to read is not to send");
     assert_eq!(sends().grant(exactly(json!({"path": "src/a"}))).word(), "config");
     let nearly = asked().grant(of_hosts(&["example.org"])).nearly().unwrap();
-    assert!(nearly.contains("`docs.example.org` is none of them"), "{nearly}");
+    assert!(nearly.contains("`docs.example.org` is not one of its hosts"), "{nearly}");
 }
 
 #[test]
