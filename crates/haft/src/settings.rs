@@ -52,13 +52,13 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "approvals.profile",
         "\"strict\"",
-        "shipped rules: `strict` has none, `dynamic` lets new files be made unasked",
+        "built-in rules: `strict` has none, `dynamic` allows new files without asking",
         SetBy::Workspace(|new, old| new.profile <= old.profile),
     ),
     key(
         "approvals.derived",
         "true",
-        "shipped rule: build output and caches come in unasked, such as what a test run leaves",
+        "built-in rule: build output and caches are committed without asking, such as what a test run leaves",
         SetBy::Workspace(|new, old| new.derived <= old.derived),
     ),
     key(

@@ -231,7 +231,8 @@ fn no_workspace_takes_the_place_of_a_tool_of_hafts() {
     fixture.put(".haft/tools/twin.toml", GREET);
     fixture.put("x", "content\n");
     trust(&fixture);
-    for ran in [fixture.run(&["trust", "--show"]), fixture.run(&["tools"]), fixture.run(&["doctor"])] {
+    for args in [&["trust", "--show"][..], &["tools"], &["doctor"]] {
+        let ran = fixture.run(args);
         let said = ran.said().split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "`.haft/tools/a.toml` gives no tool: `read_file` is haft's",
@@ -240,7 +241,9 @@ fn no_workspace_takes_the_place_of_a_tool_of_hafts() {
         ] {
             assert!(said.contains(words), "{words}: {ran:?}");
         }
-        assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ran.stdout);
+        // A list is not cut in a pipe.
+        let fits = ran.stdout.lines().all(|line| line.chars().count() <= 80);
+        assert!(fits || args == ["tools"], "{}", ran.stdout);
     }
     let (code, outcome) = fixture.call("read_file", &json!({"path": "x"}), &[]);
     assert_eq!((code, &outcome["result"]["structured"]["content"]), (0, &json!("content\n")), "{outcome:#}");

@@ -31,7 +31,7 @@ fn a_failed_command_fails_the_line_it_is_typed_in() {
     let exit = &outcome["result"]["structured"]["exitCode"];
     assert_eq!((code, &outcome["status"], exit), (0, &json!("success"), &json!(3)), "{outcome:#}");
     let log = fixture.run(&["log"]);
-    assert_eq!(log.stdout.matches("exit 3").count(), 2, "{log:?}");
+    assert_eq!(log.stdout.matches("  exit 3  shell_exec").count(), 2, "{log:?}");
     assert!(fixture.run(&["log", "show", &id(&outcome)]).stdout.contains("success, exit 3"));
     assert_eq!(fixture.run(&["call", "shell_exec", "--command", "true"]).code, Some(0));
 }

@@ -46,8 +46,8 @@ impl Obeyed {
         match self {
             Self::Tightens => "tightens",
             Self::ChangesNothing => "as you have it",
-            Self::WouldWiden => "not obeyed: it would widen what you allow",
-            Self::OnlyTheUser => "not obeyed: only your own file may set it",
+            Self::WouldWiden => "not used: it would allow more than you do",
+            Self::OnlyTheUser => "not used: only your own file may set it",
         }
     }
 }

@@ -10,6 +10,7 @@ use haft_sandbox::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::amount::Amount;
 use super::folder::{needs_its_folder, on_the_way_to};
 use crate::{
     refusal::{Trying, cannot},
@@ -89,9 +90,10 @@ fn copy(root: &Root, draft: &mut Draft, input: &Input) -> Result<Output, ToolErr
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         let Self { source, dest, size, files, recursive, .. } = self;
+        let size = Amount(*size, "byte");
         if *recursive {
-            return format!("Copied {source} to {dest} ({files} files, {size} bytes)");
+            return format!("Copied {source} to {dest} ({}, {size})", Amount(*files as u64, "file"));
         }
-        format!("Copied {source} to {dest} ({size} bytes)")
+        format!("Copied {source} to {dest} ({size})")
     }
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::amount::Amount;
 use super::moment;
 use crate::{
     blocking::{StopFlag, stopped},
@@ -359,7 +360,7 @@ impl haft_runtime::Output for Output {
             details.clear();
             // Nothing fails to be written into memory.
             let _written = match (size, modified) {
-                (Some(size), Some(modified)) => write!(details, " ({size} bytes, {modified:.0})"),
+                (Some(size), Some(modified)) => write!(details, " ({}, {modified:.0})", Amount(*size, "byte")),
                 (None, Some(modified)) => write!(details, " ({modified:.0})"),
                 (_, None) => Ok(()),
             };

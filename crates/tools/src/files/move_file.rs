@@ -10,6 +10,7 @@ use haft_sandbox::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::amount::Amount;
 use super::folder::{needs_its_folder, on_the_way_to};
 use crate::{refusal::Trying, shape::ChangesFiles, workspaces::Workspaces};
 
@@ -65,7 +66,7 @@ fn rename(root: &Root, draft: &mut Draft, input: &Input) -> Result<Output, ToolE
 
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
-        let replaced = self.replaced.map_or_else(String::new, |size| format!(" (replaced {size} bytes)"));
+        let replaced = self.replaced.map_or_else(String::new, |size| format!(" (replaced {})", Amount(size, "byte")));
         format!("Moved {} to {}{replaced}", self.from, self.to)
     }
 }

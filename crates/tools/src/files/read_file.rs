@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::amount::Amount;
 use super::{
     charset::Charset,
     encoding::{Encoding, base64},
@@ -303,7 +304,8 @@ impl Output {
 
     fn only_told(&self) -> String {
         let mime_type = self.mime_type.unwrap_or("application/octet-stream");
-        format!("Binary file {} ({mime_type}, {} bytes). Use encoding=base64.", self.path, self.size)
+        let size = Amount(self.size, "byte");
+        format!("Binary file {} ({mime_type}, {size}). Use encoding=base64.", self.path)
     }
 }
 
@@ -313,7 +315,8 @@ impl haft_runtime::Output for Output {
             ContentView::Numbered => self.lines(self.start_line.unwrap_or(1)),
             ContentView::AsItIs => format!("{}{}", self.content, self.continuation()),
             ContentView::Picture(_) => {
-                format!("Picture {} ({}, {} bytes).", self.path, self.mime_type.unwrap_or_default(), self.size)
+                let size = Amount(self.size, "byte");
+                format!("Picture {} ({}, {size}).", self.path, self.mime_type.unwrap_or_default())
             }
             ContentView::Nothing => self.only_told(),
         }

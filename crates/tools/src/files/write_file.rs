@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::amount::Amount;
 use super::{charset::Charset, encoding::Encoding, hash::sha256_of};
 use crate::{
     refusal::{Trying, broke_off, cannot},
@@ -211,7 +212,7 @@ impl haft_runtime::Output for Output {
             (false, WriteFileMode::Overwrite) => "overwritten",
             (false, WriteFileMode::Append) => "appended",
         };
-        format!("Wrote {} bytes to {} ({what})", self.bytes_written, self.path)
+        format!("Wrote {} to {} ({what})", Amount(self.bytes_written, "byte"), self.path)
     }
 
     fn metadata(&self) -> Map<String, Value> {
