@@ -137,6 +137,39 @@ fn five_thousand_changes_and_odd_names() {
 }
 
 #[test]
+fn of_what_the_user_hides_only_the_names_are_shown() {
+    let person = with_repository(Person::us());
+    for name in ["tokens.txt", "hidden/a.txt", "shown/test.pem"] {
+        person.put(name, "OLD-SECRET\n");
+    }
+    git(&person, &["add", "-f", "."]);
+    git(&person, &["commit", "-q", "-m", "Secrets"]);
+    let shown = person.fixture.path("shown");
+    let settings = format!("[sandbox]\nhide = [\"tokens.txt\", \"hidden\"]\nshow = [\"{}\"]\n", shown.display());
+    person.put_home(".config/haft/haft.toml", settings);
+    for name in ["tokens.txt", "hidden/a.txt"] {
+        person.put(name, "NEW-SECRET\n");
+    }
+    person.put("shown/test.pem", "for you\n");
+    git(&person, &["add", "tokens.txt"]);
+    for input in [json!({"base": "HEAD"}), json!({}), json!({"staged": true})] {
+        let diff = looks(&person, "git_diff", &input);
+        let patch = diff["diff"].as_str().unwrap();
+        assert!(!patch.contains("NEW-SECRET"), "{input}: {diff:#}");
+    }
+    let diff = looks(&person, "git_diff", &json!({"base": "HEAD"}));
+    assert!(diff["diff"].as_str().unwrap().contains("+for you"), "{diff:#}");
+    assert_eq!(diff["files"].as_array().map(Vec::len), Some(3), "{diff:#}");
+    // What is staged would be committed; the card does not show it either, and `files` leaves such names out.
+    let (_, outcome) = person.call("git_commit", &json!({"message": "x"}), &[]);
+    let call = outcome["tool_call_id"].as_str().unwrap();
+    let told = [outcome.to_string(), person.run(&["approvals"]).said(), person.run(&["log", call, "--json"]).said()];
+    assert!(told.iter().all(|text| !text.contains("NEW-SECRET")), "{told:?}");
+    let (code, message) = refused(&person, "git_commit", &json!({"message": "x", "files": ["hidden"]}));
+    assert!(code == "NO_MATCH" || code == "PERMISSION_DENIED", "{code}: {message}");
+}
+
+#[test]
 fn of_secrets_only_the_names_are_shown() {
     let person = with_repository(Person::us());
     let long = "OLD-SECRET\n".repeat(20);

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path
 use haft_sandbox::show_name;
 
 use super::{
-    patch::{FilePatch, Patch, unquoted},
+    patch::{FilePatch, Patch, SecretPaths, unquoted},
     run::GitListener,
 };
 
@@ -67,10 +67,10 @@ fn is_generated(path: &[u8]) -> bool {
 
 impl CommitDiff {
     /// Reads a list of files with their numbers, an empty line, and a patch of those that are not generated.
-    pub(super) fn read(said: &str) -> Self {
+    pub(super) fn read(said: &str, secrets: SecretPaths) -> Self {
         let (list, rest) = said.split_once("\n\n").unwrap_or((said, ""));
-        let mut diff =
-            Self { is_cut: rest.len() >= PATCH_BYTES, has_more: list.len() >= LIST_BYTES, ..Self::default() };
+        let (is_cut, has_more) = (rest.len() >= PATCH_BYTES, list.len() >= LIST_BYTES);
+        let mut diff = Self { patch: Patch::without(secrets), is_cut, has_more, ..Self::default() };
         for line in list.lines() {
             let mut parts = line.splitn(3, '\t');
             let mut number = || parts.next().unwrap_or_default().parse().unwrap_or(0);
@@ -131,7 +131,8 @@ mod tests {
     fn what_programs_write_is_one_line_and_stands_first() {
         let list = "1200\t3\tCargo.lock\n1\t1\tsrc/a.rs\n9\t9\tweb/app.min.js\n";
         let raw = ":100644 100644 1 2 M\tsrc/a.rs\n";
-        let shown = CommitDiff::read(&format!("{list}\n\n{raw}\n{}", patch("src/a.rs", "new"))).text();
+        let shown =
+            CommitDiff::read(&format!("{list}\n\n{raw}\n{}", patch("src/a.rs", "new")), SecretPaths::default()).text();
         let expected = "Cargo.lock: 1200 lines added, 3 removed (generated)\n\
                         web/app.min.js: 9 lines added, 9 removed (generated)\n\n";
         assert_eq!(shown, expected.to_owned() + patch("src/a.rs", "new").trim_end());
@@ -142,7 +143,7 @@ mod tests {
         let list = "1\t1\ta.rs\n1\t1\tb.rs\n1\t1\tc.rs\n0\t7\told.rs\n";
         let raw = ":1 1 1 2 M\ta.rs\n:1 1 1 2 R90\told.rs\tb.rs\n:1 1 1 2 M\tc.rs\n";
         let long = patch("a.rs", "new") + &patch("b.rs", "new") + &patch("c.rs", &"x".repeat(PATCH_BYTES));
-        let shown = CommitDiff::read(&format!("{list}\n\n{raw}\n{long}")).text();
+        let shown = CommitDiff::read(&format!("{list}\n\n{raw}\n{long}"), SecretPaths::default()).text();
         assert!(shown.starts_with("c.rs: 1 lines added, 1 removed (too long to be shown here)\n\ndiff --git a/a.rs"));
         assert!(!shown.contains("b.rs: ") && !shown.contains("old.rs: "), "{shown}");
     }

@@ -11,7 +11,7 @@ use super::{
     aside::Steps,
     changed::{ChangedPath, RepositoryStatus, STATUS},
     commit_diff::{self, CommitDiff},
-    patch::{PATCH, Patch, is_secret},
+    patch::{PATCH, Patch, SecretPaths},
     program::{Arguments, Git},
     repository::RepositoryKind,
     run::LimitedOutput,
@@ -103,7 +103,9 @@ impl Tool for GitCommit {
             let beyond = "in a repository outside the workspace: it cannot be undone, and hooks do not run";
             format!("{}\n\n{beyond}\n\n{staged}", input.message.trim_end())
         };
-        workspace.prepare_git(ctx, (&git, &steps), preview, |said| Output::read(said, &input.message, signs)).await
+        workspace
+            .prepare_git(ctx, (&git, &steps), preview, |said| Output::read(said, &input.message, signs, &git))
+            .await
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
@@ -111,7 +113,7 @@ impl Tool for GitCommit {
         let (git, paths) = chosen(&workspace, ctx, &input).await?;
         let signs = wants_signature(&git, ctx).await?;
         let steps = steps(&git, &input, &paths);
-        workspace.run_git(ctx, (&git, &steps), |said| Output::read(said, &input.message, signs)).await
+        workspace.run_git(ctx, (&git, &steps), |said| Output::read(said, &input.message, signs, &git)).await
     }
 }
 
@@ -149,7 +151,7 @@ async fn chosen(workspace: &Workspace, ctx: &ToolCtx, input: &Input) -> Result<(
         let why = "it does not exist, and git does not know it; `git_status` shows what has changed";
         return Err(cannot(ErrorCode::FileNotFound, "commit", file, why));
     }
-    let paths = to_stage(&changed.entries);
+    let paths = to_stage(&changed.entries, &SecretPaths::of(&git));
     // An empty commit of named files would take along what else is staged.
     match (paths.is_empty(), changed.entries.first()) {
         (false, _) => Ok((git, paths)),
@@ -183,7 +185,7 @@ fn whole_only(git: &Git) -> Result<(), ToolError> {
 
 async fn status(git: &Git, ctx: &ToolCtx, paths: &[PathBuf], untracked: &str) -> Result<RepositoryStatus, ToolError> {
     let arguments = Arguments::of(STATUS).with(format!("--untracked-files={untracked}")).at(paths);
-    let said: LimitedOutput = git.look_at_files(ctx, arguments).await?;
+    let said = git.look_at_files(ctx, arguments, LimitedOutput::default()).await?;
     Ok(RepositoryStatus::read(&said.bytes))
 }
 
@@ -207,9 +209,9 @@ fn nothing(why: &str) -> ToolError {
 }
 
 /// The changed paths. What holds secrets is left out: it looks empty to commands.
-fn to_stage(entries: &[ChangedPath]) -> Vec<Vec<u8>> {
+fn to_stage(entries: &[ChangedPath], secrets: &SecretPaths) -> Vec<Vec<u8>> {
     let paths = entries.iter().flat_map(|entry| [Some(&entry.path), entry.from.as_ref()]).flatten();
-    let all: BTreeSet<&Vec<u8>> = paths.filter(|path| !is_secret(path)).collect();
+    let all: BTreeSet<&Vec<u8>> = paths.filter(|path| !secrets.hold(path)).collect();
     all.into_iter().cloned().collect()
 }
 
@@ -257,13 +259,13 @@ async fn staged_diff(git: &Git, ctx: &ToolCtx, paths: &[Vec<u8>]) -> Result<Stri
     arguments.0.extend(PATCH.iter().map(Into::into));
     arguments = if paths.is_empty() { arguments.with("--cached") } else { arguments.with("HEAD") };
     let paths: Vec<PathBuf> = paths.iter().map(|path| OsStr::from_bytes(path).into()).collect();
-    let patch: Patch = git.look_at_files(ctx, arguments.at(&paths)).await?;
+    let patch = git.look_at_files(ctx, arguments.at(&paths), Patch::without(SecretPaths::of(git))).await?;
     Ok(CommitDiff::of(patch).text())
 }
 
 impl Output {
     /// Reads what the steps say: the branch, the commit, its numbers, its files, its patch.
-    fn read(said: &str, message: &str, wants_signature: bool) -> Result<Self, ToolError> {
+    fn read(said: &str, message: &str, wants_signature: bool, git: &Git) -> Result<Self, ToolError> {
         let mut lines = said.splitn(5, '\n');
         let mut next = || lines.next().unwrap_or_default();
         let (branch, hash, short, subject, rest) = (next(), next(), next(), next(), next());
@@ -288,7 +290,7 @@ impl Output {
             insertions: count("insertion"),
             deletions: count("deletion"),
             text: format!("[{at} {short}] {subject}{numbers}{unsigned}{body}"),
-            diff: CommitDiff::read(diff).text(),
+            diff: CommitDiff::read(diff, SecretPaths::of(git)).text(),
             wants_signature,
         })
     }

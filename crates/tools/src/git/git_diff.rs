@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     git_status::here,
     names,
-    patch::{FilePatch, PATCH, Patch},
+    patch::{FilePatch, PATCH, Patch, SecretPaths},
     program::{Arguments, Git},
 };
 use crate::workspaces::Workspaces;
@@ -90,7 +90,7 @@ impl Tool for GitDiff {
         }
         // The path of the workspace itself, not of the whole repository, where that is larger.
         let arguments = arguments.at(&git.paths_of(&place));
-        let patch: Patch = git.look_at_files(ctx, arguments).await?;
+        let patch = git.look_at_files(ctx, arguments, Patch::without(SecretPaths::of(&git))).await?;
         Ok(Ran::Done { output: Output::of(&git, patch), isolation: Some(Isolation::Limits), staged: None })
     }
 }

@@ -97,7 +97,8 @@ impl Tool for GitStatus {
         let repository = git.repository.clone();
         let submodules =
             blocking(StopWith::Call(ctx), move |_| Ok(repository.has_submodules(&paths).then_some(NOT_LOOKED_INTO)));
-        let (said, submodules) = tokio::try_join!(git.look_at_files::<LimitedOutput>(ctx, arguments), submodules)?;
+        let said = git.look_at_files(ctx, arguments, LimitedOutput::default());
+        let (said, submodules) = tokio::try_join!(said, submodules)?;
         let output = Output { submodules, ..Output::of(&git, RepositoryStatus::read(&said.bytes)) };
         Ok(Ran::Done { output, isolation: Some(Isolation::Limits), staged: None })
     }

@@ -1,9 +1,16 @@
 //! Reads a patch as it comes: counts its lines, keeps its beginning, and shows nothing of what holds secrets.
 
-use haft_sandbox::is_sensitive_name;
+use haft_sandbox::SensitiveNames;
 
-use super::run::{GitListener, WantsMore};
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+use super::{
+    program::Git,
+    run::{GitListener, WantsMore},
+};
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 /// The most bytes of a patch that are kept.
 const KEPT: usize = 1 << 20;
@@ -29,7 +36,7 @@ pub(super) const PATCH: &[&str] = &[
 ];
 
 /// A patch that is being read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Patch {
     pub(super) files: Vec<FilePatch>,
     pub(super) text: String,
@@ -43,6 +50,7 @@ pub(super) struct Patch {
     starts: Vec<usize>,
     line: Vec<u8>,
     state: PatchState,
+    secrets: SecretPaths,
 }
 
 /// What a patch does to one file.
@@ -85,6 +93,11 @@ impl GitListener for Patch {
 }
 
 impl Patch {
+    /// One that shows nothing of these paths.
+    pub(super) fn without(secrets: SecretPaths) -> Self {
+        Self { secrets, ..Self::default() }
+    }
+
     fn extend_line(&mut self, bytes: &[u8]) {
         let room = LONGEST_LINE - self.line.len();
         self.truncated |= bytes.len() > room;
@@ -115,7 +128,7 @@ impl Patch {
         let paths: Vec<Vec<u8>> = parts.map(unquoted).collect();
         self.count += 1;
         if let Some(path) = paths.last().filter(|_| self.count <= MOST_FILES) {
-            let secret = paths.iter().any(|path| is_secret(path));
+            let secret = paths.iter().any(|path| self.secrets.hold(path));
             let from = paths.first().filter(|_| paths.len() > 1).cloned();
             self.files.push(FilePatch { path: path.clone(), from, secret, ..FilePatch::default() });
         }
@@ -191,9 +204,28 @@ impl Patch {
     }
 }
 
-/// Whether any part of a path is a name that holds secrets.
-pub(super) fn is_secret(path: &[u8]) -> bool {
-    Path::new(OsStr::from_bytes(path)).iter().any(is_sensitive_name)
+/// Which paths of a repository hold secrets by their names, as the workspace judges them: with those that the user
+/// hides, and without those that the user shows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SecretPaths {
+    names: SensitiveNames,
+    /// Where the repository has its files.
+    folder: PathBuf,
+    workspace: PathBuf,
+}
+
+impl SecretPaths {
+    pub(super) fn of(git: &Git) -> Self {
+        let workspace = git.root.path().to_owned();
+        Self { names: git.root.names().clone(), folder: git.repository.folder.clone(), workspace }
+    }
+
+    /// Whether a path, as the repository names it, holds secrets.
+    pub(super) fn hold(&self, path: &[u8]) -> bool {
+        let path = Path::new(OsStr::from_bytes(path));
+        let full = self.folder.join(path);
+        self.names.hold_file(full.strip_prefix(&self.workspace).unwrap_or(path))
+    }
 }
 
 /// How many old and new lines follow `@@ -1,2 +3,4 @@`.

@@ -129,15 +129,16 @@ impl Git {
 
     /// The same for what compares files, which git would hand to the filters that a repository names. Where it insists
     /// on one that it may not start, it is told that there is none.
-    pub(super) async fn look_at_files<E: GitListener + Default>(
+    pub(super) async fn look_at_files<E: GitListener + Clone>(
         &self,
         ctx: &ToolCtx,
         what: Arguments,
+        listener: E,
     ) -> Result<E, ToolError> {
-        let mut ended = self.look(ctx, what.clone(), E::default()).await?;
+        let mut ended = self.look(ctx, what.clone(), listener.clone()).await?;
         if ended.code != 0 && ended.complaints.contains(" filter '") {
             let without = Git { settings: self.no_filters(ctx).await?, ..self.clone() };
-            ended = without.look(ctx, what, E::default()).await?;
+            ended = without.look(ctx, what, listener).await?;
         }
         match ended.code {
             0 => Ok(ended.heard),

@@ -26,7 +26,7 @@ pub(super) enum WantsMore {
 }
 
 /// Everything that is said, up to a limit.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LimitedOutput {
     pub(super) bytes: Vec<u8>,
     pub(super) truncated: bool,
