@@ -267,8 +267,14 @@ fn commands_see_the_repository_of_a_linked_worktree() {
         assert_eq!((code, &outcome["approved_by"]), (0, &json!("auto")), "{outcome:#}");
         // Nothing can be held aside there, so nothing is written past a question.
         let (_, outcome) = person.shell("git commit -a -m Unasked", crate::support::ALL);
-        let said = outcome["result"]["content"].as_str().unwrap();
-        assert!(said.contains("Read-only file system"), "{outcome:#}");
+        assert!(outcome.to_string().contains("Read-only file system"), "{outcome:#}");
+        for command in ["git commit -a -m Unasked", "git add a.txt"] {
+            let (_, outcome) = person.shell(command, crate::support::ALL);
+            let hint = text(&outcome["result"]["structured"]["hint"]);
+            assert!(hint.contains("linked worktree") && hint.contains("`git_commit`"), "{command}: {outcome:#}");
+        }
+        let (_, outcome) = person.shell("git log nothing", crate::support::ALL);
+        assert!(!outcome.to_string().contains("`git_commit`"), "only where it is the reason: {outcome:#}");
         assert_eq!(git(&person, &["log", "--format=%s"]), "First");
         // Only a repository that knows of the workspace is shown.
         let stranger = person.fixture.workspace.with_file_name("stranger");

@@ -79,6 +79,8 @@ pub(crate) struct CommandResult {
     pub(crate) isolation: Isolation,
     /// Whether it could reach others.
     pub(crate) network: bool,
+    /// Whether it failed because the repository of a linked worktree lies outside, where it only reads.
+    pub(crate) read_only_repository: bool,
     pub(crate) cut: Option<Interruption>,
 }
 
@@ -145,6 +147,11 @@ impl CommandResult {
 
     /// What to do about a failure that the fence may be the reason of; `ask` is how the network is asked for.
     pub(crate) fn hint(&self, ask: &str) -> Option<String> {
+        if self.read_only_repository {
+            let hint =
+                "the repository of this linked worktree can only be read here; `git_commit` stages and commits files";
+            return Some(hint.to_owned());
+        }
         self.wants_network().then(|| format!("ran without the network; {ask} asks for it"))
     }
 

@@ -1,13 +1,17 @@
-//! What whoever ran a command that failed should know: what it had no network for, and what it did not see.
+//! What whoever ran a command that failed should know: what it had no network for, what it did not see, and who writes
+//! to a repository that it could only read.
 
 use std::path::{Path, PathBuf};
 
-use haft_sandbox::fence::CommandExit;
+use haft_sandbox::{Root, fence::CommandExit};
 
 use super::command_spec::{CommandResult, CommandSpec};
+use crate::git::OutsideRepository;
 
 /// What the system and shells say of a file that is not there.
 const MISSING: &[&str] = &["o such file", "ot found", "ENOENT"];
+/// What it says of a file that may only be read.
+const READ_ONLY: &[&str] = &["Read-only file system", "Permission denied", "insufficient permission"];
 
 impl CommandResult {
     /// That it ran without the network, if it failed and said something: any program may want one, by any words. A mere
@@ -17,6 +21,16 @@ impl CommandResult {
         let failed = matches!(self.exit, CommandExit::Code(code) if code != 0 && !matches!(code, 126 | 127));
         failed && !is_no && !self.network
     }
+}
+
+/// Whether a command that failed complains that it could not write to the repository of a linked worktree.
+pub(super) fn could_not_write_repository(root: &Root, exit: CommandExit, said: &str) -> bool {
+    if exit == CommandExit::Code(0) || !READ_ONLY.iter().any(|words| said.contains(words)) {
+        return false;
+    }
+    let folders = OutsideRepository::of(root).folders;
+    let names = |line: &str| folders.iter().any(|folder| line.contains(&*folder.to_string_lossy()));
+    said.lines().any(|line| READ_ONLY.iter().any(|words| line.contains(words)) && names(line))
 }
 
 /// Files outside that a command names by their full path, that are there, and that it says it did not find.

@@ -19,7 +19,7 @@ use super::{
     command_spec::{CommandResult, CommandSpec, Interruption},
     derived::DerivedPaths,
     fence::{WorkspaceFence, isolation},
-    hints::unseen,
+    hints::{could_not_write_repository, unseen},
     output::OutputBuffer,
     owners::complained_of,
     stopper::{CommandStopper, StopReason},
@@ -230,14 +230,17 @@ impl CommandContext {
         };
         let isolation = isolation(job.rung);
         let (exit, took, network) = (ended.exit, begun.elapsed(), job.network);
+        let said = said.finish();
+        let read_only_repository = could_not_write_repository(&self.root, exit, &said.both);
         let done = CommandResult {
-            said: said.finish(),
+            said,
             exit,
             took,
             changes: None,
             left_out: Vec::new(),
             isolation,
             network,
+            read_only_repository,
             cut,
         };
         Ok((done, ended))

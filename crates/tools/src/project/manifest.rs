@@ -332,7 +332,7 @@ mod tests {
             assert!(said.contains(expected) && !said.contains('\n'), "{key} = {value}: {said}");
         }
         let alike = json!({"env": {"type": "string"}, "a-b": {"type": "string"}, "aB": {"type": "string"}});
-        assert!(fault(|manifest| drop(manifest.insert("parameters".to_owned(), alike))).contains("too alike"));
+        assert!(fault(|manifest| drop(manifest.insert("parameters".to_owned(), alike.clone()))).contains("too alike"));
         assert!(fault(|manifest| drop(manifest.remove("command"))).contains("has no `command`"));
         assert!(Manifest::read(&json!(3), "x").unwrap_err().contains("must have keys"));
         let array = json!({"description": "d", "command": ["x", "-f={{a}}"], "parameters": {"a": {"type": "array"}}});
