@@ -19,8 +19,8 @@ Topics: calls, approvals, changes, commands, mcp, policy, servers, trust, settin
 /// What somebody is told who starts the MCP server by hand.
 const MCP_BY_HAND: &str = "\
 `haft mcp` serves MCP clients, which start it themselves; it is not for typing.
-  haft mcp install claude    adds it to a client: claude, codex, opencode, vscode, zed
-  haft help mcp              explains it
+  haft mcp install CLIENT    add it to claude, codex, opencode, vscode or zed
+  haft help mcp              how it works
 Ctrl-C ends it.";
 
 /// The commands as `haft --help` lists them.

@@ -65,7 +65,7 @@ fn a_dry_run_says_the_same_and_touches_nothing() {
     let query = json!({"callId": id(&long), "offset": 40_000});
     assert_eq!(fixture.call("result_query", &query, &[]).0, 0);
     let people = fixture.run(&["gc", "--dry-run"]);
-    assert!(people.stdout.contains("would go"), "{people:?}");
+    assert!(people.stdout.contains("would delete"), "{people:?}");
     let gone = swept(&fixture, &[], ALL_PAST);
     assert_eq!(would["changes"], gone["changes"]);
     assert_eq!(would["outputs"]["count"], 1);

@@ -7,7 +7,7 @@ use haft_runtime::{Answer, CallState, Journal};
 
 use crate::{
     cli::Everywhere,
-    commands::{answer::give, changes::status, which::open_named},
+    commands::{answer::give, changes::status, mistake, which::open_named},
     exit::CliExit,
     show::{Out, outcome},
 };
@@ -22,7 +22,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let (house, record) = open_named(everywhere, &args.call).await?;
     let call = &record.call;
     let ended = match record.state {
-        CallState::Ended => bail!("{call} has already ended: {}", status(&record)),
+        CallState::Ended => return Err(mistake(format!("{call} has already ended: {}", status(&record)))),
         CallState::Waiting => give(&house, call, Answer::Cancel).await?,
         CallState::Preparing | CallState::Executing => {
             house.store.want_stop(&house.scope, call).await?;

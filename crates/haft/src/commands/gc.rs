@@ -33,21 +33,28 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 }
 
 fn people(out: &Out, swept: &Swept, mode: Sweep) {
-    let word = match mode {
+    out.line(match mode {
         Sweep::Look => "would delete",
         Sweep::Remove => "deleted",
-    };
+    });
     let sized = |part: &SpaceUse| format!("{} ({})", part.count, bytes(part.bytes));
-    out.line(&format!("{word}: calls                    {}", swept.calls));
-    out.line(&format!("{word}: outputs                  {}", sized(&swept.outputs)));
-    out.line(&format!("{word}: changes, with their undo {}", sized(&swept.changes)));
-    out.line(&format!("{word}: left by crashes          {}", sized(&swept.orphans)));
-    out.line(&format!("{word}: of deleted workspaces    {}", sized(&swept.private)));
-    out.line(&format!("{word}: records of ended haft    {}", swept.owners));
-    out.line(&format!("kept: changes and outputs {}", sized(&swept.kept)));
+    for (what, how_much) in [
+        ("calls", swept.calls.to_string()),
+        ("outputs", sized(&swept.outputs)),
+        ("changes and their undo", sized(&swept.changes)),
+        ("left by crashes", sized(&swept.orphans)),
+        ("of deleted workspaces", sized(&swept.private)),
+        ("locks of ended processes", swept.owners.to_string()),
+    ] {
+        out.line(&format!("  {what:<26} {how_much}"));
+    }
+    out.line(&format!("kept\n  {:<26} {}", "changes and outputs", sized(&swept.kept)));
     let freed = swept.outputs.bytes + swept.changes.bytes + swept.orphans.bytes + swept.private.bytes;
     match mode {
-        Sweep::Look => out.hint(&format!("haft gc frees {}; `retention` in the settings decides", bytes(freed))),
-        Sweep::Remove => out.hint(&format!("freed {}; the database uses its part again by itself", bytes(freed))),
+        Sweep::Look => out.hint(&format!(
+            "`haft gc` would free {}; the settings `retention.*` say how long data is kept",
+            bytes(freed)
+        )),
+        Sweep::Remove => out.hint(&format!("freed {}; the database reuses its own space", bytes(freed))),
     }
 }

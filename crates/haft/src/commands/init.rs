@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::Everywhere,
     commands::{
-        open_in,
+        mistake, open_in,
         prompt::{Person, see_through},
     },
     exit::CliExit,
@@ -73,9 +73,9 @@ fn manifest(name: &str) -> (String, String) {
 }
 
 fn check_name(house: &House, name: &str) -> Result<()> {
-    Manifest::checked_name(name).map_err(anyhow::Error::msg)?;
+    Manifest::checked_name(name).map_err(mistake)?;
     if house.project.is_built_in(name) {
-        bail!("`{name}` is a tool that haft brings, and no workspace can take its place; choose another name");
+        return Err(mistake(format!("`{name}` is one of haft's own tools; choose another name")));
     }
     Ok(())
 }

@@ -87,7 +87,7 @@ fn commands(rung: Option<Rung>) -> String {
 fn next_steps(looked: &WorkspaceTrust, waiting: Option<String>, last: Option<String>) -> Vec<(String, &'static str)> {
     let mut steps = Vec::new();
     if looked.note().is_some() {
-        steps.push(("haft trust".to_owned(), "see what this folder brings"));
+        steps.push(("haft trust".to_owned(), "see what it brings"));
     }
     if let Some(call) = waiting {
         steps.push(("haft approvals".to_owned(), "see what waits"));

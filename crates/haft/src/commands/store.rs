@@ -7,7 +7,7 @@ use haft_runtime::ToolError;
 use haft_store::{CopiedTable, Options, Store};
 use serde_json::json;
 
-use crate::{cli::Everywhere, exit::CliExit, house, settings::Settings, show::Out, workspace};
+use crate::{cli::Everywhere, commands::mistake, exit::CliExit, house, settings::Settings, show::Out, workspace};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -46,7 +46,7 @@ async fn copy(everywhere: &Everywhere, out: &Out, args: &CopyArgs) -> Result<Cli
     let settings = Settings::read(&folder)?;
     let house = house::wide(&folder);
     if settings.store_url.as_ref() == Some(&args.to) {
-        bail!("that is the database in use: name another one");
+        return Err(mistake("that is the database in use; name another one"));
     }
     let from = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
     let options = Options { url: Some(args.to.clone()), ..settings.store() };
