@@ -75,7 +75,7 @@ async fn a_yes_to_the_bounds_covers_as_much_and_no_more() {
     let longer = call(&house, "write_file", json!({"path": "c", "content": "a longer text\n"})).await;
     assert_eq!(longer.end.status(), "pending");
     let (question, _) = house.question(&longer.tool_call_id).await.unwrap().unwrap();
-    assert!(question.nearly.unwrap().contains("max_bytes = 5, but 14 bytes are written"));
+    assert!(question.nearly.unwrap().contains("14 bytes would be written, and it allows 5"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,7 +87,10 @@ async fn what_is_flagged_is_never_offered_and_covered_only_by_its_name() {
     let flagged = write(&house, ".envrc").await;
     assert_eq!(flagged.end.status(), "pending");
     let (question, _) = house.question(&flagged.tool_call_id).await.unwrap().unwrap();
-    assert!(question.nearly.as_ref().unwrap().contains("flagged and not named by its very path"), "{question:?}");
+    assert!(
+        question.nearly.as_ref().unwrap().contains("is flagged, and it does not name that very path"),
+        "{question:?}"
+    );
     let why = house.pipeline.offers(&house.caller, &question).await.unwrap_err().to_string();
     assert!(why.contains("`.envrc` is run or obeyed by other programs"), "{why}");
     house.store.remember(&house.scope, &grant(paths(&[".envrc"]))).await.unwrap();
