@@ -67,11 +67,12 @@ pub(crate) fn measure() -> Result<Vec<Measured>> {
     let folder = tempfile::tempdir()?;
     let work = folder.path().join("work");
     lay_out(&work)?;
-    let [own, peers @ ..] = peers(&folder.path().join("data"), &work)?;
+    // Asked before this program is held to one of them.
     let last = std::thread::available_parallelism()?.get() - 1;
+    let [own, peers @ ..] = peers(&folder.path().join("data"), &work, last)?;
     stay_on("0")?;
     let haft = own.measure(&work)?;
-    let mut table = vec![haft.row(own.name), haft.beside_a_bare_line()?, haft.in_flight(), haft.small()];
+    let mut table = vec![haft.row(own.name), haft.beside_a_bare_line(last)?, haft.in_flight(), haft.small()];
     let mut present = Vec::new();
     for peer in peers {
         if !Path::new(&peer.command[PROGRAM]).exists() {
@@ -83,7 +84,7 @@ pub(crate) fn measure() -> Result<Vec<Measured>> {
         present.push(taken);
     }
     table.extend(beside_the_best(&haft, &present));
-    table.push(durable_writes(&own, folder.path(), &work)?);
+    table.push(durable_writes(&own, folder.path(), &work, last)?);
     stay_on(&format!("0-{last}"))?;
     table.extend(git::measure(folder.path())?);
     Ok(table)
@@ -118,18 +119,18 @@ fn beside_the_best(haft: &McpTimes, peers: &[McpTimes]) -> Vec<Measured> {
     let row = |(what, of, goal, most): (&'static str, Pick, &'static str, f64)| {
         let (ours, theirs) = (of(haft).median(), peers.iter().map(|peer| of(peer).median()).min()?);
         let share = ours.as_secs_f64() / theirs.as_secs_f64();
-        Some(Measured::new(what, format!("{ours:.0?}, theirs {theirs:.0?} ({share:.2} x)"), goal, share <= most))
+        Some(Measured::new(what, format!("{ours:.2?}, theirs {theirs:.2?} ({share:.2} x)"), goal, share <= most))
     };
     goals.into_iter().filter_map(row).collect()
 }
 
 /// Files written by many callers at once, beside one after the other and beside the least program that does the same.
-fn durable_writes(own: &Peer, folder: &Path, work: &Path) -> Result<Measured> {
+fn durable_writes(own: &Peer, folder: &Path, work: &Path, last: usize) -> Result<Measured> {
     let input = |lap: usize| json!({ "path": work.join(format!("w{}.txt", lap % 64)), "content": format!("{lap}\n") });
     let aside = folder.join("least");
     fs::create_dir(&aside)?;
     let this = std::env::current_exe()?.display().to_string();
-    let least = apart(&[this, "least".to_owned(), aside.display().to_string()])?;
+    let least = apart(&[this, "least".to_owned(), aside.display().to_string()], last);
     let least = Session::start(&least)?.0.many(WRITES, WRITERS, "write_file", &input)?;
     let mut session = Session::start(&own.command)?.0;
     let single = session.many(WRITES, 1, "write_file", &input)?;
@@ -140,19 +141,19 @@ fn durable_writes(own: &Peer, folder: &Path, work: &Path) -> Result<Measured> {
     Ok(Measured::new("64 durable writes in flight", found, ">= 50 %, > one by one", held))
 }
 
-fn peers(data: &Path, work: &Path) -> Result<[Peer; 3]> {
+fn peers(data: &Path, work: &Path, last: usize) -> Result<[Peer; 3]> {
     let folder = work.display().to_string();
     let programs = tools()?.join("bin");
     let named = |program: &str, flags: &[&str]| {
         let program = programs.join(program).display().to_string();
         let words = [program.as_str()].into_iter().chain(flags.iter().copied()).chain([folder.as_str()]);
-        apart(&words.map(str::to_owned).collect::<Vec<_>>())
+        apart(&words.map(str::to_owned).collect::<Vec<_>>(), last)
     };
     let (read, search) = ("read_text_file", "search_files");
     Ok([
         Peer {
             name: "haft",
-            command: apart(&ours(data, work)?)?,
+            command: apart(&ours(data, work)?, last),
             read: "read_file",
             search: "glob",
             edit: |path, lap| {
@@ -162,14 +163,14 @@ fn peers(data: &Path, work: &Path) -> Result<[Peer; 3]> {
         },
         Peer {
             name: "rust-mcp-filesystem",
-            command: named("rust-mcp-filesystem", &["--allow-write"])?,
+            command: named("rust-mcp-filesystem", &["--allow-write"]),
             read,
             search,
             edit: edit_of_the_reference,
         },
         Peer {
             name: "server-filesystem",
-            command: named("mcp-server-filesystem", &[])?,
+            command: named("mcp-server-filesystem", &[]),
             read,
             search,
             edit: edit_of_the_reference,
@@ -254,7 +255,7 @@ impl McpTimes {
     fn row(&self, name: &'static str) -> Measured {
         let Self { empty, read, list, edit, search, start, .. } = self;
         let [empty, read, list, edit, search] =
-            [empty, read, list, edit, search].map(|laps| format!("{:.0?}/{:.0?}", laps.median(), laps.p99()));
+            [empty, read, list, edit, search].map(|laps| format!("{:.1?}/{:.1?}", laps.median(), laps.p99()));
         let found = format!(
             "p50/p99: empty {empty}, read {read}, list {list}, edit {edit}, search {search}; start {start:.0?}"
         );
@@ -262,8 +263,8 @@ impl McpTimes {
     }
 
     /// An empty call beside a line that is only said back.
-    fn beside_a_bare_line(&self) -> Result<Measured> {
-        let (bare, empty) = (bare_echo()?, self.empty.median());
+    fn beside_a_bare_line(&self, last: usize) -> Result<Measured> {
+        let (bare, empty) = (bare_echo(last)?, self.empty.median());
         let (ratio, p99) = (empty.as_secs_f64() / bare.as_secs_f64(), self.empty.p99());
         let found = format!("{ratio:.1} x (p50 {empty:.0?}, the line {bare:.0?}), p99 {p99:.0?}");
         let held = ratio < 4.0 && p99 <= Duration::from_millis(1);
@@ -286,8 +287,8 @@ fn laps(count: usize, call: impl FnMut(usize) -> Result<Duration>) -> Result<Dur
     Ok(Laps::of(count, call)?.median())
 }
 
-fn bare_echo() -> Result<Duration> {
-    let echo = apart(&[std::env::current_exe()?.display().to_string(), "echo".to_owned()])?;
+fn bare_echo(last: usize) -> Result<Duration> {
+    let echo = apart(&[std::env::current_exe()?.display().to_string(), "echo".to_owned()], last);
     let mut child = Command::new(&echo[0]).args(&echo[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut stdin = child.stdin.take().context("no standard input")?;
     let mut stdout = BufReader::new(child.stdout.take().context("no standard output")?);
@@ -312,9 +313,8 @@ fn stay_on(processors: &str) -> Result<()> {
     Ok(())
 }
 
-/// A command that is held to all processors but the first, as far as there are others.
-fn apart(command: &[String]) -> Result<Vec<String>> {
-    let last = std::thread::available_parallelism()?.get() - 1;
+/// A command that is held to all processors but the first, as far as there are others up to the last.
+fn apart(command: &[String], last: usize) -> Vec<String> {
     let held = ["taskset".to_owned(), "-c".to_owned(), format!("{}-{last}", last.min(1))];
-    Ok(held.into_iter().chain(command.iter().cloned()).collect())
+    held.into_iter().chain(command.iter().cloned()).collect()
 }
