@@ -15,7 +15,7 @@ async fn refused(data: &Path) -> StoreError {
     let database = data.join("haft.db");
     let before = fs::read(&database).unwrap();
     let err = Store::open(data, Durability::Normal).await.err().unwrap();
-    assert_eq!(fs::read(&database).unwrap(), before, "it was rewritten");
+    assert!(fs::read(&database).unwrap() == before, "it was rewritten");
     err
 }
 
@@ -33,7 +33,9 @@ async fn a_newer_database_is_refused() {
         assert_eq!(conn.execute(text, rusqlite::params![name, number]).unwrap(), 1);
     };
     change("schema", 99);
-    drop(Store::open(&data, Durability::Normal).await.expect("what was only added does no harm"));
+    let newer = Store::open(&data, Durability::Normal).await.expect("what was only added does no harm");
+    // Whoever closes the database last brings its log in; that must not be this store, some time later.
+    newer.close().await.unwrap();
     change("oldest_reader", 99);
     drop(conn);
     let err = refused(&data).await;
