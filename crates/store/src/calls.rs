@@ -8,7 +8,7 @@ use crate::{
     Store, StoreError,
     columns::{Columns, only, tenant, word},
     journal::of_call,
-    live::numbered,
+    journal_events::numbered,
     sql::{Row, Statement},
 };
 

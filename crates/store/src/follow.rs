@@ -9,7 +9,8 @@ use crate::{
     CallFilter, CallRow, Store, StoreError,
     calls::{list_statements, newest_first},
     columns::tenant,
-    live::{EventStream, EventsOf, JournalEvent, StreamItem},
+    journal_events::{EventsOf, JournalEvent},
+    live::{EventStream, StreamItem},
 };
 
 /// Tells every call when it asks and when it ends, each once.

@@ -8,7 +8,7 @@ use crate::{
     Store, StoreError,
     columns::{Columns, only, tenant},
     journal::{ended_records, of_call, open_records, record},
-    live::numbered,
+    journal_events::numbered,
     sql::{Row, Statement},
 };
 
