@@ -155,8 +155,8 @@ fn entry(number: u64, at: Timestamp) -> Result<Entry> {
         auto_approve: AutoApprove::Reads,
         at,
     };
-    let called = CallEvent::Called { tool: tool.into(), called_as: None, remove_by: None, args: input };
-    let done = CallEvent::Completed { execution_time_ms: outcome.execution_time_ms };
+    let called = CallEvent::Called { tool: tool.into(), called_as: None, remove_by: None, args: input, test: false };
+    let done = CallEvent::Completed { execution_time_ms: outcome.execution_time_ms, late: false };
     Ok(Entry {
         call,
         via: Arc::default(),
@@ -165,6 +165,7 @@ fn entry(number: u64, at: Timestamp) -> Result<Entry> {
         turn: None,
         outcome: Some(Arc::new(outcome)),
         whole_output: None,
+        result_of: None,
         events: vec![(at, called), (at, done)],
     })
 }

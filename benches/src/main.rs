@@ -5,6 +5,7 @@ mod catalogue;
 mod day;
 mod fence;
 mod files;
+mod gateway;
 mod git;
 mod journal;
 mod line;
@@ -35,16 +36,27 @@ impl Measured {
     }
 }
 
+/// The programs that haft is measured beside are parts of this one; `None` when a name is none of them.
+async fn serve_beside(part: &str) -> Option<Result<()>> {
+    match part {
+        "echo" => Some(mcp::echo()),
+        "least" => Some(mcp::writes(&std::env::args().nth(2).unwrap_or_default())),
+        "http-echo" => Some(gateway::serve_echo().await),
+        "mcp-server" => Some(gateway::serve_mcp()),
+        _ => None,
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
-    // One part alone when it is named, as `cargo xtask bench files`.
-    let only = std::env::args().nth(1);
-    match only.as_deref() {
-        Some("echo") => return mcp::echo(),
-        Some("least") => return mcp::writes(&std::env::args().nth(2).unwrap_or_default()),
-        _ => {}
+    // Only the parts that are named, as `cargo xtask bench files`.
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(part) = only.first()
+        && let Some(served) = serve_beside(part).await
+    {
+        return served;
     }
-    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let wanted = |part: &str| only.is_empty() || only.iter().any(|only| only == part);
     let mut table = Vec::new();
     if wanted("line") {
         table.extend(line::measure().await?);
@@ -81,6 +93,9 @@ async fn main() -> Result<()> {
     }
     if wanted("mcp") {
         table.extend(mcp::measure()?);
+    }
+    if wanted("gateway") {
+        table.extend(gateway::measure(&only)?);
     }
     if wanted("web") {
         table.extend(web::measure().await?);

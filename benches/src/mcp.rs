@@ -187,7 +187,7 @@ fn ours(data: &Path, work: &Path) -> Result<Vec<String>> {
 }
 
 /// Where `scripts/setup peers` puts what it installs.
-fn tools() -> Result<PathBuf> {
+pub(crate) fn tools() -> Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     Ok(cache.context("there is no `HOME`")?.join("haft/tools"))
@@ -306,7 +306,7 @@ fn bare_echo(last: usize) -> Result<Duration> {
 }
 
 /// Holds this program to some processors.
-fn stay_on(processors: &str) -> Result<()> {
+pub(crate) fn stay_on(processors: &str) -> Result<()> {
     let own = std::process::id().to_string();
     let held = Command::new("taskset").args(["-cp", processors, &own]).stdout(Stdio::null()).status()?;
     ensure!(held.success(), "cannot stay on processor {processors}");

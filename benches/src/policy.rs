@@ -71,7 +71,7 @@ fn evidence() -> Evidence {
 
 /// Nothing matches, so that everything is looked at.
 fn decisions() -> Result<Duration> {
-    let policy = Policy { rules: rules()?, tightening: Vec::new(), minimum_unasked: Isolation::Namespaces };
+    let policy = Policy { rules: rules()?, ..Policy::without_rules(Isolation::Namespaces) };
     let (grants, evidence, input) = (grants(GRANTS)?, evidence(), json!({"path": "src/deep/file0.rs"}));
     let spec = spec();
     let case = Case {
@@ -81,6 +81,7 @@ fn decisions() -> Result<Duration> {
         evidence: &evidence,
         mode: AutoApprove::Reads,
         caller: &CallerId::owner(),
+        own_form: None,
         grants: &grants,
         now: Timestamp::now(),
     };

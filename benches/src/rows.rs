@@ -1,6 +1,6 @@
 //! Acknowledged rows each second, with 64 writers, beside the database's own group commit of the same rows.
 
-mod postgres;
+pub(crate) mod postgres;
 
 use std::{
     path::Path,
@@ -57,7 +57,13 @@ fn beside_raw(what: &'static str, store: f64, raw: f64) -> Measured {
 fn entry() -> Entry {
     let at = Timestamp::now();
     let input = json!({"path": "crates/store/src/journal.rs", "offset": 1, "limit": 200});
-    let called = CallEvent::Called { tool: "read_file".into(), called_as: None, remove_by: None, args: input.clone() };
+    let called = CallEvent::Called {
+        tool: "read_file".into(),
+        called_as: None,
+        remove_by: None,
+        args: input.clone(),
+        test: false,
+    };
     let result = ToolOutput { content: "x".repeat(400), ..ToolOutput::default() };
     let mut outcome =
         Outcome::refused("read_file", haft_runtime::ToolError::new(haft_runtime::ErrorCode::Internal, ""));
@@ -78,7 +84,8 @@ fn entry() -> Entry {
         turn: None,
         outcome: Some(Arc::new(outcome)),
         whole_output: None,
-        events: vec![(at, called), (at, CallEvent::Completed { execution_time_ms: 3 })],
+        result_of: None,
+        events: vec![(at, called), (at, CallEvent::Completed { execution_time_ms: 3, late: false })],
     }
 }
 
@@ -105,7 +112,7 @@ async fn through_the_store(folder: &Path, options: impl Into<Options>) -> Result
 }
 
 /// The same rows by one connection, 64 entries in each transaction, with nobody to answer.
-async fn straight(sync: Durability) -> Result<f64> {
+pub(crate) async fn straight(sync: Durability) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     Store::open(folder.path(), sync).await?.close().await?;
     let mut conn = Connection::open(folder.path().join("haft.db"))?;

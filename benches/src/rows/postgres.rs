@@ -12,13 +12,12 @@ use super::{EACH, OWNER, WRITERS, beside_raw, entry, through_the_store};
 use crate::Measured;
 
 const WHAT: &str = "64 writers, PostgreSQL";
+/// What is said where there is no server.
+pub(crate) const ABSENT: &str = "absent: run by scripts/with-postgres";
 
 /// Through the store, and straight by one connection.
 pub(super) async fn measure() -> Result<Measured> {
-    #[expect(clippy::disallowed_methods, reason = "a benchmark is told of its server by the script that starts it")]
-    let Ok(url) = std::env::var("TEST_POSTGRES") else {
-        return Ok(Measured::new(WHAT, "absent: run by scripts/with-postgres", "", true));
-    };
+    let Some(url) = url() else { return Ok(Measured::new(WHAT, ABSENT, "", true)) };
     let folder = tempfile::tempdir()?;
     let options = || Options { url: Some(url.clone()), ..Options::from(Durability::Normal) };
     let (mut store, mut raw) = (0.0_f64, 0.0_f64);
@@ -29,8 +28,14 @@ pub(super) async fn measure() -> Result<Measured> {
     Ok(beside_raw(WHAT, store, raw))
 }
 
+/// The server that the script started.
+pub(crate) fn url() -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark is told of its server by the script that starts it")]
+    std::env::var("TEST_POSTGRES").ok()
+}
+
 /// 64 entries in each transaction, all of them sent before the first is answered.
-async fn straight(url: &str, round: usize) -> Result<f64> {
+pub(crate) async fn straight(url: &str, round: usize) -> Result<f64> {
     let (mut client, connection) = tokio_postgres::connect(url, NoTls).await?;
     let connection = tokio::spawn(connection);
     let calls = client.prepare(

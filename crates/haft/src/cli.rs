@@ -9,11 +9,13 @@ use serde_json::json;
 use crate::{
     commands,
     exit::CliExit,
+    settings::{self, LogFormat},
     show::{Out, pager::page, style::STRONG},
 };
 
 const TOPICS: &str = "\
-Topics: calls, approvals, changes, commands, mcp, policy, servers, trust, settings
+Topics: calls, approvals, changes, commands, mcp, policy, remote, servers, trust,
+settings
 `haft help TOPIC` explains a topic, `haft help COMMAND` a command.";
 
 /// What somebody is told who starts the MCP server by hand.
@@ -30,6 +32,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Changes of a call", &["changes", "commit", "discard", "undo", "redo"]),
     ("Follow calls", &["log", "wait", "cancel", "stats"]),
     ("Set up", &["trust", "init", "doctor", "mcp", "mcp-servers", "completions"]),
+    ("Serve tenants", &["serve", "open", "admin", "secret"]),
+    ("Use a server", &["login", "logout"]),
     ("Data", &["gc", "store"]),
     ("Learn", &["help"]),
 ];
@@ -59,6 +63,17 @@ pub(crate) struct Everywhere {
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorWhen,
+    /// The gateway that a command is done at which takes a `ServerFlag`.
+    #[arg(skip)]
+    pub(crate) server: Option<String>,
+}
+
+/// What a command takes that can be done at a gateway.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct ServerFlag {
+    /// Do it at this gateway; --workspace is then the name of a workspace there [default: the variable HAFT_SERVER]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) server: Option<String>,
 }
 
 /// When to use colours; `auto` means at a terminal, unless `NO_COLOR` is set.
@@ -134,6 +149,8 @@ pub(crate) enum CliCommand {
     Gc(commands::gc::Args),
     /// Copy the database to another one
     Store(commands::store::Args),
+    /// Set, list and remove the secrets that tools of a tenant use
+    Secret(commands::secret::Args),
     /// Check what works here, and say how to fix the rest
     Doctor,
     /// Serve the tools of this workspace to an MCP client
@@ -141,6 +158,27 @@ pub(crate) enum CliCommand {
     /// The client starts this and speaks with it over standard input and output, in whichever era of the protocol it
     /// speaks. Calls take the same line as `haft call`; `haft help mcp` says how questions are answered.
     Mcp(commands::mcp::Args),
+    /// Serve the tools to people and programs over HTTP
+    ///
+    /// On your own machine it is the place where you see and answer what every agent asks, in every folder. On a server
+    /// it serves tenants with people, roles and keys. It uses the same data folder as every other command, or the
+    /// PostgreSQL database that `--database` or `store.url` names. Ctrl-C ends it: no new requests are taken, and what
+    /// is under way ends or is handed over.
+    Serve(commands::serve::Args),
+    /// Open the page of this machine's server in your browser, signed in
+    ///
+    /// It starts a server in the background where none runs, which ends when nobody has needed it for a while.
+    /// `haft serve --stop` ends it at once.
+    Open(commands::open::Args),
+    /// Manage tenants, people, keys, workspaces and MCP servers
+    Admin(commands::admin::Args),
+    /// Log in at a gateway, for commands with --server
+    ///
+    /// It opens a page of the gateway in your browser, where you sign in and choose what this program may do for you. The
+    /// login is kept in the data folder and renewed by itself until `haft logout`. A key in HAFT_KEY is used before it.
+    Login(commands::login::LoginArgs),
+    /// End a login, at the gateway and here
+    Logout(commands::login::LogoutArgs),
     /// Print a completion script for your shell
     Completions(commands::completions::Args),
     /// Explain a topic or a command
@@ -195,20 +233,74 @@ pub(crate) fn unreadable(err: &clap::Error) -> ToolError {
 }
 
 impl Cli {
+    /// How its log is written.
+    pub fn log_format(&self) -> LogFormat {
+        match &self.command {
+            Some(CliCommand::Serve(args)) => args.log_format(),
+            Some(_) | None => LogFormat::default(),
+        }
+    }
+
     /// Whether it goes on serving others, instead of ending with its answer.
     pub fn serves(&self) -> bool {
-        matches!(&self.command, Some(CliCommand::Mcp(args)) if args.serves())
+        match &self.command {
+            Some(CliCommand::Mcp(args)) => args.serves(),
+            Some(CliCommand::Serve(_)) => true,
+            Some(_) | None => false,
+        }
+    }
+}
+
+impl CliCommand {
+    /// The flag of a command that can be done at a gateway.
+    fn server(&self) -> Option<&ServerFlag> {
+        match self {
+            Self::Call(args) => Some(&args.server),
+            Self::Tools(args) => Some(&args.server),
+            Self::Log(args) => Some(&args.server),
+            Self::Approvals(args) => Some(&args.server),
+            Self::Approve(args) => Some(&args.server),
+            Self::Reject(args) => Some(&args.server),
+            Self::Changes(args) => Some(&args.server),
+            Self::Commit(args) => Some(&args.server),
+            Self::Discard(args) => Some(&args.server),
+            Self::Undo(args) | Self::Redo(args) => Some(&args.server),
+            Self::Cancel(args) => Some(&args.server),
+            Self::Wait(args) => Some(&args.server),
+            Self::Batch(_)
+            | Self::Grants(_)
+            | Self::Policy(_)
+            | Self::McpServers(_)
+            | Self::Stats(_)
+            | Self::Trust(_)
+            | Self::Init(_)
+            | Self::Gc(_)
+            | Self::Store(_)
+            | Self::Secret(_)
+            | Self::Doctor
+            | Self::Mcp(_)
+            | Self::Serve(_)
+            | Self::Open(_)
+            | Self::Admin(_)
+            | Self::Login(_)
+            | Self::Logout(_)
+            | Self::Completions(_)
+            | Self::Help(_) => None,
+        }
     }
 }
 
 /// Runs a command. Everything that goes wrong ends in one sentence and an exit code.
-pub async fn run(cli: Cli) -> CliExit {
+pub async fn run(mut cli: Cli) -> CliExit {
     cli.everywhere.color.apply();
     if matches!(&cli.command, Some(CliCommand::Mcp(args)) if args.serves_over_stdio()) && std::io::stdin().is_terminal()
     {
         anstream::eprintln!("{MCP_BY_HAND}");
     }
     let out = Out::new(cli.everywhere.json);
+    if let Some(ServerFlag { server }) = cli.command.as_ref().and_then(CliCommand::server) {
+        cli.everywhere.server = server.clone().or_else(settings::server);
+    }
     let ended = match cli.command {
         None => commands::status::run(&cli.everywhere, &out).await,
         Some(CliCommand::Call(args)) => commands::call::run(cli.everywhere, args).await,
@@ -234,7 +326,13 @@ pub async fn run(cli: Cli) -> CliExit {
         Some(CliCommand::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Gc(args)) => commands::gc::run(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Store(args)) => commands::store::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Serve(args)) => commands::serve::run(&out, &args).await,
+        Some(CliCommand::Open(args)) => commands::open::run(&out, &args).await,
+        Some(CliCommand::Admin(args)) => commands::admin::run(&out, args, cli.everywhere.workspace).await,
+        Some(CliCommand::Secret(args)) => commands::secret::run(&out, &args).await,
         Some(CliCommand::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
+        Some(CliCommand::Login(args)) => commands::login::login(&out, &args).await,
+        Some(CliCommand::Logout(args)) => commands::login::logout(&out, &args).await,
         Some(CliCommand::Completions(args)) => commands::completions::run(&out, &args),
         Some(CliCommand::Help(args)) => commands::help::run(&out, &args),
     };

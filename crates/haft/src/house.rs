@@ -7,10 +7,12 @@ use haft_runtime::{Delivery, Only};
 use haft_store::Store;
 
 pub use crate::{
+    gateway::TenantHouse,
     rooms::House,
     solo::{OwnerCallers, OwnerGuard},
 };
 pub(crate) use crate::{
+    gateway::{build as of_tenants, wide as whole, written_tools},
     rooms::workspace,
     solo::{scope_of, wide},
 };

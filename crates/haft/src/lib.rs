@@ -1,14 +1,19 @@
 //! The program: settings, commands, and the houses they are built from.
 
+mod backend;
 pub mod cli;
 mod commands;
 pub mod complete;
+mod demo;
 mod edits;
 pub mod exit;
+mod gateway;
 pub mod house;
 pub mod logging;
 mod notify;
+mod open_files;
 mod project;
+mod remote;
 pub mod retention;
 mod rooms;
 pub mod rules;

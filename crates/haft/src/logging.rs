@@ -7,18 +7,22 @@ use anyhow::{Context, Result, bail};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
-use crate::settings::{LOG, log_filter};
+use crate::settings::{LOG, LogFormat, log_filter};
 
 /// Whose events a level means that stands alone: those of all our crates.
 const OURS: &str = "haft";
 
 /// Starts the log. Where none is wanted, nothing is set up and events cost nothing.
-pub fn start() -> Result<()> {
+pub fn start(format: LogFormat) -> Result<()> {
     let Some(written) = log_filter()? else { return Ok(()) };
     let filter = filter(&written).with_context(|| format!("cannot use {LOG}={written:?}"))?;
     let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
     // Standard output belongs to results and to MCP.
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match format {
+        LogFormat::Text => log.with_ansi(colours).init(),
+        LogFormat::Json => log.json().flatten_event(true).with_current_span(false).with_span_list(false).init(),
+    }
     Ok(())
 }
 

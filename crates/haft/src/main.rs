@@ -11,14 +11,14 @@ fn main() -> ExitCode {
     if complete::answered(std::env::args_os().collect()) {
         return ExitCode::SUCCESS;
     }
-    if let Err(err) = logging::start() {
-        anstream::eprintln!("error: {err:#}");
-        return CliExit::Usage.into();
-    }
     let cli = match cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(exit) => return exit.into(),
     };
+    if let Err(err) = logging::start(cli.log_format()) {
+        anstream::eprintln!("error: {err:#}");
+        return CliExit::Usage.into();
+    }
     let mut builder = Builder::new_multi_thread();
     if !cli.serves() {
         // One command does one thing at a time; a server has a thread for each core.

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{CallId, Delivery, Question, Scope, WorkspaceId};
+use haft_runtime::{Delivery, Outcome, Question, Scope, WorkspaceId};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio_util::task::TaskTracker;
@@ -76,7 +76,7 @@ impl Delivery for Notifier {
         Box::pin(std::future::ready(()))
     }
 
-    fn ended<'a>(&'a self, _scope: &'a Scope, _call: &'a CallId) -> BoxFuture<'a, ()> {
+    fn ended<'a>(&'a self, _scope: &'a Scope, _outcome: &'a Outcome) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -4,14 +4,17 @@
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
-use haft_runtime::CallId;
+use haft_runtime::{CallId, HouseWide, Scope};
 use haft_sandbox::fence;
-use haft_store::Holding;
+use haft_store::{Holding, Store};
 use haft_tools::{GiveUpResult, KeptChanges};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::house::{self, House};
+use crate::{
+    house::{self, House},
+    settings::Settings,
+};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long the step at the end of a command may take, once a day.
@@ -95,13 +98,51 @@ enum Thing {
     Output(CallId),
 }
 
+/// What is collected from.
+struct SweepTarget<'a> {
+    store: &'a Store,
+    settings: &'a Settings,
+    wide: HouseWide,
+    /// The tenant whose journal it is.
+    scope: Scope,
+}
+
+impl<'a> SweepTarget<'a> {
+    fn of(house: &'a House) -> Self {
+        let wide = house::wide(house.workspace.path());
+        Self { store: &house.store, settings: &house.settings, wide, scope: house.scope.clone() }
+    }
+}
+
 /// Lets go of everything that is past its time or above the quota, or says what that would be.
 pub async fn sweep(house: &House, mode: Sweep) -> Result<Swept> {
-    let mut collector = Collector::new(house, mode, None);
+    let mut collector = Collector::new(SweepTarget::of(house), mode, None);
     collector.changes().await?;
     collector.outputs().await?;
     collector.quota().await?;
     collector.calls().await?;
+    collector.private()?;
+    collector.owners().await?;
+    Ok(collector.swept)
+}
+
+/// Lets go of what one tenant's journal has of old calls and their outputs.
+pub(crate) async fn sweep_journal(store: &Store, settings: &Settings, scope: &Scope) -> Result<Swept> {
+    let target = SweepTarget { store, settings, wide: house::whole(), scope: scope.clone() };
+    let mut collector = Collector::new(target, Sweep::Remove, None);
+    collector.outputs().await?;
+    collector.quota().await?;
+    collector.calls().await?;
+    Ok(collector.swept)
+}
+
+/// Lets go of what lies in the data folder of this node, whichever tenant's it is: old changes, and what processes and
+/// workspaces have left that are gone.
+pub(crate) async fn sweep_folder(store: &Store, settings: &Settings, local: &Scope) -> Result<Swept> {
+    let target = SweepTarget { store, settings, wide: house::whole(), scope: local.clone() };
+    let mut collector = Collector::new(target, Sweep::Remove, None);
+    collector.changes().await?;
+    collector.quota().await?;
     collector.private()?;
     collector.owners().await?;
     Ok(collector.swept)
@@ -113,7 +154,7 @@ pub(crate) async fn quietly(house: &House) {
     if !is_due(&house.settings.data.join("swept")) {
         return;
     }
-    let mut collector = Collector::new(house, Sweep::Remove, Some(std::time::Instant::now() + QUIET));
+    let mut collector = Collector::new(SweepTarget::of(house), Sweep::Remove, Some(std::time::Instant::now() + QUIET));
     let _ = collector.changes().await;
     let _ = collector.outputs().await;
     let _ = collector.calls().await;
@@ -130,8 +171,7 @@ fn is_due(mark: &Path) -> bool {
 }
 
 struct Collector<'a> {
-    house: &'a House,
-    scope: haft_runtime::Scope,
+    of: SweepTarget<'a>,
     kept: KeptChanges,
     mode: Sweep,
     now: Timestamp,
@@ -143,11 +183,10 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    fn new(house: &'a House, mode: Sweep, until: Option<std::time::Instant>) -> Self {
+    fn new(of: SweepTarget<'a>, mode: Sweep, until: Option<std::time::Instant>) -> Self {
         Self {
-            house,
-            scope: house.scope.clone(),
-            kept: KeptChanges::new(&house.settings.data),
+            kept: KeptChanges::new(&of.settings.data),
+            of,
             mode,
             now: Timestamp::now(),
             until,
@@ -158,7 +197,7 @@ impl<'a> Collector<'a> {
     }
 
     fn retention(&self) -> &'a Retention {
-        &self.house.settings.retention
+        &self.of.settings.retention
     }
 
     fn is_out_of_time(&self) -> bool {
@@ -180,8 +219,8 @@ impl<'a> Collector<'a> {
                 break;
             }
             let Some(kept) = self.kept.look(&call).await? else { continue };
-            match self.house.store.holding(&self.scope, &call).await? {
-                None if made_at(&call) < self.before(self.house.settings.longest_work + GRACE) => {
+            match self.holding(&call).await? {
+                None if made_at(&call) < self.before(self.of.settings.longest_work + GRACE) => {
                     if self.give_up(&call).await? {
                         self.swept.orphans.add(kept.bytes);
                     }
@@ -201,6 +240,18 @@ impl<'a> Collector<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What the journal says of a call: the tenant's own, or that of another one with the same data folder.
+    async fn holding(&self, call: &CallId) -> Result<Option<Holding>> {
+        let SweepTarget { store, wide, scope, .. } = &self.of;
+        if let Some(held) = store.holding(scope, call).await? {
+            return Ok(Some(held));
+        }
+        match store.scope_of_call(wide, call).await? {
+            Some(other) => Ok(store.holding(&other, call).await?),
+            None => Ok(None),
+        }
     }
 
     /// Whether the changes of a call have had their time.
@@ -225,14 +276,14 @@ impl<'a> Collector<'a> {
         let oldest = self.before(self.retention().outputs);
         let mut after: Option<CallId> = None;
         loop {
-            let page = self.house.store.kept_outputs(&self.scope, after.as_ref(), PAGE).await?;
+            let page = self.of.store.kept_outputs(&self.of.scope, after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.call.clone());
             let (old, young): (Vec<_>, Vec<_>) = page.into_iter().partition(|output| made_at(&output.call) < oldest);
             old.iter().for_each(|output| self.swept.outputs.add(output.bytes));
             let old: Vec<CallId> = old.into_iter().map(|output| output.call).collect();
             if self.mode == Sweep::Remove && !old.is_empty() {
-                self.house.store.forget_outputs(&self.scope, &old).await?;
+                self.of.store.forget_outputs(&self.of.scope, &old).await?;
             }
             // They come in the order of their age.
             if self.is_out_of_time() || (self.until.is_some() && !young.is_empty()) {
@@ -259,7 +310,7 @@ impl<'a> Collector<'a> {
                 Thing::Changes(_) => continue,
                 Thing::Output(call) => {
                     if self.mode == Sweep::Remove {
-                        self.house.store.forget_outputs(&self.scope, &[call]).await?;
+                        self.of.store.forget_outputs(&self.of.scope, &[call]).await?;
                     }
                     self.swept.outputs.add(bytes);
                 }
@@ -275,7 +326,7 @@ impl<'a> Collector<'a> {
         let before = self.before(self.retention().journal);
         let mut after: Option<CallId> = None;
         loop {
-            let page = self.house.store.old_calls(&self.scope, before, after.as_ref(), PAGE).await?;
+            let page = self.of.store.old_calls(&self.of.scope, before, after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.id.clone());
             let is_needed = |of: &CallId| !self.gone.contains(of) && self.kept.has(of);
@@ -283,20 +334,20 @@ impl<'a> Collector<'a> {
             let old: Vec<CallId> = old.map(|call| call.id).collect();
             self.swept.calls += old.len() as u64;
             if self.mode == Sweep::Remove {
-                self.house.store.forget_calls(&self.scope, &old).await?;
+                self.of.store.forget_calls(&self.of.scope, &old).await?;
             }
             if self.is_out_of_time() {
                 return Ok(());
             }
         }
         if self.mode == Sweep::Remove {
-            self.house.store.forget_counters(&self.scope, before).await?;
+            self.of.store.forget_counters(&self.of.scope, before).await?;
         }
         Ok(())
     }
 
     fn private(&mut self) -> Result<()> {
-        for folders in fence::abandoned(&self.house.settings.data)? {
+        for folders in fence::abandoned(&self.of.settings.data)? {
             self.swept.private.add(folders.bytes);
             if self.mode == Sweep::Remove {
                 folders.remove()?;
@@ -306,10 +357,10 @@ impl<'a> Collector<'a> {
     }
 
     async fn owners(&mut self) -> Result<()> {
-        let (store, wide) = (&self.house.store, house::wide(self.house.workspace.path()));
+        let SweepTarget { store, wide, .. } = &self.of;
         self.swept.owners = match self.mode {
-            Sweep::Look => store.dead_owners(&wide).await?,
-            Sweep::Remove => store.forget_dead_owners(&wide).await?,
+            Sweep::Look => store.dead_owners(wide).await?,
+            Sweep::Remove => store.forget_dead_owners(wide).await?,
         };
         Ok(())
     }

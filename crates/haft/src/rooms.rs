@@ -91,32 +91,32 @@ pub(crate) fn code(
     let questions: Arc<dyn Questions> = Arc::new(store.clone());
     let mut tools = haft_tools::all(workspaces, web_search);
     tools.extend(haft_runtime::tools::all(&journal, &questions, workbench));
+    // A folder is of no tenant with a name, so that what is for some tenants only is not here.
+    tools.retain(|tool| tool.tenants().is_empty());
     Ok(Arc::new(Registry::with(tools)?))
 }
 
-/// The catalogue of code and of what comes after it, with the tools that look into it.
-pub(crate) fn catalogue(
-    registry: &Arc<Registry>,
-    others: Vec<Arc<dyn LayerSource>>,
-    settings: &Settings,
-    only: Option<Only>,
-) -> Result<Arc<Layers>> {
-    let code: Arc<dyn LayerSource> = registry.clone();
-    let layers = std::iter::once(code).chain(others).collect();
-    let catalog = Arc::new(Layers::new(layers).pinning(settings.client.pins.clone()).only(only));
-    let about: Arc<dyn Catalog> = catalog.clone();
-    for tool in haft_runtime::tools::about(&about) {
+/// The catalogue of all layers, code first.
+pub(crate) fn catalogue(layers: Vec<Arc<dyn LayerSource>>, settings: &Settings, only: Option<Only>) -> Arc<Layers> {
+    Arc::new(Layers::new(layers).pinning(settings.client.pins.clone()).only(only))
+}
+
+/// Adds the tools that look into a catalogue to those that are code.
+pub(crate) fn know_the_catalogue(registry: &Registry, catalog: &Arc<dyn Catalog>) -> Result<()> {
+    for tool in haft_runtime::tools::about(catalog) {
         registry.register(tool)?;
     }
-    Ok(catalog)
+    Ok(())
 }
 
 /// The rules of the settings, each with its tool's own name.
 pub(crate) fn policy(settings: &Settings, tools: &Tools) -> Policy {
     Policy {
-        rules: rules::in_force(&settings.rules, settings.shipped(), tools),
+        rules: rules::named(settings.rules.clone(), tools),
+        defaults: settings.shipped().rules(),
         tightening: rules::named(settings.workspace_rules.clone(), tools),
         minimum_unasked: settings.sandbox.minimum_unasked,
+        mode: None,
     }
 }
 
@@ -162,7 +162,9 @@ fn fence(settings: &Settings) -> FenceConfig {
         },
         minimum: sandbox.minimum_asked,
         readable: sandbox.read.clone(),
+        hide: sandbox.hide.clone(),
         writable: sandbox.write.clone(),
         timeout: settings.shell_timeout,
+        settings_file: settings.user_file(),
     }
 }

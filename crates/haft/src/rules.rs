@@ -3,13 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use haft_runtime::{Bounds, ChangeKind, Rule, Tools, Verdict, WrittenBounds, nearest};
+use haft_runtime::{Bounds, ChangeKind, Rule, Tools, Verdict, WrittenBounds};
 use toml::{Table, Value};
-
-/// What a rule may say.
-const KEYS: &[&str] = &["tool", "bounds", "decision", "reason"];
-/// What its bounds may say.
-const BOUNDS: &[&str] = &["paths", "kinds", "max_files", "max_bytes", "executables", "derived", "hosts"];
 
 /// A set of shipped rules; a tighter one is less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,20 +36,21 @@ pub(crate) struct BuiltinRules {
 }
 
 impl BuiltinRules {
-    fn rules(self) -> impl Iterator<Item = Rule> {
+    /// The rules themselves; they are for every tool.
+    pub(crate) fn rules(self) -> Vec<Rule> {
         let dynamic = match self.profile {
             Profile::Strict => None,
             Profile::Dynamic => dynamic(),
         };
         let derived = if self.derived { derived() } else { None };
-        derived.into_iter().chain(dynamic)
+        derived.into_iter().chain(dynamic).collect()
     }
 }
 
 /// A test run or a build must not ask. A link is only derived where it leads to what is.
 fn derived() -> Option<Rule> {
     let bounds = WrittenBounds { derived: true, executables: true, ..WrittenBounds::default() };
-    allowing("derived", bounds, "build output and caches only")
+    allowing("derived", bounds, "so that a test run or a build does not ask")
 }
 
 fn dynamic() -> Option<Rule> {
@@ -66,11 +62,6 @@ fn allowing(name: &str, bounds: WrittenBounds, reason: &str) -> Option<Rule> {
     let bounds = Bounds::try_from(bounds).ok()?;
     let (name, reason) = (format!("the built-in rule `{name}`"), Some(reason.to_owned()));
     Some(Rule { name, tool: None, bounds, verdict: Verdict::Allow, reason })
-}
-
-/// Somebody's rules before the shipped ones.
-pub(crate) fn in_force(own: &[Rule], shipped: BuiltinRules, tools: &Tools) -> Vec<Rule> {
-    named(own.iter().cloned().chain(shipped.rules()).collect(), tools)
 }
 
 /// The same rules, each with its tool's own name.
@@ -102,50 +93,10 @@ pub fn read(value: &Value, origin: &str) -> Result<Vec<Rule>> {
     numbered
         .map(|(entry, number)| {
             let name = format!("rule {number} of {origin}");
-            one(entry, &name).with_context(|| name.clone())
+            let entry = serde_json::to_value(entry)?;
+            Rule::read(&entry, &name).with_context(|| name.clone())
         })
         .collect()
-}
-
-fn one(entry: &Value, name: &str) -> Result<Rule> {
-    let Some(entry) = entry.as_table() else { bail!("a rule has keys: {}", KEYS.join(", ")) };
-    refuse_unknown(entry, KEYS)?;
-    let text = |key: &str| -> Result<Option<String>> {
-        let Some(value) = entry.get(key) else { return Ok(None) };
-        value.as_str().map(|text| Some(text.to_owned())).with_context(|| format!("`{key}` must be text"))
-    };
-    let verdict = verdict(text("decision")?.as_deref())?;
-    let bounds = entry.get("bounds").map(|bounds| read_bounds(bounds, verdict)).transpose()?.unwrap_or_default();
-    Ok(Rule { name: name.to_owned(), tool: text("tool")?, bounds, verdict, reason: text("reason")? })
-}
-
-fn verdict(text: Option<&str>) -> Result<Verdict> {
-    Ok(match text {
-        Some("allow") => Verdict::Allow,
-        Some("ask") => Verdict::Ask,
-        Some("deny") => Verdict::Deny,
-        Some(other) => bail!("`{other}` is not a decision: allow, ask or deny"),
-        None => bail!("`decision` is missing: allow, ask or deny"),
-    })
-}
-
-fn read_bounds(value: &Value, verdict: Verdict) -> Result<Bounds> {
-    let Some(table) = value.as_table() else { bail!("`bounds` has keys: {}", BOUNDS.join(", ")) };
-    refuse_unknown(table, BOUNDS)?;
-    let written: WrittenBounds = value.clone().try_into().context("`bounds` cannot be read")?;
-    let counts = written.max_files.is_some() || written.max_bytes.is_some();
-    if counts && verdict != Verdict::Allow {
-        bail!("`max_files` and `max_bytes` limit what a rule allows; one that asks or denies goes by single changes");
-    }
-    Ok(written.try_into()?)
-}
-
-fn refuse_unknown(table: &Table, known: &[&str]) -> Result<()> {
-    let Some(unknown) = table.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
-    match nearest(unknown, known.iter().copied()).first() {
-        Some(near) => bail!("there is no `{unknown}`; did you mean `{near}`?"),
-        None => bail!("there is no `{unknown}`; there are {}", known.join(", ")),
-    }
 }
 
 #[cfg(test)]

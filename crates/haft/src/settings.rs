@@ -16,10 +16,12 @@ use haft_tools::LanguageServers;
 
 mod client;
 mod key;
+mod limits;
 mod lsp;
 pub(crate) mod mcp;
 mod page;
 mod sandbox;
+mod serve;
 mod values;
 mod web;
 mod workspace;
@@ -30,6 +32,8 @@ pub use key::{SetBy, SettingKey};
 pub use mcp::{McpServer, McpSettings};
 pub(crate) use page::{commented, listed};
 pub use sandbox::SandboxSettings;
+pub use serve::{LogFormat, ServeSettings};
+pub(crate) use serve::{listen as listen_address, public_url as public_address};
 pub use values::{duration, mode};
 pub use web::WebSettings;
 pub(crate) use workspace::{Obeyed, WorkspaceSetting};
@@ -219,6 +223,75 @@ pub const KEYS: &[SettingKey] = &[
          `/home/me/project/test.pem`",
         SetBy::UserFile,
     ),
+    key("serve.listen", "\"127.0.0.1:7373\"", "the address at which `haft serve` listens", SetBy::User),
+    key(
+        "serve.public_url",
+        "\"\"",
+        "the address that people use for `haft serve`, where a proxy before it speaks TLS, such as \
+         `https://haft.example.org`",
+        SetBy::User,
+    ),
+    key("serve.insecure", "false", "whether `haft serve` may be reached from other machines without TLS", SetBy::User),
+    key(
+        "serve.mcp_idle",
+        "\"5m\"",
+        "after how long without a call an MCP server of a tenant is ended, or its connection closed",
+        SetBy::User,
+    ),
+    key(
+        "serve.node",
+        "\"\"",
+        "what this node is called among several that serve one PostgreSQL database; empty for the name of its host, with some \
+         letters that stand for its data folder where `HAFT_DATA_DIR` names one",
+        SetBy::User,
+    ),
+    key(
+        "serve.log",
+        "\"text\"",
+        "how `haft serve` writes the log that `HAFT_LOG` asks for: `text`, or `json` for one object in each line",
+        SetBy::User,
+    ),
+    key(
+        "serve.idle",
+        "\"30m\"",
+        "after how long without a page, a stream or an open question a server that `haft open` started ends; or `off`",
+        SetBy::User,
+    ),
+    key("serve.media_limit", "\"64MiB\"", "the most that one upload to `haft serve` may have", SetBy::User),
+    key("serve.media_quota", "\"10GiB\"", "the most that all uploads of one tenant may have", SetBy::User),
+    key(
+        "serve.workspace_quota",
+        "\"10GiB\"",
+        "the most that a workspace of a tenant may hold whose folder haft keeps; what would exceed it is not committed",
+        SetBy::User,
+    ),
+    key(
+        "serve.rate_per_caller",
+        "\"auto\"",
+        "how many requests `haft serve` answers each caller, such as `100/s burst 400`, or `off`; `auto` is that, and `off` \
+         where only this machine can ask",
+        SetBy::User,
+    ),
+    key(
+        "serve.rate_per_tenant",
+        "\"auto\"",
+        "the same for all callers of a tenant together; `auto` is `500/s burst 2000`, or `off`",
+        SetBy::User,
+    ),
+    key(
+        "serve.rate_per_address",
+        "\"auto\"",
+        "the same for each address that asks without a valid key or sign-in; `auto` is `5/s burst 50`, or `off`",
+        SetBy::User,
+    ),
+    key("serve.connections", "10000", "how many connections `haft serve` has open at a time", SetBy::User),
+    key(
+        "serve.proxies",
+        "[]",
+        "addresses and networks of the proxies before `haft serve`, such as `10.0.0.1` or `10.0.0.0/8`: only their \
+         `X-Forwarded-For` and `Forwarded` count",
+        SetBy::User,
+    ),
     key(
         "shell.timeout",
         "\"2m\"",
@@ -299,14 +372,26 @@ const FILE: &str = "haft.toml";
 /// The variable with the filter of the log.
 pub(crate) const LOG: &str = "HAFT_LOG";
 
+/// The variable with the address of the server that commands go to.
+const SERVER: &str = "HAFT_SERVER";
+
+/// The server that commands go to where no flag names one.
+pub(crate) fn server() -> Option<String> {
+    std::env::var(SERVER).ok().filter(|url| !url.trim().is_empty())
+}
+
 /// Variables that begin like a setting and are none.
 const OTHER_VARIABLES: &[&str] = &[
     "HAFT_DATA_DIR",
+    "HAFT_SECRET_KEY",
     LOG,
     "HAFT_CALL",
     "HAFT_TOOL",
     "HAFT_WORKSPACE",
+    SERVER,
+    crate::remote::KEY,
     crate::commands::mcp::TOKEN,
+    crate::commands::serve::SECRET_KEY,
     crate::complete::VARIABLE,
 ];
 
@@ -374,6 +459,8 @@ pub struct Settings {
     pub retention: Retention,
     /// What commands run in.
     pub sandbox: SandboxSettings,
+    /// Where the server of tenants listens.
+    pub serve: ServeSettings,
     /// How long a command may run when its call does not say.
     pub shell_timeout: Duration,
     /// How durable the store is.
@@ -429,6 +516,9 @@ impl Settings {
                 .join("haft"),
         };
         let mut settings = Self::defaults(data);
+        if std::env::var_os("HAFT_DATA_DIR").is_some() {
+            settings.serve.node = serve::node_of(&settings.data);
+        }
         settings.home = home.clone().unwrap_or_else(|| PathBuf::from("/"));
         settings.variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -465,6 +555,7 @@ impl Settings {
             notify: Vec::new(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
+            serve: ServeSettings::default(),
             shell_timeout: Duration::from_secs(120),
             sync: Durability::Normal,
             store_url: None,
@@ -487,7 +578,8 @@ impl Settings {
 
     /// Which database, and how it is used.
     pub fn store(&self) -> haft_store::Options {
-        haft_store::Options { url: self.store_url.clone(), ..self.sync.into() }
+        let (url, node) = (self.store_url.clone(), Some(self.serve.node.clone()));
+        haft_store::Options { url, node, ..self.sync.into() }
     }
 
     /// Which shipped rules hold.
@@ -547,6 +639,7 @@ impl Settings {
             "store.url" => self.store_url = database(value)?,
             other => {
                 let taken = self.sandbox.take(other, value)?
+                    || self.serve.take(other, value)?
                     || self.web.take(other, value)?
                     || self.client.take(other, value)?
                     || self.mcp.take(other, value)?

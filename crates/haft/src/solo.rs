@@ -6,7 +6,7 @@ use anyhow::Result;
 use futures_util::future::BoxFuture;
 use haft_mcp::{Callers, ClientPeer};
 use haft_runtime::{
-    AutoApprove, Caller, CallerKind, CallerRecord, Delivery, Doors, ErrorCode, Guard, HouseWide, OnePolicy,
+    AutoApprove, Caller, CallerKind, CallerRecord, Catalog, Delivery, Doors, ErrorCode, Guard, HouseWide, OnePolicy,
     Permissions, Pipeline, Question, Redactor, Scope, Source, ToolError, ToolSpec, Within, Workbench, WorkspaceId,
 };
 use haft_store::Store;
@@ -46,8 +46,10 @@ pub(crate) async fn build(
     let registry = rooms::code(&store, (&workspaces, workspace.web_search_shown()), &workbench)?;
     let project = Arc::new(ProjectTools::beside(&registry, (&workspaces, &workspace), &settings));
     let upstreams = upstreams::of(&settings, &workspace);
-    let others: Vec<Arc<dyn haft_runtime::LayerSource>> = vec![project.clone(), upstreams.clone()];
-    let catalog = rooms::catalogue(&registry, others, &settings, served.only)?;
+    let layers: Vec<Arc<dyn haft_runtime::LayerSource>> = vec![registry.clone(), project.clone(), upstreams.clone()];
+    let catalog = rooms::catalogue(layers, &settings, served.only);
+    let listed: Arc<dyn Catalog> = catalog.clone();
+    rooms::know_the_catalogue(&registry, &listed)?;
     let here = Within::Only(WorkspaceId::new(folder.to_string_lossy()));
     let caller = Caller::owner(settings.user.clone(), scope.clone(), Source::Cli);
     let notifier = Arc::new(Notifier::new(&settings));

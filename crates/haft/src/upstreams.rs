@@ -12,6 +12,7 @@ use haft_runtime::ToolError;
 use haft_tools::Workspace;
 
 use crate::settings::Settings;
+pub(crate) use launch::{FIRST_ANSWER, blocking};
 pub(crate) use pins_file::{PinsFile, was_met_in_a_workspace};
 pub(crate) use waiting::{told, told_of_a_call};
 

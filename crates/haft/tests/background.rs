@@ -3,15 +3,22 @@
 
 mod support;
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs,
+    io::Read,
+    net::{TcpListener, TcpStream},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use haft::{
     house::{self, House},
     settings::Settings,
 };
 use haft_runtime::{
-    AnyTool, AutoApprove, CallId, CallRequest, Caller, ErrorCode, Isolation, Ran, Scope, Shown, Source, ToolCtx,
-    ToolError,
+    AnyTool, AutoApprove, CallId, CallRequest, Caller, ErrorCode, Isolation, Prepared, Ran, Scope, Shown, Source,
+    ToolCtx, ToolError,
 };
 use haft_sandbox::fence::FenceLimits;
 use haft_store::{Durability, Store};
@@ -51,6 +58,23 @@ impl Bench {
         self.use_in(&ctx(), tool, input).await
     }
 
+    /// What a command said that ran aside.
+    async fn aside(&self, ctx: &ToolCtx, tool: &str, input: Value) -> String {
+        let tool = self.tools.iter().find(|known| known.spec().name == tool).unwrap();
+        let prepared = tokio::time::timeout(LIMIT, tool.prepare(ctx, &input)).await.unwrap().unwrap();
+        let Prepared::Staged { output, .. } = prepared else { panic!("{input} did not run aside") };
+        text(&output.structured.into_value()["stdout"])
+    }
+
+    /// Starts a server in the background that says `hello`; gives its port.
+    async fn serve(&self, network: bool) -> u16 {
+        let input = json!({"command": format!("exec python3 -uc '{SERVER}'"), "network": network});
+        let task = text(&self.try_to("shell_background", input).await.unwrap()["taskId"]);
+        self.said(&task, "\n").await;
+        let output = self.try_to("shell_output", json!({"taskId": task})).await.unwrap();
+        text(&output["chunk"]).trim().parse().unwrap()
+    }
+
     async fn start(&self, command: &str) -> String {
         text(&self.try_to("shell_background", json!({"command": command})).await.unwrap()["taskId"])
     }
@@ -71,6 +95,31 @@ impl Bench {
     }
 }
 
+/// Tells its port, and greets everybody who connects.
+const SERVER: &str = "import socket
+s = socket.create_server((\"127.0.0.1\", 0))
+print(s.getsockname()[1])
+while True:
+    c = s.accept()[0]
+    c.sendall(b\"hello\")
+    c.close()";
+
+/// A command that says what a server says, or nothing where there is none.
+fn ask(port: u16) -> Value {
+    json!({"command": format!("exec 2> /dev/null; cat < /dev/tcp/127.0.0.1/{port}; true")})
+}
+
+/// What a server of this machine says.
+fn heard_on_this_machine(port: u16) -> String {
+    let mut heard = String::new();
+    // Somebody else may listen there and say nothing.
+    if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
+        stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let _ = stream.read_to_string(&mut heard);
+    }
+    heard
+}
+
 /// A folder in which commands outlive their calls.
 fn open_workspace(fixture: &Fixture, folder: &Path) -> Arc<Workspace> {
     let config = FenceConfig {
@@ -81,7 +130,9 @@ fn open_workspace(fixture: &Fixture, folder: &Path) -> Arc<Workspace> {
         minimum: Isolation::Namespaces,
         readable: Vec::new(),
         writable: Vec::new(),
+        hide: Vec::new(),
         timeout: Duration::from_secs(120),
+        settings_file: "haft.toml".to_owned(),
     };
     let workspace = Workspace::open(folder, &fixture.data).unwrap();
     Arc::new(workspace.running_commands(config).outliving_calls())
@@ -246,6 +297,51 @@ async fn it_is_fenced_and_cannot_steer_what_runs_later() {
     ] {
         assert_eq!(bench.try_to("shell_background", input).await.unwrap_err().code, code);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_reached_by_later_commands_of_its_workspace_and_by_nobody_else() {
+    let bench = Bench::new();
+    let port = bench.serve(false).await;
+    assert_eq!(bench.aside(&ctx(), "shell_exec", ask(port)).await, "hello");
+    let code = format!("import socket; print(socket.create_connection(('localhost', {port}), 10).recv(9).decode())");
+    assert_eq!(bench.aside(&ctx(), "run_code", json!({"language": "python", "code": code})).await, "hello\n");
+    let task = bench.start(&text(&ask(port)["command"])).await;
+    bench.said(&task, "hello").await;
+
+    assert_eq!(bench.aside(&ctx_in("other"), "shell_exec", ask(port)).await, "", "another workspace");
+    let other = bench.use_in(&ctx_in("other"), "shell_background", json!({"command": "sleep 67"})).await.unwrap();
+    assert_eq!(bench.aside(&ctx_in("other"), "shell_exec", ask(port)).await, "", "another workspace with its own");
+    bench.use_in(&ctx_in("other"), "shell_kill", json!({"taskId": other["taskId"]})).await.unwrap();
+    let (code, outcome) = bench.fixture.call("shell_exec", &ask(port), ALL);
+    assert_eq!((code, &outcome["result"]["structured"]["stdout"]), (0, &json!("")), "another haft: {outcome:#}");
+    assert!(!heard_on_this_machine(port).contains("hello"));
+    bench.workspace.end_background().await;
+    assert_eq!(bench.aside(&ctx(), "shell_exec", ask(port)).await, "", "it has ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_of_this_machine_are_not_reached() {
+    let bench = Bench::new();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let command = format!("exec 3<> /dev/tcp/127.0.0.1/{port} && echo reached || echo refused");
+    let task = bench.start(&format!("({command}); exec sleep 68")).await;
+    bench.said(&task, "refused\n").await;
+    assert_eq!(bench.aside(&ctx(), "shell_exec", json!({"command": format!("({command})")})).await, "refused\n");
+    assert!(listener.accept().is_err());
+    bench.workspace.end_background().await;
+}
+
+/// What reaches the machine's network is in that one, and not in that of the other commands.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_the_network_is_reached_from_this_machine_only() {
+    let bench = Bench::new();
+    let port = bench.serve(true).await;
+    assert_eq!(heard_on_this_machine(port), "hello");
+    assert_eq!(bench.aside(&ctx(), "shell_exec", ask(port)).await, "");
+    bench.workspace.end_background().await;
 }
 
 async fn living(fixture: &Fixture) -> House {

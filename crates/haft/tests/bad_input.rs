@@ -191,7 +191,8 @@ fn no_path_leads_out() {
     for path in odd {
         let outcome = refused(&fixture, "read_file", &json!({"path": path}), &codes);
         assert!(!outcome.to_string().contains("outside\\n"), "{outcome}");
-        refused(&fixture, "write_file", &json!({"path": path, "content": "mine\n"}), &codes);
+        let write = json!({"path": path, "content": "mine\n", "createDirs": false});
+        refused(&fixture, "write_file", &write, &codes);
         refused(&fixture, "edit_file", &json!({"path": path, "old": "outside", "new": "mine"}), &codes);
         if !["out/secret", "inside/leak"].contains(&path) {
             refused(&fixture, "delete_file", &json!({"path": path, "recursive": true}), &codes);

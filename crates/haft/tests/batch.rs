@@ -327,3 +327,24 @@ fn an_answer_is_remembered_within_a_batch_unless_it_is_not_wanted() {
     assert_eq!(cached(ALL), [false, false, KNOWN.contains(&kind), false, false]);
     assert_eq!(cached(&[ALL, &["--no-cache"]].concat()), [false; 5]);
 }
+
+#[test]
+fn a_long_outcome_is_printed_whole() {
+    let fixture = Fixture::new();
+    let long: String = (1..=9000).map(|line| format!("needle {line} {}\n", "x".repeat(40))).collect();
+    fixture.put("long", &long);
+    let grep = json!({"tool": "grep", "input": {"pattern": "needle", "maxResults": 9000}});
+    let ran = batch(&fixture, &[], lines(&[read("absent"), grep, read("absent")]));
+    assert_eq!(statuses(&ran), ["error", "success", "error"], "in order");
+    let result = &outcomes(&ran)[1]["result"];
+    assert_eq!(text(&result["content"]).lines().count(), 9000);
+    assert_eq!(result["structured"]["matches"].as_array().unwrap().len(), 9000);
+}
+
+#[test]
+fn in_a_pipe_no_line_is_cut() {
+    let fixture = Fixture::new();
+    let path = format!("{}-the-end", "long-name-".repeat(12));
+    let ran = fixture.run_with_input(&["batch", "-"], lines(&[read(&path)]));
+    assert!(ran.stdout.lines().next().unwrap().contains(&path), "{ran:?}");
+}

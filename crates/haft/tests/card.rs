@@ -113,11 +113,87 @@ fn a_commit_and_a_folder_that_goes_are_one_line_each() {
         fixture.put(&format!("build/deep/{number}"), "12345\n");
     }
     let (call, card) = asked(&fixture, &json!({"command": "git add .gitignore && git commit -qm one && rm -rf build"}));
-    has_in_order(&card, &["commit ", " on ", " paths\n", "delete build/  31 paths inside, 180 B\n", "A yes commits"]);
+    has_in_order(
+        &card,
+        &[
+            "commit ",
+            " on ",
+            " (1 file)\n",
+            "delete build/  31 paths inside, 180 B\n",
+            "A yes makes commit ",
+            "and commits",
+        ],
+    );
     assert!(!card.contains(".git/objects") && !card.contains("build/deep"), "{card}");
     let changes = &fixture.json(&["changes", &call])["changes"];
     let summary = changes.as_array().unwrap().iter().find_map(|change| change["summary"].as_str()).unwrap();
     assert!(summary.starts_with("commit ") && card.contains(summary), "{summary}");
+}
+
+/// Three sources with one changed line each, and a lock file.
+fn with_changed_sources() -> Fixture {
+    let fixture = in_git();
+    let write = |word: &str, lock: usize| {
+        for name in ["a", "b", "c"] {
+            fixture.put(&format!("{name}.rs"), format!("fn {name}() {{\n    {word}();\n}}\n"));
+        }
+        fixture.put("Cargo.lock", (0..lock).map(|line| format!("{line}\n")).collect::<String>());
+    };
+    write("one", 40);
+    for arguments in [&["add", "-A"][..], &["commit", "-qm", "first"]] {
+        assert!(fixture.program("git").args(arguments).output().unwrap().status.success());
+    }
+    write("two", 60);
+    fixture
+}
+
+#[test]
+fn a_commit_shows_every_changed_line_of_source_and_is_called_a_commit() {
+    let files = json!(["a.rs", "b.rs", "c.rs", "Cargo.lock"]);
+    for (tool, input) in [
+        ("git_commit", json!({"message": "Two", "files": files})),
+        ("shell_exec", json!({"command": "git commit -qam Two"})),
+    ] {
+        let fixture = with_changed_sources();
+        let call = fixture.pending(tool, &input);
+        let card = fixture.run(&["changes", &call]).stdout;
+        has_in_order(
+            &card,
+            &[
+                "commit ",
+                " (4 files)\n",
+                "Cargo.lock: 20 lines added, 0 removed (generated)\n",
+                "+++ b/a.rs\n",
+                "-    one();\n+    two();\n",
+                "+++ b/b.rs\n",
+                "-    one();\n+    two();\n",
+                "+++ b/c.rs\n",
+                "-    one();\n+    two();\n",
+                "\nA yes makes commit ",
+                " (4 files). It can be undone later.\nWhy asked: it would make a git commit\nyes ",
+            ],
+        );
+        for hidden in ["more line", "+45\n", " paths", "COMMIT_EDITMSG", "does not cover"] {
+            assert!(!card.contains(hidden), "{hidden}: {card}");
+        }
+        let done = fixture.run(&["approve", &call]);
+        assert!(done.stdout.contains("✓ commit ") && !done.stdout.contains("paths"), "{done:?}");
+        let undone = fixture.run(&["undo", &call, "--yes"]);
+        assert!(undone.stdout.starts_with("Undid commit ") && !undone.stdout.contains("objects"), "{undone:?}");
+        let redone = fixture.run(&["redo", &call, "--yes"]);
+        assert!(redone.stdout.starts_with("Brought back commit "), "{redone:?}");
+    }
+}
+
+#[test]
+fn a_very_long_commit_counts_what_it_leaves_out() {
+    let fixture = with_changed_sources();
+    fixture.put("long.rs", (0..500).map(|line| format!("line {line}\n")).collect::<String>());
+    let call = fixture.pending("git_commit", &json!({"message": "Long", "files": ["."]}));
+    let card = fixture.run(&["changes", &call]).stdout;
+    has_in_order(&card, &["(5 files)\n", "+++ b/a.rs\n", "+    two();\n", "… a/long.rs b/long.rs: 506 lines\n"]);
+    let whole = fixture.run(&["changes", &call, "--all"]).stdout;
+    assert!(whole.contains("+line 0\n") && whole.contains("+line 499\n"), "{whole}");
 }
 
 #[test]
@@ -229,6 +305,24 @@ fn an_undo_has_a_card_of_its_own() {
 }
 
 #[test]
+fn what_can_be_remembered_fits_the_terminal_and_says_how_to_choose() {
+    let fixture = Fixture::new();
+    fixture.put("main.rs", "hi\n");
+    let input = json!({"path": "main.rs", "old": "hi", "new": "hello"}).to_string();
+    let mut terminal = Terminal::start(fixture.haft(&["call", "edit_file", &input]));
+    terminal.read_until("[?]");
+    terminal.type_in("a\n");
+    let menu = terminal.read_until("Which? (Enter goes back)").replace('\r', "");
+    has_in_order(&menu, &["paths: main.rs; kinds of change: changed", "2  the same tool in this folder", "2 8h 5x"]);
+    assert!(menu.lines().all(|line| line.chars().count() <= 80), "{menu}");
+    terminal.type_in("2 8h\n");
+    assert_eq!(terminal.exit_code(), Some(0));
+    let call = text(&fixture.json(&["log"])[0]["callId"]);
+    let shown = fixture.run(&["log", "show", &call]).stdout;
+    assert!(shown.contains("Edited main.rs") && !shown.contains("undo_call"), "models read that: {shown}");
+}
+
+#[test]
 fn later_leaves_the_question_open() {
     let fixture = Fixture::new();
     let command = json!({"command": "echo made > made"}).to_string();
@@ -289,7 +383,7 @@ fn always_is_withheld_with_its_reason_where_content_cannot_be_shown() {
 fn the_rung_in_force_is_told_wherever_somebody_looks() {
     let fixture = Fixture::new();
     let findings = fixture.run(&["doctor", "--json"]).json();
-    let fence = findings.as_array().unwrap().iter().find(|finding| finding["what"] == "fence").unwrap();
+    let fence = findings.as_array().unwrap().iter().find(|finding| finding["what"] == "sandbox").unwrap();
     let status = fixture.json(&[]);
     let said = fixture.run::<&str>(&[]).stdout;
     match status["rung"].as_str() {

@@ -120,8 +120,19 @@ fn every_command_block_runs() {
 }
 
 #[test]
+fn an_error_reads_in_the_docs_as_the_program_prints_it() {
+    for (name, page) in pages().iter().filter(|(name, _)| name.contains("errors/")) {
+        let code = Path::new(name).file_stem().unwrap().to_str().unwrap();
+        for block in blocks(page).iter().filter(|block| ["console", "text"].contains(&block.tag)) {
+            let bare = block.lines.iter().find(|line| line.starts_with(&format!("{code} ")));
+            assert_eq!(bare, None, "{name}:{}: write `error[{code}]: …`", block.first);
+        }
+    }
+}
+
+#[test]
 fn every_block_says_what_it_is_and_few_are_not_run() {
-    let known = ["", "sh", "sh no-run", "console", "text", "json", "toml", "rust"];
+    let known = ["", "sh", "sh no-run", "console", "text", "json", "toml", "rust", "elisp"];
     let mut not_run = 0;
     for (name, page) in pages() {
         for block in blocks(&page) {

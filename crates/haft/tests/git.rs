@@ -17,3 +17,5 @@ mod repo;
 #[path = "git/submodules.rs"]
 mod submodules;
 mod support;
+#[path = "git/worktrees.rs"]
+mod worktrees;

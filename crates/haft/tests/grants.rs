@@ -237,7 +237,7 @@ fn a_policy_is_tried_on_what_was_recorded() {
     assert_eq!(tried["differing"][0]["callId"], json!(asked));
     assert_eq!(fixture.json(&["policy", "test", "--last", "1", "--rules", file.to_str().unwrap()])["same"], 0);
     let people = fixture.run(&["policy", "test", "--rules", file.to_str().unwrap()]).stdout;
-    assert!(people.contains("ask → yes") && people.contains("nothing was run"), "{people}");
+    assert!(people.contains("ask → yes") && people.contains("nothing ran"), "{people}");
     assert_eq!(fixture.picture(), before);
     assert_eq!(fixture.story(&asked)["status"], "pending");
     let missing = fixture.run(&["policy", "test", "--rules", "nowhere.toml"]);
@@ -256,7 +256,7 @@ fn a_call_is_explained_step_by_step() {
     };
     let asked = fixture.pending("write_file", &write("a"));
     let looked = steps(&asked);
-    assert_eq!(looked.last().unwrap(), &("otherwise it is asked".to_owned(), true));
+    assert_eq!(looked.last().unwrap(), &("nothing allows it, so it asks".to_owned(), true));
     assert_eq!(looked[0], ("rule 1 of your settings (deny)".to_owned(), false));
     assert_eq!(looked.iter().filter(|(_, decided)| *decided).count(), 1);
     let (_, refused) = fixture.call("write_file", &write("secret/a"), &[]);
@@ -269,7 +269,7 @@ fn a_call_is_explained_step_by_step() {
     let told = fixture.json(&["policy", "explain", &asked]);
     assert_eq!((&told["was"], &told["now"]), (&json!("ask"), &json!("yes")), "{told}");
     let people = fixture.run(&["policy", "explain", &asked]).stdout;
-    assert!(people.contains("→ grant g_") && people.contains("then it was ask"), "{people}");
+    assert!(people.contains("→ grant g_") && people.contains("Then it asked;"), "{people}");
     let (_, bad) = fixture.call("read_file", &json!({"pth": 1}), &[]);
     let ran = fixture.run(&["policy", "explain", &id(&bad)]);
     assert!(ran.code == Some(1) && ran.stderr.contains("ended before anything was decided"), "{ran:?}");

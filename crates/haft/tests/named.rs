@@ -37,6 +37,28 @@ fn the_beginning_of_an_id_is_enough() {
 }
 
 #[test]
+fn an_undo_without_an_id_skips_what_was_only_built_or_looked_at() {
+    let fixture = Fixture::new();
+    fixture.put(".gitignore", "target/\n");
+    fixture.put("seen", "same\n");
+    for arguments in [&["init", "-q"][..], &["add", "-A"]] {
+        assert!(fixture.program("git").args(arguments).output().unwrap().status.success());
+    }
+    let meant = write(&fixture, "important");
+    // The same content with another time makes git write its index again.
+    let file = std::fs::File::options().write(true).open(fixture.path("seen")).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    for command in ["git status", "mkdir -p target && echo built > target/out"] {
+        let (code, outcome) = fixture.call("shell_exec", &json!({"command": command}), ALL);
+        assert!(code == 0 && outcome["changes"].is_array(), "{outcome}");
+    }
+    let ran = fixture.run(&["undo", "--yes"]);
+    assert!(ran.stderr.contains(&meant) && fixture.text("important").is_none(), "{ran:?}");
+    assert!(ran.stdout.contains("↶ delete important") && !ran.stdout.contains("create"), "as it was done: {ran:?}");
+    assert_eq!(fixture.text("target/out").as_deref(), Some("built\n"));
+}
+
+#[test]
 fn an_undo_without_an_id_goes_back_one_call_after_the_other() {
     let fixture = Fixture::new();
     let (one, other) = (write(&fixture, "one"), write(&fixture, "other"));

@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::{fs, os::unix::fs::symlink, time::Duration};
+use std::{fs, os::unix::fs::symlink};
 
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
@@ -32,6 +32,8 @@ fn every_exit_code_has_its_end() {
         assert_eq!(ran.code, Some(2), "{usage:?}: {ran:?}");
         assert!(ran.stdout.is_empty() && !ran.stderr.is_empty(), "{usage:?}: {ran:?}");
     }
+    let wrong = fixture.run(&["call", "read_file", "--path", "a.txt", "--limit", "abc"]);
+    assert_eq!(wrong.code, Some(1), "the flag can be read, its value is the tool's to refuse: {wrong:?}");
     let call = fixture.pending("write_file", &json!({"path": "new.txt", "content": "new\n"}));
     assert_eq!(fixture.run(&["reject", &call]).code, Some(0));
     let ran = fixture.run(&["wait", &call, "--json"]);
@@ -136,13 +138,17 @@ fn a_mistake_has_a_code_of_its_own() {
         (&["call", "read_file", "--nonsense"], 2, "INVALID_ARGS"),
         (&["call", "read_file", "{nonsense"], 1, "INVALID_ARGS"),
         (&["call", "read_file", "@nonsense"], 1, "INVALID_ARGS"),
+        (&["mcp-servers", "remove", "nonsense"], 1, "NOT_FOUND"),
+        (&["mcp-servers", "restart", "nonsense"], 1, "NOT_FOUND"),
+        (&["batch", "nonsense"], 1, "FILE_NOT_FOUND"),
     ] {
         let ran = fixture.run(&[args, &["--json"]].concat());
         assert_eq!((ran.code, &ran.json()["error"]["code"]), (Some(exit), &json!(code)), "{args:?}: {ran:?}");
         assert!(ran.stderr.is_empty() && ran.json().get("tool_call_id").is_none(), "the journal knows none: {ran:?}");
         let ran = fixture.run(args);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(exit), ""), "{args:?}: {ran:?}");
-        assert!(ran.stderr.starts_with("error"), "one voice: {args:?}: {ran:?}");
+        let head = if exit == 2 { "error".to_owned() } else { format!("error[{code}]: ") };
+        assert!(ran.stderr.starts_with(&head), "one voice: {args:?}: {ran:?}");
     }
     assert_eq!(fixture.json(&["log"]), json!([]));
     fixture.put("haft.toml", "");
@@ -296,13 +302,10 @@ fn an_edited_input_is_a_call_of_its_own() {
     let call = fixture.pending("write_file", &json!({"path": "old.txt", "content": "old\n"}));
     let ran = fixture.run(&["approve", &call, "--input", r#"{"path":"new.txt","content":"new\n"}"#, "--json"]);
     let outcome = ran.json();
-    assert_eq!((ran.code, &outcome["status"]), (Some(4), &json!("pending")), "{ran:?}");
-    let child = text(&outcome["pending"]["pendingToolCallId"]);
+    assert_eq!((ran.code, &outcome["status"]), (Some(0), &json!("success")), "{ran:?}");
+    let child = id(&outcome);
     assert_ne!(child, call);
-    assert!(!fixture.path("old.txt").exists() && !fixture.path("new.txt").exists());
     assert_eq!(fixture.story(&child)["parent"], call);
-    let ran = fixture.run(&["approve", &child, "--json"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!fixture.path("old.txt").exists());
     assert_eq!(fixture.text("new.txt").as_deref(), Some("new\n"));
     // Whoever waits for the first call gets the outcome of the second.
@@ -318,19 +321,10 @@ fn a_live_caller_gets_the_outcome_of_the_edited_input() {
     let owner = Running::start(fixture.haft(&["call", "write_file", input, "--wait", "100", "--json"]));
     let call = fixture.asked(&[]);
     let edit = ["approve", &call, "--input", r#"{"path":"new.txt","content":"new\n"}"#, "--json"];
-    let mut editor = Running::start(fixture.haft(&edit));
-    let child = fixture.asked(&[&call]);
-    // The card of the other input is shown at once, though the caller still waits.
-    assert!(editor.ends_within(Duration::from_secs(20)), "the editor is not told of the child while the caller waits");
-    let edited = editor.finish();
-    assert_eq!(
-        (edited.code, text(&edited.json()["pending"]["pendingToolCallId"])),
-        (Some(4), child.clone()),
-        "{edited:?}"
-    );
-    let approved = fixture.run(&["approve", &child, "--json"]);
-    assert_eq!(approved.code, Some(0), "{approved:?}");
+    let edited = Running::start(fixture.haft(&edit)).finish();
+    assert_eq!((edited.code, &edited.json()["status"]), (Some(0), &json!("success")), "{edited:?}");
     let ran = owner.finish();
+    assert_eq!(id(&ran.json()), id(&edited.json()));
     assert_eq!((ran.code, &ran.json()["result"]["metadata"]["args_modified"]), (Some(0), &json!(true)), "{ran:?}");
     assert!(!fixture.path("old.txt").exists());
     assert_eq!(fixture.text("new.txt").as_deref(), Some("new\n"));
@@ -580,4 +574,17 @@ fn what_is_asked_for_is_what_is_committed() {
     assert_eq!((code, outcome.to_string().contains("somebody else")), (4, false), "{outcome}");
     let rejected = fixture.run(&["reject", &id(&outcome), "--json"]);
     assert!(!rejected.stdout.contains("somebody else"), "{rejected:?}");
+}
+
+#[test]
+fn a_question_that_nobody_answered_in_time_has_expired() {
+    let fixture = Fixture::new();
+    let mut command = fixture.haft(&["call", "write_file", r#"{"path": "a", "content": "a"}"#]);
+    command.env("HAFT_APPROVALS_EXPIRE", "1ms");
+    assert_eq!(Running::start(command).finish().code, Some(4));
+    let call = text(&fixture.json(&["log"])[0]["callId"]);
+    let ran = fixture.run(&["wait", &call]);
+    assert!(ran.code == Some(3) && ran.stderr.contains("expired: nobody answered in time"), "{ran:?}");
+    let log = fixture.run(&["log"]);
+    assert!(log.stdout.contains("  expired  write_file"), "{log:?}");
 }

@@ -20,6 +20,32 @@ fn a_pipe_gets_everything() {
     let result = &outcome["result"];
     assert_eq!((code, result["structured"]["matches"].as_array().unwrap().len()), (0, 5000));
     assert_eq!((&result["structured"]["truncated"], result["metadata"].get("truncated")), (&json!(false), None));
+    let ran = fixture.run(&["call", "read_file", "--path", "hay.txt", "--limit", "3000", "--lineNumbers", "false"]);
+    let expected: String = lines.split_inclusive('\n').take(3000).collect();
+    assert!(
+        ran.stdout.starts_with(&expected) && ran.stdout.contains("read on with offset=3001"),
+        "{}",
+        ran.stdout.len()
+    );
+}
+
+#[test]
+fn what_a_stopped_command_had_said_can_be_read_whole() {
+    let fixture = Fixture::new();
+    let input = json!({"command": "seq 1 20000; sleep 60", "timeoutMs": 3000});
+    let (code, outcome) = fixture.call("shell_exec", &input, &[]);
+    let (error, call) = (&outcome["error"], id(&outcome));
+    assert_eq!((code, &error["code"], &error["details"]["callId"]), (1, &json!("TIMEOUT"), &json!(call)), "{error}");
+    assert!(!text(&error["details"]["stdout"]).contains("\n10000\n"), "it is cut");
+    let (mut said, mut offset) = (String::new(), Some(0));
+    while let Some(from) = offset {
+        let (_, window) = fixture.call("result_query", &json!({"callId": call, "offset": from, "limit": 30000}), &[]);
+        let window = &window["result"]["structured"];
+        said.push_str(&text(&window["content"]));
+        offset = window["nextOffset"].as_u64();
+    }
+    assert!(said.starts_with("[stdout]\n1\n2\n") && said.contains("\n10000\n"), "{}", said.len());
+    assert!(said.ends_with("\n20000\n"), "{}", said.len());
 }
 
 #[test]
@@ -62,6 +88,15 @@ fn a_command_has_started_before_it_says_anything() {
         assert!(at("tool.started").is_some() && at("tool.started") < at("tool.output_appended"), "{command}: {told:?}");
         assert_eq!(told.iter().filter(|event| *event == "tool.started").count(), 1, "{command}: {told:?}");
     }
+    let (_, outcome) = fixture.call("shell_exec", &json!({"command": "sleep 1; echo late"}), &[]);
+    let story = fixture.story(&id(&outcome));
+    let at = |name: &str| {
+        let told = story["events"].as_array().unwrap().iter();
+        let event = told.clone().find(|event| event["data"]["event"] == name).unwrap();
+        text(&event["at"]).parse::<jiff::Timestamp>().unwrap()
+    };
+    let silent = at("tool.output_appended").duration_since(at("tool.started"));
+    assert!(silent.as_secs_f64() > 0.8, "it was told when it began: {story:#}");
 }
 
 #[test]
@@ -111,6 +146,10 @@ fn files_keep_their_encoding_and_line_ends() {
         let (_, outcome) = fixture.call("edit_file", &json!({"path": path, "old": old, "new": new}), ALL);
         outcome["error"]["code"].as_str().unwrap_or("success").to_owned()
     };
+    let call = fixture.pending("edit_file", &json!({"path": "latin.txt", "old": "lait", "new": "thé"}));
+    let card = fixture.run(&["changes", &call]).stdout;
+    assert!(card.contains("-café au lait") && card.contains("+café au thé"), "{card}");
+    fixture.run(&["reject", &call]);
     assert_eq!(edit("latin.txt", "lait", "thé"), "success");
     assert_eq!(fs::read(fixture.path("latin.txt")).unwrap(), b"caf\xe9 au th\xe9\n");
     assert_eq!(edit("latin.txt", "thé", "茶"), "INVALID_ARGS");

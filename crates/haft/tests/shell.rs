@@ -283,7 +283,7 @@ fn what_a_yes_to_a_run_leaves_staged_is_said_first() {
     assert_eq!(fixture.run(&["approve", &call]).code, Some(0));
     let told = text(&fixture.story(&call)["outcome"]["result"]["content"]);
     let first = told.lines().next().unwrap();
-    assert!(first.contains("`.envrc`") && first.contains(&format!("`haft commit {call}`")), "{told}");
+    assert!(first.contains("`.envrc`") && first.contains(&format!("Apply: haft commit {call} ")), "{told}");
     assert!(fixture.path("plain").exists() && !fixture.path(".envrc").exists());
     assert_eq!(fixture.run(&["commit", &call]).code, Some(0));
     assert!(fixture.path(".envrc").exists());
@@ -292,7 +292,7 @@ fn what_a_yes_to_a_run_leaves_staged_is_said_first() {
 #[test]
 fn a_failure_without_the_network_says_so() {
     let fixture = Fixture::new();
-    let hint = "[ran without the network; `network: true` asks for it]";
+    let hint = "[It had no network. If it needs one, set `network: true` (at the terminal: `--network`).]";
     for (command, told) in [
         ("echo 'no matching package named `x` found' >&2; exit 101", true),
         ("exit 6", true),
@@ -308,7 +308,7 @@ fn a_failure_without_the_network_says_so() {
         assert_eq!(outcome["result"]["structured"]["hint"].is_string(), told, "{outcome:#}");
     }
     let ran = fixture.run(&["call", "shell_exec", "--command", "exit 6"]);
-    assert!(ran.said().contains("ran without the network"), "a person is told, too: {ran:?}");
+    assert!(ran.said().contains("It had no network."), "a person is told, too: {ran:?}");
     let (_, outcome) = fixture.call("run_code", &json!({"language": "python", "code": "raise OSError('no')"}), &[]);
     assert!(text(&outcome["result"]["content"]).ends_with(hint), "{outcome:#}");
 }
@@ -322,13 +322,36 @@ fn a_program_that_commands_do_not_see_is_named_with_the_setting_that_shows_it() 
     fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let outcome = unasked(&fixture, &format!("{} --version", program.display()));
     let told = text(&outcome["result"]["content"]);
-    let setting = format!("[sandbox] read = [{:?}]", program.parent().unwrap());
-    assert!(told.contains(&setting), "{told}");
+    let setting = format!("read = [{:?}]", program.parent().unwrap());
+    let place = "under `[sandbox]` in ~/.config/haft/haft.toml";
+    assert!(told.contains(&format!("write `{setting}` {place}")), "{told}");
     fs::create_dir_all(fixture.home.join(".config/haft")).unwrap();
-    let settings = setting.replace("] read", "]\nread");
-    fs::write(fixture.home.join(".config/haft/haft.toml"), settings).unwrap();
+    fs::write(fixture.home.join(".config/haft/haft.toml"), format!("[sandbox]\n{setting}\n")).unwrap();
     let outcome = unasked(&fixture, &program.display().to_string());
     assert_eq!(outcome["result"]["structured"]["stdout"], json!("ran\n"), "{outcome:#}");
+
+    // The line keeps what is set already, and never shows the whole home folder.
+    let beside = fixture.home.join("tool");
+    fs::copy(&program, &beside).unwrap();
+    let told = text(&unasked(&fixture, &beside.display().to_string())["result"]["content"]);
+    let setting = format!("read = [{:?}, {beside:?}]", program.parent().unwrap());
+    assert!(told.contains(&format!("write `{setting}` {place}")), "{told}");
+    let settings = format!("[sandbox]\n{setting}\nhide = [\"hidden\"]\n");
+    fs::write(fixture.home.join(".config/haft/haft.toml"), settings).unwrap();
+    let outcome = unasked(&fixture, &format!("{0} && ls {1}", beside.display(), fixture.home.display()));
+    let seen = text(&outcome["result"]["structured"]["stdout"]);
+    assert!(seen.starts_with("ran\n") && !seen.contains(".config"), "{outcome:#}");
+    for secret in [".ssh/tool", "hidden/tool", "linked"] {
+        let secret = fixture.home.join(secret);
+        fs::create_dir_all(secret.parent().unwrap()).unwrap();
+        match secret.ends_with("linked") {
+            true => std::os::unix::fs::symlink(fixture.home.join(".ssh/tool"), &secret).unwrap(),
+            false => drop(fs::copy(&program, &secret).unwrap()),
+        }
+        let outcome = unasked(&fixture, &secret.display().to_string());
+        let told = text(&outcome["result"]["content"]);
+        assert!(!told.contains("it is there") && !told.contains("ran\n"), "nothing is said of a secret: {told}");
+    }
 }
 
 #[test]

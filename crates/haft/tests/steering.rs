@@ -31,7 +31,7 @@ fn assert_held_back(person: &Person, outcome: &Value) {
     }
     assert!(person.fixture.path("plain").exists() && person.fixture.path(".git/HEAD").exists());
     assert!(!person.fixture.path(".haft").exists());
-    assert!(text(&outcome["result"]["content"]).contains("left staged"), "whoever called is told: {outcome:#}");
+    assert!(text(&outcome["result"]["content"]).contains("[Not applied yet: "), "whoever called is told: {outcome:#}");
 }
 
 /// Something that is mounted in the workspace, so that no command can run aside there.

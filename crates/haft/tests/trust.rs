@@ -180,8 +180,8 @@ fn a_no_and_an_absent_person_record_nothing() {
     let mut terminal = Terminal::start(fixture.haft(&["trust"]));
     terminal.read_until("Trust exactly this?");
     terminal.type_in("d\nn\n");
-    terminal.read_until("nothing was trusted");
-    assert_eq!(terminal.exit_code(), Some(1));
+    terminal.read_until("nothing changed");
+    assert_eq!(terminal.exit_code(), Some(3), "a no is a no");
     let ran = fixture.run(&["trust"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("haft.toml") && ran.stderr.contains("--yes --hash"), "{ran:?}");

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{frame, server::Server, sessions::Sessions};
 
 /// The longest message that is read.
-const LONGEST: usize = 16 << 20;
+pub const LONGEST_MESSAGE: usize = 16 << 20;
 
 /// How long a session of the older era may say nothing. A call that says nothing must end before its session does.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
@@ -28,6 +28,13 @@ impl Server {
     pub fn over_http(&self, address: SocketAddr, stop: CancellationToken) -> HttpService {
         over_http(self.clone(), address, stop)
     }
+
+    /// The service behind a door that has turned such pages and names away itself, and its sessions.
+    pub fn behind_a_door(&self, stop: CancellationToken) -> (HttpService, Arc<Sessions>) {
+        let config = StreamableHttpServerConfig::default().with_cancellation_token(stop).disable_allowed_hosts();
+        let sessions = Arc::new(Sessions::new(lasting()));
+        (service(self.clone(), &sessions, config.disable_allowed_origins()), sessions)
+    }
 }
 
 /// The same for whatever answers as our server does.
@@ -37,13 +44,21 @@ pub fn over_http<S: ServerHandler + Clone>(
     stop: CancellationToken,
 ) -> StreamableHttpService<S, Sessions> {
     let mut config = StreamableHttpServerConfig::default().with_cancellation_token(stop).enforce_origin_validation();
-    config.max_request_body_bytes = LONGEST;
     // A page of this very address is no stranger.
     config.allowed_origins.push(format!("http://{address}"));
     if !address.ip().is_unspecified() {
         config.allowed_hosts.push(address.ip().to_string());
     }
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(Sessions::new(lasting())), config)
+    service(server, &Arc::new(Sessions::new(lasting())), config)
+}
+
+fn service<S: ServerHandler + Clone>(
+    server: S,
+    sessions: &Arc<Sessions>,
+    mut config: StreamableHttpServerConfig,
+) -> StreamableHttpService<S, Sessions> {
+    config.max_request_body_bytes = LONGEST_MESSAGE;
+    StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(sessions), config)
 }
 
 fn lasting() -> SessionConfig {

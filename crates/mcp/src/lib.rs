@@ -9,10 +9,11 @@ mod sessions;
 pub mod stdio;
 mod upstream;
 
-pub use http::{HttpService, is_answer, misread, over_http};
+pub use http::{HttpService, LONGEST_MESSAGE, is_answer, misread, over_http};
 pub use server::{Callers, ClientPeer, MayApprove, QuestionListeners, Server, ServerDeps, StopCall};
+pub use sessions::Sessions;
 pub use upstream::{
-    Dropped, Endpoint, Launch, LaunchedServer, NEEDS_LOGIN, PATIENCE, PREFIX, PinDifference, PinStore,
+    Dropped, Endpoint, EntryPlace, Launch, LaunchedServer, NEEDS_LOGIN, PATIENCE, PREFIX, PinDifference, PinStore,
     ServerDescription, ServerEvent, ServerListener, ServerPins, ToolDefinition, Transport, Upstream, UpstreamPlan,
-    UpstreamServer, UpstreamSpec, Upstreams, held_as_new, tool_name, tools_of,
+    UpstreamServer, UpstreamSpec, Upstreams, tool_name, tools_of,
 };

@@ -34,6 +34,14 @@ impl Sessions {
         inner.session_config = config;
         Self(inner)
     }
+
+    /// Ends a session; its client begins another one.
+    pub async fn end(&self, id: &str) {
+        if let Err(err) = self.0.close_session(&id.into()).await {
+            // It has ended by itself.
+            tracing::debug!(%err, "a session could not be ended");
+        }
+    }
 }
 
 // Invariant: the messages are kept for sessions alone, so that the manager says nothing of its store.

@@ -6,6 +6,7 @@ mod cause;
 mod child;
 mod connection;
 mod definition;
+mod entry_place;
 mod era;
 mod http;
 mod notifications;
@@ -17,10 +18,11 @@ mod tool;
 mod wire;
 
 pub use definition::{Dropped, ToolDefinition, tool_name};
+pub use entry_place::EntryPlace;
 pub use http::{Endpoint, NEEDS_LOGIN};
 pub use pins::{PinDifference, ServerPins};
 pub use server::{
     Launch, LaunchedServer, PATIENCE, ServerDescription, ServerEvent, ServerListener, Transport, Upstream, UpstreamSpec,
 };
 pub use servers::{PREFIX, PinStore, UpstreamPlan, UpstreamServer, Upstreams};
-pub use tool::{held_as_new, tools_of};
+pub use tool::tools_of;

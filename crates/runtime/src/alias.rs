@@ -1,35 +1,36 @@
 //! Names that a tool had before: understood until a date, and never listed to models.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use jiff::civil::Date;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{ErrorCode, ToolError, ToolSpec};
 
 /// Another name of a parameter, which is never listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ParameterAlias {
     /// What may be written.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The parameter that it means.
-    pub of: &'static str,
+    pub of: Cow<'static, str>,
     /// It is in seconds, the parameter in milliseconds.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_seconds: bool,
 }
 
 impl ParameterAlias {
     /// Another name for the same.
     pub const fn new(name: &'static str, of: &'static str) -> Self {
-        Self { name, of, in_seconds: false }
+        Self { name: Cow::Borrowed(name), of: Cow::Borrowed(of), in_seconds: false }
     }
 
     /// Another name for the same in seconds.
     pub const fn in_seconds(name: &'static str, of: &'static str) -> Self {
-        Self { name, of, in_seconds: true }
+        Self { name: Cow::Borrowed(name), of: Cow::Borrowed(of), in_seconds: true }
     }
 
     /// What a value under this name is under the parameter's own. What is no number is left for the schema to refuse.
@@ -42,7 +43,7 @@ impl ParameterAlias {
 }
 
 /// A name that a tool had before, and what its parameters were called then.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeprecatedAlias {
     /// The old name.
@@ -50,7 +51,7 @@ pub struct DeprecatedAlias {
     /// The last day on which it is understood, in UTC.
     pub remove_by: Date,
     /// What parameters were called, and what they are called now.
-    #[serde(rename = "paramMap", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(rename = "paramMap", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
 }
 

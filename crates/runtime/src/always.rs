@@ -74,6 +74,7 @@ fn would_cover(policy: &Policy, spec: &ToolSpec, question: &Question, offer: &Of
         evidence: evidence_of(question)?,
         mode: AutoApprove::Reads,
         caller: &question.asked_by.id,
+        own_form: None,
         grants: &grants,
         now: Timestamp::now(),
     };
@@ -132,7 +133,7 @@ fn offers(question: &Question, part: ChangeSubset) -> Result<Vec<Offer>, Withhel
 /// Why a person must see each such change, if so. `told` is whether one line has said what it is.
 fn must_be_looked_at(change: &Change, told: bool) -> Option<String> {
     if let Some(flag) = change.flags.first() {
-        return Some(format!("`{}` {}, which is asked for each time", change.path, flag.words()));
+        return Some(format!("`{}` {}, so it asks every time", change.path, flag.words()));
     }
     let has_content = match change.kind {
         ChangeKind::Created | ChangeKind::Changed | ChangeKind::Link => !change.directory && change.size > 0,

@@ -1,10 +1,11 @@
 //! Many calls at once, with the same end as one after the other.
 
-use std::{future::Future, pin::pin};
+use std::pin::Pin;
 
 use futures_util::{
-    Stream, StreamExt,
-    stream::{FusedStream, FuturesOrdered},
+    FutureExt, Stream, StreamExt,
+    future::BoxFuture,
+    stream::{self, Fuse, FusedStream, FuturesOrdered},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -25,42 +26,25 @@ pub enum Wish {
 }
 
 impl Pipeline {
-    /// Takes calls as they come, and hands their outcomes on in the same order, each with the tag it came with.
+    /// Takes calls as they come, and gives their outcomes in the same order, each with the tag it came with.
     ///
     /// What only reads runs at once. A call that may do more begins when everything before it has ended, and whatever
     /// comes after it is prepared after its end; if it is left waiting for an answer, it has ended as `pending` and
     /// nothing was committed. Once `stop` fires nothing more is begun.
-    pub async fn batch<T>(
-        &self,
-        wishes: impl Stream<Item = (T, Wish)>,
-        stop: &CancellationToken,
-        mut hand_on: impl FnMut(T, Outcome),
-    ) {
-        let mut wishes = pin!(wishes.fuse());
-        let mut under_way = FuturesOrdered::new();
-        loop {
-            let takes_more = !stop.is_cancelled() && !wishes.is_terminated() && under_way.len() < AT_ONCE;
-            tokio::select! {
-                biased;
-                Some((tag, outcome)) = under_way.next() => hand_on(tag, outcome),
-                () = stop.cancelled(), if takes_more => {}
-                wish = wishes.next(), if takes_more => {
-                    let Some((tag, wish)) = wish else { continue };
-                    let alone = self.may_change_something(&wish).await;
-                    if alone {
-                        all(&mut under_way, &mut hand_on).await;
-                    }
-                    if stop.is_cancelled() {
-                        continue;
-                    }
-                    under_way.push_back(self.start(tag, wish));
-                    if alone {
-                        all(&mut under_way, &mut hand_on).await;
-                    }
-                }
-                else => return,
-            }
-        }
+    pub fn batch<T, W>(&self, wishes: W, stop: &CancellationToken) -> impl Stream<Item = (T, Outcome)> + use<T, W>
+    where
+        T: Send + 'static,
+        W: Stream<Item = (T, Wish)>,
+    {
+        let batch = RunningBatch {
+            pipeline: self.clone(),
+            wishes: Box::pin(wishes.fuse()),
+            under_way: FuturesOrdered::new(),
+            next_alone: None,
+            is_alone: false,
+            stop: stop.clone(),
+        };
+        stream::unfold(batch, |mut batch| async move { batch.next().await.map(|ended| (ended, batch)) })
     }
 
     /// Whether a later call could see what this one does.
@@ -77,29 +61,62 @@ impl Pipeline {
     }
 
     /// Begins at once, whether or not anybody looks; whoever drops it cancels the call.
-    fn start<T>(&self, tag: T, wish: Wish) -> impl Future<Output = (T, Outcome)> + use<T> {
-        let begun = match wish {
+    fn start<T: Send + 'static>(&self, tag: T, wish: Wish) -> BoxFuture<'static, (T, Outcome)> {
+        match wish {
             Wish::Call(request) => {
                 let tool = request.tool.clone();
-                Ok((tool, AbortOnDropHandle::new(tokio::spawn(self.call(*request)))))
+                let call = AbortOnDropHandle::new(tokio::spawn(self.call(*request)));
+                async move { (tag, call.await.unwrap_or_else(|_| broke_off(&tool))) }.boxed()
             }
-            Wish::Unreadable(outcome) => Err(outcome),
-        };
-        async move {
-            match begun {
-                Ok((tool, call)) => (tag, call.await.unwrap_or_else(|_| broke_off(&tool))),
-                Err(outcome) => (tag, *outcome),
-            }
+            Wish::Unreadable(outcome) => std::future::ready((tag, *outcome)).boxed(),
         }
     }
 }
 
-async fn all<T, F>(under_way: &mut FuturesOrdered<F>, hand_on: &mut impl FnMut(T, Outcome))
-where
-    F: Future<Output = (T, Outcome)>,
-{
-    while let Some((tag, outcome)) = under_way.next().await {
-        hand_on(tag, outcome);
+/// A batch of which some calls have begun.
+struct RunningBatch<T, W: Stream> {
+    pipeline: Pipeline,
+    wishes: Pin<Box<Fuse<W>>>,
+    under_way: FuturesOrdered<BoxFuture<'static, (T, Outcome)>>,
+    /// What begins once everything before it has ended.
+    next_alone: Option<(T, Wish)>,
+    /// Whether what is under way must end before anything else begins.
+    is_alone: bool,
+    stop: CancellationToken,
+}
+
+impl<T: Send + 'static, W: Stream<Item = (T, Wish)>> RunningBatch<T, W> {
+    /// The next outcome; `None` after the last one.
+    async fn next(&mut self) -> Option<(T, Outcome)> {
+        loop {
+            if self.is_alone || self.next_alone.is_some() {
+                if let Some(ended) = self.under_way.next().await {
+                    return Some(ended);
+                }
+                self.is_alone = false;
+                if let Some((tag, wish)) = self.next_alone.take().filter(|_| !self.stop.is_cancelled()) {
+                    self.under_way.push_back(self.pipeline.start(tag, wish));
+                    self.is_alone = true;
+                }
+                continue;
+            }
+            let takes_more =
+                !self.stop.is_cancelled() && !self.wishes.is_terminated() && self.under_way.len() < AT_ONCE;
+            tokio::select! {
+                biased;
+                Some(ended) = self.under_way.next() => return Some(ended),
+                () = self.stop.cancelled(), if takes_more => {}
+                wish = self.wishes.next(), if takes_more => {
+                    let Some((tag, wish)) = wish else { continue };
+                    if self.pipeline.may_change_something(&wish).await {
+                        self.next_alone = Some((tag, wish));
+                    } else {
+                        self.under_way.push_back(self.pipeline.start(tag, wish));
+                    }
+                }
+                else => return None,
+            }
+        }
     }
 }
 

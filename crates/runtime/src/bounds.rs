@@ -23,7 +23,7 @@ use crate::{Change, ChangeKind, Reach};
 
 /// Bounds as they are written in settings, flags and JSON. A bound that is absent limits nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "bounds such as {\"paths\": [\"src/**\"]}")]
 pub struct WrittenBounds {
     /// Globs; every changed path must match one. `*` stays within a folder, `**` does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{CallEvent, Caller, CallerRef};
+use crate::{CallEvent, Caller, CallerRef, RegisteredTool};
 
 /// The id of a call: `tc_` and a UUIDv7.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +63,15 @@ pub enum AutoApprove {
 /// Hears what happens to a call while it happens.
 pub type CallListener = Arc<dyn Fn(&CallEvent) + Send + Sync>;
 
+/// An input that an approver gave in the place of the one that was asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputEdit {
+    /// Who gave it.
+    pub by: CallerRef,
+    /// The paths that the card of the first input showed.
+    pub shown: Vec<String>,
+}
+
 /// One wish to use a tool, as a door makes it.
 #[derive(Clone)]
 pub struct CallRequest {
@@ -72,17 +81,19 @@ pub struct CallRequest {
     pub caller: Caller,
     /// The tool's name or one of its aliases.
     pub tool: String,
+    /// A tool of that name that is saved nowhere, in the place of whatever there is.
+    pub draft: Option<Arc<RegisteredTool>>,
     /// The arguments.
     pub input: Value,
     /// The call that this one comes from.
     pub parent: Option<CallId>,
-    /// Whoever gave this input in the place of another; where nothing can be shown before, that was the yes.
-    pub edited_by: Option<CallerRef>,
+    /// Who gave this input in the place of another; that was the yes to it.
+    pub edited: Option<InputEdit>,
     /// What may happen without asking.
     pub auto_approve: AutoApprove,
     /// How long to wait for an answer before handing back `pending`.
     pub wait: Duration,
-    /// Ends that wait: a call that waits for a yes is handed back at once, and its question stays open.
+    /// Ends that wait: a call that waits for a yes or a result is handed back at once, and its question stays open.
     pub hand_back: CancellationToken,
     /// How long a form stays open that the tool puts in the middle of its work; as long as the house lets it when absent.
     pub form_wait: Option<Duration>,
@@ -103,9 +114,10 @@ impl CallRequest {
             id: CallId::new(),
             caller,
             tool: tool.into(),
+            draft: None,
             input,
             parent: None,
-            edited_by: None,
+            edited: None,
             auto_approve: AutoApprove::default(),
             wait: Duration::ZERO,
             hand_back: CancellationToken::new(),

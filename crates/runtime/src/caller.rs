@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Scope;
+use crate::{CallRecord, Scope};
 
 /// What kind of caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CallerKind {
     /// Somebody who signed in.
@@ -42,7 +43,7 @@ impl CallerKind {
 }
 
 /// Who somebody is, whatever they are called. Grants, answers and kept results go by it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct CallerId {
     /// What kind of caller.
     pub kind: CallerKind,
@@ -76,7 +77,7 @@ impl FromStr for CallerId {
 }
 
 /// Somebody in a record: who it was, and what they were called then.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct CallerRef {
     /// Who.
     #[serde(flatten)]
@@ -92,7 +93,7 @@ impl fmt::Display for CallerRef {
 }
 
 /// What a call is part of, and for whom it is made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Via {
     /// The session.
@@ -110,6 +111,22 @@ pub struct Via {
     /// The people it is made for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_behalf_of: Vec<CallerRef>,
+    /// The calls that led to it by a request over HTTP, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// What it only tries; `None` where it is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<Trial>,
+}
+
+/// What a call tries. It is recorded like any other, and counted nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Trial {
+    /// A tool as it is saved.
+    Saved,
+    /// A tool that is saved nowhere: only the process that was given it can do the work.
+    Draft,
 }
 
 impl Via {
@@ -156,13 +173,17 @@ impl Permissions {
 }
 
 /// Through which door a call or an answer came in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The command line.
     Cli,
     /// An MCP client.
     Mcp,
+    /// A page, by somebody who is signed in.
+    Web,
+    /// A program, by HTTP.
+    Api,
     /// An approver, who gave another input than was asked for.
     Edit,
     /// haft itself.
@@ -210,6 +231,17 @@ impl Caller {
         CallerRef { id: self.id.clone(), name: self.name.clone() }
     }
 
+    /// Whether they may see a call of their tenant: their own, or everybody's.
+    pub fn may_see(&self, call: &CallRecord) -> bool {
+        call.opening.caller.who.id == self.id || self.permissions.allow("calls.team.read")
+    }
+
+    /// Their name, where they ask by a form of their own and for nobody else. What they fill in is their yes to it.
+    pub(crate) fn own_form(&self) -> Option<&str> {
+        let is_own = is_own_form((self.id.kind, self.source), &self.via);
+        is_own.then_some(&self.name)
+    }
+
     /// What the journal keeps of the caller.
     pub fn record(&self) -> CallerRecord {
         CallerRecord { who: self.who(), source: self.source, via: self.via.clone() }
@@ -232,11 +264,22 @@ pub struct CallerRecord {
 }
 
 impl CallerRecord {
+    /// Their name, where they asked by a form of their own and for nobody else.
+    pub(crate) fn own_form(&self) -> Option<&str> {
+        let is_own = is_own_form((self.who.id.kind, self.source), &self.via);
+        is_own.then_some(&self.who.name)
+    }
+
     /// The caller again, at home in the record's scope, with what they may do now.
     pub fn with(self, scope: Scope, permissions: Permissions) -> Caller {
         let Self { who: CallerRef { id, name }, source, via } = self;
         Caller { id, name, scope, permissions, source, via }
     }
+}
+
+/// A page acts for a person only with the cookie and the secret of their sign-in.
+fn is_own_form((kind, source): (CallerKind, Source), via: &Via) -> bool {
+    kind == CallerKind::Person && source == Source::Web && via.on_behalf_of.is_empty()
 }
 
 #[cfg(test)]
@@ -268,6 +311,25 @@ mod tests {
         written["via"] = json!({"run": "r1", "onBehalfOf": [anna]});
         assert_eq!(json!(record), written);
         assert_eq!(serde_json::from_value::<CallerRecord>(written).unwrap(), record);
+    }
+
+    #[test]
+    fn only_a_person_at_a_page_and_for_nobody_else_asks_by_their_own_form() {
+        let who = |kind| CallerRef { id: CallerId { kind, id: "p1".to_owned() }, name: "anna".to_owned() };
+        let record = |kind, source, on_behalf_of| CallerRecord {
+            who: who(kind),
+            source,
+            via: Via { on_behalf_of, ..Via::default() },
+        };
+        let person = CallerKind::Person;
+        assert_eq!(record(person, Source::Web, vec![]).own_form(), Some("anna"));
+        assert_eq!(record(person, Source::Web, vec![who(person)]).own_form(), None);
+        for source in [Source::Api, Source::Mcp, Source::Cli, Source::Edit, Source::House] {
+            assert_eq!(record(person, source, vec![]).own_form(), None, "{source:?}");
+        }
+        for kind in CallerKind::ALL.iter().filter(|kind| **kind != person) {
+            assert_eq!(record(*kind, Source::Web, vec![]).own_form(), None, "{kind:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{CallEvent, CallId, Effect};
 
 /// One file, folder or link that a call would change or has changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// Where, relative to the workspace.
     pub path: String,
@@ -48,6 +48,9 @@ pub struct Change {
     /// One line that stands for this and for what belongs to it, such as `commit 1a2b3c on main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// What the commit that `summary` names changes, where that could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
     /// It goes because it has served its purpose, as what git keeps of a merge until that is committed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spent: bool,
@@ -76,6 +79,7 @@ impl Change {
             flags: Vec::new(),
             derived: false,
             summary: None,
+            patch: None,
             spent: false,
             state: ChangeState::Staged,
             unit: 0,
@@ -102,7 +106,7 @@ pub enum ChangeKind {
 }
 
 /// Where a change stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeState {
     /// Held aside.
@@ -116,7 +120,7 @@ pub enum ChangeState {
 }
 
 /// Why a person should look twice at a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Flag {
     /// haft's own files in the workspace.
@@ -165,7 +169,7 @@ impl Flag {
 }
 
 /// Everything one call would change, in path order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ChangeList(pub Vec<Change>);
 
@@ -186,6 +190,22 @@ impl ChangeList {
     /// The paths, in order.
     pub fn paths(&self) -> Vec<String> {
         self.0.iter().map(|change| change.path.clone()).collect()
+    }
+
+    /// The changes one by one, where a summary stands for all that belongs to it.
+    pub fn told(&self) -> Vec<&Change> {
+        let summaries: Vec<(ChangeState, &str)> = self
+            .0
+            .iter()
+            .filter(|change| change.summary.is_some())
+            .filter_map(|change| Some((change.state, git_folder(&change.path)?)))
+            .collect();
+        let stands_alone = |change: &&Change| {
+            let folder = git_folder(&change.path);
+            let is_told = folder.is_some_and(|folder| summaries.contains(&(change.state, folder)));
+            change.summary.is_some() || !change.flags.is_empty() || !is_told
+        };
+        self.0.iter().filter(stands_alone).collect()
     }
 
     /// The paths of what is held aside.
@@ -245,8 +265,21 @@ impl ChangeList {
     /// The same list without diffs, for rows and events.
     #[must_use]
     pub fn without_diffs(&self) -> Self {
-        Self(self.0.iter().map(|change| Change { diff: None, ..change.clone() }).collect())
+        Self(self.0.iter().map(|change| Change { diff: None, patch: None, ..change.clone() }).collect())
     }
+}
+
+/// The git folder that a path is or lies in.
+pub fn git_folder(path: &str) -> Option<&str> {
+    let mut end = 0;
+    for part in path.split('/') {
+        end += part.len();
+        if part == ".git" {
+            return Some(&path[..end]);
+        }
+        end += 1;
+    }
+    None
 }
 
 /// How many paths a sentence names.
@@ -258,8 +291,8 @@ pub(crate) fn left_staged(call: &CallId, paths: &[String]) -> String {
     let more = paths.len().saturating_sub(NAMED);
     let named = if more > 0 { format!("{named} and {more} more") } else { named };
     format!(
-        "left staged, not committed: {named}; `haft changes {call}` shows it, `haft commit {call}` or `commit_call` \
-         brings it in and `discard_call` drops it"
+        "Not applied yet: {named}. Look: haft changes {call}. Apply: haft commit {call} (agents: `commit_call`). \
+         Drop: haft discard {call}."
     )
 }
 

@@ -1,17 +1,18 @@
 //! The doors of the runtime. A house is built by choosing who stands behind each.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AutoApprove, AwaitedResult, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, ChangeList, Described,
-    Direction, Effect, Form, FormValues, Grant, GrantId, HouseWide, Isolation, Outcome, Permissions, PermittedAnswer,
-    Policy, RegisteredTool, Scope, Source, ToolError, ToolListing, ToolOutput, ToolSpec, Turn, Via, Within,
-    WorkspaceId,
+    AutoApprove, AwaitedResult, CallEvent, CallId, CalledAs, Caller, CallerRecord, CallerRef, CallsInHand, ChangeList,
+    Described, Direction, Effect, End, ErrorCode, Form, FormValues, Grant, GrantId, HouseWide, Isolation, LateResult,
+    Outcome, Permissions, PermittedAnswer, Policy, RegisteredTool, Scope, Source, ToolError, ToolListing, ToolOutput,
+    ToolSpec, Turn, Via, Within, WorkspaceId,
 };
 
 /// Which tools exist, and for whom.
@@ -30,6 +31,17 @@ pub trait Guard: Send + Sync {
 
     /// Whether the caller may answer the question; refuses by an error.
     fn may_answer<'a>(&'a self, caller: &'a Caller, question: &'a Question) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Whether the yes or no of somebody who may answer is theirs to say, which it refuses by an error, and whether it is
+    /// enough or others have to agree. Whoever has agreed is remembered.
+    fn agree<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _question: &'a Question,
+        _said: &'a Answer,
+    ) -> BoxFuture<'a, Result<Agreement, ToolError>> {
+        Box::pin(std::future::ready(Ok(Agreement::Enough)))
+    }
 
     /// The most that the caller may let happen without asking, whatever a request says.
     fn most_unasked(&self, caller: &Caller) -> AutoApprove;
@@ -120,6 +132,16 @@ impl Question {
     /// Where it belongs, for whoever found it within this scope.
     pub fn scope(&self, found_within: &Scope) -> Scope {
         found_within.beside(self.workspace.as_ref())
+    }
+
+    /// What kind of answer it wants, in a word.
+    pub fn kind(&self) -> &'static str {
+        match self.about {
+            About::Approval(_) => "approval",
+            About::Form(_) => "form",
+            About::Result(ref awaited) if awaited.is_a_form() => "form",
+            About::Result(_) => "result",
+        }
     }
 
     /// Whether the call waits for a result from outside.
@@ -230,6 +252,9 @@ pub enum Answer {
     },
     /// What was waited for could not be done.
     Failed {
+        /// What whoever tried it calls this failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
         /// Why.
         message: String,
     },
@@ -243,16 +268,32 @@ pub enum Answer {
     Cancel,
     /// Nobody answered in time; the house says so itself.
     Expire,
+    /// Nobody gave the result while its caller could wait for it; the house says so itself.
+    TimedOut {
+        /// How long that was.
+        after_ms: u64,
+    },
 }
 
 /// A question, and the answer once there is one.
 pub type QuestionAndAnswer = (Question, Option<Answered>);
+
+/// Whether a yes is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// It is.
+    Enough,
+    /// So many others have to say the same.
+    MoreNeeded(u32),
+}
 
 /// What became of an attempt to answer. The first answer wins.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnswerReceipt {
     /// It counts.
     Taken,
+    /// It was heard, and so many others have to say the same before it counts.
+    MoreNeeded(u32),
     /// Somebody was earlier.
     TooLate(Answered),
     /// The call waits for nothing.
@@ -261,6 +302,9 @@ pub enum AnswerReceipt {
 
 /// Questions put to people, their answers, and the answers that are remembered.
 pub trait Questions: Send + Sync {
+    /// The time by which questions and grants expire. Whoever shares them goes by the same clock.
+    fn now(&self) -> Timestamp;
+
     /// Puts the question. The question, the call's row and its events are one transaction.
     fn ask<'a>(
         &'a self,
@@ -301,8 +345,21 @@ pub trait Questions: Send + Sync {
     /// The calls that still wait although their question was answered, and that this process can carry on.
     fn answered<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<(Scope, CallId)>, ToolError>>;
 
-    /// Takes over a waiting call whose owner is gone. At most one process succeeds.
-    fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<bool, ToolError>>;
+    /// The caller's request is no longer held, so that the result goes to its inbox. `false` means that the answer is there
+    /// already, and goes to whoever has waited.
+    fn stop_waiting<'a>(&'a self, scope: &'a Scope, question: &'a QuestionId)
+    -> BoxFuture<'a, Result<bool, ToolError>>;
+
+    /// Keeps a result that came after its call had timed out. The result, its event and the item in the caller's inbox are
+    /// one transaction; the call itself stays as it is. `false` means that there is one already.
+    fn keep_late<'a>(&'a self, call: &'a CallRecord, late: &'a LateResult) -> BoxFuture<'a, Result<bool, ToolError>>;
+
+    /// The result that came after a call had timed out.
+    fn late<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<Option<LateResult>, ToolError>>;
+
+    /// Takes over a waiting call whose owner is gone, and whose caller therefore waits no longer. At most one process
+    /// succeeds. Whoever asks has the call in hand, so that what this very process has let go is taken over, too.
+    fn claim<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, Result<ClaimResult, ToolError>>;
 
     /// The grants that could cover this tool, newest first.
     fn grants<'a>(&'a self, scope: &'a Scope, tool: &'a str) -> BoxFuture<'a, Result<Vec<Grant>, ToolError>>;
@@ -314,8 +371,19 @@ pub trait Questions: Send + Sync {
     fn remember<'a>(&'a self, scope: &'a Scope, grant: &'a Grant) -> BoxFuture<'a, Result<(), ToolError>>;
 }
 
+/// What became of the attempt to take a waiting call over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimResult {
+    /// It is this process's now.
+    Claimed,
+    /// A living process has it, or it waits no longer.
+    NotClaimed,
+    /// Its workspace lives on another node, which alone can carry it on: this one.
+    OfNode(String),
+}
+
 /// Where a call stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CallState {
     /// Being looked at, aside.
@@ -347,6 +415,9 @@ pub struct Entry {
     pub whole_output: Option<ToolOutput>,
     /// What happened since the last entry, in order.
     pub events: Vec<(Timestamp, CallEvent)>,
+    /// The question whose answer ended the call, where a result was waited for from outside: the outcome goes to the caller's
+    /// inbox in the same transaction, unless the caller's request is held.
+    pub result_of: Option<u32>,
 }
 
 /// Who asked for what.
@@ -397,6 +468,36 @@ impl CallRecord {
         let turn = Turn { of: done.of.clone(), direction: done.direction.reversed(), paths: Some(paths) };
         turn.paths.as_ref().is_some_and(|paths| !paths.is_empty()).then_some(turn)
     }
+
+    /// The call that goes on in the place of this one, where an approver gave another input.
+    pub fn continued_as(&self) -> Option<&CallId> {
+        match &self.outcome.as_ref()?.end {
+            End::Pending { pending } if self.state == CallState::Ended => Some(&pending.pending_tool_call_id),
+            End::Pending { .. }
+            | End::Success { .. }
+            | End::Error { .. }
+            | End::Rejected { .. }
+            | End::Cancelled { .. } => None,
+        }
+    }
+
+    /// What the call staged, or the part of an earlier call's changes that it turned, as it stands now. What is no longer
+    /// kept is not shown.
+    pub async fn changes(&self, workbench: &dyn Workbench) -> Result<ChangeList, ToolError> {
+        let Some(turn) = &self.turn else { return Ok(ChangeList::default()) };
+        let mut changes = match workbench.show(&self.scope, &turn.of).await {
+            Ok(changes) => changes,
+            Err(error) if error.code == ErrorCode::Unavailable => ChangeList::default(),
+            Err(error) => return Err(error),
+        };
+        if turn.of != self.call {
+            let touched = self.outcome.as_ref().and_then(|outcome| outcome.changes.as_ref()).map(ChangeList::paths);
+            let touched: HashSet<String> =
+                touched.or_else(|| turn.paths.clone()).unwrap_or_default().into_iter().collect();
+            changes.0.retain(|change| touched.contains(&change.path));
+        }
+        Ok(changes)
+    }
 }
 
 /// The append-only record of every call.
@@ -428,6 +529,14 @@ pub trait Journal: Send + Sync {
     /// Takes over the calls that were preparing or executing in a process that is gone.
     fn abandoned<'a>(&'a self, house: &'a HouseWide) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>>;
 
+    /// The calls that are preparing or executing in this process as far as the journal knows, but that nobody here has in
+    /// hand.
+    fn let_go<'a>(
+        &'a self,
+        house: &'a HouseWide,
+        in_hand: &'a CallsInHand,
+    ) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>>;
+
     /// Returns when some process has asked for this running call to be stopped; otherwise never.
     fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()>;
 }
@@ -440,6 +549,6 @@ pub trait Delivery: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
-    /// A call has ended, or was handed back; the journal knows how.
-    fn ended<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()>;
+    /// A call has ended, or was handed back.
+    fn ended<'a>(&'a self, scope: &'a Scope, outcome: &'a Outcome) -> BoxFuture<'a, ()>;
 }

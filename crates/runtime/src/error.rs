@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Why a call did not succeed. Each code has a page in `docs/errors/`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
     /// The input does not fit the tool's schema, or makes no sense.
@@ -25,6 +26,14 @@ pub enum ErrorCode {
     ToolNotFound,
     /// The caller may not use this tool, or a rule refused what it did.
     Forbidden,
+    /// Nobody knows who asks.
+    Unauthorized,
+    /// There is no such thing, or it is not the caller's to see.
+    NotFound,
+    /// The caller asks more often than it may.
+    RateLimited,
+    /// A service that the tool called answered with an error.
+    UpstreamError,
     /// The command is refused outright, in every mode.
     CommandBlocked,
     /// The workspace brings it, and nobody has trusted it as it is now.
@@ -84,7 +93,7 @@ pub enum ErrorCode {
 }
 
 /// What kind of failure a code is; callers decide by it what to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
     /// Correct the input and call again.
@@ -114,6 +123,10 @@ impl ErrorCode {
         Self::ExecutionError,
         Self::ToolNotFound,
         Self::Forbidden,
+        Self::Unauthorized,
+        Self::NotFound,
+        Self::RateLimited,
+        Self::UpstreamError,
         Self::CommandBlocked,
         Self::NotTrusted,
         Self::ToolHeld,
@@ -155,6 +168,7 @@ impl ErrorCode {
             | Self::InvalidPath
             | Self::FileNotFound
             | Self::ToolNotFound
+            | Self::NotFound
             | Self::AlreadyExists
             | Self::IsADirectory
             | Self::NotADirectory
@@ -165,6 +179,7 @@ impl ErrorCode {
             | Self::Conflict => Category::InvalidParams,
             Self::PermissionDenied
             | Self::Forbidden
+            | Self::Unauthorized
             | Self::CommandBlocked
             | Self::NotTrusted
             | Self::ToolHeld
@@ -178,8 +193,11 @@ impl ErrorCode {
             | Self::ResourceLimit
             | Self::SandboxUnavailable
             | Self::Interrupted
-            | Self::OutcomeUnknown => Category::Execution,
-            Self::Unavailable | Self::NetworkError | Self::Busy | Self::StoreUnavailable => Category::Transient,
+            | Self::OutcomeUnknown
+            | Self::UpstreamError => Category::Execution,
+            Self::Unavailable | Self::NetworkError | Self::Busy | Self::RateLimited | Self::StoreUnavailable => {
+                Category::Transient
+            }
             Self::Cancelled | Self::Expired => Category::Cancelled,
             Self::OutputInvalid | Self::Internal => Category::Internal,
         }
@@ -198,7 +216,7 @@ const NOTHING_DONE: &str = "nothingDone";
 const RETRY_AFTER: &str = "retryAfterMs";
 
 /// What a caller learns about a call that did not succeed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
     /// Which failure.
     pub code: ErrorCode,

@@ -23,6 +23,9 @@ pub enum CallEvent {
         remove_by: Option<Date>,
         /// The exact arguments.
         args: Value,
+        /// Whether it only tries the tool.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        test: bool,
     },
     /// What it would change is held aside.
     #[serde(rename = "tool.staged")]
@@ -83,6 +86,9 @@ pub enum CallEvent {
         /// 0 to 100, where it can be told.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         progress: Option<u8>,
+        /// The same in units of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        part: Option<ProgressPart>,
         /// What it is doing.
         message: String,
     },
@@ -137,12 +143,18 @@ pub enum CallEvent {
     Completed {
         /// How long the work took.
         execution_time_ms: u64,
+        /// Whether its result came after it had timed out; the call stays as it ended then.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        late: bool,
     },
     /// It ended with an error.
     #[serde(rename = "tool.failed")]
     Failed {
         /// Why.
         error: ToolError,
+        /// Whether that came after it had timed out; the call stays as it ended then.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        late: bool,
     },
     /// It was stopped.
     #[serde(rename = "tool.cancelled")]
@@ -168,4 +180,21 @@ pub enum Stream {
     Stderr,
     /// Text of a tool.
     Text,
+}
+
+/// How much of a whole is done, in units that only the tool knows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgressPart {
+    /// What is done.
+    pub done: f64,
+    /// All there is to do.
+    pub total: f64,
+}
+
+impl ProgressPart {
+    /// The same as a part of a hundred.
+    pub fn percent(self) -> u8 {
+        // A cast keeps within the bounds of the type.
+        (self.done / self.total * 100.0).clamp(0.0, 100.0) as u8
+    }
 }

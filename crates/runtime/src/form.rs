@@ -4,6 +4,7 @@ mod field;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,7 @@ use crate::{ErrorCode, ToolError, issues, registry};
 const NAME: &str = "answer";
 
 /// What a tool wants to know in the middle of its work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Form {
     /// What the answer is known by.
     pub name: String,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
@@ -55,7 +56,7 @@ impl<'a> FormSession<'a> {
         let FormRequest { form, reply } = asking;
         let doors = self.doors;
         let within = work.request.form_wait.unwrap_or(doors.limits.answer_within);
-        let question = question(form, within, work, log);
+        let question = question(form, (doors.questions.now(), within), work, log);
         let id = question.id();
         if let About::Form(form) = &question.about {
             log.note(CallEvent::Asks { question: id.number, form: form.clone() });
@@ -132,11 +133,12 @@ fn heard(answer: Answer) -> Result<FormAnswer, ToolError> {
         | Answer::Always { .. }
         | Answer::Edit { .. }
         | Answer::Result { .. }
-        | Answer::Failed { .. } => Ok(FormAnswer::Cancelled),
+        | Answer::Failed { .. }
+        | Answer::TimedOut { .. } => Ok(FormAnswer::Cancelled),
     }
 }
 
-fn question(form: Form, within: Duration, work: &Work<'_>, log: &mut CallLog) -> Question {
+fn question(form: Form, time: (Timestamp, Duration), work: &Work<'_>, log: &mut CallLog) -> Question {
     let reason = format!("`{}` asks in the middle of its work", log.tool);
-    log.question((work.request, work.effect), About::Form(form), reason, within)
+    log.question((work.request, work.effect), About::Form(form), reason, time)
 }

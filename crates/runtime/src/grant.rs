@@ -3,12 +3,13 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bounds, CallerId};
 
 /// The id of a grant: `g_` and a UUIDv7.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct GrantId(String);
 
@@ -56,6 +57,9 @@ pub struct Grant {
     /// For which caller; `None` means any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<CallerId>,
+    /// Who gave it; `None` where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_by: Option<CallerId>,
     /// Until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
@@ -109,6 +113,7 @@ impl Grant {
             tool: tool.into(),
             bounds,
             caller: None,
+            given_by: None,
             until: None,
             uses_left: None,
             used: 0,

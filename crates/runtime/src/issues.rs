@@ -1,26 +1,29 @@
 //! Why an input does not fit: every issue with its JSON Pointer, what was expected and what came.
 
 use jsonschema::{
-    ValidationError, Validator,
+    ValidationError,
     error::{TypeKind, ValidationErrorKind},
 };
 use serde_json::{Value, json};
 
-use crate::{ErrorCode, ToolError, ToolSpec, nearest::nearest};
+use crate::{ErrorCode, ToolError, ToolSpec, bounded_schema::BoundedSchema, nearest::nearest, registry::TOO_LONG};
 
 const MOST_ISSUES: usize = 20;
 const LONGEST_VALUE: usize = 80;
 
 /// The error for an input that does not fit its schema.
-pub(crate) fn issues_of(spec: &ToolSpec, validator: &Validator, input: &Value) -> ToolError {
+pub(crate) fn issues_of(spec: &ToolSpec, validator: &BoundedSchema, input: &Value) -> ToolError {
     told(validator, &spec.input_schema, &spec.name, input)
 }
 
 /// Everything about a value that does not fit, told of what has this name.
-pub(crate) fn told(validator: &Validator, schema: &Value, name: &str, value: &Value) -> ToolError {
+pub(crate) fn told(validator: &BoundedSchema, schema: &Value, name: &str, value: &Value) -> ToolError {
+    let Some(errors) = validator.errors(value, MOST_ISSUES) else {
+        return ToolError::new(ErrorCode::InvalidArgs, format!("`{name}` cannot be checked: {TOO_LONG}"));
+    };
     let mut issues = Vec::new();
-    for error in validator.iter_errors(value).take(MOST_ISSUES) {
-        collect(&error, schema, &mut issues);
+    for error in &errors {
+        collect(error, schema, &mut issues);
     }
     issues.truncate(MOST_ISSUES);
     let lines: Vec<String> = issues.iter().map(|issue| issue.sentence(name)).collect();

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Bound,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
@@ -24,6 +25,8 @@ const MOST_SCOPES: usize = 1024;
 pub struct Layer {
     tools: BTreeMap<String, Arc<RegisteredTool>>,
     aliases: BTreeMap<String, String>,
+    /// Whether one of them is not for everybody.
+    is_for_some_only: bool,
 }
 
 impl Layer {
@@ -38,6 +41,40 @@ impl Layer {
     pub fn get(&self, name: &str) -> Option<&Arc<RegisteredTool>> {
         let canonical = self.aliases.get(name).map_or(name, String::as_str);
         self.tools.get(canonical)
+    }
+
+    /// Every tool, by name.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<RegisteredTool>> {
+        self.tools.values()
+    }
+
+    /// Its tools, by name, after the one of this name.
+    pub fn after(&self, name: Option<&str>) -> impl Iterator<Item = &Arc<RegisteredTool>> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        self.tools.range::<str, _>((from, Bound::Unbounded)).map(|(_, tool)| tool)
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// Whether one of its tools is for some tenants only.
+    pub fn is_for_some_only(&self) -> bool {
+        self.is_for_some_only
+    }
+
+    /// The same layer with other tools in the place of some, and without those of which nothing is made.
+    #[must_use]
+    pub fn edited(&self, edit: impl Fn(&Arc<RegisteredTool>) -> Option<Arc<RegisteredTool>>) -> Self {
+        let mut next = self.clone();
+        for (name, tool) in &self.tools {
+            match edit(tool) {
+                Some(tool) => drop(next.tools.insert(name.clone(), tool)),
+                None => drop(next.remove(name)),
+            }
+        }
+        next
     }
 
     /// Every name that means a tool.
@@ -56,8 +93,20 @@ impl Layer {
         for alias in other_names(spec) {
             self.aliases.insert(alias.clone(), spec.name.clone());
         }
+        self.is_for_some_only |= !tool.is_for(None);
         self.tools.insert(spec.name.clone(), tool);
         Ok(())
+    }
+
+    /// The same with what models are shown by now; `None` while that is the same.
+    pub(crate) fn shown_as_now(&self) -> Option<Self> {
+        let mut next = None;
+        for (name, tool) in &self.tools {
+            if let Some(other) = tool.shown_as_now() {
+                next.get_or_insert_with(|| self.clone()).tools.insert(name.clone(), Arc::new(other));
+            }
+        }
+        next
     }
 
     pub(crate) fn remove(&mut self, name: &str) -> bool {
@@ -123,7 +172,7 @@ impl Tools {
 
     /// The description of every tool that is listed, sorted by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.listing().tools().into_iter().map(|tool| tool.spec().clone()).collect()
+        self.listing().tools().iter().map(|tool| tool.spec().clone()).collect()
     }
 
     /// Every name that means a tool, listed or not.
@@ -143,7 +192,7 @@ impl Tools {
         }
         // Nobody is sent to what is not listed.
         let listing = self.listing();
-        let listed = listing.tools().into_iter().flat_map(|tool| names(tool.spec()));
+        let listed = listing.tools().iter().flat_map(|tool| names(tool.spec()));
         let near = nearest(name, listed.map(String::as_str));
         let canonical = |name: &String| self.all.aliases.get(name).unwrap_or(name).clone();
         let mut near: Vec<String> = near.iter().map(canonical).collect();

@@ -11,6 +11,7 @@ pub const MOST_TOKENS: usize = 10_000;
 /// The tools that somebody may use, sorted by name. It never changes: a change of the catalogue makes a new one.
 #[derive(Default)]
 pub struct ToolListing {
+    all: Vec<Arc<RegisteredTool>>,
     offered: Vec<Arc<RegisteredTool>>,
     deferred: Vec<Arc<RegisteredTool>>,
     /// Made when somebody searches first.
@@ -20,15 +21,17 @@ pub struct ToolListing {
 impl ToolListing {
     /// Of tools that are sorted by name.
     pub fn of<'a>(tools: impl IntoIterator<Item = &'a Arc<RegisteredTool>>, pins: &PinnedTools) -> Self {
-        let there: Vec<&Arc<RegisteredTool>> = tools.into_iter().filter(|tool| tool.shown() != Shown::Never).collect();
-        let needs_room = |tool: &&&Arc<RegisteredTool>| tool.shown() == Shown::WhileThereIsRoom;
-        let is_too_much = there.iter().filter(needs_room).map(|tool| tool.tokens()).sum::<usize>() > MOST_TOKENS;
-        let waits = |tool: &&Arc<RegisteredTool>| is_too_much && needs_room(&tool) && !pins.name(&tool.spec().name);
-        let (deferred, mut offered): (Vec<_>, Vec<_>) = there.into_iter().cloned().partition(|tool| waits(&tool));
+        let there = tools.into_iter().filter(|tool| tool.shown() != Shown::Never);
+        let mut all: Vec<Arc<RegisteredTool>> = there.cloned().collect();
+        let needs_room = |tool: &&Arc<RegisteredTool>| tool.shown() == Shown::WhileThereIsRoom;
+        let is_too_much = all.iter().filter(needs_room).map(|tool| tool.tokens()).sum::<usize>() > MOST_TOKENS;
+        let waits = |tool: &Arc<RegisteredTool>| is_too_much && needs_room(&tool) && !pins.name(&tool.spec().name);
+        let (deferred, mut offered): (Vec<_>, Vec<_>) = all.iter().cloned().partition(waits);
         if deferred.is_empty() {
-            offered.retain(|tool| tool.shown() != Shown::ForOthers);
+            all.retain(|tool| tool.shown() != Shown::ForOthers);
+            offered.clone_from(&all);
         }
-        Self { offered, deferred, index: OnceLock::new() }
+        Self { all, offered, deferred, index: OnceLock::new() }
     }
 
     /// What a model is shown: everything, or, where that costs too much, all but what it can find.
@@ -42,16 +45,14 @@ impl ToolListing {
     }
 
     /// Everything, sorted by name.
-    pub fn tools(&self) -> Vec<&Arc<RegisteredTool>> {
-        let mut all: Vec<_> = self.offered.iter().chain(&self.deferred).collect();
-        all.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
-        all
+    pub fn tools(&self) -> &[Arc<RegisteredTool>] {
+        &self.all
     }
 
     /// The tools that fit best, best first: the one of that very name, then by words.
     pub fn find(&self, query: &str, limit: usize) -> Vec<ToolMatch> {
         let index = self.index.get_or_init(|| {
-            let found = self.tools().into_iter().filter(|tool| tool.shown() != Shown::ForOthers);
+            let found = self.tools().iter().filter(|tool| tool.shown() != Shown::ForOthers);
             Index::of(found.cloned().collect())
         });
         index.find(query, limit)
@@ -69,7 +70,7 @@ impl PinnedTools {
     }
 
     /// Those that name none of these tools.
-    pub fn idle<'a>(&'a self, tools: &[&Arc<RegisteredTool>]) -> Vec<&'a str> {
+    pub fn idle<'a>(&'a self, tools: &[Arc<RegisteredTool>]) -> Vec<&'a str> {
         let names_none = |pin: &&String| !tools.iter().any(|tool| fits(pin, &tool.spec().name));
         self.0.iter().filter(names_none).map(String::as_str).collect()
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     About, ApprovedBy, AutoApprove, CallEvent, CallId, CallListener, CallRequest, CallState, CalledAs, ChangeList,
-    Effect, Entry, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn, Via,
+    Effect, Entry, Isolation, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn, Via,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
@@ -35,12 +35,16 @@ pub(crate) struct CallLog {
     pub(crate) ends_as_foreseen: bool,
     /// It was handed back while it waits for a result from outside.
     pub(crate) waits_for_a_result: bool,
+    /// The question for a result from outside, whose answer ends it.
+    pub(crate) result_of: Option<u32>,
     opening: Option<Opening>,
     listener: Option<CallListener>,
     events: Vec<(Timestamp, CallEvent)>,
     /// What the listener hears only after the yes.
     held: Vec<CallEvent>,
     pub(crate) turn: Option<Turn>,
+    /// The rung of the processes that it has started by now.
+    pub(crate) isolation: Isolation,
 }
 
 impl CallLog {
@@ -74,11 +78,13 @@ impl CallLog {
             edited_input: (request.caller.source == Source::Edit).then(|| request.input.clone()),
             ends_as_foreseen: false,
             waits_for_a_result: false,
+            result_of: None,
             opening: None,
             listener: request.listener.as_ref().map(Arc::clone),
             events: Vec::new(),
             held: Vec::new(),
             turn: None,
+            isolation: Isolation::None,
         }
     }
 
@@ -171,9 +177,8 @@ impl CallLog {
         (request, effect): (&CallRequest, Effect),
         about: About,
         reason: String,
-        within: Duration,
+        (asked_at, within): (Timestamp, Duration),
     ) -> Question {
-        let asked_at = Timestamp::now();
         self.questions += 1;
         Question {
             call: request.id.clone(),
@@ -203,6 +208,7 @@ impl CallLog {
             outcome: None,
             whole_output: None,
             events: std::mem::take(&mut self.events),
+            result_of: None,
         }
     }
 
@@ -217,6 +223,7 @@ impl CallLog {
             | crate::End::Rejected { .. }
             | crate::End::Cancelled { .. } => CallState::Ended,
         };
-        Entry { outcome: Some(outcome), whole_output, ..self.entry(state) }
+        let result_of = self.result_of.filter(|_| state == CallState::Ended);
+        Entry { outcome: Some(outcome), whole_output, result_of, ..self.entry(state) }
     }
 }

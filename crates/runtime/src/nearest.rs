@@ -10,10 +10,20 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec
     }
     let typed = typed.to_lowercase();
     let closeness = |name: &str| strsim::jaro_winkler(&typed, &name.to_lowercase());
-    let mut close: Vec<(f64, &str)> =
-        known.into_iter().map(|name| (closeness(name), name)).filter(|(score, _)| *score > 0.75).collect();
+    let mut close: Vec<(f64, &str)> = known
+        .into_iter()
+        .filter(|name| is_near(&typed, &name.to_lowercase()))
+        .map(|name| (closeness(name), name))
+        .collect();
     close.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
     close.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// Whether one was meant by the other: a few letters are wrong, or one is a whole part of the other.
+fn is_near(typed: &str, name: &str) -> bool {
+    let shorter = typed.chars().count().min(name.chars().count());
+    let wrong = strsim::damerau_levenshtein(typed, name);
+    wrong <= (shorter / 4).max(1) || (shorter >= 3 && (name.contains(typed) || typed.contains(name)))
 }
 
 #[cfg(test)]
@@ -23,6 +33,8 @@ mod tests {
     #[test]
     fn no_name_is_meant_by_a_book() {
         assert_eq!(nearest("read_fle", ["read_file", "grep"]), ["read_file"]);
+        assert_eq!(nearest("read", ["read_file", "grep"]), ["read_file"]);
+        assert!(nearest("project", ["reject"]).is_empty() && nearest("HAFT_PAGER", ["HAFT_LSP_READY"]).is_empty());
         assert!(nearest(&"read_file".repeat(100_000), ["read_file"]).is_empty());
     }
 }

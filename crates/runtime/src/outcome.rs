@@ -1,11 +1,12 @@
 //! The one envelope in which every call ends, whatever door it came in by.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    CallId, Change, ChangeKind, ChangeList, ChangeState, ErrorCode, GrantId, Isolation, Structured, ToolError,
+    CallId, Change, ChangeKind, ChangeList, ChangeState, GrantId, Isolation, Structured, ToolError,
     changes::left_staged,
 };
 
@@ -22,7 +23,7 @@ pub const FINAL_INPUT: &str = "final_input";
 pub(crate) const CAPPED: &str = "capped";
 
 /// How a call ended, or where it stands while it waits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Success, error, rejected, pending or cancelled, with what belongs to it.
     #[serde(flatten)]
@@ -161,19 +162,9 @@ impl Outcome {
 
     /// What came into the workspace or went out of it again, build output last. What a summary stands for is one of them.
     fn changed(&self) -> Vec<Change> {
-        let all = self.changes.iter().flat_map(|changes| &changes.0);
-        let taken = all.filter(|change| matches!(change.state, ChangeState::Committed | ChangeState::Undone));
+        let told = self.changes.iter().flat_map(ChangeList::told);
+        let taken = told.filter(|change| matches!(change.state, ChangeState::Committed | ChangeState::Undone));
         let mut taken: Vec<&Change> = taken.collect();
-        let summed_up: Vec<String> = taken
-            .iter()
-            .filter(|change| change.summary.is_some())
-            .filter_map(|change| git_folder(&change.path))
-            .collect();
-        taken.retain(|change| {
-            change.summary.is_some()
-                || !change.flags.is_empty()
-                || git_folder(&change.path).is_none_or(|folder| !summed_up.contains(&folder))
-        });
         taken.sort_by_key(|change| change.derived);
         taken.into_iter().cloned().collect()
     }
@@ -183,6 +174,7 @@ impl Outcome {
 fn named(change: &Change) -> String {
     let what = change.summary.as_ref().unwrap_or(&change.path);
     let kind = match (change.state, change.kind) {
+        (ChangeState::Undone, _) if change.summary.is_some() => " (undone)",
         _ if change.summary.is_some() => "",
         (ChangeState::Committed, ChangeKind::Created) => " (created)",
         (ChangeState::Committed, ChangeKind::Deleted) => " (deleted)",
@@ -194,15 +186,8 @@ fn named(change: &Change) -> String {
     format!("{what}{kind}")
 }
 
-/// The git folder that a path lies in.
-fn git_folder(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.split('/').collect();
-    let at = parts.iter().position(|part| *part == ".git")?;
-    Some(parts[..=at].join("/"))
-}
-
 /// The end of a call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "lowercase")]
 pub enum End {
     /// It did what was asked.
@@ -254,16 +239,14 @@ impl End {
     pub fn failure(&self) -> Option<String> {
         let (Self::Error { error } | Self::Cancelled { error }) = self else { return None };
         let mut text = format!("{}: ", error.code);
-        if error.code == ErrorCode::OutcomeUnknown {
-            text.push_str("look whether it happened before you call again; ");
-        }
         text.push_str(&error.message);
-        if error.recoverable {
+        if error.recoverable && !error.message.contains("again") {
             text.push_str("; the same call may succeed later");
         }
         for (name, said) in error.said() {
             text.push_str(&format!("\n[{name}]\n{}", said.trim_end_matches('\n')));
         }
+        text.extend(error.cut_note().map(|note| format!("\n{note}")));
         Some(text)
     }
 
@@ -284,7 +267,7 @@ impl End {
 }
 
 /// A call that waits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pending {
     /// The call to answer; a child call when an edited input waits in its place.
@@ -294,7 +277,7 @@ pub struct Pending {
 }
 
 /// Who said yes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovedBy {
     /// It only read.
@@ -306,7 +289,7 @@ pub enum ApprovedBy {
 }
 
 /// What a tool gives back.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolOutput {
     /// Text for the model, cut to the limit.
     pub content: String,
@@ -314,6 +297,7 @@ pub struct ToolOutput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_content: Option<String>,
     /// The value, conforming to the output schema.
+    #[schemars(with = "Value")]
     pub structured: Structured,
     /// Pictures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -333,7 +317,7 @@ pub struct ToolOutput {
 }
 
 /// A result that another call gave: it was shortened there, and the whole of it is read there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandedOn {
     /// The call that gave it.
     pub call: CallId,
@@ -344,6 +328,14 @@ pub struct HandedOn {
 }
 
 impl ToolOutput {
+    /// The exit code of the process that the tool ran, and what it said; `None` when it ran none.
+    pub fn process(&self) -> Option<(i64, &str)> {
+        let exit_code = self.metadata.get("exit_code")?.as_i64()?;
+        let content = self.display_content.as_ref().unwrap_or(&self.content);
+        let end = content.rfind(&format!("[exit {exit_code}]"));
+        Some((exit_code, &content[..end.unwrap_or(content.len())]))
+    }
+
     fn tell_in_the_value(&mut self, call: &CallId, changed: &[Change]) {
         let edited = self.metadata.get(FINAL_INPUT).cloned();
         if changed.is_empty() && edited.is_none() {
@@ -385,7 +377,7 @@ impl ToolOutput {
 }
 
 /// Something that a model can listen to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Audio {
     /// `audio/wav` and the like.
@@ -395,7 +387,7 @@ pub struct Audio {
 }
 
 /// A file or the like that comes with a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Embedded {
     /// Where it is from.
@@ -420,7 +412,7 @@ impl Embedded {
 }
 
 /// What is in a file or the like.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Body {
     /// Text.
@@ -430,7 +422,7 @@ pub enum Body {
 }
 
 /// A picture that a model can look at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Image {
     /// `image/png` and the like.

@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    ApprovedBy, CallEvent, CallId, CallRequest, CallerRef, Catalog, Delivery, Guard, HouseWide, Journal, Limits,
-    Outcome, Pending, Policies, Policy, Questions, Scope, Source, ToolError, Workbench,
+    ApprovedBy, CallEvent, CallId, CallRequest, CallsInHand, Catalog, Delivery, Guard, HouseWide, InputEdit, Journal,
+    Limits, Outcome, Pending, Policies, Policy, Questions, Scope, Source, ToolError, Workbench,
     cache::Cache,
     finish_in_background::FinishInBackground,
     log::CallLog,
@@ -53,14 +53,21 @@ pub struct Pipeline {
     pub(crate) doors: Arc<Doors>,
     /// What this process has read.
     pub(crate) cache: Arc<Cache>,
-    /// Calls whose caller went away while they were under way.
+    /// What this process carries at this moment.
+    pub(crate) in_hand: CallsInHand,
+    /// Calls that go on although their caller went away, or never was here.
     orphans: TaskTracker,
 }
 
 impl Pipeline {
     /// A line through these doors.
     pub fn new(doors: Doors) -> Self {
-        Self { doors: Arc::new(doors), cache: Arc::default(), orphans: TaskTracker::new() }
+        Self {
+            doors: Arc::new(doors),
+            cache: Arc::default(),
+            in_hand: CallsInHand::default(),
+            orphans: TaskTracker::new(),
+        }
     }
 
     /// Takes one call down the line. When the caller goes away the call is cancelled, and still recorded.
@@ -69,20 +76,36 @@ impl Pipeline {
         FinishInBackground::new(self.clone().line(request), cancel, self.orphans.clone())
     }
 
+    /// The calls that this process carries at this moment.
+    pub fn in_hand(&self) -> &CallsInHand {
+        &self.in_hand
+    }
+
     /// What is decided by here.
     pub async fn policy(&self, scope: &Scope) -> Result<Arc<Policy>, ToolError> {
         self.doors.policies.of(scope).await
     }
 
-    /// Waits for the calls whose caller went away.
+    /// Waits for the calls that nobody here waits for.
     pub async fn finish(&self) {
         self.orphans.close();
         self.orphans.wait().await;
     }
 
+    /// How much goes on that nobody waits for.
+    pub(crate) fn in_background(&self) -> usize {
+        self.orphans.len()
+    }
+
+    /// Goes on with something that nobody waits for but `finish`.
+    pub(crate) fn carry_in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.orphans.spawn(work);
+    }
+
     fn line(self, request: CallRequest) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             tracing::info!(call = %request.id, tool = request.tool, "call started");
+            let _in_hand = self.in_hand.hold(&request.id);
             let mut log = CallLog::new(&request);
             let walked = self.walk(request.clone(), &mut log).await;
             self.close(walked, request, &mut log).await
@@ -92,8 +115,8 @@ impl Pipeline {
     async fn walk(&self, request: CallRequest, log: &mut CallLog) -> Result<Executed, Declined> {
         let doors = &*self.doors;
         let call = resolve(doors, request, log).await?;
-        let call = authorize(&*doors.guard, call, log).await?;
-        let call = validate(call)?;
+        let call = authorize(doors, call, log).await?;
+        let call = validate(doors, call).await?;
         let call = prepare(doors, call, log).await?;
         let call = approve(doors, call, log).await?;
         execute((doors, &self.cache), call, log).await
@@ -108,7 +131,7 @@ impl Pipeline {
     ) -> Outcome {
         match walked {
             Ok(executed) => self.end(log, Ending::Executed(executed)).await,
-            Err(Declined::Edited { input, by }) => self.go_on_with(input, by, request, log).await,
+            Err(Declined::Edited { input, edit }) => self.go_on_with(input, edit, request, log).await,
             Err(Declined::Stopped(stopped)) => self.end(log, Ending::Stopped(stopped)).await,
         }
     }
@@ -122,25 +145,26 @@ impl Pipeline {
             ms = outcome.execution_time_ms,
             "call ended"
         );
-        deliver(&self.doors.deliveries, &log.scope, &outcome.tool_call_id).await;
+        deliver(&self.doors.deliveries, &log.scope, &outcome).await;
         outcome
     }
 
-    /// An edited input is a new call with its own approval and record. The parent ends by pointing to it, so that
-    /// whoever edited it sees its card at once; the parent's caller gets its outcome.
-    async fn go_on_with(&self, input: Value, by: CallerRef, parent: CallRequest, log: &mut CallLog) -> Outcome {
+    /// An edited input is a new call with its own decision and record. The parent ends by pointing to it; the parent's
+    /// caller gets its outcome.
+    async fn go_on_with(&self, input: Value, edit: InputEdit, parent: CallRequest, log: &mut CallLog) -> Outcome {
+        let by = edit.by.name.clone();
         let mut child = CallRequest {
             id: CallId::new(),
             // What was edited is the tool's own input, whatever name it was asked for by.
             tool: log.tool.clone(),
             input,
             parent: Some(parent.id.clone()),
-            edited_by: Some(by.clone()),
+            edited: Some(edit),
             ..parent
         };
         child.caller.source = Source::Edit;
         let continued_as = Some(child.id.clone());
-        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by.name), continued_as });
+        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as });
         let expires_at = Timestamp::now().checked_add(self.doors.limits.answer_within).unwrap_or(Timestamp::MAX);
         let pending = Pending { pending_tool_call_id: child.id.clone(), expires_at };
         self.end(log, Ending::Continued(pending)).await;

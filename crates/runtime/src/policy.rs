@@ -2,6 +2,7 @@
 
 mod rule;
 mod trace;
+mod written;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 pub use rule::{Rule, Verdict};
 pub use trace::Step;
 use trace::{Trace, TraceSubject};
+pub use written::RuleError;
 
 use crate::{
     ApprovedBy, Asks, AutoApprove, CallFacts, CallerId, Change, ChangeList, ClosestMiss, Described, Effect, ErrorCode,
@@ -22,12 +24,28 @@ use crate::{
 /// What a house decides by, beside the mode and the grants.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// The user's rules, then the shipped ones; the first that matches decides.
+    /// The own rules of whoever works here; the first that matches decides.
     pub rules: Vec<Rule>,
+    /// What decides where none of them matches: the rules of those who serve them, then the shipped ones.
+    pub defaults: Vec<Rule>,
     /// What a workspace brings: the first that matches counts where it is stricter than the rule that would decide.
     pub tightening: Vec<Rule>,
     /// What a call started on a lower rung than this is always asked for.
     pub minimum_unasked: Isolation,
+    /// What may happen without asking, whatever a call wishes for; `None` leaves it to the call.
+    pub mode: Option<AutoApprove>,
+}
+
+impl Policy {
+    /// No rules: the mode and the grants decide.
+    pub fn without_rules(minimum_unasked: Isolation) -> Self {
+        Self { rules: Vec::new(), defaults: Vec::new(), tightening: Vec::new(), minimum_unasked, mode: None }
+    }
+
+    /// The rules that may allow, in the order in which they are looked at.
+    fn rules_in_order(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().chain(&self.defaults)
+    }
 }
 
 /// The same rules everywhere.
@@ -61,6 +79,8 @@ pub struct Case<'a> {
     pub mode: AutoApprove,
     /// Who asks.
     pub caller: &'a CallerId,
+    /// The person who asks by a form of their own, for nobody else; `None` for everybody else.
+    pub own_form: Option<&'a str>,
     /// What was remembered, newest first.
     pub grants: &'a [Grant],
     /// When.
@@ -98,6 +118,26 @@ impl Decision {
     fn ask(reason: impl Into<String>) -> Self {
         Self::Ask { reason: reason.into(), nearly: None }
     }
+
+    /// The decision in a word: yes, ask or no.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Yes { .. } => "yes",
+            Self::Ask { .. } => "ask",
+            Self::No(_) => "no",
+        }
+    }
+
+    /// Why it was decided so, in words.
+    pub fn because(&self) -> String {
+        match self {
+            Self::Yes { by: Some(by), .. } => by.clone(),
+            Self::Yes { by: None, .. } => "it only reads".to_owned(),
+            Self::Ask { reason, nearly: None } => reason.clone(),
+            Self::Ask { reason, nearly: Some(nearly) } => format!("{reason}; {nearly}"),
+            Self::No(error) => error.message.clone(),
+        }
+    }
 }
 
 /// The first that applies wins; the order is the house's.
@@ -133,33 +173,27 @@ impl<'a> Judge<'a> {
 
     fn judge(&mut self, policy: &'a Policy) -> Decision {
         let case = self.case;
-        let rule = stricter(self.first_match(&policy.rules), self.first_match(&policy.tightening));
+        let rule = stricter(self.first_match(policy.rules_in_order()), self.first_match(&policy.tightening));
         if let Some(rule) = rule
             && rule.verdict == Verdict::Deny
         {
             return Decision::No(ToolError::new(ErrorCode::Forbidden, rule.sentence("refuses this")));
         }
         let forced = asked_in_every_mode(policy, case, rule);
-        self.trace.note(TraceSubject::EveryMode, || forced.clone().unwrap_or_else(|| "nothing says so".to_owned()));
+        if let (None, Some(person)) = (&forced, own_yes(case)) {
+            self.trace.note(TraceSubject::OwnForm, || "it neither destroys nor touches what is flagged".to_owned());
+            return Decision::yes(ApprovedBy::User, person);
+        }
+        let always = || (case.spec.asks == Asks::Always).then(|| format!("`{}` is always asked for", case.spec.name));
+        let forced = forced.or_else(always);
+        self.trace.note(TraceSubject::EveryMode, || forced.clone().unwrap_or_else(|| "no".to_owned()));
         if let Some(reason) = forced {
             return Decision::ask(reason);
         }
-        let only_reads = case.effect == Effect::Read && unlisted(case).is_none();
-        match case.mode {
-            AutoApprove::Everything => {
-                self.trace.note(TraceSubject::Mode(case.mode), || "everything runs".to_owned());
-                return Decision::yes(ApprovedBy::Config, "mode all");
-            }
-            AutoApprove::Nothing if !(only_reads && case.spec.asks == Asks::NeverForReads) => {
-                self.trace.note(TraceSubject::Mode(case.mode), || "everything is asked for".to_owned());
-                return Decision::ask("mode `none` asks for everything");
-            }
-            AutoApprove::Nothing => {
-                self.trace
-                    .note(TraceSubject::Mode(case.mode), || "haft's own records are shown without asking".to_owned());
-            }
-            AutoApprove::Reads => self.trace.note(TraceSubject::Mode(case.mode), || "what it does decides".to_owned()),
+        if let Some(decision) = self.by_mode(policy.mode.unwrap_or(case.mode)) {
+            return decision;
         }
+        let only_reads = only_reads(case);
         self.trace.note(TraceSubject::Effect, || match only_reads {
             true => "yes".to_owned(),
             false => format!("no, {}", reason_to_ask(case)),
@@ -167,14 +201,31 @@ impl<'a> Judge<'a> {
         if only_reads {
             return Decision::Yes { approved_by: ApprovedBy::Auto, by: None, grant: None };
         }
+        if runs_by_its_own_word(case) {
+            self.trace.note(TraceSubject::Author, || "it does not destroy, and no file is touched".to_owned());
+            return Decision::yes(ApprovedBy::Config, "permissionPolicy auto");
+        }
         if let Some(rule) = rule {
-            self.trace.note(TraceSubject::Rule(rule), || "its bounds contain all of it".to_owned());
+            self.trace.note(TraceSubject::Rule(rule), || "covers everything it did".to_owned());
             return Decision::yes(ApprovedBy::Config, rule.name_and_reason());
         }
         self.by_grant(policy)
     }
 
-    fn first_match(&mut self, rules: &'a [Rule]) -> Option<&'a Rule> {
+    /// What the mode decides by itself.
+    fn by_mode(&mut self, mode: AutoApprove) -> Option<Decision> {
+        let shows_own_records = self.case.spec.asks == Asks::NeverForReads && only_reads(self.case);
+        let (found, decision) = match mode {
+            AutoApprove::Everything => ("everything runs", Some(Decision::yes(ApprovedBy::Config, "mode all"))),
+            AutoApprove::Nothing if shows_own_records => ("haft's own records are shown without asking", None),
+            AutoApprove::Nothing => ("everything is asked for", Some(Decision::ask("mode `none` asks for everything"))),
+            AutoApprove::Reads => ("what it does decides", None),
+        };
+        self.trace.note(TraceSubject::Mode(mode), || found.to_owned());
+        decision
+    }
+
+    fn first_match(&mut self, rules: impl IntoIterator<Item = &'a Rule>) -> Option<&'a Rule> {
         for rule in rules {
             match rule.meets(self.case, &self.seen) {
                 Ok(()) => {
@@ -206,7 +257,7 @@ impl<'a> Judge<'a> {
                 self.trace.note(TraceSubject::Grant(grant), || missed.to_string());
                 self.came_near(TraceSubject::Grant(grant), missed);
             } else {
-                self.trace.note(TraceSubject::Grant(grant), || "its bounds contain all of it".to_owned());
+                self.trace.note(TraceSubject::Grant(grant), || "covers everything it did".to_owned());
                 let by = Some(format!("grant {}", grant.id));
                 return Decision::Yes { approved_by: ApprovedBy::Config, by, grant: Some(grant.id.clone()) };
             }
@@ -238,7 +289,7 @@ impl<'a> Judge<'a> {
 pub(crate) fn needs_a_grant(policy: &Policy, tool: &ToolSpec, seen: &CallFacts<'_>) -> ChangeSubset {
     let derived = seen.only(ChangeSubset::Derived);
     let lets_in = |rule: &Rule| rule.verdict == Verdict::Allow && rule.bounds.contain(&derived).is_ok();
-    let lets_in = policy.rules.iter().any(|rule| rule.is_for(tool) && lets_in(rule));
+    let lets_in = policy.rules_in_order().any(|rule| rule.is_for(tool) && lets_in(rule));
     if lets_in { ChangeSubset::Source } else { ChangeSubset::All }
 }
 
@@ -250,10 +301,8 @@ fn stricter<'a>(own: Option<&'a Rule>, tightening: Option<&'a Rule>) -> Option<&
     }
 }
 
+/// What nobody's own form answers either; that a tool is always asked for comes after it.
 fn asked_in_every_mode(policy: &Policy, case: &Case<'_>, rule: Option<&Rule>) -> Option<String> {
-    if case.spec.asks == Asks::Always {
-        return Some(format!("`{}` is always asked for", case.spec.name));
-    }
     if let Some(rule) = rule
         && rule.verdict == Verdict::Ask
     {
@@ -279,8 +328,21 @@ fn asked_in_every_mode(policy: &Policy, case: &Case<'_>, rule: Option<&Rule>) ->
 /// Whether the yes to a run also covers a change that it then turned out to make: nobody need look at it twice, and no
 /// rule asks for it or denies it.
 pub(crate) fn covered_by_the_run(policy: &Policy, tool: &ToolSpec, change: &Change) -> bool {
-    let mut rules = policy.rules.iter().chain(&policy.tightening);
+    let mut rules = policy.rules_in_order().chain(&policy.tightening);
     change.flags.is_empty() && !rules.any(|rule| rule.objects_to(tool, change))
+}
+
+/// The person whose own form is the yes to what it asks for.
+fn own_yes<'a>(case: &Case<'a>) -> Option<&'a str> {
+    let is_flagged = match case.evidence {
+        Evidence::Staged { changes, .. } => changes.0.iter().any(|change| !change.flags.is_empty()),
+        Evidence::Plain(_) => false,
+    };
+    case.own_form.filter(|_| case.effect < Effect::Destroy && !is_flagged)
+}
+
+fn only_reads(case: &Case<'_>) -> bool {
+    case.effect == Effect::Read && unlisted(case).is_none()
 }
 
 /// The host that a call would read from and that the user has not listed.
@@ -291,12 +353,19 @@ fn unlisted<'a>(case: &Case<'a>) -> Option<&'a str> {
     }
 }
 
+/// Whether its author lets it run unasked, and it does nothing for which that word is not enough.
+fn runs_by_its_own_word(case: &Case<'_>) -> bool {
+    let touches_no_files =
+        matches!(case.evidence, Evidence::Plain(Described { isolation: None, runs_aside: false, .. }));
+    case.spec.asks == Asks::OnlyToDestroy && case.effect < Effect::Destroy && touches_no_files
+}
+
 fn reason_to_ask(case: &Case<'_>) -> String {
     if let Some(host) = unlisted(case) {
         return format!("`{host}` is not on the list of hosts that are read from unasked (`web.allowlist`)");
     }
     match case.evidence {
-        Evidence::Staged { changes, .. } => format!("it would change {}", counted(changes)),
+        Evidence::Staged { changes, .. } => format!("it would {}", would_do(changes)),
         Evidence::Plain(Described { runs_aside: true, .. }) => {
             "what it does cannot be seen before; only the files that it changes can be brought back".to_owned()
         }
@@ -304,11 +373,21 @@ fn reason_to_ask(case: &Case<'_>) -> String {
     }
 }
 
-fn counted(changes: &ChangeList) -> String {
-    match changes.0.as_slice() {
-        [only] => format!("`{}`", only.path),
-        many => format!("{} paths", many.len()),
-    }
+/// What changes amount to, behind "it would".
+pub(crate) fn would_do(changes: &ChangeList) -> String {
+    let (summed_up, paths): (Vec<&Change>, Vec<&Change>) =
+        changes.told().into_iter().partition(|change| change.summary.is_some());
+    let act = |change: &Change| match change.summary.as_deref().unwrap_or_default() {
+        summary if summary.starts_with("commit ") => "make a git commit".to_owned(),
+        summary if summary.starts_with("branch ") => format!("make {summary}"),
+        summary => summary.to_owned(),
+    };
+    let change = match paths.as_slice() {
+        [] if !summed_up.is_empty() => None,
+        [only] => Some(format!("change `{}`", only.path)),
+        many => Some(format!("change {} paths", many.len())),
+    };
+    summed_up.into_iter().map(act).chain(change).collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ChangeList, ErrorCode, Isolation, Prepared, RegisteredTool, Stamp, ToolError, Turn, WaitFor};
@@ -42,7 +43,7 @@ impl<O> Ran<O> {
 }
 
 /// What is known of a call that can only be described before it is done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Described {
     /// What the approver is shown.
     #[serde(default)]
@@ -72,7 +73,7 @@ impl Described {
 }
 
 /// The one host that a call reaches.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reach {
     /// Its name or address.
     pub host: String,
@@ -83,7 +84,7 @@ pub struct Reach {
 }
 
 /// Whether the yes to a call that could only be described may be remembered.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rememberable {
     /// For exactly the same input.
@@ -121,7 +122,7 @@ impl PartialWork {
     pub(crate) fn stopped_by(&mut self, stop: ToolError) {
         let said = std::mem::replace(&mut self.error, stop);
         if said.code == ErrorCode::OutcomeUnknown {
-            let message = format!("{}: {}", self.error.message, said.message);
+            let message = format!("{}; {}", self.error.message, said.message);
             self.error = ToolError::new(said.code, message);
         }
         self.error.details.extend(said.details);

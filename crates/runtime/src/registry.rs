@@ -6,16 +6,22 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
+use futures_util::future::BoxFuture;
+use jsonschema::{Draft, PatternOptions, ValidationOptions};
 use serde_json::Value;
 
-use crate::{AnyTool, CallId, Caller, ErrorCode, Layer, LayerSource, Shown, ToolError, ToolSpec, schema, to_anthropic};
+use crate::{
+    AnyTool, CallId, Caller, ErrorCode, Layer, LayerSource, Shown, ToolError, ToolSpec, bounded_schema::BoundedSchema,
+    schema, to_anthropic,
+};
 
 /// A tool with its schemas, each compiled once.
 pub struct RegisteredTool {
     tool: Arc<dyn AnyTool>,
-    input: Compiled,
-    output: Compiled,
+    /// What it is for some callers, where that is something else.
+    described: Option<Box<ToolSpec>>,
+    input: Arc<Compiled>,
+    output: Arc<Compiled>,
     shown: Shown,
     tokens: OnceLock<usize>,
 }
@@ -53,17 +59,50 @@ impl RegisteredTool {
             return Err(unusable(fault));
         }
         let shown = tool.shown();
-        Ok(Self { tool, input: Compiled::default(), output: Compiled::default(), shown, tokens: OnceLock::new() })
+        let (input, output) = Default::default();
+        Ok(Self { tool, described: None, input, output, shown, tokens: OnceLock::new() })
     }
 
     /// What the tool is.
     pub fn spec(&self) -> &ToolSpec {
-        self.tool.spec()
+        self.described.as_deref().unwrap_or_else(|| self.tool.spec())
+    }
+
+    /// The same tool with another title and description, for others, asked about otherwise, or with another limit. What it is
+    /// called, what it takes and gives and what it does stay.
+    #[must_use]
+    pub fn described_by(&self, other: ToolSpec) -> Self {
+        let ToolSpec { title, description, permission, asks, timeout, .. } = other;
+        let described = ToolSpec { title, description, permission, asks, timeout, ..self.spec().clone() };
+        Self { described: Some(Box::new(described)), tokens: OnceLock::new(), ..self.again() }
+    }
+
+    /// Whether there is such a tool for the tenant of this name. Nobody knows what a nameless one may have.
+    pub fn is_for(&self, tenant: Option<&str>) -> bool {
+        let only = self.tool.tenants();
+        only.is_empty() || tenant.is_some_and(|tenant| only.contains(&tenant))
+    }
+
+    fn again(&self) -> Self {
+        Self {
+            tool: Arc::clone(&self.tool),
+            described: self.described.clone(),
+            input: Arc::clone(&self.input),
+            output: Arc::clone(&self.output),
+            shown: self.shown,
+            tokens: self.tokens.clone(),
+        }
     }
 
     /// Whether models are shown it.
     pub fn shown(&self) -> Shown {
         self.shown
+    }
+
+    /// The same as models are shown it by now; `None` while that is the same.
+    pub(crate) fn shown_as_now(&self) -> Option<Self> {
+        let shown = self.tool.shown();
+        (shown != self.shown).then(|| Self { shown, ..self.again() })
     }
 
     /// What its definition costs a model: its name, its description and its input schema are what clients send, and four
@@ -87,28 +126,31 @@ impl RegisteredTool {
         &*self.tool
     }
 
-    pub(crate) fn input(&self) -> Result<&Validator, ToolError> {
+    pub(crate) fn input(&self) -> Result<&BoundedSchema, ToolError> {
         self.input.of(&self.spec().input_schema)
     }
 
-    pub(crate) fn output(&self) -> Result<&Validator, ToolError> {
+    pub(crate) fn output(&self) -> Result<&BoundedSchema, ToolError> {
         self.output.of(&self.spec().output_schema)
     }
 }
 
 /// A schema that is compiled when it is first needed. One that is broken lets nothing pass.
 #[derive(Default)]
-struct Compiled(OnceLock<Result<Validator, String>>);
+struct Compiled(OnceLock<Result<BoundedSchema, String>>);
 
 impl Compiled {
-    fn of(&self, schema: &Value) -> Result<&Validator, ToolError> {
+    fn of(&self, schema: &Value) -> Result<&BoundedSchema, ToolError> {
         let compiled = self.0.get_or_init(|| compile(schema)).as_ref();
         compiled.map_err(|broken| ToolError::new(ErrorCode::Internal, broken.clone()))
     }
 }
 
+/// Why a value does not fit that takes too long to compare.
+pub(crate) const TOO_LONG: &str = "the schema is too large, or refers to itself too often, for this value";
+
 /// A schema that values are compared with, compiled once.
-pub struct Shape(Validator);
+pub struct Shape(BoundedSchema);
 
 impl Shape {
     /// Compiles a schema; an error says what is broken.
@@ -118,18 +160,21 @@ impl Shape {
 
     /// The first thing about a value that does not fit.
     pub fn fault(&self, value: &Value) -> Option<String> {
-        self.0.iter_errors(value).next().map(|err| err.to_string())
+        match self.0.errors(value, 1) {
+            Some(errors) => errors.first().map(ToString::to_string),
+            None => Some(TOO_LONG.to_owned()),
+        }
     }
 }
 
 /// Linear-time patterns only, and no `$ref` that leaves the schema: both could come from a stranger.
-fn compile(schema: &Value) -> Result<Validator, String> {
-    built(&options(), schema)
+fn compile(schema: &Value) -> Result<BoundedSchema, String> {
+    built(options(), schema)
 }
 
 /// The same for what people fill in: a date must be a date.
-pub(crate) fn compile_form(schema: &Value) -> Result<Validator, String> {
-    built(&options().should_validate_formats(true), schema)
+pub(crate) fn compile_form(schema: &Value) -> Result<BoundedSchema, String> {
+    built(options().should_validate_formats(true), schema)
 }
 
 fn options() -> ValidationOptions<'static> {
@@ -138,8 +183,8 @@ fn options() -> ValidationOptions<'static> {
         .with_pattern_options(PatternOptions::regex().size_limit(1 << 20))
 }
 
-fn built(options: &ValidationOptions<'_>, schema: &Value) -> Result<Validator, String> {
-    options.build(schema).map_err(|err| format!("its schema is broken: {err}"))
+fn built(options: ValidationOptions<'_>, schema: &Value) -> Result<BoundedSchema, String> {
+    BoundedSchema::new(options, schema).map_err(|err| format!("its schema is broken: {err}"))
 }
 
 fn is_name(name: &str) -> bool {
@@ -245,6 +290,16 @@ impl Registry {
         faults
     }
 
+    /// The tool that a name or an alias stands for.
+    pub fn find(&self, name: &str) -> Option<Arc<RegisteredTool>> {
+        self.0.load().get(name).cloned()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Arc<Layer> {
+        self.0.load_full()
+    }
+
     /// Every name that means one of these tools.
     pub fn names(&self) -> BTreeSet<String> {
         self.0.load().names()
@@ -252,6 +307,14 @@ impl Registry {
 }
 
 impl LayerSource for Registry {
+    /// Whether a tool is shown may depend on the workspace, which changes. Only lists tell, so a call does not look.
+    fn look<'a>(&'a self, _caller: &'a Caller, name: Option<&'a str>) -> BoxFuture<'a, Result<(), ToolError>> {
+        if name.is_none() && self.0.load().shown_as_now().is_some() {
+            self.0.rcu(|old| old.shown_as_now().map_or_else(|| Arc::clone(old), Arc::new));
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     fn layer(&self, _caller: &Caller) -> Arc<Layer> {
         self.0.load_full()
     }
@@ -259,9 +322,21 @@ impl LayerSource for Registry {
 
 /// The tools that clients can use, and why the others are none.
 pub fn usable(tools: Vec<Arc<dyn AnyTool>>) -> (Vec<Arc<RegisteredTool>>, Vec<RegistryError>) {
+    parted(tools, RegisteredTool::new)
+}
+
+/// The same for tools whose schemas were compiled when they were written down: most are not called while they are kept.
+pub fn usable_as_saved(tools: Vec<Arc<dyn AnyTool>>) -> (Vec<Arc<RegisteredTool>>, Vec<RegistryError>) {
+    parted(tools, RegisteredTool::uncompiled)
+}
+
+fn parted(
+    tools: Vec<Arc<dyn AnyTool>>,
+    registered: impl Fn(Arc<dyn AnyTool>) -> Result<RegisteredTool, RegistryError>,
+) -> (Vec<Arc<RegisteredTool>>, Vec<RegistryError>) {
     let (mut usable, mut faults) = (Vec::new(), Vec::new());
     for tool in tools {
-        match RegisteredTool::new(tool) {
+        match registered(tool) {
             Ok(tool) => usable.push(Arc::new(tool)),
             Err(fault) => faults.push(fault),
         }

@@ -1,13 +1,15 @@
 //! Recorded calls, decided again: the very same decision on what the journal kept of the evidence.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
-    Bounds, CallFacts, CallRecord, Case, ChangeList, Decision, Described, Effect, End, ErrorCode, Evidence, Grant,
-    Isolation, Policy, Reach, RegisteredTool, Step, ToolOutput, Turn, explain, stage::resolve::translate,
+    Bounds, CallFacts, CallId, CallRecord, Case, ChangeList, Decision, Described, Effect, End, ErrorCode, Evidence,
+    Grant, Isolation, Policy, Reach, RegisteredTool, Step, ToolOutput, Turn, explain, references,
+    stage::resolve::translate,
 };
 
 /// A recorded call with what is left of the evidence that it was decided on.
@@ -38,6 +40,17 @@ pub enum PastDecision {
     No,
 }
 
+impl PastDecision {
+    /// The decision in a word, as one of now is told.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::Ask => "ask",
+            Self::No => "no",
+        }
+    }
+}
+
 /// Why a recorded call cannot be decided again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unjudged {
@@ -47,6 +60,8 @@ pub enum Unjudged {
     NoTool,
     /// Its list of changes is gone.
     NoEvidence,
+    /// Its input took values from other results.
+    NoInput,
 }
 
 impl fmt::Display for Unjudged {
@@ -54,6 +69,7 @@ impl fmt::Display for Unjudged {
         f.write_str(match self {
             Self::Undecided => "it ended before anything was decided",
             Self::NoTool => "its tool is not here any more",
+            Self::NoInput => "its input took values from the results of other calls, which are not kept with it",
             Self::NoEvidence => "its evidence is gone: the list of what it would have changed is no longer kept",
         })
     }
@@ -94,6 +110,9 @@ impl Past {
         let was = self.was().ok_or(Unjudged::Undecided)?;
         let tool = tool.ok_or(Unjudged::NoTool)?;
         let mut input = self.record.opening.input.clone();
+        if references::has_any(&input) {
+            return Err(Unjudged::NoInput);
+        }
         translate(&mut input, tool.spec(), &self.record.opening.tool).map_err(|_| Unjudged::Undecided)?;
         let (evidence, effect) = match &self.staged {
             Some((changes, turn)) if !self.staged_late => {
@@ -133,6 +152,7 @@ impl Replay<'_> {
             evidence: &self.evidence,
             mode: opening.auto_approve,
             caller: &opening.caller.who.id,
+            own_form: opening.caller.own_form(),
             grants,
             now: Timestamp::now(),
         };
@@ -142,5 +162,94 @@ impl Replay<'_> {
     /// Whether all that it did lies within.
     pub fn is_within(&self, bounds: &Bounds) -> bool {
         bounds.contain(&CallFacts::new(&self.input, &self.evidence)).is_ok()
+    }
+}
+
+/// What became of calls that were decided again.
+#[derive(Debug, Default)]
+pub struct ReplayReport {
+    /// How many would be decided as they were.
+    pub same: usize,
+    /// Those that would not.
+    pub differing: Vec<DifferingCall>,
+    /// Why some could not be decided again, and how many.
+    pub unjudged: BTreeMap<String, usize>,
+}
+
+/// A call that would be decided otherwise now.
+#[derive(Debug)]
+pub struct DifferingCall {
+    /// The call.
+    pub call: CallId,
+    /// Its tool's own name.
+    pub tool: String,
+    /// When it was asked for.
+    pub at: Timestamp,
+    /// What was decided then.
+    pub was: PastDecision,
+    /// What would be decided now.
+    pub now: Decision,
+}
+
+impl ReplayReport {
+    /// Decides one more call again. Nothing is run.
+    pub fn add(&mut self, past: &Past, tool: Option<&RegisteredTool>, policy: &Policy, grants: &[Grant]) {
+        let opening = &past.record.opening;
+        match past.replay(tool) {
+            Err(why) => *self.unjudged.entry(why.to_string()).or_default() += 1,
+            Ok(replay) => {
+                let (now, _) = replay.decide(policy, grants);
+                if now.word() == replay.was().word() {
+                    self.same += 1;
+                    return;
+                }
+                let (call, tool, at) = (past.record.call.clone(), opening.tool.clone(), opening.at);
+                self.differing.push(DifferingCall { call, tool, at, was: replay.was(), now });
+            }
+        }
+    }
+
+    /// The report for programs.
+    pub fn document(&self) -> Value {
+        let differing: Vec<Value> = self.differing.iter().map(DifferingCall::document).collect();
+        let unjudged: Vec<Value> =
+            self.unjudged.iter().map(|(why, count)| json!({"why": why, "count": count})).collect();
+        json!({"same": self.same, "differing": differing, "unjudged": unjudged})
+    }
+}
+
+impl DifferingCall {
+    fn document(&self) -> Value {
+        json!({"callId": self.call, "tool": self.tool, "at": self.at, "was": self.was.word(),
+            "now": self.now.word(), "because": self.now.because()})
+    }
+}
+
+/// How many of the last calls a grant would have covered.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Coverage {
+    covered: usize,
+    of: usize,
+}
+
+impl Coverage {
+    /// Holds a grant against recorded calls; nothing is run.
+    pub fn of(grant: &Grant, tool: Option<&RegisteredTool>, past: &[Past]) -> Self {
+        let is_within = |past: &&Past| {
+            let same_tool = past.record.opening.tool == grant.tool;
+            same_tool && past.replay(tool).is_ok_and(|replay| replay.is_within(&grant.bounds))
+        };
+        Self { covered: past.iter().filter(is_within).count(), of: past.len() }
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.of {
+            0 => f.write_str("no earlier calls to compare with"),
+            1 if self.covered == 1 => f.write_str("would have covered the last call"),
+            1 => f.write_str("would not have covered the last call"),
+            of => write!(f, "would have covered {} of the last {of} calls", self.covered),
+        }
     }
 }

@@ -5,10 +5,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    About, Answer, Answered, CallId, CallListener, CallRecord, CallRequest, CallState, Caller, ChangeList, ChangeState,
-    ErrorCode, Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    About, Answer, Answered, CallId, CallListener, CallRecord, CallRequest, CallState, Caller, CallerKind, ChangeList,
+    ChangeState, ClaimResult, ErrorCode, Outcome, Permissions, Pipeline, Question, Recovered, Scope, ToolError, Turn,
+    Within,
     answers::withdraw,
     await_result::ended_elsewhere,
+    in_hand::CallInHand,
     log::CallLog,
     stage::{
         approve::{Declined, apply_answer},
@@ -17,12 +19,16 @@ use crate::{
         prepare::prepared_before,
         record::Ending,
         resolve::resolve,
-        validate::validate,
+        validate::validate_again,
     },
 };
 
 /// How long one look for an outcome or a dead owner lasts.
 const ONE_LOOK: Duration = Duration::from_millis(250);
+/// How long a call is waited for that another node carries on. That node may be down for days.
+const OTHER_NODE: Duration = Duration::from_secs(5);
+/// How many answered calls are carried on in the background at once.
+const AT_ONCE: usize = 32;
 
 /// Who follows a call that this process may carry on.
 #[derive(Clone, Default)]
@@ -37,9 +43,19 @@ impl Pipeline {
     /// Sees an answered call to its end. The owner may die at any moment, so this keeps trying, bounded.
     pub async fn carry(&self, scope: &Scope, call: &CallId, follower: Follower) -> Result<Outcome, ToolError> {
         let patience = tokio::time::Instant::now() + self.doors.limits.longest_work + ONE_LOOK;
+        if !self.can_carry(scope, call).await? {
+            return self.carried_elsewhere(scope, call, "the server that it came from").await;
+        }
         loop {
-            if self.doors.questions.claim(scope, call).await? {
-                return self.resume(scope, call, follower).await;
+            if let Some(in_hand) = self.in_hand.take(call) {
+                match self.doors.questions.claim(scope, call).await? {
+                    ClaimResult::Claimed => return self.resume(scope, call, follower).await,
+                    ClaimResult::OfNode(node) => {
+                        let who = format!("node {node}, where its workspace lives,");
+                        return self.carried_elsewhere(scope, call, &who).await;
+                    }
+                    ClaimResult::NotClaimed => drop(in_hand),
+                }
             }
             if let Some(outcome) = self.doors.journal.ended(scope, call, ONE_LOOK).await? {
                 return Ok(outcome);
@@ -54,9 +70,37 @@ impl Pipeline {
         Err(ToolError::new(ErrorCode::Busy, message))
     }
 
+    /// The outcome of a call that another process carries on, if it does so soon.
+    async fn carried_elsewhere(&self, scope: &Scope, call: &CallId, who: &str) -> Result<Outcome, ToolError> {
+        let message = format!("the answer to {call} counts; {who} carries it on");
+        let outcome = self.doors.journal.ended(scope, call, OTHER_NODE).await?;
+        outcome.ok_or_else(|| ToolError::new(ErrorCode::Busy, message))
+    }
+
+    /// Whether this house can carry a call on. Commands on a server's machine know its owner alone: what keys and people
+    /// may do, and which tools they have, the server knows.
+    async fn can_carry(&self, scope: &Scope, call: &CallId) -> Result<bool, ToolError> {
+        if *self.doors.house.carries() == Within::Everything {
+            return Ok(true);
+        }
+        let Some((question, _)) = self.doors.questions.find(scope, call).await? else { return Ok(true) };
+        let is_own = matches!(question.asked_by.id.kind, CallerKind::Owner | CallerKind::House);
+        Ok(is_own || question.wants_a_result())
+    }
+
+    /// Takes a waiting call over and in hand, if no living process has it and it can be carried on here.
+    pub(crate) async fn claim(&self, scope: &Scope, call: &CallId) -> Result<Option<CallInHand>, ToolError> {
+        let Some(in_hand) = self.in_hand.take(call) else { return Ok(None) };
+        if !self.can_carry(scope, call).await? {
+            return Ok(None);
+        }
+        let claimed = self.doors.questions.claim(scope, call).await?;
+        Ok((claimed == ClaimResult::Claimed).then_some(in_hand))
+    }
+
     /// Carries on a call that this process has claimed. It is resolved, authorized and validated again,
     /// then decided on the stored evidence. One that waited for a result has it now, and nothing is run.
-    async fn resume(&self, scope: &Scope, call: &CallId, follower: Follower) -> Result<Outcome, ToolError> {
+    pub(crate) async fn resume(&self, scope: &Scope, call: &CallId, follower: Follower) -> Result<Outcome, ToolError> {
         let gone = || ToolError::new(ErrorCode::InvalidArgs, format!("there is no call {call} that waits"));
         let record = self.doors.journal.find(scope, call).await?.ok_or_else(gone)?;
         let Some((question, Some(answered))) = self.doors.questions.find(scope, call).await? else {
@@ -97,29 +141,67 @@ impl Pipeline {
         let call = resolve(doors, request, log).await?;
         log.forget_the_call_event();
         log.called_as.clone_from(&question.called_as);
-        let call = authorize(&*doors.guard, call, log).await?;
-        let call = validate(call)?;
+        let call = authorize(doors, call, log).await?;
+        let call = validate_again(call)?;
         let call = prepared_before(call, question, log)?;
         let call = apply_answer(doors, call, answered, log).await?;
         execute((doors, &self.cache), call, log).await
     }
 
-    /// Ends what a dead process left behind, and carries on what it had been answered. Never touches a live call.
+    /// Ends what a dead process left behind, or this one let go, and carries on what was answered of it. Never touches a
+    /// live call. What fails is found again by the next look.
     pub async fn recover(&self) -> Result<(), ToolError> {
-        let house = &self.doors.house;
-        for record in self.doors.journal.abandoned(house).await? {
-            self.interrupted(record).await?;
-        }
-        for (scope, call) in self.doors.questions.answered(house).await? {
+        self.end_abandoned().await?;
+        for (scope, call) in self.doors.questions.answered(&self.doors.house).await? {
             // Whoever had answered it, or was to carry it on, is gone.
-            if self.doors.questions.claim(&scope, &call).await? {
-                self.resume(&scope, &call, Follower::default()).await?;
+            let Some(_in_hand) = self.claim(&scope, &call).await? else { continue };
+            if let Err(error) = self.resume(&scope, &call, Follower::default()).await {
+                tracing::warn!(%call, error = error.message, "an answered call was not carried on");
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for a process that goes on meanwhile: what is carried on may take its time, and `finish` waits for it.
+    /// What is too much at once is left to the next look.
+    pub async fn recover_in_background(&self) -> Result<(), ToolError> {
+        self.end_abandoned().await?;
+        for (scope, call) in self.doors.questions.answered(&self.doors.house).await? {
+            if self.in_background() >= AT_ONCE {
+                break;
+            }
+            if let Some(in_hand) = self.claim(&scope, &call).await? {
+                let line = self.clone();
+                self.carry_in_background(async move {
+                    let _in_hand = in_hand;
+                    if let Err(error) = line.resume(&scope, &call, Follower::default()).await {
+                        tracing::warn!(%call, error = error.message, "an answered call was not carried on");
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+
+    async fn end_abandoned(&self) -> Result<(), ToolError> {
+        let (house, journal) = (&self.doors.house, &self.doors.journal);
+        let mut left = journal.abandoned(house).await?;
+        left.extend(journal.let_go(house, &self.in_hand).await?);
+        for record in left {
+            let call = record.call.clone();
+            if let Err(error) = self.interrupted(record).await {
+                tracing::warn!(%call, error = error.message, "a call that was cut off could not be ended");
             }
         }
         Ok(())
     }
 
     async fn interrupted(&self, record: CallRecord) -> Result<(), ToolError> {
+        let Some(_in_hand) = self.in_hand.take(&record.call) else { return Ok(()) };
+        let found = self.doors.journal.find(&record.scope, &record.call).await?;
+        if found.is_none_or(|now| now.state == CallState::Ended) {
+            return Ok(());
+        }
         let (state, turn, at) = (record.state, record.turn.clone(), record.opening.at);
         let foreseen = record.outcome.clone().filter(|_| state == CallState::Executing);
         let own = record.call.clone();

@@ -123,7 +123,7 @@ fn tidy(schema: &mut Value, null: Null) {
     }
 }
 
-/// What is not set is off or empty, and a number is not below zero.
+/// What is not set is off, empty or the first of its choices, and a number is not below zero.
 fn drop_what_is_understood(map: &mut Map<String, Value>) {
     let is_nothing = |value: &Value| match value {
         Value::Bool(is) => !is,
@@ -133,7 +133,8 @@ fn drop_what_is_understood(map: &mut Map<String, Value>) {
         Value::Number(number) => number.as_f64() == Some(0.0),
         Value::Null => true,
     };
-    if map.contains_key("type") && map.get("default").is_some_and(is_nothing) {
+    let is_first = |value: &Value| map.get("enum").and_then(|all| all.get(0)) == Some(value);
+    if map.contains_key("type") && map.get("default").is_some_and(|value| is_nothing(value) || is_first(value)) {
         map.remove("default");
     }
     if map.get("type").is_some_and(|kind| kind == "integer") && map.get("minimum") == Some(&json!(0)) {

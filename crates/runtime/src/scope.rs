@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The tenant of the owner of this machine's own workspaces.
 const LOCAL: &str = "local";
 /// Reserved for rows that hold for all tenants.
-const ALL_TENANTS: &str = "00000000-0000-0000-0000-000000000000";
+pub const ALL_TENANTS: &str = "00000000-0000-0000-0000-000000000000";
 
 /// A tenant. The local owner's is `local`, an ordinary one. The nil UUID is no tenant: it is reserved for rows that hold
 /// for all of them.
@@ -29,6 +30,11 @@ impl TenantId {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it stands for all tenants.
+    pub fn is_all(&self) -> bool {
+        self.0 == ALL_TENANTS
     }
 }
 
@@ -53,7 +59,7 @@ impl fmt::Display for TenantId {
 }
 
 /// A workspace of a tenant. Where the owner works in a folder, that is the folder's path.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct WorkspaceId(String);
 
@@ -157,6 +163,11 @@ impl HouseWide {
         Self { carries }
     }
 
+    /// Where the rows lie that hold for all tenants.
+    pub fn all_tenants(&self) -> Scope {
+        Scope { tenant: TenantId(ALL_TENANTS.to_owned()), workspace: None }
+    }
+
     /// The workspaces whose waiting calls this process can carry on.
     pub fn carries(&self) -> &Within {
         &self.carries
@@ -173,6 +184,8 @@ mod tests {
         assert_eq!(TenantId::parse(""), None);
         assert_eq!(TenantId::parse("local"), Some(TenantId::local()));
         serde_json::from_str::<TenantId>(&format!("\"{ALL_TENANTS}\"")).unwrap_err();
+        assert!(HouseWide::of_house(Within::Everything).all_tenants().tenant().is_all());
+        assert!(!TenantId::local().is_all());
     }
 
     #[test]

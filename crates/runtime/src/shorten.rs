@@ -11,7 +11,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use crate::{CallId, Limits, Structured, ToolError, ToolOutput, outcome::CAPPED};
+use crate::{CallId, Limits, Structured, ToolError, ToolOutput, outcome::CAPPED, references};
 
 /// The most that is told of where a value was cut.
 const CUTS_TOLD: usize = 20;
@@ -51,7 +51,7 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits, call: &CallId) -> (
     let content = head_and_tail(&output.content, limits.content_chars, call);
     let value = pruned(&output.structured, limits.structured_bytes);
     if content.is_none() && value.is_none() {
-        return (output, None);
+        return (naming_its_call(output, call), None);
     }
     let mut metadata = output.metadata.clone();
     metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
@@ -83,6 +83,14 @@ pub(crate) fn shortened(output: ToolOutput, limits: &Limits, call: &CallId) -> (
         whole.metadata.insert(IN_ENVELOPE.to_owned(), Value::Bool(true));
     }
     (short, Some(whole))
+}
+
+/// A value that says of itself that it lacks something says in which call.
+fn naming_its_call(mut output: ToolOutput, call: &CallId) -> ToolOutput {
+    if output.structured.text().contains("\"truncated\":true") && output.structured[TRUNCATED] == Value::Bool(true) {
+        output.structured = output.structured.marked_as_cut(call);
+    }
+    output
 }
 
 impl ToolOutput {
@@ -118,20 +126,28 @@ fn capped(mut output: ToolOutput, most: usize) -> ToolOutput {
     output
 }
 
-/// The details of an error within the room that the text of a result has; what is longer keeps its two ends.
-pub(crate) fn shorten_details(error: &mut ToolError, limits: &Limits) {
+/// The details of an error within the room that the text of a result has; what is longer keeps its two ends, says which
+/// call has the whole, and the whole of what the work had said is given back.
+pub(crate) fn shorten_details(error: &mut ToolError, limits: &Limits, call: &CallId) -> Option<ToolOutput> {
     let details = Structured::from(Value::Object(error.details.clone()));
     if details.text().len() <= limits.content_chars {
-        return;
+        return None;
     }
-    let Some((short, _)) =
-        Pruner::new(ShortenMode::Ends, limits.content_chars).whole(details.raw(), limits.content_chars)
-    else {
-        return;
-    };
+    let (short, _) = Pruner::new(ShortenMode::Ends, limits.content_chars).whole(details.raw(), limits.content_chars)?;
+    let content = error.said().map(|(name, said)| format!("[{name}]\n{}\n", said.trim_end_matches('\n'))).collect();
     if let Value::Object(mut short) = short.into_value() {
         short.insert(TRUNCATED.to_owned(), Value::Bool(true));
+        short.insert(CALL_ID.to_owned(), call.as_str().into());
         error.details = short;
+    }
+    Some(capped(ToolOutput { content, structured: details, ..ToolOutput::default() }, limits.kept_bytes))
+}
+
+impl ToolError {
+    /// Where the whole is of what the work had said, if some of it is missing here; a line for models.
+    pub(crate) fn cut_note(&self) -> Option<String> {
+        let call = self.details.get(TRUNCATED).and_then(|_| self.details.get(CALL_ID)?.as_str())?;
+        Some(format!("[cut; `result_query` with `callId` {call} reads all of it]"))
     }
 }
 
@@ -144,8 +160,10 @@ fn head_and_tail(text: &str, most: usize, call: &CallId) -> Option<String> {
     let tail_start = text.char_indices().rev().nth(most * 2 / 5).map_or(0, |(at, _)| at);
     let omitted = tail_start - head_end;
     Some(format!(
-        "{}\n… {omitted} bytes omitted; `result_query` with `callId` {call} reads them …\n{}",
+        "{}\n… {omitted} bytes omitted; `result_query` with `callId` {call} reads them, and {} as an argument hands a part of \
+         the whole value on …\n{}",
         &text[..head_end],
+        references::example(call.as_str()),
         &text[tail_start..]
     ))
 }
@@ -383,7 +401,7 @@ fn take(left: &mut usize, wanted: usize) -> bool {
 }
 
 /// A name as a part of a JSON Pointer.
-fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
@@ -509,12 +527,15 @@ mod tests {
     fn the_details_of_an_error_have_the_room_of_a_text() {
         let error = || ToolError::new(crate::ErrorCode::Timeout, "it took too long").with("limitHit", "time");
         let mut flooded = error().with("stdout", "é".repeat(9000)).with("stderr", "x".repeat(40));
-        shorten_details(&mut flooded, &Limits { content_chars: 1000, ..limits() });
+        let call = CallId::new();
+        let whole = shorten_details(&mut flooded, &Limits { content_chars: 1000, ..limits() }, &call).unwrap();
+        assert!(whole.content.starts_with("[stdout]\né"), "{}", whole.content);
+        assert!(flooded.cut_note().unwrap().contains(call.as_str()));
         assert!(Value::Object(flooded.details.clone()).to_string().len() < 1100, "{:?}", flooded.details);
         assert_eq!((&flooded.details["truncated"], &flooded.details["limitHit"]), (&json!(true), &json!("time")));
         assert!(flooded.details["stdout"].as_str().unwrap().contains(" characters omitted …"));
         let mut short = error();
-        shorten_details(&mut short, &limits());
+        assert_eq!((shorten_details(&mut short, &limits(), &call), short.cut_note()), (None, None));
         assert_eq!(short, error());
     }
 

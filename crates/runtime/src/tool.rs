@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Audio, CallId, Caller, ChangeList, DeprecatedAlias, Described, Effect, Embedded, ErrorCode, Form, FormAnswer,
-    HandedOn, Image, Isolation, ParameterAlias, PartialWork, Ran, Scope, Stream, Structured, ToolError, ToolOutput,
-    Turn, form_session::FormRequest, schema,
+    HandedOn, Image, Isolation, ParameterAlias, PartialWork, ProgressPart, Ran, Scope, Source, Stream, Structured,
+    ToolError, ToolOutput, Turn, form_session::FormRequest, schema,
 };
 
 /// What a tool is, as data: everything a list, a form or a model needs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
     /// The name it is called by.
@@ -36,7 +36,7 @@ pub struct ToolSpec {
     /// What comes out.
     pub output_schema: Value,
     /// An input that shows how it is used; where there is none, the required fields are enough.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
     /// The worst that any input can do.
     pub effect: Effect,
@@ -45,21 +45,22 @@ pub struct ToolSpec {
     /// Permanent other names, never listed to models.
     pub aliases: Vec<String>,
     /// Names that it had before, never listed to models.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deprecated_aliases: Vec<DeprecatedAlias>,
     /// Other names of parameters.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameter_aliases: Vec<ParameterAlias>,
     /// How long one call may work.
-    #[serde(rename = "timeoutMs", serialize_with = "as_millis")]
+    #[serde(rename = "timeoutMs", serialize_with = "as_millis", deserialize_with = "of_millis")]
+    #[schemars(with = "u64")]
     pub timeout: Duration,
     /// When a person is asked.
     pub asks: Asks,
     /// Whether acting twice is the same as acting once.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
     /// Whether it may deal with something beyond this machine.
-    #[serde(rename = "openWorld", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "openWorld", default, skip_serializing_if = "std::ops::Not::not")]
     pub open_world: bool,
 }
 
@@ -76,7 +77,7 @@ impl ToolSpec {
             return Some((own.clone(), value.clone()));
         }
         let alias = self.parameter_aliases.iter().find(|alias| alias.name == parameter)?;
-        Some((alias.of.to_owned(), alias.translated(value.clone())))
+        Some((alias.of.to_string(), alias.translated(value.clone())))
     }
 }
 
@@ -84,8 +85,12 @@ fn as_millis<S: serde::Serializer>(limit: &Duration, serializer: S) -> Result<S:
     serializer.serialize_u128(limit.as_millis())
 }
 
+fn of_millis<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    u64::deserialize(deserializer).map(Duration::from_millis)
+}
+
 /// When a person is asked, beside what a call does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asks {
     /// What the call does decides.
@@ -94,6 +99,8 @@ pub enum Asks {
     Always,
     /// Never while it only reads, not even in mode `none`: it shows haft's own records.
     NeverForReads,
+    /// Only for what destroys, where no file of a workspace is touched: whoever wrote it has said so.
+    OnlyToDestroy,
 }
 
 /// Where a tool stands in what models are shown.
@@ -165,6 +172,8 @@ pub struct ToolFacts {
     pub idempotent: bool,
     /// Whether it may deal with something beyond this machine.
     pub open_world: bool,
+    /// The only tenants that have it, by name; everybody when it names none.
+    pub tenants: &'static [&'static str],
 }
 
 impl ToolFacts {
@@ -181,6 +190,7 @@ impl ToolFacts {
             asks: Asks::ByEffect,
             idempotent: false,
             open_world: false,
+            tenants: &[],
         }
     }
 
@@ -302,6 +312,11 @@ pub trait AnyTool: Send + Sync {
         Shown::Always
     }
 
+    /// The only tenants that have it, by name; everybody when it names none.
+    fn tenants(&self) -> &[&str] {
+        &[]
+    }
+
     /// The call that this input means, where the tool hands calls on to others.
     fn forward(&self, _input: &Value) -> Option<Forward> {
         None
@@ -401,6 +416,10 @@ impl<T: Tool> AnyTool for Typed<T> {
         self.tool.shown()
     }
 
+    fn tenants(&self) -> &[&str] {
+        T::FACTS.tenants
+    }
+
     fn forward(&self, input: &Value) -> Option<Forward> {
         self.tool.forward(input)
     }
@@ -468,11 +487,23 @@ pub struct ToolCtx {
     pub(crate) words: mpsc::Sender<ToolMessage>,
 }
 
+/// What a model is shown at once: a little less than its results may have, so that none is cut in its middle.
+const ROOM: usize = 28_000;
+
 /// What a working tool says.
 #[derive(Debug)]
 pub(crate) enum ToolMessage {
-    Output { stream: Stream, chunk: String },
-    Progress { progress: Option<u8>, message: String },
+    /// A process has been started.
+    Begun,
+    Output {
+        stream: Stream,
+        chunk: String,
+    },
+    Progress {
+        progress: Option<u8>,
+        part: Option<ProgressPart>,
+        message: String,
+    },
     Ask(Box<FormRequest>),
 }
 
@@ -487,6 +518,20 @@ impl ToolCtx {
     /// The tenant and the workspace that the call belongs to.
     pub fn scope(&self) -> &Scope {
         &self.caller.scope
+    }
+
+    /// Says that the work has begun, for work that begins before it is approved.
+    pub async fn begun(&self) {
+        let _ = self.words.send(ToolMessage::Begun).await;
+    }
+
+    /// How many characters of text the caller can be shown at once. People and scripts have pagers and pipes; models are
+    /// given a result within the limits of the house.
+    pub fn room(&self) -> usize {
+        match self.caller.source {
+            Source::Cli => usize::MAX,
+            Source::Mcp | Source::Web | Source::Api | Source::Edit | Source::House => ROOM,
+        }
     }
 
     /// Hands on a piece of output as it comes. Waits when the reader is slow.
@@ -507,6 +552,12 @@ impl ToolCtx {
 
     /// Says how far the work is. Skipped when the reader is slow.
     pub fn progress(&self, progress: Option<u8>, message: impl Into<String>) {
-        let _ = self.words.try_send(ToolMessage::Progress { progress, message: message.into() });
+        let _ = self.words.try_send(ToolMessage::Progress { progress, part: None, message: message.into() });
+    }
+
+    /// The same in units of its own.
+    pub fn progress_of(&self, part: ProgressPart, message: impl Into<String>) {
+        let (progress, part) = (Some(part.percent()), Some(part));
+        let _ = self.words.try_send(ToolMessage::Progress { progress, part, message: message.into() });
     }
 }

@@ -59,6 +59,9 @@ pub struct Limits {
     pub structured_bytes: usize,
     /// The most bytes that are kept of a result's text, and of its value.
     pub kept_bytes: usize,
+    /// Whether the journal has the end of every call before its caller has it. Otherwise that of a call that only read, or
+    /// that the journal could tell by itself, may be written behind the answer.
+    pub recorded_first: bool,
 }
 
 impl Default for Limits {
@@ -70,6 +73,7 @@ impl Default for Limits {
             content_chars: 30_000,
             structured_bytes: 256 << 10,
             kept_bytes: 10 << 20,
+            recorded_first: false,
         }
     }
 }
@@ -327,10 +331,11 @@ impl OutputCollector {
     fn hand_on(&mut self, words: ToolMessage, log: &mut CallLog) {
         match words {
             ToolMessage::Ask(asking) => self.asked.push_back(asking),
+            ToolMessage::Begun => log.has_begun(),
             // Progress is for whoever may look on now.
-            ToolMessage::Progress { progress, message } => {
+            ToolMessage::Progress { progress, part, message } => {
                 if self.when == OutputRelease::AtOnce {
-                    log.tell(&CallEvent::Progress { progress, message });
+                    log.tell(&CallEvent::Progress { progress, part, message });
                 }
             }
             ToolMessage::Output { stream, chunk } => self.hand_on_output(stream, chunk, log),

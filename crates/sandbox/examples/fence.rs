@@ -11,7 +11,8 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use haft_sandbox::fence::{
-    CommandExit, CommandStream, Fence, FenceError, FenceJob, FenceLimits, Rung, WorkspaceView, become_helper_if_asked,
+    CommandExit, CommandStream, Fence, FenceError, FenceJob, FenceLimits, Process, Rung, WorkspaceView,
+    become_helper_if_asked,
 };
 
 const USAGE: &str = "fence [--rung namespaces|landlock] [--network] [--read-only] [--aside LAYER] [--workspace DIR]\n      [--readable PATH]... [--writable DIR]... [--hidden PATH]...\n      [--processes N] [--memory BYTES] -- COMMAND...";
@@ -28,7 +29,8 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some("bench") => return bench(),
-        Some("job") => return answer(),
+        Some("job") => return answer(Fence::start),
+        Some("reachable-job") => return answer(Fence::start_reachable),
         Some(_) | None => {}
     }
     let Some(job) = parse(&arguments) else {
@@ -61,10 +63,10 @@ fn run(job: &FenceJob) -> Result<ExitCode, FenceError> {
 }
 
 /// Reads a job from the standard input and says in one line how it ended, so that it can be run as another user.
-fn answer() -> ExitCode {
+fn answer(start: impl Fn(&Fence, &FenceJob) -> Result<Process, FenceError>) -> ExitCode {
     let job: FenceJob = serde_json::from_reader(std::io::stdin().lock()).expect("a job");
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let ended = own_fence().start(&job).and_then(|process| {
+    let ended = start(&own_fence(), &job).and_then(|process| {
         process.wait(&mut |stream, piece| match stream {
             CommandStream::Stdout => stdout.extend_from_slice(piece),
             CommandStream::Stderr => stderr.extend_from_slice(piece),

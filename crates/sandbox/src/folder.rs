@@ -54,7 +54,7 @@ impl Root {
 
     /// Opens a folder by its real place, when the folder above it was opened before. A link on the way is an error.
     pub fn enter(&self, place: WorkspacePath) -> Result<Folder, PathError> {
-        let fd = beneath::open(self.handle(), place.for_kernel(), Folder::FLAGS, Links::Refuse);
+        let fd = self.open_beneath(place.for_kernel(), Folder::FLAGS, Links::Refuse);
         self.entered(fd, place)
     }
 

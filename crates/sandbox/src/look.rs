@@ -76,7 +76,7 @@ impl Root {
         let (Some(parent), Some(name)) = (place.parent(), place.name()) else {
             return look(self.handle()).map(|seen| Some(seen.meta())).map_err(failed);
         };
-        let folder = match beneath::open_folder(self.handle(), parent.for_kernel(), Links::Follow) {
+        let folder = match self.open_beneath(parent.for_kernel(), OFlags::PATH | OFlags::DIRECTORY, Links::Follow) {
             Ok(folder) => folder,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(failed(errno)),
@@ -140,7 +140,7 @@ impl Root {
     /// What has a sensitive name in a folder, which a harmless name elsewhere may be another name of.
     pub(crate) fn secrets_in(&self, folder: &WorkspacePath) -> Result<Vec<EntryIdentity>, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let open = beneath::open(self.handle(), folder.for_kernel(), flags, Links::Refuse)?;
+        let open = self.open_beneath(folder.for_kernel(), flags, Links::Refuse)?;
         let names = beneath::names(&open)?;
         let mut secrets = Vec::new();
         for name in names {

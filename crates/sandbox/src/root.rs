@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
+use crate::git_folder::OutsideGitFolder;
 use crate::medium;
 use crate::sensitive::SensitiveNames;
 use crate::stamp::{EntryIdentity, EntryKind, look, look_at, look_behind};
@@ -24,10 +25,12 @@ pub struct Root {
     is_near: bool,
     protected: Vec<Protected>,
     names: SensitiveNames,
+    /// Set where changes may reach into a git folder that lies outside.
+    git: Option<OutsideGitFolder>,
 }
 
 /// A folder that nobody may reach into.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Protected {
     seen: EntryIdentity,
     beneath: bool,
@@ -46,7 +49,7 @@ impl Root {
         let protected = protected.iter().filter_map(|dir| Protected::find(dir, &path)).collect();
         let is_near = medium::is_near(&folder);
         let names = SensitiveNames::default();
-        Ok(Root { folder, path, given, seen, is_near, protected, names })
+        Ok(Root { folder, path, given, seen, is_near, protected, names, git: None })
     }
 
     /// The same, with more names that hold secrets, and full paths at and beneath which none does.
@@ -54,6 +57,30 @@ impl Root {
     pub fn with_names(mut self, hide: &[String], show: &[PathBuf]) -> Root {
         self.names = SensitiveNames::new(hide, show, &self.path);
         self
+    }
+
+    /// The same workspace once more.
+    pub(crate) fn again(&self) -> Result<Root, Errno> {
+        Ok(Root {
+            folder: rustix::io::fcntl_dupfd_cloexec(&self.folder, 0)?,
+            path: self.path.clone(),
+            given: self.given.clone(),
+            seen: self.seen,
+            is_near: self.is_near,
+            protected: self.protected.clone(),
+            names: self.names.clone(),
+            git: None,
+        })
+    }
+
+    pub(crate) fn add_git_folder(&mut self, git: OutsideGitFolder, is_near: bool) {
+        self.git = Some(git);
+        self.is_near &= is_near;
+    }
+
+    /// The git folder, if it lies outside and is part of this.
+    pub(crate) fn git_folder(&self) -> Option<&OutsideGitFolder> {
+        self.git.as_ref()
     }
 
     /// Which names hold secrets here.
@@ -147,7 +174,7 @@ impl Root {
     }
 
     fn resolve_existing(&self, place: &WorkspacePath) -> Result<WorkspacePath, PathError> {
-        match beneath::open(&self.folder, place.for_kernel(), OFlags::PATH, Links::Refuse) {
+        match self.open_beneath(place.for_kernel(), OFlags::PATH, Links::Refuse) {
             // Nothing on the way is a link, so the place is already the real one.
             Ok(_) => Ok(place.clone()),
             Err(Errno::LOOP) => match self.follow(place, OFlags::PATH) {
@@ -185,7 +212,7 @@ impl Root {
         place: &WorkspacePath,
         flags: OFlags,
     ) -> Result<(OwnedFd, WorkspacePath), PathError> {
-        match beneath::open(&self.folder, place.for_kernel(), flags, Links::Refuse) {
+        match self.open_beneath(place.for_kernel(), flags, Links::Refuse) {
             Ok(fd) => Ok((fd, place.clone())),
             Err(Errno::LOOP) => self.follow(place, flags),
             Err(errno) => Err(PathError::from_errno(place, errno)),
@@ -194,7 +221,7 @@ impl Root {
 
     fn follow(&self, place: &WorkspacePath, flags: OFlags) -> Result<(OwnedFd, WorkspacePath), PathError> {
         let failed = |errno| PathError::from_errno(place, errno);
-        let fd = beneath::open(&self.folder, place.for_kernel(), flags, Links::Follow).map_err(failed)?;
+        let fd = self.open_beneath(place.for_kernel(), flags, Links::Follow).map_err(failed)?;
         let real = beneath::whereabouts(&fd).map_err(failed)?;
         let relative = match real.strip_prefix(&self.path) {
             Ok(relative) => relative.to_owned(),
@@ -210,8 +237,7 @@ impl Root {
 
     /// Opens a folder by its real place; a link on the way is an error.
     pub(crate) fn open_real_folder(&self, place: &WorkspacePath) -> Result<OwnedFd, PathError> {
-        beneath::open_folder(&self.folder, place.for_kernel(), Links::Refuse)
-            .map_err(|errno| PathError::from_errno(place, errno))
+        self.open_folder_beneath(place.for_kernel()).map_err(|errno| PathError::from_errno(place, errno))
     }
 
     /// The handle of the workspace folder.
@@ -226,7 +252,8 @@ impl Root {
 
     /// Whether a path leads to this very folder, on the mount that it was opened on.
     pub(crate) fn is_still_at(&self, path: &Path) -> bool {
-        look_behind(path).is_ok_and(|now| now.is(&self.seen) && now.shares_mount(&self.seen))
+        let is_here = look_behind(path).is_ok_and(|now| now.is(&self.seen) && now.shares_mount(&self.seen));
+        is_here && self.git.as_ref().is_none_or(OutsideGitFolder::is_still_there)
     }
 
     /// Refuses a real place in or at a protected folder.

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
 use crate::error::PathError;
+use crate::git_folder::DOOR;
 use crate::root::Root;
 use crate::stamp::{EntryIdentity, EntryKind, look, look_at};
 use crate::workspace_path::WorkspacePath;
@@ -67,7 +68,7 @@ impl Root {
         if parent.is_root() {
             return look_at(self.handle(), name).map_err(failed);
         }
-        match beneath::open_folder(self.handle(), parent.for_kernel(), Links::Refuse) {
+        match self.open_folder_beneath(parent.for_kernel()) {
             Ok(folder) => look_at(&folder, name).map_err(failed),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(failed(errno)),
@@ -77,17 +78,23 @@ impl Root {
     /// Whether a link at `place` would lead out of the workspace, as far as can be told now.
     pub(crate) fn link_leads_outside(&self, place: &WorkspacePath, target: &Path) -> bool {
         let parent = place.parent().unwrap_or_else(WorkspacePath::root);
+        // What lies in a git folder outside stays inside only if it stays in that.
+        let outside = self.git_folder().and_then(|git| Some((git, parent.as_path().strip_prefix(DOOR).ok()?)));
+        let (top, handle, parent) = match outside {
+            Some((git, parent)) => (git.path(), git.handle(), parent),
+            None => (self.path(), self.handle(), parent.as_path()),
+        };
         let path = if target.is_absolute() {
-            let Ok(inside) = target.strip_prefix(self.path()) else { return true };
+            let Ok(inside) = target.strip_prefix(top) else { return true };
             inside.to_owned()
         } else {
-            parent.as_path().join(target)
+            parent.join(target)
         };
         if WorkspacePath::relative(&path, "").is_err() {
             return true;
         }
         // Links on the way may lead out even where the words do not.
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
-        matches!(beneath::open(self.handle(), path, OFlags::PATH, Links::Follow), Err(Errno::XDEV))
+        matches!(beneath::open(handle, path, OFlags::PATH, Links::Follow), Err(Errno::XDEV))
     }
 }

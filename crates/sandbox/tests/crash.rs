@@ -49,6 +49,22 @@ fn an_undo_is_whole_or_absent() {
 }
 
 #[test]
+fn a_commit_in_a_linked_worktree_is_whole_or_absent() {
+    end_everywhere("linked-commit", ChangeDirection::Commit, &here(None));
+    if let Some((workspaces, data)) = two_filesystems() {
+        end_where_it_matters("linked-commit", ChangeDirection::Commit, &Place { workspaces, data, user: None });
+    }
+}
+
+#[test]
+fn an_undo_in_a_linked_worktree_is_whole_or_absent() {
+    end_everywhere("linked-undo", ChangeDirection::Undo, &here(None));
+    if let Some((data, workspaces)) = two_filesystems() {
+        end_where_it_matters("linked-undo", ChangeDirection::Undo, &Place { workspaces, data, user: None });
+    }
+}
+
+#[test]
 fn a_commit_to_another_filesystem_is_whole_or_absent() {
     if let Some((workspaces, data)) = two_filesystems() {
         end_where_it_matters("commit", ChangeDirection::Commit, &Place { workspaces, data, user: None });

@@ -126,7 +126,7 @@ impl SseEvents {
         Self { rest: body.into_data_stream(), read: Vec::new(), taken: 0 }
     }
 
-    /// The data of the next event that has some; `None` at the end. Nothing is lost when it is dropped half-way.
+    /// The data of the next event that has some; `None` at the end. NoFields is lost when it is dropped half-way.
     async fn next_message(&mut self) -> Option<String> {
         loop {
             while let Some(length) = end_of_event(&self.read[self.taken..]) {

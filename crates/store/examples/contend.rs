@@ -5,8 +5,8 @@
 use std::{io::Read, path::PathBuf, time::Duration};
 
 use haft_runtime::{
-    Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Caller, Entry, GrantId, HouseWide,
-    Journal, Opening, PermittedAnswer, QuestionId, Questions, Scope, Source, Within,
+    Answer, AnswerReceipt, Answered, AutoApprove, CallEvent, CallId, CallState, Caller, ClaimResult, Entry, GrantId,
+    HouseWide, Journal, Opening, PermittedAnswer, QuestionId, Questions, Scope, Source, Within,
 };
 use haft_store::{Faults, Store, StoreError};
 use jiff::Timestamp;
@@ -56,7 +56,10 @@ async fn contend(store: &Store, what: &str, id: &str) {
         }
         "claim" => {
             wait_for_the_start();
-            println!("{}", if store.claim(&scope, &call(id)).await.unwrap() { "won" } else { "lost" });
+            println!(
+                "{}",
+                if store.claim(&scope, &call(id)).await.unwrap() == ClaimResult::Claimed { "won" } else { "lost" }
+            );
             // An owner that is gone could be followed by the next one.
             wait_for_the_start();
         }
@@ -143,6 +146,7 @@ fn opening(state: CallState) -> Entry {
         turn: None,
         outcome: None,
         whole_output: None,
+        result_of: None,
         events: vec![(at, CallEvent::Started { attempt: 1 })],
     }
 }

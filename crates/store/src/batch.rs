@@ -8,6 +8,7 @@ use crate::{
     counters::Counted,
     db::Transaction,
     journal_write::JournalWrite,
+    late_results::LateWrite,
     live::Topic,
     sql::{Row, Statement},
 };
@@ -16,6 +17,8 @@ use crate::{
 pub(crate) enum StoreWrite {
     /// An entry of the journal.
     Entry(Box<JournalWrite>),
+    /// A result that came after its call had timed out.
+    Late(Box<LateWrite>),
     /// Statements about a call, a question or a grant.
     Change(ConditionalWrite),
     /// Nothing. Whoever waits for it waits for everything that came before.
@@ -60,6 +63,7 @@ impl StoreWrite {
     pub(crate) fn tenant(&self) -> Option<&str> {
         match self {
             Self::Entry(entry) => Some(&entry.tenant),
+            Self::Late(late) => Some(&late.entry.tenant),
             Self::Change(change) => change.tenant.as_deref(),
             Self::Mark => None,
         }
@@ -69,6 +73,7 @@ impl StoreWrite {
     pub(crate) fn topics(&self) -> &[Topic] {
         match self {
             Self::Entry(entry) => &entry.topics,
+            Self::Late(late) => &late.entry.topics,
             Self::Change(change) => &change.topics,
             Self::Mark => &[],
         }
@@ -77,6 +82,7 @@ impl StoreWrite {
     fn event_count(&self) -> i64 {
         match self {
             Self::Entry(entry) => entry.event_count,
+            Self::Late(late) => late.entry.event_count,
             Self::Change(_) | Self::Mark => 0,
         }
     }
@@ -85,6 +91,7 @@ impl StoreWrite {
     pub(crate) fn call(&self) -> Option<&str> {
         match self {
             Self::Entry(entry) => Some(&entry.call),
+            Self::Late(late) => Some(&late.entry.call),
             Self::Change(_) | Self::Mark => None,
         }
     }
@@ -118,6 +125,13 @@ pub(crate) async fn apply(tx: &impl Transaction, writes: &[&StoreWrite]) -> Resu
                         continue;
                     }
                     follow(entry, numbers[*place], found.as_deref(), &mut following, &mut counted)?;
+                }
+                StoreWrite::Late(late) => {
+                    touched[*place] = found.is_some_and(|rows| !rows.is_empty());
+                    if touched[*place] {
+                        following.entries.extend(late.entry.append(numbers[*place]));
+                        following.rest.push(late.inbox());
+                    }
                 }
                 StoreWrite::Change(change) => {
                     touched[*place] = found.is_some_and(|rows| !rows.is_empty());
@@ -177,6 +191,7 @@ fn rounds(writes: &[&StoreWrite]) -> Vec<Vec<usize>> {
 fn claim(write: &StoreWrite) -> Option<Statement> {
     match write {
         StoreWrite::Entry(entry) => entry.claim(),
+        StoreWrite::Late(late) => Some(late.claim()),
         StoreWrite::Change(change) => Some(change.first.clone()),
         StoreWrite::Mark => None,
     }
@@ -226,7 +241,10 @@ fn follow(
     following.entries.extend(entry.append(seq));
     if let Some(call) = entry.ended(found.and_then(|rows| rows.first()))? {
         following.calls.push(call.insert(entry, seq));
-        counted.add(&entry.tenant, &call.counted());
+        following.rest.extend(call.deliver(entry)?);
+        if entry.via.trial.is_none() {
+            counted.add(&entry.tenant, &call.counted());
+        }
     }
     if let Some(body) = &entry.output {
         following.rest.push(crate::outputs::keep(&entry.tenant, &entry.call, body));

@@ -1,6 +1,9 @@
 //! Views of the journal: lists of calls, their events and their numbers.
 
-use haft_runtime::{CallEvent, CallId, CallState, CallerRecord, Isolation, Scope, Source, Within, WorkspaceId};
+use haft_runtime::{
+    CallEvent, CallId, CallState, CallerRecord, CallerRef, Isolation, Scope, Source, ToolError, Via, Within,
+    WorkspaceId,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -21,6 +24,8 @@ pub struct CallFilter {
     pub status: Option<String>,
     /// Only calls that stand here.
     pub state: Option<CallState>,
+    /// Only calls of this session.
+    pub session: Option<String>,
     /// Only calls that came in at or after this time.
     pub since: Option<Timestamp>,
     /// Only calls older than this one, to page on.
@@ -31,7 +36,7 @@ pub struct CallFilter {
 
 impl Default for CallFilter {
     fn default() -> Self {
-        Self { tool: None, status: None, state: None, since: None, before: None, limit: 50 }
+        Self { tool: None, status: None, state: None, session: None, since: None, before: None, limit: 50 }
     }
 }
 
@@ -45,8 +50,14 @@ pub struct CallRow {
     pub workspace: Option<WorkspaceId>,
     /// The tool's own name.
     pub tool: String,
-    /// Who asked.
+    /// What whoever asked is called.
     pub caller: String,
+    /// Who asked.
+    #[serde(skip)]
+    pub asked_by: CallerRef,
+    /// What it is part of.
+    #[serde(skip)]
+    pub via: Via,
     /// Through which door.
     pub source: Source,
     /// Where it stands.
@@ -66,6 +77,22 @@ pub struct CallRow {
     /// The rung of the processes that it really started; absent while it has no envelope.
     pub isolation: Option<Isolation>,
 }
+
+/// An error that a call of a tool ended with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LastError {
+    /// The call.
+    #[serde(rename = "callId")]
+    pub call: CallId,
+    /// When it came in.
+    pub at: Timestamp,
+    /// What went wrong.
+    #[serde(flatten)]
+    pub error: ToolError,
+}
+
+/// How many trials are passed over in search of an error of a call that was meant.
+const TRIALS_PASSED_OVER: u32 = 20;
 
 /// Ids are a little older than the calls they name; so much older at most.
 const ID_AGE_MS: i64 = 60_000;
@@ -97,6 +124,8 @@ const OPEN_OFFSPRING: &str = open_rows!("where tenant = $1 and parent = $2 order
 const ENDED_OFFSPRING: &str = ended_rows!("where tenant = $1 and parent = $2 order by id");
 const OPEN_TURNS: &str = open_rows!("where tenant = $1 and turn_of = $2 and turn_of <> id order by id");
 const ENDED_TURNS: &str = ended_rows!("where tenant = $1 and turn_of = $2 and turn_of <> id order by ended_seq");
+const CALLER_OF_ENDED: &str = "select caller from calls where tenant = $1 and id = $2";
+const CALLER_OF_OPEN: &str = "select caller from open_calls where tenant = $1 and id = $2";
 const EVENTS: &str = "select seq, events from entries where tenant = $1 and call = $2 order by seq";
 
 impl Store {
@@ -106,10 +135,34 @@ impl Store {
         newest_first(&found, filter)
     }
 
+    /// The last error of a tool that was meant to work.
+    pub async fn last_error(
+        &self,
+        scope: &Scope,
+        within: &Within,
+        (tool, since): (&str, Option<Timestamp>),
+    ) -> Result<Option<LastError>, StoreError> {
+        let (tool, status) = (Some(tool.to_owned()), Some("error".to_owned()));
+        let filter = CallFilter { tool, status, since, limit: TRIALS_PASSED_OVER, ..CallFilter::default() };
+        let calls = self.calls(scope, within, &filter).await?;
+        let Some(call) = calls.into_iter().find(|call| call.via.trial.is_none()) else { return Ok(None) };
+        let record = self.record_of(scope, &call.id).await?;
+        let error = record.and_then(|record| record.outcome).and_then(|outcome| outcome.end.error().cloned());
+        Ok(error.map(|error| LastError { call: call.id, at: call.started_at, error }))
+    }
+
     /// One call, as a list has it.
     pub(crate) async fn call_row(&self, scope: &Scope, call: &CallId) -> Result<Option<CallRow>, StoreError> {
         let both = [of_call(ONE_ENDED, scope, call), of_call(ONE_OPEN, scope, call)];
         self.read_together(&both).await?.iter().flatten().next().map(call_row).transpose()
+    }
+
+    /// Who asked for a call.
+    pub async fn caller_of(&self, scope: &Scope, call: &CallId) -> Result<Option<CallerRef>, StoreError> {
+        let both = [CALLER_OF_ENDED, CALLER_OF_OPEN].map(|sql| of_call(sql, scope, call));
+        let found = self.read_together(&both).await?;
+        let caller = |row: &Row| Columns { of: call.as_str(), row }.json::<CallerRecord>("caller");
+        Ok(found.iter().flatten().next().map(caller).transpose()?.map(|caller| caller.who))
     }
 
     /// What happened to a call, in order, each with its cursor.
@@ -160,7 +213,7 @@ pub(crate) fn list_statements(
     let state = filter.state.or(waits.then_some(CallState::Waiting));
     let mut statements = Vec::new();
     if state.is_none_or(|state| state != CallState::Ended) && (waits || filter.status.is_none()) {
-        for (index, which) in open_lists(within, state) {
+        for (index, which) in open_lists(within, filter, state) {
             let list = narrowed(Statement::new(LIST_OPEN).push(index), (scope, within), filter).push(which);
             let list = match state {
                 Some(state) => list.push_bind(" and state = ", word(&state)?),
@@ -197,6 +250,9 @@ fn narrowed(list: Statement, (scope, within): (&Scope, &Within), filter: &CallFi
     if let Some(tool) = &filter.tool {
         list = list.push_bind(" and tool = ", tool.as_str());
     }
+    if let Some(session) = &filter.session {
+        list = list.push_bind(" and session = ", session.as_str());
+    }
     if let Some(since) = filter.since {
         // Ids begin with their time, so the index on them finds the first.
         let oldest = since.as_millisecond().saturating_sub(ID_AGE_MS).max(0);
@@ -216,6 +272,9 @@ fn limited(list: Statement, filter: &CallFilter) -> Statement {
 /// The index that leads to the fewest calls. SQLite knows nothing of how rare each value is, so it is told; to PostgreSQL
 /// this is a comment.
 fn ended_index(within: &Within, filter: &CallFilter) -> &'static str {
+    if filter.session.is_some() {
+        return "/*index calls_of_session*/ ";
+    }
     let is_unsuccessful = filter.status.as_deref().is_some_and(|status| status != "success");
     match (is_unsuccessful, filter.tool.is_some(), only(within).is_some()) {
         (true, true, _) => "/*index calls_unsuccessful_of_tool*/ ",
@@ -227,11 +286,18 @@ fn ended_index(within: &Within, filter: &CallFilter) -> &'static str {
 }
 
 /// The open calls of one workspace lie in two indexes: those that wait, and the few that are under way.
-fn open_lists(within: &Within, state: Option<CallState>) -> &'static [(&'static str, &'static str)] {
+fn open_lists(
+    within: &Within,
+    filter: &CallFilter,
+    state: Option<CallState>,
+) -> &'static [(&'static str, &'static str)] {
     const BOTH: &[(&str, &str)] = &[
         ("/*index open_calls_waiting*/ ", " and state = 'waiting'"),
         ("/*index open_calls_under_way*/ ", " and state <> 'waiting'"),
     ];
+    if filter.session.is_some() {
+        return &[("/*index open_calls_of_session*/ ", "")];
+    }
     if only(within).is_none() {
         return &[("", "")];
     }
@@ -247,13 +313,16 @@ pub(crate) fn call_row(row: &Row) -> Result<CallRow, StoreError> {
     let columns = Columns { of: &id, row };
     let state = columns.word("state")?;
     let status = columns.text_or_none("status")?;
+    let caller: CallerRecord = columns.json("caller")?;
     // A call whose caller still waits with it has no envelope yet.
     let status = if state == CallState::Waiting { status.or(Some("pending".to_owned())) } else { status };
     Ok(CallRow {
         id: columns.call_id("id")?,
         workspace: columns.workspace()?,
         tool: columns.text("tool")?,
-        caller: columns.json::<CallerRecord>("caller")?.who.name,
+        caller: caller.who.name.clone(),
+        asked_by: caller.who,
+        via: caller.via,
         source: columns.word("source")?,
         state,
         status,
@@ -295,7 +364,8 @@ mod tests {
             (CallFilter { tool, status: pending, ..all.clone() }, vec![waiting]),
             (CallFilter { state: Some(CallState::Waiting), ..all.clone() }, vec![waiting]),
             (CallFilter { state: Some(CallState::Ended), ..all.clone() }, vec!["calls_of_workspace"]),
-            (CallFilter { status: success, ..all }, vec!["calls_of_workspace"]),
+            (CallFilter { status: success, ..all.clone() }, vec!["calls_of_workspace"]),
+            (CallFilter { session: Some("s".to_owned()), ..all }, vec!["open_calls_of_session", "calls_of_session"]),
         ];
         let here = Within::Only(WorkspaceId::new("w"));
         for (filter, indexes) in filters {
@@ -316,6 +386,7 @@ mod tests {
 
     #[test]
     fn no_statement_about_one_call_reads_all_of_them() {
+        assert_quick(&[CALLER_OF_ENDED, CALLER_OF_OPEN]);
         assert_quick(&[EVENTS, OPEN_OFFSPRING, ENDED_OFFSPRING, OPEN_TURNS, ENDED_TURNS, ONE_OPEN, ONE_ENDED]);
     }
 }

@@ -137,9 +137,16 @@ impl Columns<'_> {
 
     /// Where the row belongs.
     pub(crate) fn scope(&self) -> Result<Scope, StoreError> {
-        let tenant = TenantId::parse(&self.text("tenant")?);
-        let tenant = tenant.ok_or_else(|| self.damaged("tenant", NotRead("a tenant")))?;
-        Ok(Scope::of_record(tenant, self.workspace()?))
+        Ok(Scope::of_record(self.tenant()?, self.workspace()?))
+    }
+
+    fn tenant(&self) -> Result<TenantId, StoreError> {
+        TenantId::parse(&self.text("tenant")?).ok_or_else(|| self.damaged("tenant", NotRead("a tenant")))
+    }
+
+    /// The tenant alone, also where the row knows a workspace.
+    pub(crate) fn scope_of_tenant(&self) -> Result<Scope, StoreError> {
+        Ok(Scope::of_record(self.tenant()?, None))
     }
 
     /// The workspace, where there is one.

@@ -10,8 +10,9 @@ use crate::{
     sql::{Row, Statement, Value},
 };
 
-/// How many rows are copied at once.
+/// How many rows are copied at once, and how many of those that may be large.
 const PAGE: i64 = 200;
+const LARGE_PAGE: i64 = 8;
 
 /// How the database itself is, and who is alive: no part of what a copy holds.
 const LEFT_OUT: [&str; 2] = ["meta", "nodes"];
@@ -26,12 +27,27 @@ struct TableSpec {
 struct ColumnSpec {
     name: &'static str,
     is_number: bool,
+    is_bytes: bool,
 }
 
 /// Every table that is copied, from the text of the schema: none can be forgotten here.
 fn tables() -> Vec<TableSpec> {
     let texts = VERSIONS.iter().flat_map(|text| text.split("create table ").skip(1));
-    texts.filter_map(TableSpec::read).filter(|table| !LEFT_OUT.contains(&table.name)).collect()
+    let mut tables: Vec<TableSpec> =
+        texts.filter_map(TableSpec::read).filter(|table| !LEFT_OUT.contains(&table.name)).collect();
+    // A later version adds columns to the tables of an earlier one.
+    let added = VERSIONS.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("alter table "));
+    for (name, column) in added.filter_map(|line| line.split_once(" add column ")) {
+        let table = tables.iter_mut().find(|table| table.name == name);
+        table.into_iter().for_each(|table| table.columns.extend(ColumnSpec::read(column)));
+    }
+    tables
+}
+
+/// The tables whose rows belong to one tenant each.
+pub(crate) fn tables_of_tenants() -> impl Iterator<Item = &'static str> {
+    let of_tenant = |table: &TableSpec| table.columns.iter().any(|column| column.name == "tenant");
+    tables().into_iter().filter(of_tenant).map(|table| table.name)
 }
 
 /// How many rows of a table there are on either side.
@@ -143,8 +159,7 @@ impl TableSpec {
                 table.key = key.split(',').count();
                 continue;
             }
-            let (name, kind) = line.split_once(' ')?;
-            table.columns.push(ColumnSpec { name, is_number: kind.starts_with("{int}") });
+            table.columns.push(ColumnSpec::read(line)?);
         }
         Some(table)
     }
@@ -166,7 +181,8 @@ impl TableSpec {
             }
             page = page.push(")");
         }
-        page.push_bind(&format!(" order by {key} limit "), PAGE)
+        let rows = if self.columns.iter().any(|column| column.is_bytes) { LARGE_PAGE } else { PAGE };
+        page.push_bind(&format!(" order by {key} limit "), rows)
     }
 
     fn insert(&self, row: &Row) -> Statement {
@@ -180,6 +196,12 @@ impl TableSpec {
 }
 
 impl ColumnSpec {
+    /// A column from its text: its name, then its type.
+    fn read(text: &'static str) -> Option<Self> {
+        let (name, kind) = text.split_once(' ')?;
+        Some(Self { name, is_number: kind.starts_with("{int}"), is_bytes: kind.starts_with("{bytes}") })
+    }
+
     /// SQLite does not say of which type a null is, and PostgreSQL wants to know.
     fn typed(&self, value: &Value) -> Value {
         match value {
@@ -193,6 +215,18 @@ impl ColumnSpec {
 mod tests {
     use super::*;
 
+    /// The columns of a table as a new database has them.
+    fn columns_in_database(table: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("haft.db");
+        std::fs::File::create(&path).unwrap();
+        drop(crate::sqlite::Sqlite::open(&path, crate::Durability::Normal, None).unwrap());
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        let mut columns = conn.prepare(&format!("pragma table_info({table})")).unwrap();
+        let names = columns.query_map([], |row| row.get::<_, String>("name")).unwrap();
+        names.collect::<Result<Vec<_>, _>>().unwrap().join(", ")
+    }
+
     #[test]
     fn the_tables_are_those_of_the_schema() {
         let found: Vec<(&str, String)> = tables().iter().map(|table| (table.name, table.names(table.key))).collect();
@@ -204,6 +238,7 @@ mod tests {
         for table in tables() {
             let key = format!("primary key ({})", table.names(table.key));
             assert!(table.key == 1 || VERSIONS.concat().contains(&key), "{}: the key comes first", table.name);
+            assert_eq!(columns_in_database(table.name), table.names(table.columns.len()), "{}", table.name);
             assert!(table.columns.len() > 2 && table.columns.iter().any(|column| !column.is_number), "{}", table.name);
         }
     }

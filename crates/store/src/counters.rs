@@ -33,8 +33,8 @@ pub struct ToolUse {
     pub asked: i64,
     /// How many were answered from the cache.
     pub cached: i64,
-    /// How many were tried more than once.
-    pub retried: i64,
+    /// How often they were tried again, all together.
+    pub retries: i64,
     /// How long they worked together.
     pub total_ms: i64,
     /// How long each took.
@@ -73,7 +73,7 @@ impl Counted {
             ended("cancelled"),
             end.asked.into(),
             end.cached.into(),
-            end.retried.into(),
+            end.retries,
             end.duration_ms,
         ];
         let sums = self.0.entry(key).or_default();
@@ -97,7 +97,7 @@ macro_rules! sums {
             "select tool, bucket, cast(sum(calls) as bigint) as calls, cast(sum(success) as bigint) as success, ",
             "cast(sum(error) as bigint) as error, cast(sum(rejected) as bigint) as rejected, ",
             "cast(sum(cancelled) as bigint) as cancelled, cast(sum(asked) as bigint) as asked, ",
-            "cast(sum(cached) as bigint) as cached, cast(sum(retried) as bigint) as retried, ",
+            "cast(sum(cached) as bigint) as cached, cast(sum(retried) as bigint) as retries, ",
             "cast(sum(total_ms) as bigint) as total_ms from counters where tenant = $1 and day >= $2 ",
             $only,
             " group by tool, bucket"
@@ -118,7 +118,7 @@ impl ToolUse {
         self.cancelled += more.cancelled;
         self.asked += more.asked;
         self.cached += more.cached;
-        self.retried += more.retried;
+        self.retries += more.retries;
         self.total_ms += more.total_ms;
     }
 }
@@ -166,7 +166,7 @@ fn part_of_a_tool(row: &Row) -> Result<(i64, ToolUse), StoreError> {
         cancelled: columns.number("cancelled")?,
         asked: columns.number("asked")?,
         cached: columns.number("cached")?,
-        retried: columns.number("retried")?,
+        retries: columns.number("retries")?,
         total_ms: columns.number("total_ms")?,
         took: DurationHistogram::default(),
     };

@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use futures_util::FutureExt;
+use jiff::Timestamp;
 
 use crate::{
     Durability, StoreError,
@@ -71,21 +72,39 @@ impl Db {
     /// Writes all or nothing in one transaction, and says of each write whether it touched a row. A transaction that lost
     /// against another one is run again.
     pub(crate) async fn write(&self, writes: &[&StoreWrite]) -> Result<Vec<bool>, StoreError> {
-        let (mut reruns, mut reconnects) = (0, 0);
-        loop {
-            let written = match self {
-                Self::Sqlite(sqlite) => sqlite.transaction(sqlite.busy_limit(), |conn| now(conn, writes)),
-                Self::Postgres(postgres) => postgres.transaction(writes).await,
-            };
-            match written {
-                Err(StoreError::Conflict(_)) if reruns < RERUNS => reruns += 1,
-                // Nothing was committed: that would be told otherwise.
-                Err(StoreError::Unreachable { .. }) if reconnects < RECONNECTS => {
-                    reconnects += 1;
-                    tokio::time::sleep(RECONNECT_PAUSE).await;
+        let mut reruns = Reruns::default();
+        match self {
+            Self::Sqlite(sqlite) => loop {
+                let written = sqlite.transaction(sqlite.busy_limit(), |conn| apply_now(conn, writes));
+                if !reruns.allow_another(&written).await {
+                    return written;
                 }
-                written => return written,
+            },
+            Self::Postgres(postgres) => {
+                let mut batch = postgres.batch(writes);
+                loop {
+                    let written = postgres.transaction(&mut batch).await;
+                    if !reruns.allow_another(&written).await {
+                        return written;
+                    }
+                }
             }
+        }
+    }
+
+    /// The time that everybody who uses this database goes by, as of the last look at it.
+    pub(crate) fn now(&self) -> Timestamp {
+        match self {
+            Self::Sqlite(_) => Timestamp::now(),
+            Self::Postgres(postgres) => postgres.now(),
+        }
+    }
+
+    /// The same, looked at anew.
+    pub(crate) async fn look_at_clock(&self) -> Result<Timestamp, StoreError> {
+        match self {
+            Self::Sqlite(_) => Ok(Timestamp::now()),
+            Self::Postgres(postgres) => postgres.look_at_clock().await,
         }
     }
 
@@ -93,7 +112,7 @@ impl Db {
     /// wait for the disk, or it is another machine's.
     pub(crate) fn write_at_once(&self, writes: &[&StoreWrite]) -> Option<Result<Vec<bool>, StoreError>> {
         let Self::Sqlite(sqlite) = self else { return None };
-        match sqlite.transaction(Duration::ZERO, |conn| now(conn, writes)) {
+        match sqlite.transaction(Duration::ZERO, |conn| apply_now(conn, writes)) {
             Err(StoreError::Busy(_) | StoreError::Conflict(_)) => None,
             written => Some(written),
         }
@@ -144,8 +163,31 @@ impl Db {
     }
 }
 
+/// How often one transaction was run again, and why.
+#[derive(Default)]
+struct Reruns {
+    conflicts: usize,
+    reconnects: usize,
+}
+
+impl Reruns {
+    /// Whether a transaction that came to this is run again, after a while where that helps.
+    async fn allow_another(&mut self, written: &Result<Vec<bool>, StoreError>) -> bool {
+        match written {
+            Err(StoreError::Conflict(_)) if self.conflicts < RERUNS => self.conflicts += 1,
+            // Nothing was committed: that would be told otherwise.
+            Err(StoreError::Unreachable { .. }) if self.reconnects < RECONNECTS => {
+                self.reconnects += 1;
+                tokio::time::sleep(RECONNECT_PAUSE).await;
+            }
+            Ok(_) | Err(_) => return false,
+        }
+        true
+    }
+}
+
 /// SQLite answers at once, so that the writes are done when they are first looked at.
-fn now(conn: &rusqlite::Connection, writes: &[&StoreWrite]) -> Result<Vec<bool>, StoreError> {
+fn apply_now(conn: &rusqlite::Connection, writes: &[&StoreWrite]) -> Result<Vec<bool>, StoreError> {
     batch::apply(conn, writes).now_or_never().unwrap_or(Err(StoreError::Closed))
 }
 

@@ -64,6 +64,18 @@ pub enum StoreError {
         #[source]
         source: SharedError,
     },
+    /// The server takes requests and says nothing.
+    #[error("the database at {place} does not answer: check whether it is overloaded, or its disk is")]
+    Silent {
+        /// The database.
+        place: String,
+    },
+    /// The server has no connection left for us.
+    #[error("the database at {place} has no free connection: raise its `max_connections`, or end other programs")]
+    NoConnection {
+        /// The database.
+        place: String,
+    },
     /// The server does not let us in.
     #[error(
         "the database at {place} does not let haft in: check the user, the password and the name of the database in `store.url`"
@@ -90,6 +102,12 @@ pub enum StoreError {
     /// A copy would be mixed with what is there.
     #[error("the database to copy to is not empty, it has rows in `{0}`: name an empty one, or add --replace")]
     NotEmpty(&'static str),
+    /// Secrets in it were sealed by another master key.
+    #[error(
+        "this database was used with another master key: set HAFT_SECRET_KEY to that one, or bring back the file \
+         secret.key of its data folder"
+    )]
+    AnotherKey,
     /// Another process carries the call now.
     #[error("another process carries {0} now: this one had not answered for too long")]
     NotOwner(String),
@@ -162,11 +180,14 @@ impl StoreError {
             | Self::Encoding { .. }
             | Self::Certificates
             | Self::Unreachable { .. }
+            | Self::Silent { .. }
+            | Self::NoConnection { .. }
             | Self::NotLetIn { .. }
             | Self::CommitUnknown { .. }
             | Self::Conflict(_)
             | Self::InUse(_)
             | Self::NotEmpty(_)
+            | Self::AnotherKey
             | Self::Damaged(_)
             | Self::ReadOnly(_)
             | Self::Full(_)
@@ -177,6 +198,11 @@ impl StoreError {
             | Self::Unfinished(_)
             | Self::Lost { .. } => false,
         }
+    }
+
+    /// Whether the database may be there again in a moment, so that whoever can wait looks again.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Silent { .. } | Self::NoConnection { .. } | Self::Busy(_))
     }
 
     pub(crate) fn folder(path: impl Into<PathBuf>, source: io::Error) -> Self {
@@ -203,7 +229,9 @@ impl From<tokio_postgres::Error> for StoreError {
             Some("25006" | "42501") => Self::ReadOnly(source),
             Some("42P01" | "42703" | "XX001" | "XX002") => Self::Damaged(source),
             Some("3D000" | "28000" | "28P01") => Self::NotLetIn { place: place(), source },
-            Some("53300" | "57P01" | "57P02" | "57P03") => Self::Unreachable { place: place(), source },
+            Some("53300") => Self::NoConnection { place: place() },
+            // It is being ended, or ended us: 25P03 says that we were silent in a transaction for too long.
+            Some("57P01" | "57P02" | "57P03" | "25P03") => Self::Unreachable { place: place(), source },
             Some(code) if code.starts_with("08") => Self::Unreachable { place: place(), source },
             Some(_) => Self::Database(source),
         }
@@ -253,6 +281,10 @@ impl From<StoreError> for ToolError {
             StoreError::Unreachable { .. } => {
                 "its server cannot be reached: check that it runs and that `store.url` is right".into()
             }
+            StoreError::Silent { .. } => "its server does not answer: check whether it is overloaded".into(),
+            StoreError::NoConnection { .. } => {
+                "its server has no free connection: raise its `max_connections`, or end other programs".into()
+            }
             StoreError::NotLetIn { .. } => "its server does not let haft in: check `store.url`".into(),
             StoreError::CommitUnknown { .. } => {
                 "its server went away during a commit: whether it was written is unknown".into()
@@ -263,6 +295,7 @@ impl From<StoreError> for ToolError {
             | StoreError::Conflict(_)
             | StoreError::InUse(_)
             | StoreError::NotEmpty(_)
+            | StoreError::AnotherKey
             | StoreError::NotOwner(_)
             | StoreError::Damaged(_)
             | StoreError::ReadOnly(_)

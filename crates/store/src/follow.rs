@@ -67,6 +67,7 @@ impl CallFollower {
         self.within.covers(call.workspace.as_ref())
             && is(&self.filter.tool, Some(&call.tool))
             && is(&self.filter.status, call.status.as_deref())
+            && is(&self.filter.session, call.via.session.as_deref())
             && self.filter.state.is_none_or(|state| state == call.state)
     }
 }
@@ -90,8 +91,10 @@ fn told_by(JournalEvent { call, event, .. }: &JournalEvent) -> Option<StoodAt> {
         CallEvent::Pending { result: Some(_), .. } => Some((CallState::Waiting, Some(("pending", None)))),
         CallEvent::Pending { pending_tool_call_id, .. } if pending_tool_call_id == call => None,
         CallEvent::Pending { .. } => ended("pending", None),
-        CallEvent::Completed { .. } => ended("success", None),
-        CallEvent::Failed { error } => ended("error", Some(error.code)),
+        // What comes late changes nothing of how the call stands.
+        CallEvent::Completed { late: true, .. } | CallEvent::Failed { late: true, .. } => None,
+        CallEvent::Completed { late: false, .. } => ended("success", None),
+        CallEvent::Failed { error, late: false } => ended("error", Some(error.code)),
         CallEvent::Interrupted { .. } => ended("error", Some(ErrorCode::Interrupted)),
         CallEvent::Cancelled { .. } => ended("cancelled", Some(ErrorCode::Cancelled)),
         // The row knows which no it was: a person's, or nobody's.

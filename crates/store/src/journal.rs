@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    CallId, CallRecord, CallState, Entry, HouseWide, Journal, Opening, Outcome, Scope, ToolError, ToolOutput,
+    CallId, CallRecord, CallState, CallsInHand, Entry, HouseWide, Journal, Opening, Outcome, Scope, ToolError,
+    ToolOutput,
 };
 use tokio::time::timeout;
 
@@ -49,11 +50,20 @@ const LAST_TURN_OF: &str = ended_records!(
     "tenant = $1 and turn_of = $2 and turn_of <> id and status = 'success' order by ended_seq desc limit 1"
 );
 const OWN_TURN: &str = ended_records!("tenant = $1 and id = $2 and turn_of = $2 and status = 'success'");
+/// Ended calls of one tool, older than one of them.
+const RUNS: &str = ended_records!("tenant = $1 and tool = $2 and id < $3 order by id desc limit $4");
+/// Later than every id.
+const LATER_THAN_ALL: &str = "tc~";
 const OUTCOME: &str = "select outcome from calls where tenant = $1 and id = $2";
 const CARRIERS: &str = "select distinct owner from open_calls where state <> 'waiting' and owner <> $1";
-const CARRIED_BY: &str = open_records!("state <> 'waiting' and owner = $1 order by tenant, id");
+/// What a node has left in its own workspaces is for that node to end.
+const CARRIED_BY: &str = open_records!(
+    "state <> 'waiting' and owner = $1 and not exists (select 1 from workspaces w where w.tenant = open_calls.tenant \
+     and w.id = open_calls.workspace and w.node <> $2) order by tenant, id"
+);
 const TAKE_OVER: &str = "update open_calls set owner = $4 where tenant = $1 and id = $2 and owner = $3 \
                          and state <> 'waiting' returning 1 as taken";
+const CARRIED_HERE: &str = "select tenant, workspace, id from open_calls where state <> 'waiting' and owner = $1";
 const STOP_WANTED: &str = "select stop_wanted from open_calls where tenant = $1 and id = $2";
 const WANT_STOP: &str = "update open_calls set stop_wanted = 1 where tenant = $1 and id = $2 returning 1 as wanted";
 const OWNER: &str = "select owner from open_calls where tenant = $1 and id = $2";
@@ -117,6 +127,14 @@ impl Journal for Store {
         Box::pin(async move { Ok(self.take_over_abandoned().await?) })
     }
 
+    fn let_go<'a>(
+        &'a self,
+        _house: &'a HouseWide,
+        in_hand: &'a CallsInHand,
+    ) -> BoxFuture<'a, Result<Vec<CallRecord>, ToolError>> {
+        Box::pin(async move { Ok(self.find_let_go(in_hand).await?) })
+    }
+
     fn stop_wanted<'a>(&'a self, scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let waiter = self.live().register(scope, Topic::StopWanted(call.to_string()));
@@ -143,6 +161,18 @@ impl Store {
         found.iter().flatten().next().map(record).transpose()
     }
 
+    /// The calls of a tool that have ended, newest first, older than one of them.
+    pub async fn ended_calls_of(
+        &self,
+        scope: &Scope,
+        (tool, before): (&str, Option<&CallId>),
+        most: u32,
+    ) -> Result<Vec<CallRecord>, StoreError> {
+        let before = before.map_or(LATER_THAN_ALL, CallId::as_str);
+        let find = Statement::new(RUNS).bind(tenant(scope)).bind(tool).bind(before).bind(most);
+        self.read(find).await?.iter().map(record).collect()
+    }
+
     /// Whether the process that carries an unfinished call still lives.
     pub async fn owner_is_alive(&self, scope: &Scope, call: &CallId) -> Result<bool, StoreError> {
         let Some(row) = self.read_one(of_call(OWNER, scope, call)).await? else { return Ok(false) };
@@ -165,7 +195,7 @@ impl Store {
     }
 
     /// A call is looked for among those that have ended first: most have.
-    async fn record_of(&self, scope: &Scope, call: &CallId) -> Result<Option<CallRecord>, StoreError> {
+    pub(crate) async fn record_of(&self, scope: &Scope, call: &CallId) -> Result<Option<CallRecord>, StoreError> {
         let both = [of_call(FIND_ENDED, scope, call), of_call(FIND_OPEN, scope, call)];
         let found = self.read_together(&both).await?;
         found.iter().flatten().next().map(record).transpose()
@@ -177,6 +207,20 @@ impl Store {
         Columns { of: call.as_str(), row: &row }.flag("stop_wanted").unwrap_or(false)
     }
 
+    async fn find_let_go(&self, in_hand: &CallsInHand) -> Result<Vec<CallRecord>, StoreError> {
+        let mut found = Vec::new();
+        for row in self.read(Statement::new(CARRIED_HERE).bind(self.owner())).await? {
+            let columns = Columns { of: "open_calls", row: &row };
+            let (scope, call) = (columns.scope()?, columns.call_id("id")?);
+            // Invariant: a call is in hand, or its last entry is queued, until its row is gone or that entry has failed.
+            if in_hand.has(&call) || self.queue().owes(call.as_str()) {
+                continue;
+            }
+            found.extend(self.record_of(&scope, &call).await?.filter(is_under_way));
+        }
+        Ok(found)
+    }
+
     async fn take_over_abandoned(&self) -> Result<Vec<CallRecord>, StoreError> {
         let mut taken = Vec::new();
         for row in self.read(Statement::new(CARRIERS).bind(self.owner())).await? {
@@ -184,7 +228,7 @@ impl Store {
             // A lock is held until this owner's calls are taken over, so that two recoverers do not fight.
             let Life::Dead(lock) = self.node().look_at(&owner).await else { continue };
             self.node().hold().await?;
-            for row in self.read(Statement::new(CARRIED_BY).bind(owner.as_str())).await? {
+            for row in self.read(Statement::new(CARRIED_BY).bind(owner.as_str()).bind(self.node_name())).await? {
                 let found = record(&row)?;
                 let take = of_call(TAKE_OVER, &found.scope, &found.call).bind(owner.as_str()).bind(self.owner());
                 if self.change(ConditionalWrite::new(tenant(&found.scope), take)).await? {
@@ -200,6 +244,10 @@ impl Store {
 /// A statement about one call.
 pub(crate) fn of_call(sql: &'static str, scope: &Scope, call: &CallId) -> Statement {
     Statement::new(sql).bind(tenant(scope)).bind(call.as_str())
+}
+
+fn is_under_way(call: &CallRecord) -> bool {
+    matches!(call.state, CallState::Preparing | CallState::Executing)
 }
 
 pub(crate) fn record(row: &Row) -> Result<CallRecord, StoreError> {
@@ -229,9 +277,10 @@ mod tests {
     #[test]
     fn no_statement_reads_all_calls() {
         let statements =
-            [FIND_OPEN, FIND_ENDED, LAST_TURN_OF, OWN_TURN, OUTCOME, TAKE_OVER, STOP_WANTED, WANT_STOP, OWNER];
+            [FIND_OPEN, FIND_ENDED, LAST_TURN_OF, OWN_TURN, RUNS, OUTCOME, TAKE_OVER, STOP_WANTED, WANT_STOP, OWNER];
         crate::schema::tests::assert_quick(&statements);
-        for statement in [CARRIERS, CARRIED_BY] {
+        assert!(crate::schema::tests::plan(RUNS).join("\n").contains("calls_of_tool"));
+        for statement in [CARRIERS, CARRIED_BY, CARRIED_HERE] {
             crate::schema::tests::assert_reads_only(statement, "open_calls_under_way");
         }
     }

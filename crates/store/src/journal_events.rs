@@ -1,6 +1,6 @@
 //! The events that entries of the journal hold, and which entries hold those of one thing.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use haft_runtime::{CallEvent, CallId, Via};
 use jiff::Timestamp;
@@ -23,10 +23,21 @@ pub struct JournalEvent {
     pub at: Timestamp,
     /// To which call.
     pub call: CallId,
-    /// What the call is part of. For whom it is made stands in its record only.
+    /// What the call is part of. For whom it is made, and whether it is a trial, stands in its record only.
     pub via: Arc<Via>,
     /// What happened.
     pub event: CallEvent,
+    /// How it is told: written by the first who tells it, for all who listen.
+    pub told: OnceLock<ToldEvent>,
+}
+
+/// The words for an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToldEvent {
+    /// What it is called.
+    pub name: String,
+    /// What is told of it, as JSON in one line.
+    pub data: String,
 }
 
 /// Whose events a listener hears, within one tenant.
@@ -105,10 +116,17 @@ pub(crate) fn events_of(rows: &[Row]) -> Result<Vec<Arc<JournalEvent>>, StoreErr
             run: columns.text_or_none("run")?,
             agent: columns.text_or_none("agent")?,
             space: columns.text_or_none("space")?,
-            on_behalf_of: Vec::new(),
+            ..Via::default()
         });
         for (seq, at, event) in numbered(&columns)? {
-            found.push(Arc::new(JournalEvent { seq, at, call: call.clone(), via: Arc::clone(&via), event }));
+            found.push(Arc::new(JournalEvent {
+                seq,
+                at,
+                call: call.clone(),
+                via: Arc::clone(&via),
+                event,
+                told: OnceLock::new(),
+            }));
         }
     }
     Ok(found)

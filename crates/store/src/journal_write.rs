@@ -9,6 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::{
     StoreError,
     columns::{Columns, tenant, word, workspace},
+    inbox::InboxRow,
     live::Topic,
     questions::QuestionRow,
     sql::{Row, Statement},
@@ -32,6 +33,8 @@ pub(crate) struct JournalWrite {
     pub(crate) event_count: i64,
     pub(crate) output: Option<Vec<u8>>,
     pub(crate) question: Option<QuestionRow>,
+    /// What its caller hears of it, unless that one waits for the answer to this question.
+    inbox: Option<(InboxRow, u32)>,
     /// Whom it concerns.
     pub(crate) topics: Vec<Topic>,
 }
@@ -45,6 +48,7 @@ pub(crate) struct CallColumns {
     caller: String,
     source: String,
     auto_approve: String,
+    session: Option<String>,
     started_at: i64,
     input: String,
 }
@@ -71,7 +75,8 @@ pub(crate) struct CallUpdate {
     finished_at: Option<i64>,
     duration_ms: Option<i64>,
     cached: bool,
-    retried: bool,
+    /// How often it was tried again.
+    retries: i64,
     turn: Option<String>,
     outcome: Option<String>,
 }
@@ -83,18 +88,20 @@ pub(crate) struct CallEnd {
     pub(crate) status: Option<String>,
     pub(crate) asked: bool,
     pub(crate) cached: bool,
-    pub(crate) retried: bool,
+    pub(crate) retries: i64,
     pub(crate) finished_at: Option<i64>,
     pub(crate) duration_ms: i64,
 }
 
 /// A call that is known, open or ended, is not opened again.
-const OPEN: &str = "insert into open_calls (tenant, id, workspace, tool, parent, caller, source, auto_approve, owner, state, \
-                    stop_wanted, answered, asked, status, code, isolation, turn_of, turn_direction, started_at, finished_at, \
-                    duration_ms, turn, input, outcome) \
-                    select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 0, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
-                    $21, $22 where not exists (select 1 from calls where tenant = $1 and id = $2) returning 1 as opened";
-const CHANGE: &str = "update open_calls set state = $4, answered = 0, asked = case when $5 = 1 then 1 else asked end, \
+const OPEN: &str = "insert into open_calls (tenant, id, workspace, tool, parent, caller, source, auto_approve, session, owner, \
+                    state, stop_wanted, answered, asked, status, code, isolation, turn_of, turn_direction, started_at, \
+                    finished_at, duration_ms, turn, input, outcome) \
+                    select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
+                    $21, $22, $23 where not exists (select 1 from calls where tenant = $1 and id = $2) returning 1 as opened";
+/// What is handed back may have been answered a moment ago, and is then carried on by somebody else.
+const CHANGE: &str = "update open_calls set state = $4, \
+                      answered = case when $15 = 1 then answered else 0 end, asked = case when $5 = 1 then 1 else asked end, \
                       code = case when $6 is null then code else $7 end, status = coalesce($6, status), \
                       isolation = coalesce($8, isolation), turn_of = coalesce($9, turn_of), \
                       turn_direction = coalesce($10, turn_direction), finished_at = coalesce($11, finished_at), \
@@ -102,12 +109,12 @@ const CHANGE: &str = "update open_calls set state = $4, answered = 0, asked = ca
                       outcome = coalesce($14, outcome), owner = case when $15 = 1 then '' else owner end \
                       where tenant = $1 and id = $2 and (owner = $3 or owner = '') returning 1 as changed";
 const TAKE_OPEN: &str = "delete from open_calls where tenant = $1 and id = $2 and (owner = $3 or owner = '') \
-                         returning workspace, tool, parent, caller, source, auto_approve, asked, status, code, isolation, \
-                         turn_of, turn_direction, started_at, finished_at, duration_ms, turn, input, outcome";
-const END: &str = "insert into calls (tenant, id, workspace, tool, parent, caller, source, auto_approve, owner, ended_seq, \
-                   asked, status, code, isolation, turn_of, turn_direction, started_at, finished_at, duration_ms, turn, \
-                   input, outcome) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-                   $19, $20, $21, $22)";
+                         returning workspace, tool, parent, caller, source, auto_approve, session, asked, status, code, \
+                         isolation, turn_of, turn_direction, started_at, finished_at, duration_ms, turn, input, outcome";
+const END: &str = "insert into calls (tenant, id, workspace, tool, parent, caller, source, auto_approve, session, owner, \
+                   ended_seq, asked, status, code, isolation, turn_of, turn_direction, started_at, finished_at, duration_ms, \
+                   turn, input, outcome) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+                   $18, $19, $20, $21, $22, $23)";
 const APPEND: &str = "insert into entries (tenant, seq, at, call, session, run, agent, space, kinds, events) \
                       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
@@ -120,6 +127,7 @@ impl JournalWrite {
         let events: Vec<(i64, Box<RawValue>)> = events.collect::<Result<_, serde_json::Error>>()?;
         let kinds: Vec<&str> = events.iter().map(|(_, event)| kind(event)).collect();
         let ended = entry.state == CallState::Ended;
+        let at = events.first().map_or_else(|| Timestamp::now().as_microsecond(), |(at, _)| *at);
         Ok(Self {
             tenant: tenant(scope).to_owned(),
             call: entry.call.to_string(),
@@ -127,12 +135,13 @@ impl JournalWrite {
             owner: owner.to_owned(),
             opening,
             update: CallUpdate::of(entry)?,
-            at: events.first().map_or_else(|| Timestamp::now().as_microsecond(), |(at, _)| *at),
+            at,
             kinds: kinds.join(" "),
             event_count: i64::try_from(events.len()).unwrap_or(i64::MAX),
             events: serde_json::to_string(&events)?,
             output,
             question: None,
+            inbox: InboxRow::of_end(entry, at)?.zip(entry.result_of),
             topics: ended.then(|| Topic::Ended(entry.call.to_string())).into_iter().collect(),
         })
     }
@@ -176,7 +185,7 @@ impl JournalWrite {
             return None;
         }
         let statement = Statement::new(APPEND).bind(self.tenant.as_str()).bind(seq).bind(self.at);
-        let Via { session, run, agent, space, on_behalf_of: _ } = &*self.via;
+        let Via { session, run, agent, space, on_behalf_of: _, calls: _, trial: _ } = &*self.via;
         let statement = statement.bind(self.call.as_str()).bind(session.as_deref()).bind(run.as_deref());
         let statement = statement.bind(agent.as_deref()).bind(space.as_deref());
         Some(statement.bind(self.kinds.as_str()).bind(self.events.as_str()))
@@ -192,6 +201,7 @@ impl CallColumns {
             caller: serde_json::to_string(&opening.caller)?,
             source: word(&opening.caller.source)?,
             auto_approve: word(&opening.auto_approve)?,
+            session: opening.caller.via.session.clone(),
             started_at: opening.at.as_microsecond(),
             input: serde_json::to_string(&opening.input)?,
         })
@@ -205,6 +215,7 @@ impl CallColumns {
             caller: columns.text("caller")?,
             source: columns.text("source")?,
             auto_approve: columns.text("auto_approve")?,
+            session: columns.text_or_none("session")?,
             started_at: columns.number("started_at")?,
             input: columns.text("input")?,
         })
@@ -218,6 +229,7 @@ impl CallColumns {
             .bind(self.caller.as_str())
             .bind(self.source.as_str())
             .bind(self.auto_approve.as_str())
+            .bind(self.session.as_deref())
     }
 
     fn open(&self, key: Statement, owner: &str, now: &CallUpdate) -> Statement {
@@ -237,16 +249,22 @@ impl EndedCall<'_> {
         statement.bind(call.input.as_str()).bind(update.outcome.as_deref())
     }
 
+    /// What tells its caller of a result from outside, unless that one waits for it.
+    pub(crate) fn deliver(&self, entry: &JournalWrite) -> Result<Option<Statement>, StoreError> {
+        let Some((row, question)) = &entry.inbox else { return Ok(None) };
+        Ok(Some(row.unless_waited_for(&entry.tenant, &self.call.caller, *question)?))
+    }
+
     /// What the counters are told.
     pub(crate) fn counted(&self) -> CallEnd {
-        let CallUpdate { status, asked, cached, retried, finished_at, duration_ms, .. } = &*self.update;
+        let CallUpdate { status, asked, cached, retries, finished_at, duration_ms, .. } = &*self.update;
         CallEnd {
             workspace: self.call.workspace.clone().unwrap_or_default(),
             tool: self.call.tool.clone(),
             status: status.clone(),
             asked: *asked,
             cached: *cached,
-            retried: *retried,
+            retries: *retries,
             finished_at: *finished_at,
             duration_ms: duration_ms.unwrap_or(0),
         }
@@ -277,7 +295,7 @@ impl CallUpdate {
                 update.finished_at = outcome.finished_at.map(Timestamp::as_microsecond);
                 update.duration_ms = duration(outcome);
                 update.cached = outcome.cached;
-                update.retried = outcome.attempts > 1;
+                update.retries = outcome.attempts.saturating_sub(1).into();
             }
             update.outcome = Some(serde_json::to_string(&**outcome)?);
         }
@@ -319,7 +337,7 @@ impl CallUpdate {
         self.asked |= later.asked;
         self.finished_at = later.finished_at.or(self.finished_at);
         self.duration_ms = later.duration_ms.or(self.duration_ms);
-        (self.cached, self.retried) = (later.cached, later.retried);
+        (self.cached, self.retries) = (later.cached, later.retries);
     }
 
     /// Where it stands, as both tables have it, from its status to its turn.

@@ -26,6 +26,13 @@ use crate::{
     sql::{Row, Statement},
 };
 
+/// After what time whoever could not look looks again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How many listeners are told something in a millisecond. With many of them the next look waits for as long as that takes, so
+/// that each look tells much at once.
+const TOLD_IN_A_MILLISECOND: usize = 50;
+/// The longest that a look waits for that, in milliseconds.
+const LONGEST_PACE: usize = 50;
 /// How many of the newest events are kept for those who listen.
 const RECENT: usize = 4096;
 
@@ -76,7 +83,8 @@ impl Live {
         Waiter { live: self.clone(), tenant, topic, bell }
     }
 
-    /// Looks, and looks again at any news, until there is something to see or the time is up.
+    /// Looks, and looks again at any news, until there is something to see or the time is up. A database that is away
+    /// meanwhile is waited for.
     pub(crate) async fn until<T, Fut>(
         &self,
         scope: &Scope,
@@ -90,9 +98,14 @@ impl Live {
         let deadline = Instant::now() + limit;
         let waiter = self.register(scope, topic);
         loop {
-            let seen = look().await?;
-            if seen.is_some() || timeout_at(deadline, waiter.changed()).await.is_err() {
-                return Ok(seen);
+            let seen = look().await;
+            let until = match &seen {
+                Ok(None) => deadline,
+                Err(err) if err.may_pass() => deadline.min(Instant::now() + LOOK_AGAIN),
+                Ok(Some(_)) | Err(_) => return seen,
+            };
+            if timeout_at(until, waiter.changed()).await.is_err() && until == deadline {
+                return seen;
             }
         }
     }
@@ -124,10 +137,20 @@ impl Live {
         after: Option<i64>,
     ) -> Result<EventStream, StoreError> {
         let feed = self.feed(tenant(scope)).await?;
-        let cursor = after.unwrap_or_else(|| *feed.head.borrow());
+        let known = *feed.head.borrow();
+        let (mut cursor, mut ready) = (after.unwrap_or(known), VecDeque::new());
+        if cursor > known {
+            // What another node has told may be news here. A number that nobody has told is of another database, such as
+            // this one before it was restored from a copy.
+            let (newest, _) = head(&self.0.db, tenant(scope)).await?;
+            if cursor > newest {
+                cursor = newest;
+                ready.push_back(StreamItem::Resync(newest));
+            }
+        }
         let head = feed.head.subscribe();
         self.0.look_soon();
-        Ok(EventStream { live: self.clone(), feed, of, cursor, head, ready: VecDeque::new() })
+        Ok(EventStream { live: self.clone(), feed, of, cursor, head, ready })
     }
 
     /// Ends the task that looks for commits of others.
@@ -156,6 +179,12 @@ impl LiveInner {
             *poller = Some(tokio::spawn(poll(Arc::clone(self))));
         }
         self.look.notify_one();
+    }
+
+    /// How long all who listen take to tell what was read.
+    fn pace(&self) -> Duration {
+        let listeners: usize = lock(&self.feeds).values().map(|feed| feed.head.receiver_count()).sum();
+        Duration::from_millis((listeners / TOLD_IN_A_MILLISECOND).min(LONGEST_PACE) as u64)
     }
 
     fn tenants_in_use(&self) -> Vec<String> {
@@ -188,9 +217,13 @@ async fn poll(shared: Arc<LiveInner>) {
             }
         } else {
             if look(&shared, &tenants, &mut seen).await.is_err() {
-                // When nothing can be told, those who wait look for themselves and learn why.
-                tenants.iter().for_each(|tenant| wake_all(&shared, tenant));
+                // What happened meanwhile is not known, so that everybody looks once more when it can be told again.
+                seen.clear();
             }
+        }
+        let pace = shared.pace();
+        if !pace.is_zero() {
+            tokio::time::sleep(pace).await;
         }
         // A time-out is the usual case.
         timeout(shared.db.poll_interval(), shared.look.notified()).await.ok();
@@ -262,7 +295,8 @@ impl Drop for Waiter {
 pub enum StreamItem {
     /// The next event.
     Event(Arc<JournalEvent>),
-    /// Events after the listener's place were deleted: look at everything again. The stream goes on after this number.
+    /// Events after the listener's place were deleted, or there is no such place: look at everything again. The stream
+    /// goes on after this number.
     Resync(i64),
 }
 
@@ -348,6 +382,11 @@ impl EventStream {
                 None => self.catch_up(head).await?,
             }
         }
+    }
+
+    /// One more that can be told at once.
+    pub fn next_at_hand(&mut self) -> Option<StreamItem> {
+        self.ready.pop_front()
     }
 
     fn hear(&mut self, events: Vec<Arc<JournalEvent>>, head: i64) {

@@ -15,10 +15,11 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::maybe_done};
+use jiff::Timestamp;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_postgres::{
     Client, Config, NoTls,
@@ -43,17 +44,23 @@ const CONNECTIONS: usize = 8;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(30);
-/// How long a connection that is free is waited for.
-const FREE: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long a connection that is free is waited for, and how long between two looks for one.
+const FREE: Duration = Duration::from_secs(5);
+const FREE_PAUSE: Duration = Duration::from_millis(20);
+/// Begins a transaction. A node that stops in the midst of it, or cannot be reached any more, holds rows that all others
+/// need: the server takes them back soon.
+const BEGIN: &str = "begin; set local idle_in_transaction_session_timeout = 5000";
 /// How long it is tried to learn what became of a commit whose answer was lost, and how long between two tries.
 const SETTLE: Duration = Duration::from_secs(15);
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// The last batch that a node has committed. Written with it, so that it can be read back when the answer was lost.
+/// The last batch that a node has committed. Written with it, so that it can be read back when the answer was lost. An
+/// attempt whose commit is still on its way is waited for here, and nothing is touched if that one is carried out.
 const NOTE_BATCH: &str = "insert into nodes (id, lease_until, batch) \
                           values ($1, (extract(epoch from clock_timestamp()) * 1000000)::bigint, $2) \
-                          on conflict (id) do update set batch = excluded.batch";
+                          on conflict (id) do update set batch = excluded.batch where nodes.batch <> excluded.batch \
+                          returning 1 as noted";
 const LAST_BATCH: &str = "select batch from nodes where id = $1";
 
 /// A database on a server.
@@ -66,6 +73,16 @@ pub(crate) struct Postgres {
     faults: Option<Faults>,
     idle: Mutex<Vec<PostgresConnection>>,
     free: Arc<Semaphore>,
+    /// The server's clock, and when it was looked at.
+    clock: Mutex<(Timestamp, Instant)>,
+}
+
+/// Writes that are committed together, as often as that is tried.
+pub(crate) struct Batch<'a> {
+    number: i64,
+    writes: &'a [&'a StoreWrite],
+    /// What an attempt touched whose commit got no answer.
+    unsettled: Option<Vec<bool>>,
 }
 
 /// One connection and the task that speaks with the server.
@@ -96,10 +113,28 @@ impl Postgres {
         }
         config.connect_timeout(CONNECT).application_name("haft");
         let (idle, free) = (Mutex::default(), Arc::new(Semaphore::new(CONNECTIONS)));
-        let postgres = Self { config, place, node: node.to_owned(), batch: AtomicI64::new(0), faults, idle, free };
+        let (node, batch, clock) = (node.to_owned(), AtomicI64::new(0), Mutex::new((Timestamp::now(), Instant::now())));
+        let postgres = Self { config, place, node, batch, faults, idle, free, clock };
         postgres.check_encoding().await?;
         postgres.bring_up().await?;
+        postgres.look_at_clock().await?;
         Ok(postgres)
+    }
+
+    /// The server's time. Between two looks it goes on by itself, whatever becomes of this machine's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        let (time, looked) = *lock(&self.clock);
+        time.checked_add(looked.elapsed()).unwrap_or(time)
+    }
+
+    /// Looks at the server's clock.
+    pub(crate) async fn look_at_clock(&self) -> Result<Timestamp, StoreError> {
+        const TIME: &str = "select (extract(epoch from clock_timestamp()) * 1000000)::bigint as time";
+        let rows = self.read(&[Statement { sql: TIME.into(), args: Vec::new() }]).await?;
+        let Some(row) = rows.first().and_then(|rows| rows.first()) else { return Err(StoreError::Closed) };
+        let time = Columns { of: "the database", row }.time("time")?;
+        *lock(&self.clock) = (time, Instant::now());
+        Ok(time)
     }
 
     /// Where it lies, how large it is, and its version.
@@ -139,26 +174,34 @@ impl Postgres {
         Ok(rows)
     }
 
+    /// Writes to be committed together.
+    pub(crate) fn batch<'a>(&self, writes: &'a [&'a StoreWrite]) -> Batch<'a> {
+        Batch { number: self.batch.fetch_add(1, Ordering::Relaxed) + 1, writes, unsettled: None }
+    }
+
     /// Writes all or nothing. A commit whose answer was lost is looked up by its number.
-    pub(crate) async fn transaction(&self, writes: &[&StoreWrite]) -> Result<Vec<bool>, StoreError> {
-        let number = self.batch.fetch_add(1, Ordering::Relaxed) + 1;
+    pub(crate) async fn transaction(&self, batch: &mut Batch<'_>) -> Result<Vec<bool>, StoreError> {
         let lent = self.lend().await?;
         let client = &lent.connection.client;
         // Anything that goes wrong before the commit ends with the connection, and the server takes everything back.
-        self.told(client, "begin").await?;
+        self.told(client, BEGIN).await?;
         let applied = self.answered(async {
-            let note = Statement { sql: NOTE_BATCH.into(), args: vec![self.node.as_str().into(), number.into()] };
-            client.run(&[note]).await?;
-            batch::apply(client, writes).await
+            let args = vec![self.node.as_str().into(), batch.number.into()];
+            let noted = client.run(&[Statement { sql: NOTE_BATCH.into(), args }]).await?;
+            if noted.iter().all(Vec::is_empty) {
+                return Ok(None);
+            }
+            batch::apply(client, batch.writes).await.map(Some)
         });
         let touched = match applied.await {
-            Ok(touched) => touched,
-            Err(err) => {
+            Ok(Some(touched)) => touched,
+            given_up => {
                 // Where the connection still answers, it is free for the next.
-                if self.told(client, "rollback").await.is_ok() {
+                let answers = !matches!(given_up, Err(StoreError::Silent { .. }));
+                if answers && self.told(client, "rollback").await.is_ok() {
                     self.give_back(lent);
                 }
-                return Err(err);
+                return given_up.map(|_committed_before| batch.unsettled.take().unwrap_or_default());
             }
         };
         let mut cut = CutCommit::No;
@@ -176,11 +219,12 @@ impl Postgres {
                 return Ok(touched);
             }
         }
-        // An error at this point says nothing: the server may have committed before the connection broke.
+        // An error at this point says nothing: the server may have committed before the connection broke, or do so yet.
         drop(lent);
-        if self.was_committed(number).await? {
+        if self.was_committed(batch.number).await? {
             return Ok(touched);
         }
+        batch.unsettled = Some(touched);
         Err(StoreError::Conflict(Arc::from(Box::from("the connection broke before the commit"))))
     }
 
@@ -207,18 +251,25 @@ impl Postgres {
     }
 
     async fn lend(&self) -> Result<Lent, StoreError> {
-        let free = timeout(FREE, Arc::clone(&self.free).acquire_owned()).await;
+        let deadline = Instant::now() + FREE;
+        let free = timeout_at(deadline, Arc::clone(&self.free).acquire_owned()).await;
         let permit = free.map_err(|_| self.silent())?.map_err(|_| StoreError::Closed)?;
-        let idle = {
-            let mut idle = lock(&self.idle);
-            idle.retain(|connection| !connection.client.is_closed());
-            idle.pop()
-        };
-        let connection = match idle {
-            Some(connection) => connection,
-            None => self.connect().await?,
-        };
-        Ok(Lent { connection, _permit: permit })
+        loop {
+            let idle = {
+                let mut idle = lock(&self.idle);
+                idle.retain(|connection| !connection.client.is_closed());
+                idle.pop()
+            };
+            let connected = match idle {
+                Some(connection) => Ok(connection),
+                None => self.connect().await,
+            };
+            match connected {
+                // One that is in use now may be free in a moment.
+                Err(StoreError::NoConnection { .. }) if Instant::now() < deadline => sleep(FREE_PAUSE).await,
+                connected => return Ok(Lent { connection: connected?, _permit: permit }),
+            }
+        }
     }
 
     fn give_back(&self, lent: Lent) {
@@ -239,7 +290,7 @@ impl Postgres {
             Ok(PostgresConnection { client, task: tokio::spawn(async { drop(connection.await) }) })
         };
         // A server that takes the connection and then says nothing is as good as none.
-        timeout(2 * CONNECT, connecting).await.unwrap_or_else(|_| Err(self.silent()))
+        timeout(CONNECT, connecting).await.unwrap_or_else(|_| Err(self.silent()))
     }
 
     /// Text must be able to hold every letter.
@@ -317,15 +368,17 @@ impl Postgres {
     /// The error with the name of the server in it, where that helps.
     fn error(&self, err: tokio_postgres::Error) -> StoreError {
         let mut err = StoreError::from(err);
-        if let StoreError::Unreachable { place, .. } | StoreError::NotLetIn { place, .. } = &mut err {
+        if let StoreError::Unreachable { place, .. }
+        | StoreError::NoConnection { place }
+        | StoreError::NotLetIn { place, .. } = &mut err
+        {
             place.clone_from(&self.place);
         }
         err
     }
 
     fn silent(&self) -> StoreError {
-        let source = Arc::from(Box::from("it does not answer"));
-        StoreError::Unreachable { place: self.place.clone(), source }
+        StoreError::Silent { place: self.place.clone() }
     }
 }
 

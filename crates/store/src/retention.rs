@@ -48,13 +48,22 @@ const OPEN: &str = "select asked, started_at, finished_at from open_calls where 
 const TURNED: &str =
     "select max(finished_at) as turned_at from calls where tenant = $1 and turn_of = $2 and turn_of <> id";
 const TURNING: &str = "select id from open_calls where tenant = $1 and turn_of = $2 and turn_of <> id limit 1";
+/// One look for each tenant: ids are found within a tenant alone.
+const OF_ANY_TENANT: &str =
+    "select c.tenant, c.workspace from tenants t cross join calls c where c.tenant = t.id and c.id = $1 limit 1";
+const OPEN_OF_ANY_TENANT: &str =
+    "select c.tenant, c.workspace from tenants t cross join open_calls c where c.tenant = t.id and c.id = $1 limit 1";
 /// Whoever follows the journal from before this number learns that events are missing.
 const NOTE_FORGOTTEN: &str = "update heads set forgotten = case when forgotten < $2 then $2 else forgotten end \
                               where tenant = $1 returning 1 as noted";
-const ENDED_AMONG: &str = "select id, ended_seq from calls where tenant = $1 and id in ";
-const FORGET: [&str; 4] = [
+const ENDED_AMONG: &str = "select id from calls where tenant = $1 and id in ";
+/// A late result may have come after the end of its call.
+const LAST_AMONG: &str = "select max(seq) as last from entries where tenant = $1 and call in ";
+const FORGET: [&str; 6] = [
     "delete from outputs where tenant = $1 and call in ",
     "delete from questions where tenant = $1 and call in ",
+    "delete from agreements where tenant = $1 and call in ",
+    "delete from late_results where tenant = $1 and call in ",
     "delete from entries where tenant = $1 and call in ",
     "delete from calls where tenant = $1 and id in ",
 ];
@@ -79,15 +88,16 @@ impl Store {
 
     /// Forgets calls that have ended, with everything that belongs to them.
     pub async fn forget_calls(&self, scope: &Scope, calls: &[CallId]) -> Result<(), StoreError> {
-        let (mut ended, mut last) = (Vec::new(), 0);
+        let mut ended = Vec::new();
         for row in self.read(of_calls(ENDED_AMONG, scope, calls)).await? {
-            let columns = Columns { of: "calls", row: &row };
-            ended.push(columns.call_id("id")?);
-            last = columns.number("ended_seq")?.max(last);
+            ended.push(Columns { of: "calls", row: &row }.call_id("id")?);
         }
         if ended.is_empty() {
             return Ok(());
         }
+        let last = self.read_one(of_calls(LAST_AMONG, scope, &ended)).await?;
+        let last = last.map(|row| Columns { of: "entries", row: &row }.number_or_none("last")).transpose()?;
+        let last = last.flatten().unwrap_or_default();
         let note = Statement::new(NOTE_FORGOTTEN).bind(tenant(scope)).bind(last);
         let forget = |change: ConditionalWrite, sql: &'static str| change.and_then(of_calls(sql, scope, &ended));
         self.change(FORGET.into_iter().fold(ConditionalWrite::new(tenant(scope), note), forget)).await.map(drop)
@@ -129,6 +139,13 @@ impl Store {
         }))
     }
 
+    /// Where a call belongs of which only the id is known, if any tenant knows it.
+    pub async fn scope_of_call(&self, _house: &HouseWide, call: &CallId) -> Result<Option<Scope>, StoreError> {
+        let both = [OF_ANY_TENANT, OPEN_OF_ANY_TENANT].map(|sql| Statement::new(sql).bind(call.as_str()));
+        let found = self.read_together(&both).await?;
+        found.iter().flatten().next().map(|row| Columns { of: call.as_str(), row }.scope()).transpose()
+    }
+
     /// Removes what processes that are gone have left of themselves, and says of how many.
     pub async fn forget_dead_owners(&self, _house: &HouseWide) -> Result<u64, StoreError> {
         self.node().forget_the_dead().await
@@ -157,7 +174,11 @@ mod tests {
     #[test]
     fn no_statement_reads_all_calls() {
         crate::schema::tests::assert_quick(&[OLD_CALLS, KEPT_OUTPUTS, ENDED, OPEN, TURNED, TURNING, NOTE_FORGOTTEN]);
-        for statement in FORGET.into_iter().chain([ENDED_AMONG]) {
+        for statement in [OF_ANY_TENANT, OPEN_OF_ANY_TENANT] {
+            let steps = crate::schema::tests::plan(statement);
+            assert!(steps.len() == 2 && steps[1].contains("SEARCH c"), "{steps:?}");
+        }
+        for statement in FORGET.into_iter().chain([ENDED_AMONG, LAST_AMONG]) {
             let steps = crate::schema::tests::plan(&format!("{statement}($2, $3)"));
             assert!(steps[0].starts_with("SEARCH"), "{steps:?}");
         }

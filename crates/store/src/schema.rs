@@ -6,10 +6,10 @@ use crate::{
 };
 
 /// Each text leads from the version that is its index to the next.
-pub(crate) const VERSIONS: &[&str] = &[include_str!("../schema/0001.sql")];
+pub(crate) const VERSIONS: &[&str] = &[include_str!("../schema/0001.sql"), include_str!("../schema/0002.sql")];
 
 /// The newest version that is known here.
-pub(crate) const KNOWN: i64 = 1;
+pub(crate) const KNOWN: i64 = 2;
 
 /// The oldest program, by the newest version that it knows, that may use a database of the newest version. A change that
 /// only adds leaves this as it is.

@@ -6,13 +6,15 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use tokio::time::timeout;
+use haft_runtime::HouseWide;
+use jiff::Timestamp;
+use tokio::{sync::Notify, time::timeout};
 
 use crate::{
-    Faults, StoreError,
+    Faults, LatencyCounts, LatencyHistogram, StoreError,
     batch::{ConditionalWrite, StoreWrite},
     columns::Columns,
     db::Db,
@@ -38,8 +40,13 @@ struct StoreInner {
     sync: Durability,
     db: Arc<Db>,
     node: StoreNode,
+    /// What the node is called, where there may be several.
+    name: Option<String>,
     live: Live,
     queue: WriteQueue,
+    reads: LatencyHistogram,
+    /// Rings when a job or a question was added here, which may be due before everything else.
+    work: Notify,
 }
 
 /// What an acknowledged entry survives.
@@ -60,13 +67,15 @@ pub struct Options {
     pub sync: Durability,
     /// How long others wait before they take over what a silent process carries, where no file can be locked.
     pub lease: Duration,
+    /// What the node is called that this process serves as, where several may serve one database.
+    pub node: Option<String>,
     /// What goes wrong on purpose, in tests.
     pub faults: Option<Faults>,
 }
 
 impl From<Durability> for Options {
     fn from(sync: Durability) -> Self {
-        Self { url: None, sync, lease: LEASE, faults: None }
+        Self { url: None, sync, lease: LEASE, node: None, faults: None }
     }
 }
 
@@ -95,7 +104,7 @@ impl Store {
     /// Opens `haft.db` in the data folder, or the database that the options name, and makes the tables that are missing.
     /// A newer, damaged or read-only database is refused and left as it is.
     pub async fn open(data: &Path, options: impl Into<Options>) -> Result<Store, StoreError> {
-        let Options { url, sync, lease, faults } = options.into();
+        let Options { url, sync, lease, node: name, faults } = options.into();
         let data = std::path::absolute(data).map_err(|err| StoreError::folder(data, err))?;
         let id = nodes::new_id();
         let db = match url {
@@ -106,11 +115,24 @@ impl Store {
                 Db::sqlite(&path, sync, faults)?
             }
         };
+        // A file has one node, whatever it is called today.
+        let name = name.filter(|_| matches!(db, Db::Postgres(_)));
         let db = Arc::new(db);
         let node = StoreNode::new(id, &data, &db, lease);
         let live = Live::new(Arc::clone(&db));
         let queue = WriteQueue::start(Arc::clone(&db), live.clone())?;
-        Ok(Self { inner: Arc::new(StoreInner { sync, db, node, live, queue }) })
+        Ok(Self {
+            inner: Arc::new(StoreInner {
+                sync,
+                db,
+                node,
+                name,
+                live,
+                queue,
+                reads: LatencyHistogram::default(),
+                work: Notify::new(),
+            }),
+        })
     }
 
     /// Writes everything queued, closes the database and lets go of what shows that this store lives.
@@ -141,6 +163,17 @@ impl Store {
         self.inner.node.id()
     }
 
+    /// The time by which everybody who shares this database goes, as of the last look at it. On a server it is that of the
+    /// server, so that a node whose own clock is wrong ends nothing too early.
+    pub fn now(&self) -> Timestamp {
+        self.inner.db.now()
+    }
+
+    /// The same, looked at anew.
+    pub(crate) async fn look_at_clock(&self) -> Result<Timestamp, StoreError> {
+        self.inner.db.look_at_clock().await
+    }
+
     /// How the database is.
     pub async fn health(&self) -> Result<Health, StoreError> {
         let rows = self.inner.db.read_together(&[Versions::statement(), Statement::new(CALLS)]).await?;
@@ -157,8 +190,14 @@ impl Store {
         })
     }
 
+    /// How long reads and commits of this process took, since it was opened.
+    pub fn latency(&self, _house: &HouseWide) -> (LatencyCounts, LatencyCounts) {
+        (self.inner.reads.counts(), self.inner.queue.commits())
+    }
+
     pub(crate) async fn read(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        self.inner.db.read(&statement).await
+        let rows = self.read_together(std::slice::from_ref(&statement)).await?;
+        Ok(rows.into_iter().next().unwrap_or_default())
     }
 
     /// The first row, where there is one.
@@ -168,7 +207,10 @@ impl Store {
 
     /// The rows of several statements, all of the same moment.
     pub(crate) async fn read_together(&self, statements: &[Statement]) -> Result<Vec<Vec<Row>>, StoreError> {
-        self.inner.db.read_together(statements).await
+        let begun = Instant::now();
+        let rows = self.inner.db.read_together(statements).await;
+        self.inner.reads.add(begun.elapsed());
+        rows
     }
 
     /// Runs statements in one transaction and says whether the first touched a row.
@@ -185,8 +227,22 @@ impl Store {
         &self.inner.queue
     }
 
+    pub(crate) fn work(&self) -> &Notify {
+        &self.inner.work
+    }
+
     pub(crate) fn live(&self) -> &Live {
         &self.inner.live
+    }
+
+    /// What this node is called; `None` where there is but one.
+    pub(crate) fn node_name(&self) -> Option<&str> {
+        self.inner.name.as_deref()
+    }
+
+    /// Whether this is the name of another node.
+    pub(crate) fn is_another_node(&self, name: &str) -> bool {
+        self.node_name().is_some_and(|this| this != name)
     }
 
     pub(crate) fn node(&self) -> &StoreNode {

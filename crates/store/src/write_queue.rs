@@ -7,6 +7,7 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex},
     thread,
+    time::Instant,
 };
 
 use tokio::{
@@ -15,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    StoreError,
+    LatencyCounts, LatencyHistogram, StoreError,
     batch::{ConditionalWrite, StoreWrite},
     db::Db,
     live::Live,
@@ -43,6 +44,7 @@ struct WriteQueueInner {
     /// Rings when there is something for the writer to do.
     work: Notify,
     lost: Mutex<Lost>,
+    commits: LatencyHistogram,
 }
 
 #[derive(Default)]
@@ -71,7 +73,15 @@ impl WriteQueue {
     pub(crate) fn start(db: Arc<Db>, live: Live) -> Result<Self, StoreError> {
         let blocks = matches!(*db, Db::Sqlite(_));
         let (queue, turn, lost) = (Mutex::default(), AsyncMutex::default(), Mutex::default());
-        let shared = Arc::new(WriteQueueInner { db, live, queue, turn, work: Notify::new(), lost });
+        let shared = Arc::new(WriteQueueInner {
+            db,
+            live,
+            queue,
+            turn,
+            work: Notify::new(),
+            lost,
+            commits: LatencyHistogram::default(),
+        });
         let (tell, ended) = oneshot::channel();
         let writer = write_all(Arc::clone(&shared), tell);
         if blocks {
@@ -137,6 +147,11 @@ impl WriteQueue {
         }
     }
 
+    /// How long commits took.
+    pub(crate) fn commits(&self) -> LatencyCounts {
+        self.shared.commits.counts()
+    }
+
     /// How many writes that nobody waited for could not be done.
     pub(crate) fn lost(&self) -> u64 {
         lock(&self.shared.lost).count
@@ -200,8 +215,12 @@ impl WriteQueueInner {
         let Ok(_turn) = self.turn.try_lock() else { return false };
         let jobs = self.take();
         let all = writes(&jobs);
+        let begun = Instant::now();
         let written =
             if nothing_to_write(&all) { Some(Ok(vec![true; all.len()])) } else { self.db.write_at_once(&all) };
+        if written.is_some() {
+            self.commits.add(begun.elapsed());
+        }
         match written {
             Some(Ok(touched)) => {
                 self.tell(jobs, touched.into_iter().map(Ok).collect());
@@ -222,7 +241,10 @@ impl WriteQueueInner {
         if nothing_to_write(&all) {
             return vec![Ok(true); all.len()];
         }
-        match self.db.write(&all).await {
+        let begun = Instant::now();
+        let written = self.db.write(&all).await;
+        self.commits.add(begun.elapsed());
+        match written {
             Ok(touched) => touched.into_iter().map(Ok).collect(),
             Err(err) if err.is_of_one_entry() && all.len() > 1 => {
                 let mut results = Vec::with_capacity(all.len());

@@ -8,6 +8,7 @@ mod git;
 mod kept_changes;
 mod lsp;
 mod project;
+mod quota;
 mod recent_changes;
 mod refusal;
 mod search;

@@ -47,7 +47,9 @@ fn of_path(doing: &str, refused: &PathError) -> ToolError {
         PathError::Malformed { path, why } => no(ErrorCode::InvalidPath, path, why),
         PathError::Sensitive { path } => ToolError::new(
             ErrorCode::PermissionDenied,
-            format!("access to sensitive path `{path}` denied; tools never touch it, ask a person for what you need"),
+            format!(
+                "`{path}` usually holds secrets, so tools may not use it. A person can allow it with `sandbox.show`."
+            ),
         ),
         PathError::NotFound { path, nearest } => not_found(doing, path, nearest),
         PathError::IsDirectory { path } => {

@@ -37,6 +37,7 @@ fn change(change: sandbox::FileChange) -> runtime::Change {
         flags: change.flags.into_iter().map(flag).collect(),
         derived: change.derived,
         summary: change.summary,
+        patch: None,
         spent: change.spent,
         state: state(change.state),
         unit: change.unit,

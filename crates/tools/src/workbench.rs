@@ -52,6 +52,17 @@ impl SandboxWorkbench {
     async fn turn(&self, scope: &Scope, turn: &Turn) -> Result<ChangeList, ToolError> {
         let Turn { of, direction: way, paths } = turn.clone();
         let (dir, mut recent) = (self.dir(scope, &of)?, self.recent(scope, &of));
+        if way == Direction::Commit
+            && let Some(quota) = self.workspaces.of(scope).ok().and_then(|workspace| workspace.quota.clone())
+        {
+            let known = recent.as_ref().map(|changes| added(changes, paths.as_deref()));
+            let (dir, paths) = (dir.clone(), paths.clone());
+            blocking(StopWith::Nothing, move |_| {
+                let bytes = known.map_or_else(|| Ok(added(&open(&dir)?, paths.as_deref())), Ok)?;
+                quota.make_room(bytes)
+            })
+            .await?;
+        }
         if let Some(changes) = recent.as_mut().filter(|changes| !changes.is_empty()) {
             let turn = || changes.turn_at_once(direction(way), selection(paths.as_deref())).trying(named(way));
             if let Some(turned) = inline(turn)? {
@@ -128,6 +139,13 @@ impl Workbench for SandboxWorkbench {
     fn recover<'a>(&'a self, scope: &'a Scope, turn: &'a Turn) -> BoxFuture<'a, Result<Recovered, ToolError>> {
         Box::pin(self.heal(scope, turn))
     }
+}
+
+/// How many bytes a commit of these paths adds at most.
+fn added(changes: &Changes, paths: Option<&[String]>) -> u64 {
+    let mut list = change_list(changes.list());
+    list.0.retain(|change| paths.is_none_or(|paths| paths.contains(&change.path)));
+    list.bytes()
 }
 
 fn open(dir: &Path) -> Result<Changes, ToolError> {

@@ -20,6 +20,7 @@ pub(crate) use files::{CHANGES, WorkspaceFiles, changes_of};
 use crate::{
     fenced::{CommandContext, FenceConfig, WorkspaceFence},
     lsp::{LanguageServers, RunningServers},
+    quota::FolderQuota,
     shell::Tasks,
     web::{Web, WebAccess},
 };
@@ -32,6 +33,8 @@ pub struct Workspace {
     /// Absent where no command may be run.
     servers: Option<RunningServers>,
     pub(crate) web: Web,
+    /// Absent where it may hold whatever fits on the disk.
+    pub(crate) quota: Option<Arc<FolderQuota>>,
 }
 
 impl Workspace {
@@ -47,7 +50,15 @@ impl Workspace {
             commands: WorkspaceCommands::default(),
             servers: None,
             web: Web::new(WebAccess::default()),
+            quota: None,
         })
+    }
+
+    /// The same workspace, which holds no more than so many bytes: a commit that would exceed that is refused.
+    #[must_use]
+    pub fn holding_at_most(mut self, bytes: u64) -> Self {
+        self.quota = Some(Arc::new(FolderQuota::new(self.path().to_owned(), bytes)));
+        self
     }
 
     /// The same workspace, whose changes survive a power cut too.
@@ -117,10 +128,12 @@ impl Workspace {
         crate::git::has_repository(self.files.root())
     }
 
-    /// Whether there is a language server that it can ask.
-    pub(crate) fn finds_language_servers(&self) -> bool {
+    /// Whether it has files that an installed language server knows, as far as a short look finds them.
+    pub(crate) fn has_files_for_language_servers(&self) -> bool {
         let path = self.commands.fenced().ok().and_then(|fenced| fenced.config().variables.get("PATH"));
-        self.servers.as_ref().is_some_and(|running| running.servers.is_any_on(path.map_or("", String::as_str)))
+        let path = path.map_or("", String::as_str);
+        let endings = self.servers.as_ref().map(|running| running.servers.endings_on(path)).unwrap_or_default();
+        !endings.is_empty() && crate::lsp::has_files(self.path(), &endings)
     }
 
     /// Where what belongs to a call is held aside.

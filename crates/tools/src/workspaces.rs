@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use haft_runtime::{ErrorCode, Scope, Shown, ToolError};
@@ -23,7 +23,7 @@ pub trait Workspaces: Send + Sync {
         Shown::Always
     }
 
-    /// The same for the tools that ask language servers: where none was found.
+    /// The same for the tools that ask language servers: where no file has one.
     fn language_servers_shown(&self) -> Shown {
         Shown::Always
     }
@@ -34,12 +34,14 @@ pub trait Workspaces: Send + Sync {
 pub struct OpenWorkspaces {
     data: PathBuf,
     open: HashMap<Scope, Arc<Workspace>>,
+    /// Whether any of them has files for a language server. That takes a look at the `PATH` and at the files, so only one.
+    asks_language_servers: OnceLock<bool>,
 }
 
 impl OpenWorkspaces {
     /// None yet; what they keep lies in this data folder.
     pub fn new(data: &Path) -> Self {
-        Self { data: data.to_owned(), open: HashMap::new() }
+        Self { data: data.to_owned(), ..Self::default() }
     }
 
     /// The same and one more, for the calls of this scope.
@@ -66,7 +68,8 @@ impl Workspaces for OpenWorkspaces {
     }
 
     fn language_servers_shown(&self) -> Shown {
-        shown_if(self.open.values().any(|workspace| workspace.finds_language_servers()))
+        let finds = || self.open.values().any(|workspace| workspace.has_files_for_language_servers());
+        shown_if(*self.asks_language_servers.get_or_init(finds))
     }
 }
 

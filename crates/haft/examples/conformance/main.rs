@@ -56,11 +56,7 @@ fn server(store: &Store, folder: &Path) -> Server {
         journal: journal.clone(),
         deliveries: vec![asked.clone() as Arc<dyn Delivery>],
         house: HouseWide::of_house(Within::Everything),
-        policies: Arc::new(OnePolicy::new(Policy {
-            rules: Vec::new(),
-            tightening: Vec::new(),
-            minimum_unasked: Isolation::None,
-        })),
+        policies: Arc::new(OnePolicy::new(Policy::without_rules(Isolation::None))),
         limits: Limits::default(),
     });
     let store = store.clone();

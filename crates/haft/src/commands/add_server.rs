@@ -3,17 +3,24 @@
 use haft_mcp::PinStore;
 use std::path::Path;
 
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result};
+use haft_runtime::ToolError;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    commands::prompt::{Person, TerminalLines},
+    commands::{
+        mistake,
+        prompt::{Person, TerminalLines},
+    },
     edits,
     settings::{
         McpServer, Settings,
         mcp::{self, USER_LIST, is_url, name_fault},
     },
-    show::style::{STRONG, WARN},
+    show::{
+        as_tool_error,
+        style::{STRONG, WARN},
+    },
     upstreams::PinsFile,
 };
 
@@ -36,7 +43,7 @@ pub(crate) struct NewServer {
 /// Writes it down; everything else in the list stays as it is.
 pub(crate) async fn add(new: &NewServer) -> Result<()> {
     if let Some(fault) = name_fault(&new.name) {
-        bail!("`{}` is no name for a server: {fault}", new.name);
+        return Err(mistake(format!("`{}` cannot be the name of a server: {fault}", new.name)));
     }
     let settings = Settings::of_user()?;
     // What only adds to it in `haft.toml` is no server yet.
@@ -45,14 +52,20 @@ pub(crate) async fn add(new: &NewServer) -> Result<()> {
     if let Some(before) = &before
         && !has_never_worked(before, &settings)
     {
-        bail!("there is a server `{}` already; choose another name, or change its entry", new.name);
+        return Err(mistake(format!(
+            "there is a server `{}` already; choose another name, or change its entry",
+            new.name
+        )));
     }
     let config =
         settings.config.context("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for your list")?;
     let (program, list) = (&new.command[0], config.join(USER_LIST));
     if is_url(program) {
         let entry = json!({ "mcpServers": { &new.name: { "url": program } } });
-        bail!("`{program}` is a URL, and no program; write it into {} yourself: {entry}", list.display());
+        return Err(mistake(format!(
+            "`{program}` is a URL, and no program; write it into {} yourself: {entry}",
+            list.display()
+        )));
     }
     let mut entry = Map::new();
     entry.insert("command".to_owned(), json!(program));
@@ -79,7 +92,12 @@ fn has_never_worked(server: &McpServer, settings: &Settings) -> bool {
 
 /// Why a server did not start, and what becomes of what was written down.
 pub(crate) fn with_its_entry(err: &Error, name: &str) -> Error {
-    anyhow!("{err:#}\nits entry stays in your {USER_LIST}; add `{name}` again to replace it, or change it there")
+    let error = as_tool_error(err);
+    let message = format!(
+        "{}\nits entry stays in your {USER_LIST}; add `{name}` again to replace it, or change it there",
+        error.message
+    );
+    ToolError { message, ..error }.into()
 }
 
 async fn ask_for_the_network(command: &[String]) -> bool {

@@ -1,14 +1,14 @@
 //! "Always": a yes that is remembered, chosen with a flag or at the prompt.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
-use haft_runtime::{Answer, Breadth, CallId, Grant, Offer, Past, Question, Within};
+use haft_runtime::{Answer, Breadth, CallId, Coverage, Grant, Offer, Past, Question};
 use jiff::Timestamp;
-use serde::Serialize;
 
 use crate::{
-    commands::prompt::TerminalLines,
+    backend::{Backend, OfferedGrant, RememberedGrant},
+    commands::{mistake, prompt::TerminalLines},
     house::House,
     settings::duration,
     show::{
@@ -22,14 +22,18 @@ use crate::{
 /// How many recorded calls a grant is held against, to show what it would have covered.
 pub(crate) const LAST: u32 = 500;
 
+/// How one of the offers is chosen.
+const WHICH: &str = "Type a number, then how long and how often if you like: 2, 2 8h, 2 8h 5x.\n\
+                     Which? (Enter goes back) ";
+
 /// What a yes is turned into.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Always {
     /// This very call: the same input, the same paths
     Call,
-    /// The same tool within this folder; deletes only if this call did
+    /// The same tool in this folder; deletes only if this call did
     Folder,
-    /// The same tool on any path, with no more and no other kinds of change
+    /// The same tool on any path, with no more changes and no other kinds of them
     Bounds,
 }
 
@@ -65,17 +69,20 @@ pub(crate) fn parse_lasting(text: &str) -> Result<Duration, String> {
 }
 
 /// The yes that a flag asks for.
-pub(crate) async fn by_flag(house: &House, call: &CallId, always: Always, lease: GrantLimits) -> Result<Answer> {
-    let Some((question, None)) = house.question(call).await? else {
+pub(crate) async fn by_flag(backend: &Backend, call: &CallId, always: Always, lease: GrantLimits) -> Result<Answer> {
+    let Some((question, None)) = backend.question(call).await? else {
         // There is nothing to turn into a grant, and the answer is told why it does not count.
         return Ok(Answer::Approve { paths: None });
     };
-    let offers = match house.pipeline.offers(&house.caller, &question).await {
+    let offers = match backend.offers(&question).await? {
         Ok(offers) => offers,
-        Err(why) => bail!("a yes cannot be remembered: {why}; leave out `--always` to say yes once"),
+        Err(why) => {
+            return Err(mistake(format!("a yes cannot be remembered: {why}; leave out `--always` to say yes once")));
+        }
     };
-    let Some(offer) = offers.into_iter().find(|offer| offer.breadth == always.breadth()) else {
-        bail!("only `--always call` is possible: what {call} does cannot be seen before");
+    let Some(offer) = offers.into_iter().map(|offered| offered.offer).find(|offer| offer.breadth == always.breadth())
+    else {
+        return Err(mistake(format!("only `--always call` is possible: what {call} does cannot be seen before")));
     };
     Ok(answer(&question, offer, lease))
 }
@@ -89,30 +96,35 @@ fn answer(question: &Question, offer: Offer, lease: GrantLimits) -> Answer {
 /// What a person is told of an answer once it counts; `None` when it leaves nothing behind.
 pub(crate) async fn remembered(house: &House, answer: &Answer) -> Option<String> {
     let Answer::Always { grant } = answer else { return None };
-    let words = bounds_words(grant.bounds.written());
     // What it covers is a courtesy: the answer counts also when it cannot be told.
     let past = house.store.last_calls(&house.scope, &house.here, LAST).await.unwrap_or_default();
-    let text = format!("{} may do this without asking: {words} ({})", grant.tool, coverage(house, grant, &past));
-    Some(format!("{DIM}remembered as {}\n{}{DIM:#}", grant.id, wrapped(&text, width())))
+    let covered = coverage(house, grant, &past).to_string();
+    Some(remembered_as(&RememberedGrant { grant: (**grant).clone(), covered }))
+}
+
+/// A grant that was given by an answer, in words.
+pub(crate) fn remembered_as(RememberedGrant { grant, covered }: &RememberedGrant) -> String {
+    let words = bounds_words(grant.bounds.written());
+    let text = format!("{} may do this without asking: {words} ({covered})", grant.tool);
+    format!("{DIM}remembered as {}\n{}{DIM:#}", grant.id, wrapped(&text, width()))
 }
 
 /// Shows the offers with what each would have covered, and lets the person choose. `None` goes back to the card.
-pub(crate) async fn choose(house: &House, question: &Question, lines: &mut TerminalLines) -> Option<Answer> {
-    let scope = question.scope(&house.scope);
-    let within = question.workspace.clone().map_or(Within::Everything, Within::Only);
-    let offers = match house.pipeline.offers(&house.caller, question).await {
+pub(crate) async fn choose(backend: &Backend, question: &Question, lines: &mut TerminalLines) -> Option<Answer> {
+    let offers = backend.offers(question).await.unwrap_or_else(|err| Err(format!("{err:#}")));
+    let offers = match offers {
         Ok(offers) => offers,
         Err(why) => {
-            anstream::eprintln!("{WARN}A yes cannot be remembered:{WARN:#} {}", safe(&why.to_string()));
+            anstream::eprintln!("{WARN}A yes cannot be remembered:{WARN:#} {}", safe(&why));
             return None;
         }
     };
-    let past = house.store.last_calls(&scope, &within, LAST).await.unwrap_or_default();
-    for (offer, number) in offers.iter().zip(1..) {
-        anstream::eprint!("{}", offer_text(house, question, offer, number, &past));
+    for (offered, number) in offers.iter().zip(1..) {
+        anstream::eprint!("{}", offer_text(offered, number));
     }
+    let offers: Vec<Offer> = offers.into_iter().map(|offered| offered.offer).collect();
     loop {
-        let typed = lines.next("Which? (as `2`, `2 8h` or `2 8h 5x`; Enter goes back) ").await?;
+        let typed = lines.next(WHICH).await?;
         if typed.trim().is_empty() {
             return None;
         }
@@ -123,14 +135,12 @@ pub(crate) async fn choose(house: &House, question: &Question, lines: &mut Termi
     }
 }
 
-fn offer_text(house: &House, question: &Question, offer: &Offer, number: u8, past: &[Past]) -> String {
+fn offer_text(OfferedGrant { offer, covered }: &OfferedGrant, number: u8) -> String {
     let what = match offer.breadth {
         Breadth::Call => "this very call",
-        Breadth::Folder => "the same tool within this folder",
-        Breadth::Bounds => "the same tool on any path, with no more and no other kinds of change",
+        Breadth::Folder => "the same tool in this folder",
+        Breadth::Bounds => "the same tool on any path",
     };
-    let grant = Grant::new(&question.tool, offer.bounds.clone());
-    let covered = coverage(house, &grant, past);
     let mut text = format!("  {STRONG}{number}{STRONG:#}  {what} {DIM}({covered}){DIM:#}\n");
     for line in wrapped(&bounds_words(offer.bounds.written()), width().saturating_sub(5)).lines() {
         text.push_str(&format!("     {line}\n"));
@@ -156,31 +166,10 @@ fn chosen(typed: &str, offers: &[Offer]) -> Result<(Offer, GrantLimits)> {
     Ok((offer.clone(), lease))
 }
 
-/// How many of the last calls a grant would have covered.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Coverage {
-    covered: usize,
-    of: usize,
-}
-
-impl fmt::Display for Coverage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.of {
-            0 => f.write_str("there are no calls yet to compare with"),
-            1 => write!(f, "covers {} of the last call", if self.covered == 1 { "all" } else { "nothing" }),
-            of => write!(f, "covers {} of the last {of} calls", self.covered),
-        }
-    }
-}
-
 /// Holds a grant against recorded calls; nothing is run.
 pub(crate) fn coverage(house: &House, grant: &Grant, past: &[Past]) -> Coverage {
     let tool = house.tools().get(&grant.tool);
-    let is_within = |past: &&Past| {
-        let same_tool = past.record.opening.tool == grant.tool;
-        same_tool && past.replay(tool.as_deref()).is_ok_and(|replay| replay.is_within(&grant.bounds))
-    };
-    Coverage { covered: past.iter().filter(is_within).count(), of: past.len() }
+    Coverage::of(grant, tool.as_deref(), past)
 }
 
 #[cfg(test)]

@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
-use haft_runtime::{About, Answer, Answered, CallId, End, Journal, Outcome, Question, Reply};
+use anyhow::Result;
+use haft_runtime::{About, Answer, Answered, CallId, End, Outcome, Question, Reply};
 use jiff::Timestamp;
 
 use crate::{
-    cli::Everywhere,
+    backend::Backend,
+    cli::{Everywhere, ServerFlag},
     commands::{
         alike,
-        always::{Always, GrantLimits, by_flag, parse_lasting, remembered},
+        always::{Always, GrantLimits, by_flag, parse_lasting},
         arguments, fill, mistake,
         prompt::{Person, TerminalLines, ask},
         which::{DefaultCall, open_call},
-        whole,
     },
     exit::CliExit,
-    house::House,
     show::{Out, outcome},
 };
 
@@ -43,6 +42,8 @@ pub(crate) struct ApproveArgs {
     /// How often it can be used [default: no limit]
     #[arg(long, value_name = "N", requires = "always", value_parser = clap::value_parser!(u32).range(1..))]
     uses: Option<u32>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlag,
 }
 
 #[derive(clap::Args)]
@@ -52,117 +53,129 @@ pub(crate) struct RejectArgs {
     /// Why, in your own words; the caller reads it
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlag,
 }
 
 pub(crate) async fn approve(everywhere: &Everywhere, out: &Out, args: ApproveArgs) -> Result<CliExit> {
-    let (house, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Waiting).await?;
+    let (backend, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Waiting).await?;
     if args.call.is_none()
         && Person::at_the_terminal() == Person::Terminal
-        && let Some((question, None)) = house.question(&record.call).await?
+        && let Some((question, None)) = backend.question(&record.call).await?
     {
         if args.input.is_some() || args.alike || args.always.is_some() {
             let sentence = "with --input, --alike or --always the call must be named: haft approve";
             return Err(mistake(format!("{sentence} {}", record.call)));
         }
-        return look_and_answer(&house, out, &question).await;
+        return look_and_answer(&backend, out, &question).await;
     }
-    if let Some((question, None)) = house.question(&record.call).await?
+    if let Some((question, None)) = backend.question(&record.call).await?
         && let About::Form(form) = &question.about
     {
         if args.alike || args.always.is_some() {
-            bail!("{} asks something in the middle of its work, which is answered each time by itself", record.call);
+            return Err(mistake(format!(
+                "{} asks something in the middle of its work, which is answered each time by itself",
+                record.call
+            )));
         }
-        let answer = fill::by_flag(&house, (&question, form), args.input.as_deref()).await?;
-        let exit = fill::give_and_say(&house, out, &question, answer).await?;
-        house.leave().await?;
+        let answer = fill::by_flag(&backend, (&question, form), args.input.as_deref()).await?;
+        let exit = fill::give_and_say(&backend, out, &question, answer).await?;
+        backend.leave().await?;
         return Ok(exit);
     }
     if args.alike
-        && let Some((question, None)) = house.question(&record.call).await?
+        && let Some((question, None)) = backend.question(&record.call).await?
     {
-        let exit = alike::approve(&house, out, &question).await?;
-        house.leave().await?;
+        let exit = alike::approve(&backend, out, &question).await?;
+        backend.leave().await?;
         return Ok(exit);
     }
     let lease = GrantLimits { lasting: args.lasting, uses: args.uses };
-    let wants_a_result = house.question(&record.call).await?.is_some_and(|(question, _)| question.wants_a_result());
+    let wants_a_result = backend.question(&record.call).await?.is_some_and(|(question, _)| question.wants_a_result());
     let answer = match (&args.input, args.always) {
         (Some(text), _) if wants_a_result => Answer::Result { value: arguments::read(text)? },
         (Some(text), _) => Answer::Edit { input: arguments::read(text)? },
-        (None, Some(always)) => by_flag(&house, &record.call, always, lease).await?,
+        (None, Some(always)) => by_flag(&backend, &record.call, always, lease).await?,
         (None, None) => Answer::Approve { paths: None },
     };
-    let outcome = give(&house, &record.call, answer).await?;
-    let outcome = ask_for_the_child(&house, &record.call, outcome).await?;
-    let outcome = whole(&house, outcome).await;
-    house.leave().await?;
+    let outcome = give(&backend, &record.call, answer).await?;
+    let outcome = ask_for_the_child(&backend, &record.call, outcome).await?;
+    let outcome = backend.whole(outcome).await;
+    backend.leave().await?;
     Ok(outcome::print(*out, &outcome).or_that_of_its_command(&outcome, *out))
 }
 
 pub(crate) async fn reject(everywhere: &Everywhere, out: &Out, args: RejectArgs) -> Result<CliExit> {
-    let (house, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Waiting).await?;
-    let question = house.question(&record.call).await?;
+    let (backend, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Waiting).await?;
+    let question = backend.question(&record.call).await?;
     let answer = match &question {
         Some((question, _)) if question.wants_a_result() => {
-            Answer::Failed { message: args.message.unwrap_or_else(|| "it will not be done".to_owned()) }
+            Answer::Failed { code: None, message: args.message.unwrap_or_else(|| "it will not be done".to_owned()) }
         }
         Some(_) | None => Answer::Reject { message: args.message },
     };
     if let Some((question, None)) = question
         && question.form().is_some()
     {
-        let exit = fill::give_and_say(&house, out, &question, answer).await?;
-        house.leave().await?;
+        let exit = fill::give_and_say(&backend, out, &question, answer).await?;
+        backend.leave().await?;
         return Ok(exit);
     }
-    let outcome = give(&house, &record.call, answer).await?;
-    house.leave().await?;
+    let outcome = give(&backend, &record.call, answer).await?;
+    backend.leave().await?;
     outcome::print(*out, &outcome);
     Ok(CliExit::Success)
 }
 
 /// Shows a question that was not named and asks. It may have come a moment ago: nobody says yes to what they have not seen.
-pub(crate) async fn look_and_answer(house: &House, out: &Out, question: &Question) -> Result<CliExit> {
+pub(crate) async fn look_and_answer(backend: &Backend, out: &Out, question: &Question) -> Result<CliExit> {
     let mut lines = TerminalLines::new();
     let exit = match &question.about {
         About::Form(form) => {
-            let answer = fill::ask(house, (question, form), &mut lines).await;
-            fill::give_and_say(house, out, question, answer).await?
+            let answer = fill::ask(backend, (question, form), &mut lines).await;
+            fill::give_and_say(backend, out, question, answer).await?
         }
         About::Approval(_) => {
-            let Some(answer) = ask(house, question, &mut lines).await else {
-                house.leave().await?;
+            let Some(answer) = ask(backend, question, &mut lines).await else {
+                backend.leave().await?;
                 out.hint(&format!("it stays open: haft approve {0} or haft reject {0}", question.call));
                 return Ok(CliExit::Pending);
             };
-            let outcome = give(house, &question.call, answer).await?;
-            let outcome = ask_for_the_child(house, &question.call, outcome).await?;
-            let outcome = whole(house, outcome).await;
+            let outcome = give(backend, &question.call, answer).await?;
+            let outcome = ask_for_the_child(backend, &question.call, outcome).await?;
+            let outcome = backend.whole(outcome).await;
             outcome::print(*out, &outcome).or_that_of_its_command(&outcome, *out)
         }
         About::Result(_) => {
             let call = &question.call;
-            bail!("{call} waits for a result: haft approve {call} --input JSON");
+            return Err(mistake(format!("{call} waits for a result: haft approve {call} --input JSON")));
         }
     };
-    house.leave().await?;
+    backend.leave().await?;
     Ok(exit)
 }
 
 /// Gives an answer and sees the call through; an answer that does not count is an error that says why.
-pub(crate) async fn give(house: &House, call: &CallId, answer: Answer) -> Result<Outcome> {
-    let remembered = remembered(house, &answer).await;
-    let Some((question, _)) = house.question(call).await? else {
-        bail!("{call} waits for no answer; `haft log show {call}` tells its story");
+pub(crate) async fn give(backend: &Backend, call: &CallId, answer: Answer) -> Result<Outcome> {
+    let Some((question, _)) = backend.question(call).await? else {
+        return Err(mistake(format!("{call} waits for no answer; `haft log show {call}` tells its story")));
     };
-    match house.pipeline.answer(&house.caller, &question.id(), answer).await? {
+    let (reply, remembered) = backend.answer(&question, answer).await?;
+    match reply {
         Reply::Counted(outcome) => {
             remembered.into_iter().for_each(|text| anstream::eprintln!("{text}"));
             Ok(*outcome)
         }
-        Reply::Heard => bail!("{call} got the answer to what it asked in the middle of its work, and goes on"),
-        Reply::TooLate(first) => bail!("{}", already(call, &first)),
-        Reply::NoQuestion => bail!("{call} waits for no answer; `haft log show {call}` tells its story"),
+        Reply::Heard => {
+            Err(mistake(format!("{call} got the answer to what it asked in the middle of its work, and goes on")))
+        }
+        Reply::MoreNeeded(others) => {
+            Err(mistake(format!("your yes to {call} is noted; {others} more to go before it counts")))
+        }
+        Reply::TooLate(first) => Err(mistake(already(call, &first))),
+        Reply::NoQuestion => {
+            Err(mistake(format!("{call} waits for no answer; `haft log show {call}` tells its story")))
+        }
     }
 }
 
@@ -189,7 +202,8 @@ pub(crate) fn told(first: &Answered) -> String {
         Answer::Edit { .. } => "yes to an edited input".to_owned(),
         Answer::Fill { .. } => "filled in".to_owned(),
         Answer::Result { .. } => "the result was given".to_owned(),
-        Answer::Failed { message } => format!("it failed: {message}"),
+        Answer::Failed { message, .. } => format!("it failed: {message}"),
+        Answer::TimedOut { after_ms } => format!("it timed out after {after_ms} ms"),
         Answer::Reject { message: None } => "no".to_owned(),
         Answer::Reject { message: Some(message) } => format!("no, “{message}”"),
         Answer::Cancel => "cancelled".to_owned(),
@@ -200,7 +214,7 @@ pub(crate) fn told(first: &Answered) -> String {
 }
 
 /// An edited input is a call of its own, whose card is shown at once.
-async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> Result<Outcome> {
+async fn ask_for_the_child(backend: &Backend, parent: &CallId, outcome: Outcome) -> Result<Outcome> {
     let child = match &outcome.end {
         End::Pending { pending } if pending.pending_tool_call_id != *parent => pending.pending_tool_call_id.clone(),
         End::Success { .. }
@@ -213,13 +227,13 @@ async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> 
     };
     // It is about to ask, or to end without asking.
     let question = loop {
-        let news = house.store.watch_questions(&house.scope);
-        if let Some((question, None)) = house.question(&child).await? {
+        let news = backend.question_news();
+        if let Some((question, None)) = backend.question(&child).await? {
             break question;
         }
         tokio::select! {
-            () = news.changed() => {}
-            ended = house.store.ended(&house.scope, &child, MOMENT) => {
+            () = news => {}
+            ended = backend.ended(&child, MOMENT) => {
                 if let Some(ended) = ended? {
                     return Ok(ended);
                 }
@@ -231,13 +245,13 @@ async fn ask_for_the_child(house: &House, parent: &CallId, outcome: Outcome) -> 
     }
     let mut lines = TerminalLines::new();
     match &question.about {
-        About::Approval(_) => match ask(house, &question, &mut lines).await {
-            Some(answer) => give(house, &child, answer).await,
+        About::Approval(_) => match ask(backend, &question, &mut lines).await {
+            Some(answer) => give(backend, &child, answer).await,
             None => Ok(outcome),
         },
         About::Form(form) => {
-            let answer = fill::ask(house, (&question, form), &mut lines).await;
-            fill::give(house, &question, answer).await?;
+            let answer = fill::ask(backend, (&question, form), &mut lines).await;
+            fill::give(backend, &question, answer).await?;
             Ok(outcome)
         }
         About::Result(_) => Ok(outcome),

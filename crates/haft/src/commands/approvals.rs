@@ -7,16 +7,16 @@ use haft_runtime::{About, Answer, Question, QuestionId, Redactor, Within};
 use serde_json::Value;
 
 use crate::{
-    cli::Everywhere,
+    backend::Backend,
+    cli::{Everywhere, ServerFlag},
     commands::{
         alike::{alike, approve, grouped},
         answer::give,
-        fill, open,
+        fill, open_backend,
         prompt::{Interrupts, PromptReply, TerminalLines, ask_beside},
         which::open_named,
     },
     exit::CliExit,
-    house::House,
     show::{
         Out,
         card::card,
@@ -34,18 +34,20 @@ pub(crate) struct Args {
     /// Show the questions of all workspaces
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerFlag,
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let house = open(everywhere).await?;
-    let within = if args.all { Within::Everything } else { house.here.clone() };
+    let backend = open_backend(everywhere).await?;
+    let within = if args.all { Within::Everything } else { backend.within().clone() };
     if args.watch {
-        return watch(everywhere, out, &house, &within).await;
+        return watch(everywhere, out, &backend, &within).await;
     }
-    let open = house.open_questions(&within).await?;
-    house.leave().await?;
+    let open = backend.open_questions(&within).await?;
+    backend.leave().await?;
     if out.json {
-        out.document(&documents(&open, &house.redactor));
+        out.document(&documents(&open, backend.redactor()));
         return Ok(CliExit::Success);
     }
     if open.is_empty() {
@@ -58,9 +60,9 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             out.line(&format!("{STRONG}{} alike{STRONG:#}  {DIM}haft approve {call} --alike{DIM:#}\n", group.len()));
         }
         for question in group {
-            out.text(&card(question, DetailLevel::Short, &house.redactor));
+            out.text(&card(question, DetailLevel::Short, backend.redactor()));
             let values = if question.evidence().is_none() { " --input JSON" } else { "" };
-            out.line(&format!("{DIM}haft approve {0}{values}\nhaft reject {0}{DIM:#}\n", question.call));
+            out.line(&format!("{DIM}yes  haft approve {0}{values}\nno   haft reject {0}{DIM:#}\n", question.call));
         }
     }
     Ok(CliExit::Success)
@@ -95,20 +97,20 @@ fn redacted(question: &Question, redactor: &Redactor) -> Value {
 }
 
 /// Asks one question after the other, until Ctrl-C or the end of input.
-async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Within) -> Result<CliExit> {
+async fn watch(everywhere: &Everywhere, out: &Out, backend: &Backend, within: &Within) -> Result<CliExit> {
     out.hint("waiting for questions; Ctrl-C ends");
     let mut lines = TerminalLines::new();
     let mut left = HashSet::new();
     let mut interrupts = Interrupts::listen();
     loop {
         let question = tokio::select! {
-            question = next(house, within, &left) => question?,
+            question = next(backend, within, &left) => question?,
             () = interrupts.next() => break,
         };
-        let (id, others) = (question.id(), alike(house, &question).await?.len());
+        let (id, others) = (question.id(), alike(backend, &question).await?.len());
         let said = tokio::select! {
-            said = ask(house, &question, others, &mut lines) => said,
-            () = answered_elsewhere(house, &id) => {
+            said = ask(backend, &question, others, &mut lines) => said,
+            () = answered_elsewhere(backend, &id) => {
                 anstream::eprintln!("\n{DIM}answered elsewhere{DIM:#}");
                 continue;
             }
@@ -117,56 +119,56 @@ async fn watch(everywhere: &Everywhere, out: &Out, house: &House, within: &Withi
         if said == PromptReply::Answer(Answer::Cancel) {
             break;
         }
-        let (its_house, _) = open_named(everywhere, question.call.as_str()).await?;
+        let (its_backend, _) = open_named(everywhere, question.call.as_str()).await?;
         let answered = match said {
             PromptReply::Answer(answer) if question.form().is_some() => {
-                fill::give_and_say(&its_house, out, &question, answer).await.map(drop)
+                fill::give_and_say(&its_backend, out, &question, answer).await.map(drop)
             }
-            PromptReply::Answer(answer) => give(&its_house, &question.call, answer).await.map(|ended| {
+            PromptReply::Answer(answer) => give(&its_backend, &question.call, answer).await.map(|ended| {
                 outcome::print(*out, &ended);
             }),
-            PromptReply::YesToAllAlike => approve(&its_house, out, &question).await.map(drop),
+            PromptReply::YesToAllAlike => approve(&its_backend, out, &question).await.map(drop),
             PromptReply::Later => Ok(()),
         };
         if let Err(err) = answered {
             anstream::eprintln!("{err:#}");
         }
         left.insert(id);
-        its_house.close().await?;
+        its_backend.close().await?;
     }
-    house.leave().await?;
+    backend.leave().await?;
     Ok(CliExit::Success)
 }
 
-async fn ask(house: &House, question: &Question, others: usize, lines: &mut TerminalLines) -> PromptReply {
+async fn ask(backend: &Backend, question: &Question, others: usize, lines: &mut TerminalLines) -> PromptReply {
     match &question.about {
-        About::Form(form) => PromptReply::Answer(fill::ask(house, (question, form), lines).await),
-        About::Approval(_) => ask_beside(house, question, others, lines).await,
+        About::Form(form) => PromptReply::Answer(fill::ask(backend, (question, form), lines).await),
+        About::Approval(_) => ask_beside(backend, question, others, lines).await,
         // A result comes from a program, or from `haft approve CALL --input JSON`.
         About::Result(_) => std::future::pending().await,
     }
 }
 
 /// The oldest open question that was not looked at yet; waits for one.
-async fn next(house: &House, within: &Within, left: &HashSet<QuestionId>) -> Result<Question> {
+async fn next(backend: &Backend, within: &Within, left: &HashSet<QuestionId>) -> Result<Question> {
     loop {
-        let news = house.store.watch_questions(&house.scope);
-        let open = house.open_questions(within).await?;
+        let news = backend.question_news();
+        let open = backend.open_questions(within).await?;
         if let Some(question) =
             open.into_iter().find(|question| !left.contains(&question.id()) && !question.wants_a_result())
         {
             return Ok(question);
         }
-        news.changed().await;
+        news.await;
     }
 }
 
-async fn answered_elsewhere(house: &House, asked: &QuestionId) {
+async fn answered_elsewhere(backend: &Backend, asked: &QuestionId) {
     loop {
-        let news = house.store.watch_questions(&house.scope);
-        if !matches!(house.question(&asked.call).await, Ok(Some((last, None))) if last.id() == *asked) {
+        let news = backend.question_news();
+        if !matches!(backend.question(&asked.call).await, Ok(Some((last, None))) if last.id() == *asked) {
             return;
         }
-        news.changed().await;
+        news.await;
     }
 }

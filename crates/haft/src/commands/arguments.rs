@@ -66,7 +66,8 @@ fn fields(spec: &ToolSpec) -> impl Iterator<Item = (&String, &Value)> {
 /// What a field may also be called, by everybody or by those who use an old name of the tool.
 fn other_names(spec: &ToolSpec, called_as: &str, name: &str) -> impl Iterator<Item = String> {
     // The flag of a field takes the field's own unit.
-    let always = spec.parameter_aliases.iter().filter(|alias| !alias.in_seconds).map(|alias| (alias.name, alias.of));
+    let always =
+        spec.parameter_aliases.iter().filter(|alias| !alias.in_seconds).map(|alias| (&*alias.name, &*alias.of));
     let once = spec.deprecated_alias(called_as).into_iter().flat_map(|alias| &alias.parameters);
     let once = once.map(|(other, own)| (other.as_str(), own.as_str()));
     always.chain(once).filter(move |(_, own)| *own == name).map(|(other, _)| other.to_owned())
@@ -119,16 +120,16 @@ fn kebab_case(name: &str) -> String {
 }
 
 /// The input: the JSON that was given, with the flags laid over it. Paths in flags count from the current folder, as a
-/// shell completes them; paths in JSON count from the workspace.
+/// shell completes them; paths in JSON count from the workspace, as all paths do at a server.
 pub(crate) fn input(
     typed: Option<&str>,
     spec: Option<&ToolSpec>,
     matches: &ArgMatches,
-    workspace: &Path,
+    workspace: Option<&Path>,
 ) -> Result<Value, ToolError> {
     let mut input = typed.map_or_else(|| Ok(Value::Object(Map::new())), read)?;
     let Some(spec) = spec else { return Ok(input) };
-    let here = current_folder(workspace);
+    let here = workspace.and_then(current_folder);
     for (name, schema) in fields(spec) {
         let Ok(Some(values)) = matches.try_get_many::<String>(&flag_id(name)) else { continue };
         let Value::Object(object) = &mut input else {
@@ -201,11 +202,15 @@ pub(crate) fn read(typed: &str) -> Result<Value, ToolError> {
         None if typed.len() as u64 > LARGEST_INPUT => return Err(too_large()),
         None => typed.to_owned(),
     };
-    serde_json::from_str(&text).map_err(|err| {
-        bad(format!(
-            "the input is not JSON: {err}; give an object like '{{\"path\": \"README.md\"}}', @FILE, - or flags"
-        ))
-    })
+    serde_json::from_str(&text).map_err(|err| bad(not_json(&err)))
+}
+
+/// Where a text is not JSON, and what to write.
+pub(crate) fn not_json(err: &serde_json::Error) -> String {
+    let (line, column) = (err.line(), err.column());
+    format!(
+        "The input is not JSON (line {line}, column {column}). Write an object such as '{{\"path\": \"README.md\"}}'."
+    )
 }
 
 /// Reads no further than the limit.

@@ -15,7 +15,8 @@ use crate::{
     commands::{
         flags::CallOptions,
         open,
-        prompt::{Person, interrupt},
+        prompt::{Interrupts, Person},
+        whole,
         wishes::{self, BatchLine},
     },
     exit::CliExit,
@@ -48,18 +49,21 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             let tag = (line.number, line.id.clone(), line.call.is_ok());
             (tag, wish(&house, &args.options, line, &stop, listener.as_ref()))
         });
-        let calling = house.pipeline.batch(lines, &stop, |(number, id, is_a_call), outcome| {
+        let outcomes = house.pipeline.batch(lines, &stop);
+        tokio::pin!(outcomes);
+        let mut interrupts = Interrupts::listen();
+        loop {
+            let next = tokio::select! {
+                next = outcomes.next() => next,
+                _ = interrupts.next(), if !stop.is_cancelled() => {
+                    stop.cancel();
+                    continue;
+                }
+            };
+            let Some(((number, id, is_a_call), outcome)) = next else { break };
             let line = ReportedLine { number, id: id.as_ref(), is_a_call };
-            if report.take(&line, &outcome).is_err() {
+            if report.take(&line, &whole(&house, outcome).await).is_err() {
                 stop.cancel();
-            }
-        });
-        tokio::pin!(calling);
-        tokio::select! {
-            () = &mut calling => {}
-            () = interrupt() => {
-                stop.cancel();
-                calling.await;
             }
         }
     }

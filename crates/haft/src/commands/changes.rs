@@ -1,21 +1,17 @@
 //! `haft changes`
 
-use std::collections::HashSet;
-
 use anyhow::Result;
-use haft_runtime::{
-    CallRecord, CallState, ChangeList, ChangeState, End, ErrorCode, Evidence, Isolation, Journal, Question,
-};
+use haft_runtime::{CallRecord, CallState, ChangeList, ChangeState, End, Evidence, Isolation, Question};
 use serde::Serialize;
 
 use crate::{
-    cli::Everywhere,
+    backend::Backend,
+    cli::{Everywhere, ServerFlag},
     commands::{
         mistake,
         which::{DefaultCall, names_a_call, open_call},
     },
     exit::CliExit,
-    house::House,
     show::{
         Out,
         card::card,
@@ -34,6 +30,8 @@ pub(crate) struct Args {
     /// Everything: the whole output, all paths, whole diffs
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerFlag,
 }
 
 #[derive(Serialize)]
@@ -53,10 +51,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         (Some(path), None) if !names_a_call(path) => (None, Some(path)),
         (call, path) => (call.as_deref(), path.as_ref()),
     };
-    let (house, record) = open_call(everywhere, out, call, DefaultCall::WithChanges).await?;
-    let question = house.question(&record.call).await?.filter(|(_, answer)| answer.is_none()).map(|(asked, _)| asked);
-    let ended = ended(&house, &record, question.as_ref()).await?;
-    let mut changes = changes_of(&house, &record).await?;
+    let (backend, record) = open_call(everywhere, out, call, DefaultCall::WithChanges).await?;
+    let question = backend.question(&record.call).await?.filter(|(_, answer)| answer.is_none()).map(|(asked, _)| asked);
+    let ended = ended(&backend, &record, question.as_ref()).await?;
+    let mut changes = backend.changes(&record).await?;
     if let Some(path) = path {
         changes.0.retain(|change| change.path == *path || change.from.as_ref() == Some(path));
         if changes.0.is_empty() {
@@ -65,7 +63,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
             return Err(mistake(sentence));
         }
     }
-    house.leave().await?;
+    backend.leave().await?;
     if out.json {
         let (exit_code, output) = ended.map_or((None, None), |ended| (ended.exit_code, Some(ended.output)));
         let (call_id, status) = (record.call.to_string(), status(&record));
@@ -75,13 +73,13 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let depth = if args.all || path.is_some() { DetailLevel::Whole } else { DetailLevel::Short };
     match (question, path) {
         (Some(question), None) => {
-            out.text(&card(&question, depth, &house.redactor));
-            out.line(&format!("{DIM}haft approve {0}\nhaft reject {0}{DIM:#}", record.call));
+            out.text(&card(&question, depth, backend.redactor()));
+            out.line(&format!("{DIM}yes  haft approve {0}\nno   haft reject {0}{DIM:#}", record.call));
         }
         (_, Some(_)) => out.text(&format!("{}{}", head(&record), changes_text(&changes, depth))),
         (None, None) => {
             let view =
-                ViewOptions { depth, redactor: &house.redactor, all: format!("haft changes {} --all", record.call) };
+                ViewOptions { depth, redactor: backend.redactor(), all: format!("haft changes {} --all", record.call) };
             out.text(&story(&record, ended.as_ref(), &changes, &view));
         }
     }
@@ -121,18 +119,19 @@ fn story(record: &CallRecord, ended: Option<&CommandSummary>, changes: &ChangeLi
 }
 
 /// How the process of a call ended: as its evidence says while it waits, as its outcome says after.
-async fn ended(house: &House, record: &CallRecord, question: Option<&Question>) -> Result<Option<CommandSummary>> {
+async fn ended(backend: &Backend, record: &CallRecord, question: Option<&Question>) -> Result<Option<CommandSummary>> {
     if let Some(question) = question {
         return Ok(match question.evidence() {
             Some(Evidence::Staged { output, .. }) => CommandSummary::of(output),
             Some(Evidence::Plain(_)) | None => None,
         });
     }
-    Ok(match record.outcome.as_ref().map(|outcome| &outcome.end) {
-        Some(End::Success { result }) => {
-            let whole = house.store.output(&house.scope, &record.call).await?;
-            CommandSummary::of(whole.as_ref().unwrap_or(result))
-        }
+    let outcome = match record.outcome.clone() {
+        Some(outcome) => Some(backend.whole(outcome).await),
+        None => None,
+    };
+    Ok(match outcome.as_ref().map(|outcome| &outcome.end) {
+        Some(End::Success { result }) => CommandSummary::of(result),
         Some(End::Error { error } | End::Cancelled { error }) => CommandSummary::stopped(error),
         Some(End::Rejected { .. } | End::Pending { .. }) | None => None,
     })
@@ -147,20 +146,4 @@ pub(crate) fn status(record: &CallRecord) -> String {
         (CallState::Executing, _) => "executing".to_owned(),
         (CallState::Ended, None) => "ended".to_owned(),
     }
-}
-
-/// What the call staged, or the part of an earlier call's changes that it turned.
-async fn changes_of(house: &House, record: &CallRecord) -> Result<ChangeList> {
-    let Some(turn) = &record.turn else { return Ok(ChangeList::default()) };
-    let mut changes = match house.workbench.show(&house.scope, &turn.of).await {
-        Ok(changes) => changes,
-        Err(error) if error.code == ErrorCode::Unavailable => ChangeList::default(),
-        Err(error) => return Err(error.into()),
-    };
-    if turn.of != record.call {
-        let touched = record.outcome.as_ref().and_then(|outcome| outcome.changes.as_ref()).map(ChangeList::paths);
-        let touched: HashSet<String> = touched.or_else(|| turn.paths.clone()).unwrap_or_default().into_iter().collect();
-        changes.0.retain(|change| touched.contains(&change.path));
-    }
-    Ok(changes)
 }

@@ -7,7 +7,7 @@ use haft_runtime::{Answer, CallRequest};
 use serde_json::json;
 
 use crate::{
-    cli::Everywhere,
+    cli::{Everywhere, ServerFlag},
     commands::{
         answer::give,
         prompt::{Person, see_through},
@@ -21,20 +21,23 @@ use crate::{
 pub(crate) struct Args {
     /// The call, or the beginning of its id; the last one with something to drop when left out
     call: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlag,
 }
 
 /// While the question is open this is a no; later it is a call of its own.
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let (house, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Staged).await?;
-    let waits = matches!(house.question(&record.call).await?, Some((_, None)));
+    let (backend, record) = open_call(everywhere, out, args.call.as_deref(), DefaultCall::Staged).await?;
+    let waits = matches!(backend.question(&record.call).await?, Some((_, None)));
     let exit = if waits {
-        outcome::print(*out, &give(&house, &record.call, Answer::Reject { message: None }).await?);
+        outcome::print(*out, &give(&backend, &record.call, Answer::Reject { message: None }).await?);
         CliExit::Success
     } else {
-        let mut request = CallRequest::new(house.caller.clone(), "discard_call", json!({"callId": record.call}));
+        let mut request =
+            CallRequest::new(backend.caller_in(&record.scope), "discard_call", json!({"callId": record.call}));
         request.wait = Duration::from_secs(60);
-        outcome::print(*out, &see_through(&house, request, &Person::SaysYes).await?)
+        outcome::print(*out, &see_through(&backend, request, &Person::SaysYes).await?)
     };
-    house.leave().await?;
+    backend.leave().await?;
     Ok(exit)
 }

@@ -6,13 +6,14 @@ use std::{os::unix::fs::MetadataExt, path::Path};
 use anyhow::Result;
 use haft_runtime::Isolation;
 use haft_sandbox::fence::{Missing, Probe, Rung};
+use haft_store::Durability;
 use serde::Serialize;
 
 use crate::{
     cli::Everywhere,
     commands::open_in,
     exit::CliExit,
-    house,
+    house, open_files,
     project::Fault,
     settings::{KEYS, Settings},
     show::{
@@ -91,6 +92,7 @@ async fn look(everywhere: &Everywhere) -> Vec<DoctorCheck> {
     ];
     findings.extend(settings_found(&settings));
     findings.push(store(&settings).await);
+    findings.push(open_files_found(&settings));
     match folder {
         Ok(folder) => {
             findings.extend(commands_found(&settings, &folder));
@@ -101,6 +103,21 @@ async fn look(everywhere: &Everywhere) -> Vec<DoctorCheck> {
         Err(err) => findings.push(DoctorCheck::bad("workspace", format!("{err:#}"), "name a folder with --workspace")),
     }
     findings
+}
+
+/// A connection is an open file. It matters only to those who serve others.
+fn open_files_found(settings: &Settings) -> DoctorCheck {
+    let room = open_files::room();
+    match open_files::too_few(settings, room) {
+        Some((found, fix)) if settings.origins.iter().any(|(key, _)| key.starts_with("serve.")) => {
+            DoctorCheck::bad("files", found, fix)
+        }
+        Some((found, _)) => DoctorCheck::good("files", found),
+        None => DoctorCheck::good(
+            "files",
+            format!("room for the {} connections of `haft serve`", settings.serve.limits.connections),
+        ),
+    }
 }
 
 /// Paths are opened beneath a handle, which needs `openat2` (Linux 5.6).
@@ -131,6 +148,11 @@ fn settings_found(settings: &Settings) -> Vec<DoctorCheck> {
     }
     for (key, origin) in &settings.origins {
         findings.push(DoctorCheck::good("settings", format!("{key} from {origin}")));
+    }
+    if !settings.web.allow.is_empty() {
+        let hosts: Vec<String> = settings.web.allow.iter().map(ToString::to_string).collect();
+        let found = format!("web.allow lets every tenant of haft serve reach {}", hosts.join(", "));
+        findings.push(DoctorCheck::good("settings", found));
     }
     for sentence in &settings.not_obeyed {
         findings.push(DoctorCheck::good("settings", safe(sentence)));
@@ -219,7 +241,8 @@ async fn store(settings: &Settings) -> DoctorCheck {
 fn durability(settings: &Settings) -> String {
     match (&settings.store_url, settings.sync) {
         (Some(_), _) => String::new(),
-        (None, sync) => format!(", sync {sync:?}"),
+        (None, Durability::Normal) => ", sync normal".to_owned(),
+        (None, Durability::Full) => ", sync full".to_owned(),
     }
 }
 
@@ -238,8 +261,12 @@ fn commands_found(settings: &Settings, folder: &Path) -> Vec<DoctorCheck> {
         DoctorCheck::good("not seen", format!("{place}, because {}", left.why))
     }));
     findings.extend(settings.lsp.found(toolchains).into_iter().map(|(language, program)| {
-        let found = program.map_or_else(|| "none on your PATH".to_owned(), |program| safe(&program));
-        DoctorCheck::good("language", format!("server for {}: {found}", safe(&language)))
+        let language = safe(&language);
+        let found = match program {
+            Some(program) => format!("{language}, by the server {}", safe(&program)),
+            None => format!("{language}: no language server on your PATH"),
+        };
+        DoctorCheck::good("language", found)
     }));
     findings
 }
@@ -255,7 +282,7 @@ fn fence(probe: &Probe, minimum: Isolation) -> DoctorCheck {
     let (namespaces, landlock) = (&probe.namespaces, &probe.landlock);
     match probe.rung {
         Some(Rung::Namespaces) => DoctorCheck::good(
-            "fence",
+            "sandbox",
             "isolation namespaces: commands run in a sandbox on a copy of the workspace, without the network, and can be undone",
         ),
         Some(Rung::Landlock) => {
@@ -265,10 +292,10 @@ fn fence(probe: &Probe, minimum: Isolation) -> DoctorCheck {
                 "commands cannot be previewed or undone, can change permissions and times of your files elsewhere, and \
                  always ask first"
             };
-            DoctorCheck::bad("fence", format!("isolation landlock: {so}{}", told(namespaces)), fix(namespaces))
+            DoctorCheck::bad("sandbox", format!("isolation landlock: {so}{}", told(namespaces)), fix(namespaces))
         }
         None => DoctorCheck::bad(
-            "fence",
+            "sandbox",
             format!("no command can be run{}{}", told(namespaces), told(landlock)),
             format!("{}; or at least {}", fix(namespaces), fix(landlock)),
         ),
@@ -293,9 +320,9 @@ fn folder_found(folder: &Path, data: &Path) -> Vec<DoctorCheck> {
     findings.push(DoctorCheck::good(
         "commits",
         if same {
-            "by rename: data and workspace share a file system"
+            "quick: workspace and haft's data share a file system"
         } else {
-            "by copy: data and workspace lie on different file systems"
+            "slower: workspace and haft's data are on different file systems"
         },
     ));
     findings

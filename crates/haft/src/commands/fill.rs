@@ -1,17 +1,17 @@
 //! A form: filled in at the terminal field by field, or with values that were typed at once.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use haft_runtime::{Answer, AnswerReceipt, Choice, Field, FieldKind, Form, Question};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    backend::Backend,
     commands::{
         answer::already,
-        arguments,
+        arguments, mistake,
         prompt::{Person, TerminalLines},
     },
     exit::CliExit,
-    house::House,
     show::{
         Out,
         card::{card, choice_words},
@@ -23,15 +23,15 @@ use crate::{
 
 /// The answer that `haft approve` gives to a form: the typed values, or what a person fills in, or the defaults.
 pub(crate) async fn by_flag(
-    house: &House,
+    backend: &Backend,
     (question, form): (&Question, &Form),
     typed: Option<&str>,
 ) -> Result<Answer> {
     let values = match typed.map(arguments::read).transpose()? {
         Some(Value::Object(values)) => values,
-        Some(_) => bail!("give the values as a JSON object, like {}", example(form)),
+        Some(_) => return Err(mistake(format!("give the values as a JSON object, like {}", example(form)))),
         None if Person::at_the_terminal() == Person::Terminal => {
-            return Ok(ask(house, (question, form), &mut TerminalLines::new()).await);
+            return Ok(ask(backend, (question, form), &mut TerminalLines::new()).await);
         }
         None => Map::new(),
     };
@@ -39,24 +39,29 @@ pub(crate) async fn by_flag(
         Ok(values) => Ok(Answer::Fill { values }),
         Err(error) => {
             let wanted = example(form);
-            bail!("{}; the question stays open: haft approve {} --input '{wanted}'", error.message, question.call)
+            Err(mistake(format!(
+                "{}; the question stays open: haft approve {} --input '{wanted}'",
+                error.message, question.call
+            )))
         }
     }
 }
 
 /// Gives the answer to a form; the process that does the work goes on with it.
-pub(crate) async fn give(house: &House, question: &Question, answer: Answer) -> Result<()> {
+pub(crate) async fn give(backend: &Backend, question: &Question, answer: Answer) -> Result<()> {
     let call = &question.call;
-    match house.pipeline.give_answer(&house.caller, &question.id(), answer).await? {
-        AnswerReceipt::Taken => Ok(()),
-        AnswerReceipt::TooLate(first) => bail!("{}", already(call, &first)),
-        AnswerReceipt::NoQuestion => bail!("{call} waits for no answer; `haft log show {call}` tells its story"),
+    match backend.give_answer(question, answer).await?.0 {
+        AnswerReceipt::Taken | AnswerReceipt::MoreNeeded(_) => Ok(()),
+        AnswerReceipt::TooLate(first) => Err(mistake(already(call, &first))),
+        AnswerReceipt::NoQuestion => {
+            Err(mistake(format!("{call} waits for no answer; `haft log show {call}` tells its story")))
+        }
     }
 }
 
 /// The same, and says so.
-pub(crate) async fn give_and_say(house: &House, out: &Out, question: &Question, answer: Answer) -> Result<CliExit> {
-    give(house, question, answer).await?;
+pub(crate) async fn give_and_say(backend: &Backend, out: &Out, question: &Question, answer: Answer) -> Result<CliExit> {
+    give(backend, question, answer).await?;
     if out.json {
         out.document(&json!({"status": "answered", "tool_call_id": question.call}));
     } else {
@@ -67,15 +72,15 @@ pub(crate) async fn give_and_say(house: &House, out: &Out, question: &Question, 
 }
 
 /// Shows the form and asks for one field after the other. No more input means: put it away.
-pub(crate) async fn ask(house: &House, (question, form): (&Question, &Form), lines: &mut TerminalLines) -> Answer {
-    anstream::eprint!("{}", card(question, DetailLevel::Short, &house.redactor));
+pub(crate) async fn ask(backend: &Backend, (question, form): (&Question, &Form), lines: &mut TerminalLines) -> Answer {
+    anstream::eprint!("{}", card(question, DetailLevel::Short, backend.redactor()));
     loop {
         let prompt = format!("{STRONG}Answer this?{STRONG:#} [y]es [n]o ");
         let Some(line) = lines.next(&prompt).await else { return Answer::Cancel };
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" => break,
             "n" | "no" => {
-                let words = lines.next("Why? (Enter for no words) ").await.unwrap_or_default();
+                let words = lines.next("Why? (Enter to give no reason) ").await.unwrap_or_default();
                 let message = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
                 return Answer::Reject { message };
             }

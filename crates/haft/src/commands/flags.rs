@@ -8,7 +8,12 @@ use clap::{
 };
 use haft_runtime::{AutoApprove, CallRequest};
 
-use crate::{cli::Everywhere, commands::prompt::Person, settings, settings::Settings};
+use crate::{
+    cli::{Everywhere, ServerFlag},
+    commands::prompt::Person,
+    settings,
+    settings::Settings,
+};
 
 /// What a call takes beside the tool's own fields.
 #[derive(clap::Args, Debug)]
@@ -19,6 +24,8 @@ pub(crate) struct CallFlags {
     pub(crate) options: CallOptions,
     #[command(flatten)]
     pub(crate) everywhere: Everywhere,
+    #[command(flatten)]
+    pub(crate) server: ServerFlag,
 }
 
 /// A command that takes them.
@@ -44,6 +51,11 @@ pub(crate) struct CallOptions {
 }
 
 impl CallOptions {
+    /// Whether it is said what may run without asking.
+    pub(crate) fn chooses_a_mode(&self) -> bool {
+        self.auto_approve.is_some()
+    }
+
     /// Makes the request so.
     pub(crate) fn lay_over(&self, request: &mut CallRequest, settings: &Settings, person: Person) {
         request.auto_approve = self.auto_approve.unwrap_or(settings.mode);
@@ -71,7 +83,8 @@ pub(crate) fn parse_mode(text: &str) -> Result<AutoApprove, String> {
 fn parse_milliseconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(milliseconds) => Ok(Duration::from_millis(milliseconds)),
-        Err(_) => settings::duration(text).map_err(|err| err.to_string()),
+        Err(_) => settings::duration(text)
+            .map_err(|_| "write it like `500ms`, `60s` or `10m`; a bare number is milliseconds".to_owned()),
     }
 }
 

@@ -147,7 +147,8 @@ async fn remember(house: &House, out: &Out, add: AddArgs) -> Result<()> {
     };
     let caller = add.caller.map(|typed| caller(house, &typed)).transpose()?;
     let lease = GrantLimits { lasting: add.lasting, uses: add.uses };
-    let grant = lease.of(Grant { caller, ..Grant::new(tool, Bounds::try_from(written)?) });
+    let given_by = Some(house.caller.id.clone());
+    let grant = lease.of(Grant { caller, given_by, ..Grant::new(tool, Bounds::try_from(written)?) });
     house.store.remember(&house.scope, &grant).await?;
     print(house, out, &grant).await
 }

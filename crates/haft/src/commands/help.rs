@@ -19,6 +19,7 @@ pub(crate) const TOPICS: &[(&str, &str)] = &[
     ("commands", include_str!("../help/commands.md")),
     ("mcp", include_str!("../help/mcp.md")),
     ("policy", include_str!("../help/policy.md")),
+    ("remote", include_str!("../help/remote.md")),
     ("servers", include_str!("../help/servers.md")),
     ("trust", include_str!("../help/trust.md")),
     ("settings", include_str!("../help/settings.md")),
@@ -26,7 +27,7 @@ pub(crate) const TOPICS: &[(&str, &str)] = &[
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A topic (calls, approvals, changes, commands, mcp, policy, servers, trust, settings) or a command
+    /// A topic (calls, approvals, changes, commands, mcp, policy, remote, servers, trust, settings) or a command
     #[arg(value_name = "TOPIC | COMMAND")]
     about: Vec<String>,
 }
@@ -88,6 +89,7 @@ fn unknown(about: &str) -> String {
     let program = program();
     let commands = program.get_subcommands().map(clap::Command::get_name);
     let near = nearest(about, TOPICS.iter().map(|(name, _)| *name).chain(commands));
-    let hint = near.first().map_or_else(String::new, |near| format!(", but `{near}`"));
-    format!("there is no topic or command `{about}`{hint}; `haft help` lists them all")
+    let hint =
+        near.first().map_or_else(|| "`haft help` lists them.".to_owned(), |near| format!("Did you mean `{near}`?"));
+    format!("No topic or command is called `{about}`. {hint}")
 }

@@ -8,6 +8,7 @@ use haft_tools::Manifest;
 use serde_json::{Value, json};
 
 use crate::{
+    backend::Backend,
     cli::Everywhere,
     commands::{
         mistake, open_in,
@@ -24,7 +25,7 @@ use crate::{
     workspace,
 };
 
-/// A tool to start from; `NAME` stands for what it is called.
+/// A tool to start from; `@NAME@` stands for what it is called.
 const MANIFEST: &str = include_str!("init/tool.toml");
 /// What the workspace's own tool is called when none is named.
 const EXAMPLE: &str = "example";
@@ -55,21 +56,22 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         }
         None => vec![("haft.toml".to_owned(), settings::commented()), manifest(EXAMPLE)],
     };
+    let backend = Backend::here(house);
     let mut written = Vec::new();
     for (path, content) in files {
-        let call = new_file(&house, &folder, &path, content).await?;
+        let call = new_file(&backend, &folder, &path, content).await?;
         written.push(InitFile { path, call });
     }
     if args.tool.is_none() {
-        written.push(InitFile { path: GITIGNORE.to_owned(), call: ignore_line(&house, &folder).await? });
+        written.push(InitFile { path: GITIGNORE.to_owned(), call: ignore_line(&backend, &folder).await? });
     }
-    house.leave().await?;
+    backend.leave().await?;
     show(out, &written);
     Ok(CliExit::Success)
 }
 
 fn manifest(name: &str) -> (String, String) {
-    (format!(".haft/tools/{name}.toml"), MANIFEST.replace("NAME", name))
+    (format!(".haft/tools/{name}.toml"), MANIFEST.replace("@NAME@", name))
 }
 
 fn check_name(house: &House, name: &str) -> Result<()> {
@@ -81,22 +83,22 @@ fn check_name(house: &House, name: &str) -> Result<()> {
 }
 
 /// Writes a file where nothing is yet.
-async fn new_file(house: &House, folder: &Path, path: &str, content: String) -> Result<Option<String>> {
+async fn new_file(backend: &Backend, folder: &Path, path: &str, content: String) -> Result<Option<String>> {
     if folder.join(path).symlink_metadata().is_ok() {
         return Ok(None);
     }
     let input = json!({"path": path, "content": content, "createDirs": true, "ifExists": "fail"});
-    write(house, path, input).await
+    write(backend, path, input).await
 }
 
 /// Adds the line to `.gitignore` unless it is there. A `.gitignore` that is no plain text file is left alone.
-async fn ignore_line(house: &House, folder: &Path) -> Result<Option<String>> {
-    let place = folder.join(GITIGNORE);
-    if place.symlink_metadata().is_err() {
-        return new_file(house, folder, GITIGNORE, format!("{IGNORED}\n")).await;
+async fn ignore_line(backend: &Backend, folder: &Path) -> Result<Option<String>> {
+    let path = folder.join(GITIGNORE);
+    if path.symlink_metadata().is_err() {
+        return new_file(backend, folder, GITIGNORE, format!("{IGNORED}\n")).await;
     }
-    let is_file = place.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() < 1 << 20);
-    let Some(before) = is_file.then(|| std::fs::read_to_string(&place).ok()).flatten() else { return Ok(None) };
+    let is_file = path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() < 1 << 20);
+    let Some(before) = is_file.then(|| std::fs::read_to_string(&path).ok()).flatten() else { return Ok(None) };
     if before.lines().any(|line| line.trim() == IGNORED) {
         return Ok(None);
     }
@@ -104,14 +106,14 @@ async fn ignore_line(house: &House, folder: &Path) -> Result<Option<String>> {
     let content = format!("{before}{line_end}{IGNORED}\n");
     // Whoever changes the file meanwhile loses nothing.
     let input = json!({"path": GITIGNORE, "content": content, "expectedHash": hex(before.as_bytes())});
-    write(house, GITIGNORE, input).await
+    write(backend, GITIGNORE, input).await
 }
 
 /// Writes by a call like any other, which is recorded and can be undone. The typed command is its yes.
-pub(super) async fn write(house: &House, path: &str, input: Value) -> Result<Option<String>> {
-    let mut request = CallRequest::new(house.caller.clone(), "write_file", input);
-    request.wait = house.settings.expire;
-    let outcome = see_through(house, request, &Person::SaysYes).await?;
+pub(super) async fn write(backend: &Backend, path: &str, input: Value) -> Result<Option<String>> {
+    let mut request = CallRequest::new(backend.caller().clone(), "write_file", input);
+    request.wait = backend.settings().expire;
+    let outcome = see_through(backend, request, &Person::SaysYes).await?;
     match outcome.end {
         End::Success { .. } => Ok(Some(outcome.tool_call_id.to_string())),
         End::Error { error } if error.code == ErrorCode::AlreadyExists => Ok(None),

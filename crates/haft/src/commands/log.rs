@@ -6,16 +6,16 @@ mod show;
 use std::io::IsTerminal;
 
 use anyhow::Result;
-use haft_runtime::{CallRecord, CallState, Journal, Outcome, Redactor};
+use haft_runtime::{CallState, Outcome, Redactor};
 use haft_store::{CallFilter, CallRow};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::Everywhere,
-    commands::{open, which::call_id},
+    backend::{Backend, ListedCall},
+    cli::{Everywhere, ServerFlag},
+    commands::{open_backend, which::call_id_at},
     exit::CliExit,
-    house::House,
     settings::duration,
     show::{
         Out,
@@ -52,6 +52,8 @@ pub(crate) struct Args {
     /// Keep printing calls of all processes as they ask and end, until Ctrl-C; JSON Lines with --json
     #[arg(long, short)]
     follow: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerFlag,
 }
 
 #[derive(clap::Subcommand)]
@@ -67,17 +69,17 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     match &args.what {
         Some(LogCommand::Show { call }) => show::run(everywhere, out, call.as_deref()).await,
         None => {
-            let house = open(everywhere).await?;
-            let filter = filter(&house, args).await?;
-            if args.follow { follow::run(&house, out, &filter).await } else { list(&house, out, &filter).await }
+            let backend = open_backend(everywhere).await?;
+            let filter = filter(&backend, args).await?;
+            if args.follow { follow::run(&backend, out, &filter).await } else { list(&backend, out, &filter).await }
         }
     }
 }
 
-async fn filter(house: &House, args: &Args) -> Result<CallFilter> {
+async fn filter(backend: &Backend, args: &Args) -> Result<CallFilter> {
     let before = match &args.before {
         None => None,
-        Some(text) => Some(call_id(&house.store, &house.scope, text).await?),
+        Some(text) => Some(call_id_at(backend, text).await?),
     };
     Ok(CallFilter {
         tool: args.tool.clone(),
@@ -95,14 +97,11 @@ pub(crate) fn parse_back(text: &str) -> Result<Timestamp, String> {
     Timestamp::now().checked_sub(length).map_err(|_| format!("`{text}` reaches further back than there is time"))
 }
 
-async fn list(house: &House, out: &Out, filter: &CallFilter) -> Result<CliExit> {
-    let mut calls = Vec::new();
-    for call in house.store.calls(&house.scope, &house.here, filter).await? {
-        calls.push(LoggedCall::of(house, call).await?);
-    }
-    house.leave().await?;
+async fn list(backend: &Backend, out: &Out, filter: &CallFilter) -> Result<CliExit> {
+    let calls = backend.calls(filter).await?;
+    backend.leave().await?;
     if out.json {
-        out.document(&calls.iter().map(|call| call.document(&house.redactor)).collect::<Vec<_>>());
+        out.document(&calls.iter().map(|call| call.document(backend.redactor())).collect::<Vec<_>>());
         return Ok(CliExit::Success);
     }
     let Some(oldest) = calls.last() else {
@@ -111,7 +110,7 @@ async fn list(house: &House, out: &Out, filter: &CallFilter) -> Result<CliExit> 
     };
     let wide = width() >= WIDE || !std::io::stdout().is_terminal();
     let length = id_length(&calls);
-    let rows: Vec<Vec<String>> = calls.iter().map(|call| row(call, length, wide, &house.redactor)).collect();
+    let rows: Vec<Vec<String>> = calls.iter().map(|call| row(call, length, wide, backend.redactor())).collect();
     let head = if wide { &["CALL", "WHEN", "TOOK", "BY", "STATUS", "WHAT"][..] } else { HEAD };
     out.text(&table(head, &rows));
     out.hint("everything about one: haft log show CALL");
@@ -125,30 +124,20 @@ const HEAD: &[&str] = &["CALL", "WHEN", "TOOK", "STATUS", "WHAT"];
 
 /// How much of each id is shown: at a terminal enough to tell these calls apart, as the beginning of an id is understood.
 /// In a pipe, all of it.
-fn id_length(calls: &[LoggedCall]) -> usize {
+fn id_length(calls: &[ListedCall]) -> usize {
     if !std::io::stdout().is_terminal() {
         return usize::MAX;
     }
     // They come in order, so that each is most like its neighbours.
-    let alike = |pair: &[LoggedCall]| {
+    let alike = |pair: &[ListedCall]| {
         let (one, other) = (pair[0].row.id.as_str(), pair[1].row.id.as_str());
         one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count()
     };
     calls.windows(2).map(alike).max().map_or(SHORT_ID, |alike| (alike + 1).max(SHORT_ID))
 }
 
-/// A call of the list, with what its record says of it.
-struct LoggedCall {
-    row: CallRow,
-    record: Option<CallRecord>,
-}
-
-impl LoggedCall {
-    async fn of(house: &House, row: CallRow) -> Result<Self> {
-        let record = Journal::find(&house.store, &house.scope, &row.id).await?;
-        Ok(Self { row, record })
-    }
-
+/// What its record says of a call of the list.
+impl ListedCall {
     fn outcome(&self) -> Option<&Outcome> {
         self.record.as_ref()?.outcome.as_ref()
     }
@@ -180,7 +169,7 @@ impl LoggedCall {
     }
 }
 
-fn row(call: &LoggedCall, length: usize, wide: bool, redactor: &Redactor) -> Vec<String> {
+fn row(call: &ListedCall, length: usize, wide: bool, redactor: &Redactor) -> Vec<String> {
     let CallRow { id, caller, started_at, duration_ms, .. } = &call.row;
     let took = duration_ms.map_or_else(String::new, |ms| format!("{ms} ms"));
     let mut cells = vec![id.as_str().chars().take(length).collect(), ago(*started_at), took];
@@ -192,13 +181,14 @@ fn row(call: &LoggedCall, length: usize, wide: bool, redactor: &Redactor) -> Vec
 }
 
 /// How a call ended, in a word. One that has ended and still says `pending` goes on as another call.
-fn status_of(logged: &LoggedCall) -> String {
+fn status_of(logged: &ListedCall) -> String {
     let call = &logged.row;
     if let Some(code) = logged.exit_code().filter(|code| *code != 0) {
         return format!("exit {code}");
     }
     match (call.state, call.status.as_deref(), call.code.as_deref()) {
         (CallState::Ended, Some("pending"), _) => "edited".to_owned(),
+        (CallState::Ended, Some("rejected"), Some("APPROVAL_EXPIRED")) => "expired".to_owned(),
         (CallState::Ended | CallState::Waiting, Some("error"), Some(code)) => code.to_owned(),
         (CallState::Ended | CallState::Waiting, Some(status), _) => status.to_owned(),
         (CallState::Waiting, None, _) => "pending".to_owned(),

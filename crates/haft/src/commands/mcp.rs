@@ -15,14 +15,13 @@ use std::{
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use haft_mcp::{PREFIX, QuestionListeners, Server, ServerDeps, stdio};
+use haft_mcp::{PREFIX, QuestionListeners, Server, ServerDeps, StopCall, stdio};
 use haft_runtime::{
     About, AutoApprove, CallId, Caller, Change, ChangeKind, Evidence, Pipeline, Question, Redactor, Scope, Source,
     ToolError,
 };
 use haft_server::Token;
 use haft_store::Store;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -30,7 +29,7 @@ use crate::{
     commands::{flags::parse_mode, prompt::Interrupts},
     exit::CliExit,
     house::{self, House, OwnerCallers, ServingOptions},
-    settings::Settings,
+    settings::{McpServer, Settings},
     show::{Out, card::card, changes::DetailLevel, safe::safe, style::WARN},
     workspace,
 };
@@ -102,7 +101,9 @@ async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<CliExit> {
     let wanted = ToolPatterns::read(&args.tools)?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     let settings = Settings::read(&folder)?;
-    for note in settings.not_trusted.iter().chain(&settings.not_obeyed).chain(&settings.mcp.lost_additions()) {
+    let ignored: Vec<String> = settings.mcp.servers().iter().filter_map(McpServer::ignored_keys).collect();
+    let notes = settings.not_trusted.iter().chain(&settings.not_obeyed);
+    for note in notes.chain(&settings.mcp.lost_additions()).chain(&ignored) {
         anstream::eprintln!("{WARN}haft:{WARN:#} {}", safe(note));
     }
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
@@ -149,7 +150,7 @@ fn until_signalled(server: &Server) -> CancellationToken {
 }
 
 async fn listen(address: SocketAddr, server: &Server, house: &House, stop: &CancellationToken) -> Result<()> {
-    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))?;
+    let listener = haft_server::listen(address).with_context(|| format!("cannot listen at {address}"))?;
     let (token, known) = token(&house.settings)?;
     anstream::eprintln!("haft: serving MCP at http://{}/mcp", listener.local_addr()?);
     match known {
@@ -207,7 +208,6 @@ fn read_token(path: &Path) -> io::Result<String> {
 }
 
 fn ground(house: &House, asked: Arc<QuestionListeners>, auto_approve: Option<AutoApprove>) -> Result<ServerDeps> {
-    let store = house.store.clone();
     Ok(ServerDeps {
         pipeline: house.pipeline.clone(),
         catalog: house.catalog.clone(),
@@ -218,18 +218,24 @@ fn ground(house: &House, asked: Arc<QuestionListeners>, auto_approve: Option<Aut
         auto_approve: auto_approve.unwrap_or(house.settings.mode),
         may_approve: house.settings.client.may_approve,
         card: Box::new(plain_card),
-        stop: Box::new(move |scope: &Scope, call: CallId| {
-            let (store, scope) = (store.clone(), scope.clone());
-            // A call that cannot be stopped any more has ended.
-            Box::pin(async move { drop(store.want_stop(&scope, &call).await) })
-        }),
+        stop: stop_call(&house.store),
         key: kept_secret(&house.settings.data.join(KEY))?,
+    })
+}
+
+/// Asks for a call to be stopped, in whichever process it runs.
+pub(crate) fn stop_call(store: &Store) -> StopCall {
+    let store = store.clone();
+    Box::new(move |scope: &Scope, call: CallId| {
+        let (store, scope) = (store.clone(), scope.clone());
+        // A call that cannot be stopped any more has ended.
+        Box::pin(async move { drop(store.want_stop(&scope, &call).await) })
     })
 }
 
 /// The card as it stands in a terminal, without colours. There is no key to see more of it in a client, so that everything
 /// that a yes would commit stands there, or where it can be read.
-fn plain_card(question: &Question) -> String {
+pub(crate) fn plain_card(question: &Question) -> String {
     let plain = |depth| anstream::adapter::strip_str(&card(question, depth, &Redactor::default())).to_string();
     let About::Approval(Evidence::Staged { changes, .. }) = &question.about else { return plain(DetailLevel::Short) };
     let whole = plain(DetailLevel::Whole);
@@ -248,7 +254,7 @@ fn is_out_of_sight(change: &Change) -> bool {
 }
 
 /// Random bytes that are made once and kept, so that what depends on them is understood after a restart.
-fn kept_secret(path: &Path) -> Result<[u8; SECRET]> {
+pub(crate) fn kept_secret(path: &Path) -> Result<[u8; SECRET]> {
     make_once(path, || random().map(Vec::from)).with_context(|| format!("cannot make {}", path.display()))?;
     let mut secret = [0; SECRET];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut secret));
@@ -260,7 +266,8 @@ fn unreadable(path: &Path) -> String {
     format!("cannot read {}; remove it to have a new one made", path.display())
 }
 
-fn random() -> io::Result<[u8; SECRET]> {
+/// Random bytes that nobody guesses.
+pub(crate) fn random() -> io::Result<[u8; SECRET]> {
     let mut secret = [0; SECRET];
     File::open("/dev/urandom")?.read_exact(&mut secret)?;
     Ok(secret)
@@ -281,7 +288,7 @@ fn make_once(path: &Path, secret: impl FnOnce() -> io::Result<Vec<u8>>) -> io::R
 }
 
 /// Writes what only its owner may read beside where it belongs.
-fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+pub(crate) fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let unfinished = path.with_added_extension(std::process::id().to_string());
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?.write_all(bytes)?;
     Ok(unfinished)

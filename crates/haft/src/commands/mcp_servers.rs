@@ -1,17 +1,16 @@
 //! `haft mcp-servers`
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Subcommand;
-use haft_mcp::{NEEDS_LOGIN, PATIENCE, PinDifference, ServerPins, ToolDefinition, UpstreamServer, tool_name};
-use haft_runtime::nearest;
-use haft_sandbox::changes;
+use haft_mcp::{NEEDS_LOGIN, PATIENCE, PinDifference, ServerPins, UpstreamServer, tool_name};
+use haft_runtime::{ErrorCode, ToolError, nearest};
 use serde_json::{Value, json};
 
 use crate::{
     cli::Everywhere,
     commands::{
         add_server::{self, NewServer},
-        open, remove_server,
+        mistake, open, remove_server,
     },
     exit::CliExit,
     house::House,
@@ -64,7 +63,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
         if out.json {
             out.document(&json!({"removed": name}));
         } else {
-            out.line(&format!("`{name}` is removed; a haft that runs uses it until it ends"));
+            out.line(&format!("`{name}` is removed. Running haft processes keep it until they end."));
         }
         return Ok(CliExit::Success);
     }
@@ -82,18 +81,18 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
         Err(err) => Err(err),
         Ok(servers) if also_starts => match &args.action {
             Some(Action::Add(new)) => {
-                servers[0].pins.update(ServerPins::begin_anew);
+                servers[0].pins.change(&mut ServerPins::begin_anew).await?;
                 start(out, &house, servers[0]).await.map_err(|err| add_server::with_its_entry(&err, &new.name))
             }
             Some(Action::Restart { .. } | Action::Remove { .. } | Action::Diff { .. } | Action::Accept { .. })
             | None => {
-                servers[0].pins.update(ServerPins::restart);
+                servers[0].pins.change(&mut ServerPins::restart).await?;
                 start(out, &house, servers[0]).await
             }
         },
         Ok(servers) => match args.action {
-            Some(Action::Diff { .. }) => Ok(diff(out, &servers)),
-            Some(Action::Accept { .. }) => accept(out, &servers),
+            Some(Action::Diff { .. }) => diff(out, &servers).await,
+            Some(Action::Accept { .. }) => accept(out, &servers).await,
             Some(Action::Add(_) | Action::Remove { .. } | Action::Restart { .. }) | None => Ok(list(out, &house)),
         },
     };
@@ -109,13 +108,13 @@ fn chosen<'a>(house: &'a House, name: Option<&str>) -> Result<Vec<&'a UpstreamSe
     }
     let all = house.settings.mcp.servers();
     if all.iter().any(|server| server.name == name) {
-        bail!("the server `{name}` is disabled; take `disabled` out of its entry");
+        return Err(mistake(format!("the server `{name}` is disabled; take `disabled` out of its entry")));
     }
     let near = nearest(name, all.iter().map(|server| server.name.as_str()));
     let hint = near
         .first()
         .map_or_else(|| "`haft mcp-servers` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
-    bail!("there is no server `{name}`; {hint}")
+    Err(ToolError::new(ErrorCode::NotFound, format!("there is no server `{name}`; {hint}")).into())
 }
 
 /// Starts a server anew; every haft that uses it does the same with its own before the next call.
@@ -124,7 +123,9 @@ async fn start(out: &Out, house: &House, server: &UpstreamServer) -> Result<CliE
     let met = told(server.name(), server.upstream.meet(PATIENCE)).await;
     let all = house.settings.mcp.servers();
     let Some(wanted) = all.iter().find(|wanted| wanted.name == server.name()) else {
-        bail!("there is no server `{}` any more", server.name());
+        return Err(
+            ToolError::new(ErrorCode::NotFound, format!("there is no server `{}` any more", server.name())).into()
+        );
     };
     let state = McpServerState::of(wanted, Some(server));
     if out.json {
@@ -171,29 +172,30 @@ fn list(out: &Out, house: &House) -> CliExit {
         let breaks = state.breaks_told();
         out.line(&format!("\n{STRONG}{}{STRONG:#}{breaks}\n{}", state.wanted.name, wrapped(&safe(why), width())));
     }
+    states.iter().filter_map(|state| state.wanted.ignored_keys()).for_each(|sentence| Out::warning(&sentence));
     out.hint("what has changed: haft mcp-servers diff    start one anew: haft mcp-servers restart NAME");
     CliExit::Success
 }
 
-fn diff(out: &Out, servers: &[&UpstreamServer]) -> CliExit {
+async fn diff(out: &Out, servers: &[&UpstreamServer]) -> Result<CliExit> {
     let mut documents = Vec::new();
     let mut text = String::new();
     let mut unmet = Vec::new();
     for server in servers {
-        server.pins.update(ServerPins::note_shown);
+        server.pins.change(&mut ServerPins::note_shown).await?;
         let pins = server.pins.read();
         if !pins.was_met() {
             unmet.push(format!("`{}`", server.name()));
         }
         for one in pins.differences() {
-            documents.push(json!({"server": server.name(), "tool": one.tool, "kind": kind(&one),
+            documents.push(json!({"server": server.name(), "tool": one.tool, "kind": one.kind(),
                 "accepted": one.accepted, "now": one.seen}));
             text.push_str(&shown(server.name(), &one));
         }
     }
     if out.json {
         out.document(&documents);
-        return CliExit::Success;
+        return Ok(CliExit::Success);
     }
     if !unmet.is_empty() {
         out.line(&format!("never met, so that what it says first is accepted: {}", unmet.join(", ")));
@@ -204,36 +206,29 @@ fn diff(out: &Out, servers: &[&UpstreamServer]) -> CliExit {
         out.text(&text);
         out.hint("accept it: haft mcp-servers accept [NAME]");
     }
-    CliExit::Success
-}
-
-fn kind(difference: &PinDifference<'_>) -> &'static str {
-    match (difference.accepted, difference.seen) {
-        (None, _) => "new",
-        (Some(_), None) => "gone",
-        (Some(_), Some(_)) => "changed",
-    }
+    Ok(CliExit::Success)
 }
 
 fn shown(server: &str, difference: &PinDifference<'_>) -> String {
-    let pretty = |one: Option<&ToolDefinition>| {
-        one.and_then(|one| serde_json::to_string_pretty(one).ok()).map(|text| text + "\n")
-    };
-    let (old, new) = (pretty(difference.accepted), pretty(difference.seen));
     let path = safe(&format!("{server}/{}", difference.tool)).replace('\n', " ");
-    let diff = changes::diff(&path, old.as_deref().map(str::as_bytes), new.as_deref().map(str::as_bytes));
-    let diff = diff.map(|diff| coloured(&safe(&diff), usize::MAX)).unwrap_or_default();
-    format!("{STRONG}{path}{STRONG:#}  {DIM}{}{DIM:#}\n{diff}\n", kind(difference))
+    let diff = coloured(&safe(&difference.diff(&path)), usize::MAX);
+    format!("{STRONG}{path}{STRONG:#}  {DIM}{}{DIM:#}\n{diff}\n", difference.kind())
 }
 
-fn accept(out: &Out, servers: &[&UpstreamServer]) -> Result<CliExit> {
+async fn accept(out: &Out, servers: &[&UpstreamServer]) -> Result<CliExit> {
     let (mut accepted, mut changed) = (Vec::new(), Vec::new());
     for server in servers {
         let name = server.name();
-        server.pins.update(|pins| {
+        let mut taken = None;
+        let accept = &mut |pins: &mut ServerPins| {
             let held: Vec<_> = pins.differences().iter().map(|one| json!({"server": name, "tool": one.tool})).collect();
-            if pins.accept() { accepted.extend(held) } else { changed.push(name) }
-        });
+            taken = pins.accept().then_some(held);
+        };
+        server.pins.change(accept).await?;
+        match taken {
+            Some(held) => accepted.extend(held),
+            None => changed.push(name),
+        }
     }
     if out.json {
         out.document(&accepted);
@@ -244,9 +239,8 @@ fn accept(out: &Out, servers: &[&UpstreamServer]) -> Result<CliExit> {
         out.line("there was nothing to accept: every tool is what was accepted");
     }
     if let Some(name) = changed.first() {
-        bail!(
-            "`{name}` says something else of its tools than you were shown; look again: haft mcp-servers diff {name}"
-        );
+        let message = format!("`{name}` changed its tools since you looked; look again: haft mcp-servers diff {name}");
+        return Err(ToolError::new(ErrorCode::Conflict, message).into());
     }
     Ok(CliExit::Success)
 }
@@ -319,6 +313,6 @@ impl<'a> McpServerState<'a> {
         json!({"name": self.wanted.name, "state": self.word(), "command": self.wanted.reached.shown(), "from": from,
             "version": self.version, "tools": self.tools, "held": self.held, "dropped": self.dropped,
             "lastError": self.last_error, "breaks": self.breaks, "network": self.wanted.network,
-            "writes": self.wanted.writes, "trusted": self.wanted.trusted})
+            "writes": self.wanted.writes, "trusted": self.wanted.trusted, "ignored": self.wanted.ignored})
     }
 }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod add_server;
+pub(crate) mod admin;
 mod alike;
 pub(crate) mod always;
 pub(crate) mod answer;
@@ -21,11 +22,15 @@ pub(crate) mod grants;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
+pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod mcp_servers;
+pub(crate) mod open;
 pub(crate) mod policy;
 pub(crate) mod prompt;
 mod remove_server;
+pub(crate) mod secret;
+pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod store;
@@ -43,8 +48,10 @@ use haft_runtime::{End, ErrorCode, Journal, Outcome, ToolError};
 use haft_store::Store;
 
 use crate::{
+    backend::Backend,
     cli::Everywhere,
     house::{self, House},
+    remote::Remote,
     settings::Settings,
     show::Out,
     workspace,
@@ -58,6 +65,22 @@ pub(crate) async fn open(everywhere: &Everywhere) -> Result<House> {
         Out::warning(note);
     }
     open_in(settings, &folder).await
+}
+
+/// Where a command's calls are: at the gateway that was named, or in its folder.
+pub(crate) async fn open_backend(everywhere: &Everywhere) -> Result<Backend> {
+    match open_remote(everywhere).await? {
+        Some(remote) => Ok(Backend::There(Box::new(remote))),
+        None => Ok(Backend::here(open(everywhere).await?)),
+    }
+}
+
+/// The gateway that was named.
+pub(crate) async fn open_remote(everywhere: &Everywhere) -> Result<Option<Remote>> {
+    match &everywhere.server {
+        Some(url) => Remote::open(url, everywhere.workspace.as_deref()).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The settings that hold in a folder; what is wrong in them is a mistake of whoever wrote them.

@@ -6,7 +6,7 @@ mod test;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use haft_runtime::{Decision, Rule, nearest};
+use haft_runtime::{Rule, nearest};
 use serde_json::{Value, json};
 
 use crate::{
@@ -76,7 +76,7 @@ async fn list(everywhere: &Everywhere, out: &Out) -> Result<CliExit> {
     let house = open(everywhere).await?;
     let policy = house.pipeline.policy(&house.scope).await?;
     house.leave().await?;
-    let rules: Vec<&Rule> = policy.rules.iter().chain(&policy.tightening).collect();
+    let rules: Vec<&Rule> = policy.rules.iter().chain(&policy.defaults).chain(&policy.tightening).collect();
     if out.json {
         out.document(&rules.iter().copied().map(document).collect::<Vec<_>>());
         return Ok(CliExit::Success);
@@ -114,33 +114,4 @@ fn text(house: &House, rule: &Rule) -> String {
         text.push_str(&format!("\n    {WARN}there is no tool `{}` here{hint}{WARN:#}", safe(tool)));
     }
     text
-}
-
-/// A decision in a word: yes, ask or no.
-fn word(decision: &Decision) -> &'static str {
-    match decision {
-        Decision::Yes { .. } => "yes",
-        Decision::Ask { .. } => "ask",
-        Decision::No(_) => "no",
-    }
-}
-
-/// Why it was decided so, in words.
-fn because(decision: &Decision) -> String {
-    match decision {
-        Decision::Yes { by: Some(by), .. } => by.clone(),
-        Decision::Yes { by: None, .. } => "it only reads".to_owned(),
-        Decision::Ask { reason, nearly: None } => reason.clone(),
-        Decision::Ask { reason, nearly: Some(nearly) } => format!("{reason}; {nearly}"),
-        Decision::No(error) => error.message.clone(),
-    }
-}
-
-/// What was decided then, in the same words.
-fn was_word(was: haft_runtime::PastDecision) -> &'static str {
-    match was {
-        haft_runtime::PastDecision::Yes => "yes",
-        haft_runtime::PastDecision::Ask => "ask",
-        haft_runtime::PastDecision::No => "no",
-    }
 }

@@ -7,7 +7,9 @@ use std::{
 };
 
 use anyhow::Result;
-use haft_runtime::{About, Answer, AnswerReceipt, CallEvent, CallId, CallRequest, Evidence, Outcome, Question};
+use haft_runtime::{
+    About, Answer, AnswerReceipt, CallEvent, CallId, CallRequest, ErrorCode, Evidence, Outcome, Question, ToolError,
+};
 use serde_json::Value;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -16,12 +18,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    commands::{
-        always::{choose, remembered},
-        answer::already,
-        fill,
-    },
-    house::House,
+    backend::{Backend, RunningCall},
+    commands::{always::choose, answer::already, arguments, fill, mistake},
     show::{
         card::{Purpose, card},
         changes::DetailLevel,
@@ -37,7 +35,7 @@ const NO: &str = "  n  no: nothing is done; you can say why, and the caller read
 const LATER: &str = "  l  later: leave it open; answer with haft approve or haft reject";
 const ALWAYS: &str = "  a  always: yes, and remember it; you choose how much it covers";
 const EDIT: &str = "  e  edit: type the whole new input as JSON, then see what it would do";
-const DIFF: &str = "  d  diff: show everything, all diffs, the whole output, hidden secrets";
+const DIFF: &str = "  d  diff: show everything: whole diffs, all output, hidden secrets";
 const SAME: &str = "  s  same: yes to this and to all that are alike";
 const HELP: &str = "  ?  this help\nType a letter and press Enter.";
 
@@ -63,10 +61,9 @@ impl Person {
 }
 
 /// Takes a call down the line, and puts its question to the person while it waits. Ctrl-C cancels it.
-pub(crate) async fn see_through(house: &House, mut request: CallRequest, person: &Person) -> Result<Outcome> {
+pub(crate) async fn see_through(backend: &Backend, mut request: CallRequest, person: &Person) -> Result<Outcome> {
     let (asked, mut questions) = mpsc::unbounded_channel();
     let listener = request.listener.take();
-    let call = request.id.clone();
     request.listener = Some(Arc::new(move |event| {
         if let Some(listener) = &listener {
             listener(event);
@@ -79,13 +76,15 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
     // One reader for the whole call: an edited input asks again.
     let mut lines = (*person == Person::Terminal).then(TerminalLines::new);
     let mut interrupts = Interrupts::listen();
-    let calling = house.pipeline.call(request);
-    tokio::pin!(calling);
+    let RunningCall { id: call, ends: mut calling } = tokio::select! {
+        begun = backend.begin(request) => begun?,
+        () = interrupts.next() => return Err(mistake("stopped before the server had answered; `haft log` lists its calls")),
+    };
     loop {
         tokio::select! {
-            outcome = &mut calling => return Ok(outcome),
+            outcome = &mut calling => return outcome,
             Some(()) = questions.recv() => {
-                let answering = answer_when_asked(house, &call, (person, lines.as_mut()), &hand_back);
+                let answering = answer_when_asked(backend, &call, (person, lines.as_mut()), &hand_back);
                 tokio::select! {
                     // What an answer leaves behind is told before the outcome.
                     biased;
@@ -95,7 +94,7 @@ pub(crate) async fn see_through(house: &House, mut request: CallRequest, person:
                         if *person == Person::Terminal {
                             anstream::eprintln!();
                         }
-                        return Ok(outcome);
+                        return outcome;
                     }
                     () = interrupts.next() => stop(&cancel),
                 }
@@ -145,32 +144,33 @@ async fn received(signal: &mut Option<Signal>) {
     }
 }
 
-/// Returns when somebody presses Ctrl-C or sends SIGTERM.
-pub(crate) async fn interrupt() {
-    Interrupts::listen().next().await;
-}
-
 /// The question is in the store a moment after the event; an edited input's child asks under its own id.
 async fn answer_when_asked(
-    house: &House,
+    backend: &Backend,
     call: &CallId,
     (person, lines): (&Person, Option<&mut TerminalLines>),
     hand_back: &CancellationToken,
 ) -> Result<()> {
     let question = loop {
-        if let Some(question) = open_question(house, call).await? {
-            break question;
+        match open_question(backend, call).await {
+            Ok(Some(question)) => break question,
+            Ok(None) => tokio::time::sleep(NEXT_LOOK).await,
+            // Whoever may call tools may not also answer for everybody.
+            Err(err) if is_forbidden(&err) => {
+                hand_back.cancel();
+                return Ok(());
+            }
+            Err(err) => return Err(err),
         }
-        tokio::time::sleep(NEXT_LOOK).await;
     };
     let answer = match (&question.about, lines) {
-        (About::Form(form), Some(lines)) => fill::ask(house, (&question, form), lines).await,
+        (About::Form(form), Some(lines)) => fill::ask(backend, (&question, form), lines).await,
         (About::Form(form), None) => {
             let (call, message) = (&question.call, safe(&form.message));
             anstream::eprintln!("{WARN}asked:{WARN:#} {message}\n  haft approve {call} --input JSON");
             return std::future::pending().await;
         }
-        (About::Approval(_), Some(lines)) => match ask(house, &question, lines).await {
+        (About::Approval(_), Some(lines)) => match ask(backend, &question, lines).await {
             Some(answer) => answer,
             None => {
                 hand_back.cancel();
@@ -181,21 +181,26 @@ async fn answer_when_asked(
         // Whoever gives a result is elsewhere.
         (About::Approval(_), None) | (About::Result(_), _) => return std::future::pending().await,
     };
-    let remembered = remembered(house, &answer).await;
-    match house.pipeline.give_answer(&house.caller, &question.id(), answer).await? {
+    let (receipt, remembered) = backend.give_answer(&question, answer).await?;
+    match receipt {
         AnswerReceipt::Taken => remembered.into_iter().for_each(|text| anstream::eprintln!("{text}")),
         AnswerReceipt::TooLate(first) => anstream::eprintln!("{WARN}{}{WARN:#}", safe(&already(call, &first))),
+        AnswerReceipt::MoreNeeded(others) => anstream::eprintln!("your yes is noted; {others} more to go"),
         AnswerReceipt::NoQuestion => {}
     }
     Ok(())
 }
 
-async fn open_question(house: &House, call: &CallId) -> Result<Option<Question>> {
-    if let Some((question, None)) = house.question(call).await? {
+fn is_forbidden(err: &anyhow::Error) -> bool {
+    err.downcast_ref::<ToolError>().is_some_and(|error| error.code == ErrorCode::Forbidden)
+}
+
+async fn open_question(backend: &Backend, call: &CallId) -> Result<Option<Question>> {
+    if let Some((question, None)) = backend.question(call).await? {
         return Ok(Some(question));
     }
-    for child in house.store.children(&house.scope, call).await? {
-        if let Some((question, None)) = house.question(&child).await? {
+    for child in backend.children(call).await? {
+        if let Some((question, None)) = backend.question(&child).await? {
             return Ok(Some(question));
         }
     }
@@ -240,8 +245,8 @@ pub(crate) enum PromptReply {
 }
 
 /// Shows the card and asks until the answer is clear; `None` leaves the question open. No more input means: stop the call.
-pub(crate) async fn ask(house: &House, question: &Question, lines: &mut TerminalLines) -> Option<Answer> {
-    match ask_beside(house, question, 0, lines).await {
+pub(crate) async fn ask(backend: &Backend, question: &Question, lines: &mut TerminalLines) -> Option<Answer> {
+    match ask_beside(backend, question, 0, lines).await {
         PromptReply::Answer(answer) => Some(answer),
         PromptReply::YesToAllAlike => Some(Answer::Approve { paths: None }),
         PromptReply::Later => None,
@@ -250,37 +255,37 @@ pub(crate) async fn ask(house: &House, question: &Question, lines: &mut Terminal
 
 /// The same where so many other questions are like this one and can be answered with it.
 pub(crate) async fn ask_beside(
-    house: &House,
+    backend: &Backend,
     question: &Question,
     others: usize,
     lines: &mut TerminalLines,
 ) -> PromptReply {
-    anstream::eprint!("{}", card(question, DetailLevel::Short, &house.redactor));
-    let keys = PromptKeys::of(house, question, others).await;
+    anstream::eprint!("{}", card(question, DetailLevel::Short, backend.redactor()));
+    let keys = PromptKeys::of(backend, question, others).await;
     loop {
         let Some(line) = lines.next(&keys.prompt()).await else { return PromptReply::Answer(Answer::Cancel) };
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" => return PromptReply::Answer(Answer::Approve { paths: None }),
             "n" | "no" => {
-                let words = lines.next("Why? (Enter for no words) ").await.unwrap_or_default();
+                let words = lines.next("Why? (Enter to give no reason) ").await.unwrap_or_default();
                 let message = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
                 return PromptReply::Answer(Answer::Reject { message });
             }
             "l" | "later" => return PromptReply::Later,
             "s" | "same" if keys.others > 0 => return PromptReply::YesToAllAlike,
             "a" | "always" if keys.always => {
-                if let Some(answer) = choose(house, question, lines).await {
+                if let Some(answer) = choose(backend, question, lines).await {
                     return PromptReply::Answer(answer);
                 }
             }
             "e" | "edit" if keys.edit => {
-                if let Some(input) = edited(house, question, lines).await {
+                if let Some(input) = edited(backend, question, lines).await {
                     return PromptReply::Answer(Answer::Edit { input });
                 }
             }
-            "d" | "diff" => anstream::eprint!("{}", card(question, DetailLevel::Whole, &house.redactor)),
-            "?" | "h" | "help" => anstream::eprintln!("{}", keys.help(house, question)),
-            other => anstream::eprintln!("`{}` is none of {}", safe(other), keys.letters()),
+            "d" | "diff" => anstream::eprint!("{}", card(question, DetailLevel::Whole, backend.redactor())),
+            "?" | "h" | "help" => anstream::eprintln!("{}", keys.help(backend, question).await),
+            _ => anstream::eprintln!("Type one of {}.", keys.letters()),
         }
     }
 }
@@ -295,15 +300,16 @@ struct PromptKeys {
 
 impl PromptKeys {
     /// Says why a yes cannot be remembered, and which others are alike.
-    async fn of(house: &House, question: &Question, others: usize) -> Self {
+    async fn of(backend: &Backend, question: &Question, others: usize) -> Self {
         // What an earlier call has staged is turned as it is: there is no input to edit, and nothing to repeat.
         let is_own = match question.evidence() {
             Some(Evidence::Staged { turn, .. }) => turn.of == question.call,
             Some(Evidence::Plain(_)) | None => true,
         };
-        let withheld = if is_own { house.pipeline.offers(&house.caller, question).await.err() } else { None };
+        let offers = if is_own { backend.offers(question).await } else { Ok(Ok(Vec::new())) };
+        let withheld = offers.unwrap_or_else(|err| Err(format!("{err:#}"))).err();
         if let Some(why) = &withheld {
-            let sentence = format!("A yes cannot be remembered: {}", safe(&why.to_string()));
+            let sentence = format!("A yes cannot be remembered: {}", safe(why));
             anstream::eprintln!("{DIM}{}{DIM:#}", wrapped(&sentence, width()));
         }
         if others > 0 {
@@ -324,14 +330,14 @@ impl PromptKeys {
         letters.extend((self.others > 0).then_some("s"));
         letters.extend(self.always.then_some("a"));
         letters.extend(self.edit.then_some("e"));
-        letters.extend(["d", "?"]);
-        letters.join(", ")
+        letters.push("d");
+        format!("{} or ?", letters.join(", "))
     }
 
     /// What the tool does, and what each key means.
-    fn help(&self, house: &House, question: &Question) -> String {
-        let tool = house.tools().get(&question.tool);
-        let about = tool.map(|tool| format!("{}: {}", question.tool, tool.spec().description));
+    async fn help(&self, backend: &Backend, question: &Question) -> String {
+        let tool = backend.describe(&question.tool).await.ok().flatten();
+        let about = tool.map(|tool| format!("{}: {}", question.tool, tool.description));
         let about = about.map(|about| wrapped(&safe(&about), width()));
         let mut lines: Vec<&str> = about.as_deref().into_iter().collect();
         lines.extend([YES, NO, LATER]);
@@ -345,7 +351,7 @@ impl PromptKeys {
 
 /// The whole input that is typed in the place of the other one, as `haft approve --input` takes it. A slip is told, and
 /// the question stays open.
-async fn edited(house: &House, question: &Question, lines: &mut TerminalLines) -> Option<Value> {
+async fn edited(backend: &Backend, question: &Question, lines: &mut TerminalLines) -> Option<Value> {
     anstream::eprintln!("{}", safe(&question.input.to_string()));
     let line = lines.next("The whole new input, as JSON (Enter keeps the old one): ").await?;
     if line.trim().is_empty() {
@@ -354,15 +360,17 @@ async fn edited(house: &House, question: &Question, lines: &mut TerminalLines) -
     let input = match serde_json::from_str(&line) {
         Ok(input) => input,
         Err(err) => {
-            anstream::eprintln!("that is not JSON: {err}");
+            anstream::eprintln!("{}", arguments::not_json(&err));
             return None;
         }
     };
-    match house.pipeline.check_edit(&house.caller, question, &input).await {
-        Ok(()) => Some(input),
+    match backend.preview_edit(question, &input).await {
+        Ok(preview) => anstream::eprint!("{}", card(&preview, DetailLevel::Short, backend.redactor())),
         Err(slip) => {
             anstream::eprintln!("{WARN}{}{WARN:#} {}", slip.code, safe(&slip.message));
-            None
+            return None;
         }
     }
+    let answer = lines.next(&format!("{STRONG}Do this instead?{STRONG:#} [y]es [n]o ")).await?;
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes").then_some(input)
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use haft_runtime::nearest;
+use anyhow::{Context, Result};
+use haft_runtime::{ErrorCode, ToolError, nearest};
 
 use crate::{
     edits,
@@ -21,7 +21,7 @@ pub(crate) fn remove(name: &str) -> Result<()> {
     let list = settings.config.as_deref().map(|config| config.join(USER_LIST));
     let text = list.as_deref().map(edits::read).transpose()?.flatten().unwrap_or_default();
     let (Some(list), Some(written)) = (list, mcp::written_as(&text, name)) else {
-        bail!("{}", not_in_the_list(name, &settings));
+        return Err(ToolError::new(ErrorCode::NotFound, not_in_the_list(name, &settings)).into());
     };
     let server = settings.mcp.servers().into_iter().find(|server| server.name == name);
     let left = edits::json::remove(&text, &["mcpServers", &written]).with_context(|| list.display().to_string())?;
@@ -45,7 +45,7 @@ fn not_in_the_list(name: &str, settings: &Settings) -> String {
     let all = settings.mcp.servers();
     let hint = match nearest(name, all.iter().map(|server| server.name.as_str())).first() {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("one that a workspace brings stands in its {WORKSPACE_LIST}"),
+        None => format!("a workspace's own servers are in its {WORKSPACE_LIST}"),
     };
     format!("your {USER_LIST} has no server `{name}`; {hint}")
 }

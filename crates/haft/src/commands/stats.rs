@@ -1,8 +1,8 @@
 //! `haft stats`
 
 use anyhow::Result;
-use haft_runtime::{ErrorCode, Journal, ToolError};
-use haft_store::{CallFilter, ToolUse};
+use haft_runtime::ErrorCode;
+use haft_store::{LastError, ToolUse};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::to_value;
@@ -42,21 +42,12 @@ struct ToolStats {
     cancelled_count: i64,
     asked_count: i64,
     cache_hits: i64,
-    retried_calls: i64,
+    retries: i64,
     avg_execution_time_ms: f64,
     p50_ms: Option<i64>,
     p95_ms: Option<i64>,
     p99_ms: Option<i64>,
     last_error: Option<LastError>,
-}
-
-#[derive(Serialize)]
-struct LastError {
-    #[serde(rename = "callId")]
-    call: String,
-    at: Timestamp,
-    #[serde(flatten)]
-    error: ToolError,
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
@@ -65,7 +56,9 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let house = open(everywhere).await?;
     let mut rows = Vec::new();
     for tool in house.store.tools_used(&house.scope, &house.here, since).await? {
-        let last_error = if tool.error > 0 { last_error(&house, &tool.tool, since).await? } else { None };
+        let failed = tool.error > 0;
+        let about = (tool.tool.as_str(), since);
+        let last_error = if failed { house.store.last_error(&house.scope, &house.here, about).await? } else { None };
         // A mistyped name is no tool.
         let is_none = |last: &LastError| last.error.code == ErrorCode::ToolNotFound && tool.error == tool.calls;
         if !last_error.as_ref().is_some_and(is_none) {
@@ -91,16 +84,6 @@ fn begin_of_day(at: Timestamp) -> Timestamp {
     Timestamp::from_second(second - second.rem_euclid(86_400)).unwrap_or(at)
 }
 
-async fn last_error(house: &House, tool: &str, since: Option<Timestamp>) -> Result<Option<LastError>> {
-    let (tool, status) = (Some(tool.to_owned()), Some("error".to_owned()));
-    let filter = CallFilter { tool, status, since, limit: 1, ..CallFilter::default() };
-    let calls = house.store.calls(&house.scope, &house.here, &filter).await?;
-    let Some(call) = calls.first() else { return Ok(None) };
-    let record = Journal::find(&house.store, &house.scope, &call.id).await?;
-    let error = record.and_then(|record| record.outcome).and_then(|outcome| outcome.end.error().cloned());
-    Ok(error.map(|error| LastError { call: call.id.to_string(), at: call.started_at, error }))
-}
-
 fn row(tool: ToolUse, last_error: Option<LastError>) -> ToolStats {
     ToolStats {
         total_calls: tool.calls,
@@ -110,7 +93,7 @@ fn row(tool: ToolUse, last_error: Option<LastError>) -> ToolStats {
         cancelled_count: tool.cancelled,
         asked_count: tool.asked,
         cache_hits: tool.cached,
-        retried_calls: tool.retried,
+        retries: tool.retries,
         avg_execution_time_ms: (tool.total_ms * 100 / tool.calls.max(1)) as f64 / 100.0,
         p50_ms: tool.took.percentile(50),
         p95_ms: tool.took.percentile(95),
@@ -124,7 +107,7 @@ fn people(out: &Out, house: &House, rows: &[ToolStats]) {
     let wide = width() >= WIDE;
     let mut head = vec!["TOOL", "CALLS", "OK", "ERROR", "NO", "STOPPED", "ASKED"];
     if wide {
-        head.extend(["CACHED", "RETRIED"]);
+        head.extend(["CACHED", "RETRIES"]);
     }
     head.extend(["P50", "P95", "P99"]);
     let cells: Vec<Vec<String>> = rows.iter().map(|row| row_cells(row, wide)).collect();
@@ -149,7 +132,7 @@ fn row_cells(row: &ToolStats, wide: bool) -> Vec<String> {
     let mut cells = vec![row.tool_name.clone()];
     cells.extend(counts.iter().chain([&row.asked_count]).map(ToString::to_string));
     if wide {
-        cells.extend([row.cache_hits, row.retried_calls].map(|count| count.to_string()));
+        cells.extend([row.cache_hits, row.retries].map(|count| count.to_string()));
     }
     let time =
         |ms: Option<i64>| ms.map_or_else(String::new, |ms| if ms == 0 { "<1".to_owned() } else { ms.to_string() });

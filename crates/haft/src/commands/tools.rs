@@ -12,9 +12,12 @@ use haft_runtime::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cli::Everywhere,
-    commands::open,
+    backend::{Backend, ListedTool},
+    cli::{Everywhere, ServerFlag},
+    commands::open_backend,
     exit::CliExit,
+    house::House,
+    remote::Remote,
     show::{
         Out,
         safe::safe,
@@ -23,7 +26,6 @@ use crate::{
     },
     upstreams,
 };
-use tokens::Costs;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -41,6 +43,8 @@ pub(crate) struct Args {
     /// Print the definitions for a model's interface
     #[arg(long, value_name = "FORM")]
     export: Option<ToolListFormat>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlag,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -51,19 +55,73 @@ enum ToolListFormat {
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let house = open(everywhere).await?;
+    let backend = open_backend(everywhere).await?;
+    let Catalogue { named, all, mut tools, idle_pins } = match &backend {
+        Backend::Here(house) => of_house(house, args).await?,
+        Backend::There(remote) => of_server(remote, args).await?,
+    };
+    backend.leave().await?;
+    match (&args.name, named) {
+        (Some(name), None) => {
+            let near = nearest(name, tools.iter().map(|tool| tool.spec.name.as_str()));
+            let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            return Err(ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool `{name}`{hint}")).into());
+        }
+        (Some(name), Some(tool)) if args.export.is_none() => {
+            one(out, &tool, name);
+            return Ok(CliExit::Success);
+        }
+        (_, Some(tool)) => tools = vec![tool],
+        (None, None) => {}
+    }
+    if let Some(text) = &args.search {
+        let text = text.to_lowercase();
+        let has = |spec: &ToolSpec| spec.name.contains(&text) || spec.description.to_lowercase().contains(&text);
+        tools.retain(|tool| has(&tool.spec));
+    }
+    let specs = || tools.iter().map(|tool| tool.spec.clone()).collect::<Vec<ToolSpec>>();
+    match args.export {
+        Some(ToolListFormat::Openai) => out.document(&to_openai(&specs())),
+        Some(ToolListFormat::Anthropic) => out.document(&to_anthropic(&specs())),
+        Some(ToolListFormat::Mcp) => out.document(&to_mcp(&specs())),
+        None if out.json && args.tokens => out.document(&tools.iter().map(cost).collect::<Vec<_>>()),
+        None if out.json => out.document(&specs()),
+        None if tools.is_empty() => out.line("no such tool; `haft tools --all` lists them all"),
+        None if args.tokens => tokens::list(out, &tools, &all, &idle_pins),
+        None => list(out, &specs()),
+    }
+    Ok(CliExit::Success)
+}
+
+/// The tools that there are.
+struct Catalogue {
+    /// The one that was named, if there is one by that name.
+    named: Option<ListedTool>,
+    /// Everything that models may be shown.
+    all: Vec<ListedTool>,
+    /// What is listed.
+    tools: Vec<ListedTool>,
+    /// What `mcp.pins` names and nothing is called by.
+    idle_pins: Vec<String>,
+}
+
+async fn of_house(house: &House, args: &Args) -> Result<Catalogue> {
     for error in upstreams::meet_new(&house.upstreams).await {
         Out::warning(&error.message);
     }
-    let costs = Costs { listing: house.tools().listing(), pins: house.settings.client.pins.clone() };
-    let mut tools: Vec<Arc<RegisteredTool>> = costs.listing.tools().into_iter().cloned().collect();
+    let (listing, pins) = (house.tools().listing(), &house.settings.client.pins);
+    let listed = |tool: &Arc<RegisteredTool>| ListedTool {
+        spec: tool.spec().clone(),
+        tokens: tool.tokens(),
+        shown: tokens::standing(tool, &listing, pins).to_owned(),
+    };
+    let mut tools: Vec<Arc<RegisteredTool>> = listing.tools().to_vec();
     if args.all {
         let names = house.tools().names();
         let hidden = names.iter().filter_map(|name| house.tools().get(name).filter(|tool| tool.spec().name == *name));
         tools.extend(hidden.filter(|tool| tool.shown() == Shown::Never));
         tools.sort_by(|one, other| one.spec().name.cmp(&other.spec().name));
     }
-    let named = args.name.as_ref().map(|name| house.tools().get(name).ok_or(name));
     let faults = house
         .project
         .faults()
@@ -72,53 +130,36 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
         .chain(house.upstreams.faults())
         .chain(house.tools().faults().iter().map(ToString::to_string))
         .collect::<Vec<_>>();
-    house.leave().await?;
-    for fault in &faults {
-        Out::warning(fault);
+    for fault in faults {
+        Out::warning(&fault);
     }
-    match named {
-        Some(Err(name)) => {
-            let near = nearest(name, tools.iter().map(|tool| tool.spec().name.as_str()));
-            let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            return Err(ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool `{name}`{hint}")).into());
-        }
-        Some(Ok(tool)) if args.export.is_none() => {
-            one(out, &tool, args.name.as_deref().unwrap_or_default());
-            return Ok(CliExit::Success);
-        }
-        Some(Ok(tool)) => tools = vec![tool],
-        None => {}
-    }
-    if let Some(text) = &args.search {
-        let text = text.to_lowercase();
-        let has = |spec: &ToolSpec| spec.name.contains(&text) || spec.description.to_lowercase().contains(&text);
-        tools.retain(|tool| has(tool.spec()));
-    }
-    let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
-    match args.export {
-        Some(ToolListFormat::Openai) => out.document(&to_openai(&specs)),
-        Some(ToolListFormat::Anthropic) => out.document(&to_anthropic(&specs)),
-        Some(ToolListFormat::Mcp) => out.document(&to_mcp(&specs)),
-        None if out.json && args.tokens => {
-            out.document(&tools.iter().map(|tool| cost(tool, &costs)).collect::<Vec<_>>())
-        }
-        None if out.json => out.document(&specs),
-        None if tools.is_empty() => out.line("no such tool; `haft tools --all` lists them all"),
-        None if args.tokens => costs.list(out, &tools),
-        None => list(out, &specs),
-    }
-    Ok(CliExit::Success)
+    Ok(Catalogue {
+        named: args.name.as_ref().and_then(|name| house.tools().get(name)).as_ref().map(listed),
+        all: listing.tools().iter().map(listed).collect(),
+        tools: tools.iter().map(listed).collect(),
+        idle_pins: pins.idle(listing.tools()).into_iter().map(str::to_owned).collect(),
+    })
 }
 
-fn cost(tool: &RegisteredTool, costs: &Costs) -> Value {
+/// A gateway lists what its caller can use; what it shows to nobody is not there either.
+async fn of_server(remote: &Remote, args: &Args) -> Result<Catalogue> {
+    let named = match &args.name {
+        Some(name) => remote.tool(name).await?,
+        None => None,
+    };
+    let all = remote.tools().await?;
+    Ok(Catalogue { named, tools: all.clone(), all, idle_pins: Vec::new() })
+}
+
+fn cost(tool: &ListedTool) -> Value {
     let mut value = entry(tool);
-    value["shown"] = json!(costs.standing(tool));
+    value["shown"] = json!(tool.shown);
     value
 }
 
-fn entry(tool: &RegisteredTool) -> Value {
-    let mut value = serde_json::to_value(tool.spec()).unwrap_or_default();
-    value["tokens"] = json!(tool.tokens());
+fn entry(tool: &ListedTool) -> Value {
+    let mut value = serde_json::to_value(&tool.spec).unwrap_or_default();
+    value["tokens"] = json!(tool.tokens);
     value
 }
 
@@ -129,7 +170,8 @@ fn beside(text: &str, column: usize) -> String {
 
 /// The first sentence about it.
 fn first(spec: &ToolSpec) -> String {
-    spec.description.split(". ").next().unwrap_or_default().to_owned()
+    let sentence = spec.description.split(". ").next().unwrap_or_default();
+    sentence.strip_suffix('.').unwrap_or(sentence).to_owned()
 }
 
 fn effect(spec: &ToolSpec) -> String {
@@ -158,8 +200,8 @@ fn old_name(alias: &DeprecatedAlias) -> String {
     format!("{}, understood until {}{renamed}", alias.name, alias.remove_by)
 }
 
-fn one(out: &Out, tool: &RegisteredTool, asked_for: &str) {
-    let spec = tool.spec();
+fn one(out: &Out, tool: &ListedTool, asked_for: &str) {
+    let spec = &tool.spec;
     let example = spec.example.clone().unwrap_or_else(|| example(&spec.input_schema));
     if out.json {
         let mut value = entry(tool);

@@ -70,7 +70,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
     let asked = if args.show { TrustDecision::Nothing } else { report.ask(out, &args).await? };
     match asked {
         TrustDecision::Nothing => {}
-        TrustDecision::No => bail!("nothing was trusted"),
+        TrustDecision::No => {
+            out.line("Not trusted; nothing changed.");
+            return Ok(CliExit::Rejected);
+        }
         TrustDecision::Yes => {
             trust::write(&of_user.data, &folder, report.looked.brought.clone())?;
         }
@@ -153,7 +156,7 @@ impl TrustReport {
                 "n" | "no" => return TrustDecision::No,
                 "d" | "details" => anstream::eprint!("{}", contents(&self.looked, usize::MAX)),
                 "?" | "h" | "help" => anstream::eprintln!("{HELP}"),
-                other => anstream::eprintln!("`{other}` is none of y, n, d, ?"),
+                _ => anstream::eprintln!("Type one of y, n, d or ?."),
             }
         }
     }

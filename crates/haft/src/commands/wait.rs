@@ -3,18 +3,15 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use haft_runtime::{End, Journal, Outcome};
+use haft_runtime::{End, Outcome};
 use serde_json::json;
 
 use crate::{
-    cli::Everywhere,
-    commands::{changes::status, flags::parse_seconds, which::open_named, whole},
+    cli::{Everywhere, ServerFlag},
+    commands::{changes::status, flags::parse_seconds, which::open_named},
     exit::CliExit,
     show::{Out, outcome},
 };
-
-/// How long to wait before looking whether somebody must carry the call on.
-const ONE_LOOK: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -23,33 +20,32 @@ pub(crate) struct Args {
     /// How long; as long as it takes when left out
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlag,
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
-    let (house, record) = open_named(everywhere, &args.call).await?;
+    let (backend, record) = open_named(everywhere, &args.call).await?;
     let deadline = tokio::time::Instant::now() + args.timeout.unwrap_or(Duration::from_secs(365 * 86400));
     let mut call = record.call;
     let ended = loop {
         let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-        match house.store.ended(&house.scope, &call, left.min(ONE_LOOK)).await? {
+        match backend.ended(&call, left).await? {
             Some(Outcome { end: End::Pending { pending }, .. }) if pending.pending_tool_call_id != call => {
                 call = pending.pending_tool_call_id;
             }
             Some(outcome) => break Some(outcome),
             None if left.is_zero() => break None,
             // Whoever was to carry it on may have died meanwhile, and its time may be over.
-            None => {
-                house.pipeline.recover().await?;
-                house.pipeline.expire().await?;
-            }
+            None => backend.look_after_calls().await?,
         }
     };
-    let standing = Journal::find(&house.store, &house.scope, &call).await?;
+    let standing = backend.record(&call).await?;
     let ended = match ended {
-        Some(ended) => Some(whole(&house, ended).await),
+        Some(ended) => Some(backend.whole(ended).await),
         None => None,
     };
-    house.leave().await?;
+    backend.leave().await?;
     match (ended, standing) {
         (Some(ended), _) => Ok(outcome::print(*out, &ended)),
         (None, Some(record)) if out.json => {

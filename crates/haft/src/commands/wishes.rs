@@ -120,7 +120,7 @@ fn parsed(number: u64, text: Result<Vec<u8>, BatchReadError>) -> Option<BatchLin
     let wanted = "write each call as {\"tool\": \"read_file\", \"input\": {\"path\": \"README.md\"}}";
     let value: Value = match serde_json::from_slice(&text) {
         Ok(value) => value,
-        Err(err) => return unreadable(bad(format!("is not JSON: {err}; {wanted}"))),
+        Err(err) => return unreadable(bad(format!("is not JSON (column {}); {wanted}", err.column()))),
     };
     let id = value.get("id").filter(|id| !id.is_null()).cloned();
     let call = BatchCall::deserialize(value).map_err(|err| bad(format!("is not a call: {err}; {wanted}")));

@@ -1,11 +1,11 @@
 //! Rules as people write them, rightly and wrongly.
 
 use haft_runtime::{
-    CallFacts, CallId, Change, ChangeKind, ChangeList, Evidence, Flag, Isolation, ToolOutput, Tools, Turn, Verdict,
+    CallFacts, CallId, Change, ChangeKind, ChangeList, Evidence, Flag, Isolation, ToolOutput, Turn, Verdict,
 };
 use serde_json::Value;
 
-use super::{BuiltinRules, Profile, in_force, read};
+use super::{BuiltinRules, Profile, read};
 
 fn rules(text: &str) -> anyhow::Result<Vec<haft_runtime::Rule>> {
     let table: toml::Table = text.parse().unwrap();
@@ -64,23 +64,20 @@ fn what_cannot_be_meant_is_refused_with_the_place_and_the_nearest() {
 }
 
 #[test]
-fn the_shipped_rules_stand_behind_one_s_own() {
-    let own = rules("[[rule]]\ndecision = \"ask\"").unwrap();
-    let tools = Tools::default();
+fn the_shipped_rules_go_by_the_profile() {
     let names = |profile, derived| -> Vec<String> {
-        in_force(&own, BuiltinRules { profile, derived }, &tools).into_iter().map(|rule| rule.name).collect()
+        BuiltinRules { profile, derived }.rules().into_iter().map(|rule| rule.name).collect()
     };
-    let (asking, derived, dynamic) =
-        ("rule 1 of the test", "the built-in rule `derived`", "the built-in rule `dynamic`");
-    assert_eq!(names(Profile::Strict, true), [asking, derived]);
-    assert_eq!(names(Profile::Dynamic, true), [asking, derived, dynamic]);
-    assert_eq!(names(Profile::Strict, false), [asking]);
+    let (derived, dynamic) = ("the built-in rule `derived`", "the built-in rule `dynamic`");
+    assert_eq!(names(Profile::Strict, true), [derived]);
+    assert_eq!(names(Profile::Dynamic, true), [derived, dynamic]);
+    assert!(names(Profile::Strict, false).is_empty());
 }
 
 #[test]
 fn what_is_derived_comes_in_however_it_changes() {
     let shipped = BuiltinRules { profile: Profile::Strict, derived: true };
-    let rules = in_force(&[], shipped, &Tools::default());
+    let rules = shipped.rules();
     let bounds = &rules[0].bounds;
     let covers = |change: Change| {
         let (output, turn) = (ToolOutput::default(), Turn::commit(CallId::new()));

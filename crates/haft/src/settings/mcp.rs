@@ -29,6 +29,12 @@ pub(crate) const USER_LIST: &str = "mcp.json";
 /// The same of a workspace, which needs trust.
 pub(crate) const WORKSPACE_LIST: &str = ".mcp.json";
 
+/// What a server that is started here may take where nothing else is said: processor time of each process, bytes of memory
+/// of all, and open files of each.
+pub(crate) const CPU: Duration = Duration::from_secs(3600);
+pub(crate) const MEMORY: u64 = 1_000_000_000;
+pub(crate) const OPEN_FILES: u64 = 256;
+
 /// The servers as they were written down.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct McpSettings {
@@ -70,6 +76,8 @@ pub struct McpServer {
     pub memory: u64,
     /// Open files of each of its processes.
     pub open_files: u64,
+    /// Keys of its entry that nobody obeys.
+    pub ignored: Vec<String>,
 }
 
 /// Who wants a server.
@@ -131,6 +139,13 @@ impl Reached {
 }
 
 impl McpServer {
+    /// What its entry says and nobody obeys, in a sentence.
+    pub(crate) fn ignored_keys(&self) -> Option<String> {
+        let named = self.ignored.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+        (!named.is_empty())
+            .then(|| format!("the entry of the MCP server `{}` has {named}, which haft ignores", self.name))
+    }
+
     /// Whether it stands for a whole list that cannot be read. Whoever opens a house is told of that.
     pub(crate) fn is_list(&self) -> bool {
         [USER_LIST, WORKSPACE_LIST].contains(&self.name.as_str())
@@ -230,10 +245,10 @@ impl McpSettings {
         let servers = whole.chain(self.user_list.keys()).chain(self.workspace_list.keys());
         let near = nearest(name, servers.map(String::as_str));
         let hint = near.first().map_or_else(
-            || "say its `command` or `url`, or take it out".to_owned(),
+            || "add `command` or `url`, or remove the entry".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );
-        format!("the entry `{name}` in your haft.toml is not obeyed: it adds to a server that no list has; {hint}")
+        format!("the entry `{name}` in your haft.toml is ignored: no list has a server of that name; {hint}")
     }
 }
 
@@ -255,7 +270,7 @@ fn entries(value: &Value) -> Result<BTreeMap<String, McpServerEntry>> {
     let mut entries = BTreeMap::new();
     for (name, server) in servers {
         if let Some(fault) = name_fault(name) {
-            bail!("`{name}` is no name for a server: {fault}");
+            bail!("`{name}` cannot be the name of a server: {fault}");
         }
         let entry = McpServerEntry::read(server, Keys::OfHaft).with_context(|| format!("`{name}`"))?;
         entries.insert(name.clone(), entry);

@@ -53,7 +53,10 @@ pub(super) fn size(text: &str) -> Result<u64> {
         "MB" => 1e6,
         "GB" => 1e9,
         "TB" => 1e12,
-        other => bail!("`{other}` is not a unit of size: B, KB, MB, GB or TB"),
+        "KIB" => f64::from(1 << 10),
+        "MIB" => f64::from(1 << 20),
+        "GIB" => f64::from(1 << 30),
+        other => bail!("`{other}` is not a unit of size: B, KB, MB, GB, TB, KiB, MiB or GiB"),
     };
     Ok((number * unit) as u64)
 }

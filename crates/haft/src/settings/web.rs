@@ -76,7 +76,7 @@ impl WebSettings {
 
     /// Which addresses may be dialled.
     pub(crate) fn rules(&self) -> WebRules {
-        WebRules { ports: self.ports.clone(), allowed: self.allow.clone() }
+        WebRules { ports: self.ports.clone(), allowed: self.allow.clone(), ..WebRules::default() }
     }
 
     /// The same for the tools, with the key in the place of its name.
@@ -193,7 +193,7 @@ pub(super) fn found_secret(name: &str, data: &Path, variables: &BTreeMap<String,
     };
     let key = found.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
     key.with_context(|| {
-        format!("there is no secret `{name}`; put it into the variable {name} or, with mode 600, the file {file}")
+        format!("there is no secret `{name}`; set it with `haft secret set {name}`, or in the variable {name}")
     })
 }
 

@@ -2,11 +2,11 @@
 
 use haft_runtime::{
     About, ChangeList, ChangeState, Choice, Described, Direction, Evidence, Field, FieldKind, Form, Isolation,
-    Question, Redactor, ToolOutput,
+    Question, Redactor, Structured, ToolOutput,
 };
 
 use crate::show::{
-    changes::{DetailLevel, asked_changes_text, counted},
+    changes::{DetailLevel, asked_changes_text, counted, paths},
     plain::plain_command,
     ran::{CommandSummary, Run, ViewOptions},
     safe::safe,
@@ -18,6 +18,8 @@ use crate::show::{
 
 /// A card of more lines than this repeats above the question what it is about.
 const LONG: usize = 16;
+/// How many bytes of an input are shown at first.
+const LONG_INPUT: usize = 8 << 10;
 /// How many flagged paths are named there.
 const NAMED: usize = 3;
 
@@ -103,17 +105,33 @@ fn staged(
     if text.lines().count() > LONG {
         text.push_str(&in_short(question, changes, ended.as_ref()));
     }
-    let covered = match (purpose, changes.0.len(), &ended) {
-        (Purpose::Undo, _, _) => "A yes undoes exactly this. `haft redo` brings it back.".to_owned(),
-        (Purpose::Redo, _, _) => "A yes brings exactly this back. It can be undone again.".to_owned(),
-        (_, 0, _) => "It changed no files. A yes gives its output to the caller.".to_owned(),
-        (_, _, None) => "A yes commits exactly this. It can be undone later.".to_owned(),
-        (_, paths, Some(_)) => {
-            let paths = if paths == 1 { "this path".to_owned() } else { format!("these {paths} paths") };
-            format!("A yes commits {paths}. The command does not run again. It can be undone later.")
+    let covered = match (purpose, changes.0.len()) {
+        (Purpose::Undo, _) => "A yes undoes exactly this. `haft redo` brings it back.".to_owned(),
+        (Purpose::Redo, _) => "A yes brings exactly this back. It can be undone again.".to_owned(),
+        (Purpose::Commit | Purpose::Act, 0) => "It changed no files. A yes gives its output to the caller.".to_owned(),
+        (Purpose::Commit | Purpose::Act, _) => {
+            format!("A yes {}. It can be undone later.", done(changes, ended.is_some()))
         }
     };
     text + &format!("{}\n", wrapped(&covered, width()))
+}
+
+/// What a yes does, after "A yes".
+fn done(changes: &ChangeList, ran: bool) -> String {
+    let told = changes.told();
+    let acts = told.iter().filter_map(|change| change.summary.as_deref()).map(|summary| match summary {
+        switch if switch.starts_with("switch ") => switch.replacen("switch", "switches", 1),
+        made => format!("makes {made}"),
+    });
+    let acts: Vec<String> = acts.map(|act| safe(&act)).collect();
+    let rest = match (paths(changes).len(), ran) {
+        (0, _) => None,
+        (_, false) => Some("commits exactly this".to_owned()),
+        (1, true) if acts.is_empty() => Some("commits this path. The command does not run again".to_owned()),
+        (1, true) => Some("commits one path. The command does not run again".to_owned()),
+        (many, true) => Some(format!("commits these {many} paths. The command does not run again")),
+    };
+    acts.into_iter().chain(rest).collect::<Vec<_>>().join(" and ")
 }
 
 /// What a long card is about, for whoever sees only its end.
@@ -121,8 +139,7 @@ fn in_short(question: &Question, changes: &ChangeList, ended: Option<&CommandSum
     let what = subject(&question.input).map_or_else(String::new, |what| format!(" {}", safe(&what)));
     let exit = ended.map_or_else(String::new, |ended| format!("{}; ", ended.words()));
     let head = cut(&format!("In short: {}{what}", question.tool), width());
-    let (total, kinds) = counted(changes);
-    let mut text = format!("{STRONG}{head}{STRONG:#}\n{exit}{}\n", wrapped(&format!("{total}: {kinds}"), width()));
+    let mut text = format!("{STRONG}{head}{STRONG:#}\n{exit}{}\n", wrapped(&safe(&counted(changes)), width()));
     let flagged: Vec<&str> =
         changes.0.iter().filter(|change| !change.flags.is_empty()).map(|change| change.path.as_str()).collect();
     if !flagged.is_empty() {
@@ -202,16 +219,23 @@ pub(crate) fn choice_words(choice: &Choice) -> String {
 /// The input, and what the tool itself says of it.
 fn as_it_came(question: &Question, preview: Option<&str>, view: &ViewOptions<'_>) -> String {
     let exact = (question.input.clone(), preview.map(str::to_owned));
-    let shown = match view.depth {
+    let (shown, brief) = match view.depth {
         DetailLevel::Names | DetailLevel::Short => {
-            (view.redactor.value(&exact.0), preview.map(|text| view.redactor.text(text).into_owned()))
+            let shown = (view.redactor.value(&exact.0), preview.map(|text| view.redactor.text(text).into_owned()));
+            let brief = Structured::from(shown.0.clone()).brief(LONG_INPUT);
+            (shown, brief.map(|(brief, _)| brief.into_value()))
         }
-        DetailLevel::Whole => exact.clone(),
+        DetailLevel::Whole => (exact.clone(), None),
     };
-    let pretty = serde_json::to_string_pretty(&shown.0).unwrap_or_default();
+    let pretty = serde_json::to_string_pretty(brief.as_ref().unwrap_or(&shown.0)).unwrap_or_default();
     let mut text = format!("{}\n", safe(&pretty));
     if let Some(preview) = &shown.1 {
         text.push_str(&format!("{}\n", safe(preview)));
+    }
+    if brief.is_some() {
+        text.push_str(&format!(
+            "{WARN}The input is long and shortened here; d at the prompt shows all of it{WARN:#}\n"
+        ));
     }
     if shown != exact {
         text.push_str(&format!("{WARN}[redacted] hides what looks like a secret; d at the prompt shows it{WARN:#}\n"));
@@ -262,6 +286,17 @@ mod tests {
         let whole = card(&question, DetailLevel::Whole, &Redactor::default());
         assert!(whole.contains("\"abc\"") && whole.contains("abc123def") && !whole.contains("redacted"), "{whole}");
     }
+
+    #[test]
+    fn a_long_input_is_shortened_until_all_of_it_is_wanted() {
+        let input = json!({"to": "main", "text": "0123456789".repeat(10_000)});
+        let question = question(input, Described::default());
+        let short = card(&question, DetailLevel::Short, &Redactor::default());
+        assert!(short.len() < 10_000 && short.contains("omitted") && short.contains("\"to\": \"main\""), "{short}");
+        assert!(short.contains("d at the prompt shows all of it"), "{short}");
+        assert!(card(&question, DetailLevel::Whole, &Redactor::default()).len() > 100_000);
+    }
+
     #[test]
     fn a_command_that_cannot_run_aside_says_so_before_the_yes() {
         let described =

@@ -3,7 +3,7 @@
 use haft_runtime::{Change, ChangeKind, ChangeList, ChangeState};
 
 use crate::show::{
-    diff::coloured,
+    diff::{coloured, patch},
     folding::{Folded, fold},
     plain::{folded, plain_command},
     style::{ADDED, DIM, PLACE, REMOVED, STRONG, WARN},
@@ -14,6 +14,8 @@ use crate::show::{
 /// How many lines of each diff are shown, and of all together, before somebody asks for the whole.
 const SHORT_DIFF: usize = 20;
 const SHORT_DIFFS: usize = 120;
+/// How many lines of the patch of a commit are shown before that.
+const SHORT_PATCH: usize = 200;
 /// How many changes are listed before that, and how many where only their names are.
 const SHORT_LIST: usize = 40;
 const NAMES: usize = 20;
@@ -42,6 +44,21 @@ pub(crate) fn asked_changes_text(changes: &ChangeList, depth: DetailLevel) -> St
     listed(changes, depth, StateMarks::None)
 }
 
+/// A change that was taken back, as what that did: what had been created is deleted.
+pub(crate) fn taken_back(change: &Change) -> Change {
+    let kind = match change.kind {
+        ChangeKind::Created => ChangeKind::Deleted,
+        ChangeKind::Deleted => ChangeKind::Created,
+        kind @ (ChangeKind::Changed | ChangeKind::Mode | ChangeKind::Link | ChangeKind::Renamed) => kind,
+    };
+    let (path, from) = match (&change.from, change.kind) {
+        (Some(from), ChangeKind::Renamed) => (from.clone(), Some(change.path.clone())),
+        (from, _) => (change.path.clone(), from.clone()),
+    };
+    let (added, removed) = (change.removed, change.added);
+    Change { path, from, kind, added, removed, replaces: None, diff: None, ..change.clone() }
+}
+
 /// What stands before each change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StateMarks {
@@ -62,12 +79,20 @@ fn listed(changes: &ChangeList, depth: DetailLevel, marks: StateMarks) -> String
     };
     let mut rows = rows;
     rows.sort_by_key(|row| row.first().flags.is_empty());
-    let mut text = if changes.0.len() > 1 { counts(changes) } else { String::new() };
+    let mut text = counts(changes);
     for row in rows.iter().take(list) {
+        let commit = commit_text(row, depth);
+        // Where all paths are listed, the commit comes before the first of them.
+        if depth == DetailLevel::Whole {
+            text.push_str(&commit);
+        }
         if marks == StateMarks::OfState {
             text.push_str(&mark(row.first().state));
         }
         text.push_str(&row_line(row));
+        if depth != DetailLevel::Whole {
+            text.push_str(&commit);
+        }
         if let (Folded::One(change @ Change { diff: Some(diff), .. }), 1..) = (row, room)
             && change.kind != ChangeKind::Link
         {
@@ -81,6 +106,16 @@ fn listed(changes: &ChangeList, depth: DetailLevel, marks: StateMarks) -> String
         text.push_str(&format!("{DIM}… {}{DIM:#}\n", count(more, "more path")));
     }
     text
+}
+
+/// What the commit changes that a line stands for.
+fn commit_text(row: &Folded<'_>, depth: DetailLevel) -> String {
+    let (Some(summary), Some(text)) = (&row.first().summary, &row.first().patch) else { return String::new() };
+    match depth {
+        DetailLevel::Names => String::new(),
+        DetailLevel::Short => patch(text, SHORT_PATCH),
+        DetailLevel::Whole => format!("{PLACE}{}{PLACE:#}\n{}", name(summary), patch(text, usize::MAX)),
+    }
 }
 
 /// Where a change stands, for lists in which not all wait.
@@ -106,9 +141,8 @@ fn row_line(row: &Folded<'_>) -> String {
                 bytes(*size)
             )
         }
-        Folded::Together { first, paths, .. } => {
-            let words = name(first.summary.as_deref().unwrap_or_default());
-            format!("{PLACE}{words}{PLACE:#}  {DIM}{}{DIM:#}\n", count(*paths, "path"))
+        Folded::Together { first, .. } => {
+            format!("{PLACE}{}{PLACE:#}\n", name(first.summary.as_deref().unwrap_or_default()))
         }
         Folded::Derived { paths, size, folders, .. } => {
             format!("{DIM}{paths} derived: {} ({}){DIM:#}\n", name(folders), bytes(*size))
@@ -116,30 +150,47 @@ fn row_line(row: &Folded<'_>) -> String {
     }
 }
 
-/// How many there are of each kind, on a line of its own.
+/// How many there are of each kind, on a line of its own; nothing where one line tells it anyway.
 fn counts(changes: &ChangeList) -> String {
-    let (total, kinds) = counted(changes);
-    format!("{STRONG}{total}{STRONG:#}: {kinds}\n")
+    match paths(changes).len() {
+        0 | 1 => String::new(),
+        total => format!("{STRONG}{}{STRONG:#}: {}\n", count(total, "path"), kinds(changes)),
+    }
 }
 
-/// `3 paths`, and how many of each kind.
-pub(crate) fn counted(changes: &ChangeList) -> (String, String) {
+/// What changes in a few words: each commit, then how many paths and of which kinds.
+pub(crate) fn counted(changes: &ChangeList) -> String {
+    let told = changes.told();
+    let summaries = told.iter().filter_map(|change| change.summary.clone());
+    let total = paths(changes).len();
+    let paths = (total > 0).then(|| format!("{}: {}", count(total, "path"), kinds(changes)));
+    summaries.chain(paths).collect::<Vec<_>>().join("; ")
+}
+
+/// What no summary stands for.
+pub(crate) fn paths(changes: &ChangeList) -> Vec<&Change> {
+    changes.told().into_iter().filter(|change| change.summary.is_none()).collect()
+}
+
+/// How many there are of each kind.
+fn kinds(changes: &ChangeList) -> String {
     let kinds = [
         ("created", ChangeKind::Created),
         ("changed", ChangeKind::Changed),
         ("deleted", ChangeKind::Deleted),
-        ("with another mode", ChangeKind::Mode),
+        ("mode changed", ChangeKind::Mode),
         ("linked", ChangeKind::Link),
         ("renamed", ChangeKind::Renamed),
     ];
-    let of = |kind| changes.0.iter().filter(move |change| change.kind == kind);
+    let all = paths(changes);
+    let of = |kind| all.iter().filter(move |change| change.kind == kind);
     let counted = kinds.map(|(word, kind)| (word, of(kind).count(), of(kind).map(|change| change.size).sum()));
     let told: Vec<String> = counted
         .into_iter()
         .filter(|(_, count, _)| *count > 0)
         .map(|(word, count, size)| format!("{count} {word} ({})", bytes(size)))
         .collect();
-    (count(changes.0.len(), "path"), told.join(", "))
+    told.join(", ")
 }
 
 /// One change on one line.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use haft_runtime::{Change, ChangeKind, ChangeList, ChangeState};
+use haft_runtime::{Change, ChangeKind, ChangeList, ChangeState, git_folder};
 
 /// How many folders of build output are named.
 const NAMED: usize = 3;
@@ -99,18 +99,6 @@ fn goes_with_the_last(rows: &mut [Folded<'_>], change: &Change) -> bool {
 /// Whether two paths lie in the same git folder.
 fn same_git(one: &str, other: &str) -> bool {
     git_folder(one).is_some() && git_folder(one) == git_folder(other)
-}
-
-fn git_folder(path: &str) -> Option<&str> {
-    let mut end = 0;
-    for part in path.split('/') {
-        end += part.len();
-        if part == ".git" {
-            return Some(&path[..end]);
-        }
-        end += 1;
-    }
-    None
 }
 
 fn derived_row<'a>(changes: &[&'a Change]) -> Option<Folded<'a>> {

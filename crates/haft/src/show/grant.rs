@@ -20,10 +20,11 @@ pub(crate) fn bounds_words(bounds: &WrittenBounds) -> String {
         words.push("exactly this input".to_owned());
     }
     if let Some(paths) = &bounds.paths {
-        words.push(paths_words(paths));
+        words.push(format!("paths: {}", paths_words(paths)));
     }
     if let Some(kinds) = &bounds.kinds {
-        words.push(format!("only {}", kinds.iter().map(|kind| kind_word(*kind)).collect::<Vec<_>>().join(", ")));
+        let kinds = kinds.iter().map(|kind| kind_word(*kind)).collect::<Vec<_>>();
+        words.push(format!("kinds of change: {}", kinds.join(", ")));
     }
     if let Some(most) = bounds.max_files {
         words.push(format!("at most {most} {}", if most == 1 { "path" } else { "paths" }));
@@ -38,7 +39,7 @@ pub(crate) fn bounds_words(bounds: &WrittenBounds) -> String {
         words.push("executables too".to_owned());
     }
     if let Some(hosts) = &bounds.hosts {
-        words.push(format!("hosts {}", hosts.join(", ")));
+        words.push(format!("hosts: {}", hosts.join(", ")));
     }
     if words.is_empty() { "whatever it changes".to_owned() } else { safe(&words.join("; ")) }
 }

@@ -91,7 +91,7 @@ impl Out {
         if self.json {
             self.document(&json!({ "error": error }));
         } else {
-            self.error(err.downcast_ref::<ToolError>().map(|told| told.code), &error.message);
+            self.error(Some(error.code), &error.message);
         }
         CliExit::Failure
     }
@@ -124,11 +124,22 @@ fn fitting(message: &str) -> String {
 /// The error in the one shape that programs read.
 pub(crate) fn as_tool_error(err: &anyhow::Error) -> ToolError {
     let Some(told) = err.downcast_ref::<ToolError>() else {
-        return ToolError::new(ErrorCode::ExecutionError, format!("{err:#}"));
+        return ToolError::new(code_of(err), format!("{err:#}"));
     };
     // What it was needed for stands before it.
     let parts = err
         .chain()
         .map(|part| part.downcast_ref::<ToolError>().map_or_else(|| part.to_string(), |told| told.message.clone()));
     ToolError { message: parts.collect::<Vec<_>>().join(": "), ..told.clone() }
+}
+
+/// The code of an error that has none of its own: what the system says of a file, else that something did not work.
+fn code_of(err: &anyhow::Error) -> ErrorCode {
+    let io = err.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    match io.map(std::io::Error::kind) {
+        Some(std::io::ErrorKind::NotFound) => ErrorCode::FileNotFound,
+        Some(std::io::ErrorKind::PermissionDenied) => ErrorCode::PermissionDenied,
+        Some(std::io::ErrorKind::IsADirectory) => ErrorCode::IsADirectory,
+        Some(_) | None => ErrorCode::ExecutionError,
+    }
 }

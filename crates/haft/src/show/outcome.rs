@@ -1,13 +1,13 @@
 //! An outcome as people read it.
 
-use haft_runtime::{Body, End, Outcome, ToolError};
+use haft_runtime::{Body, ChangeList, ChangeState, End, ErrorCode, Outcome, ToolError, ToolOutput};
 use serde_json::json;
 
 use crate::{
     exit::CliExit,
     show::{
         Out,
-        changes::{DetailLevel, changes_text},
+        changes::{DetailLevel, changes_text, taken_back},
         ran::CommandSummary,
         safe::safe,
         style::{DIM, PLACE, WARN},
@@ -59,29 +59,21 @@ pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: DisplayedOutput) -> 
                 (DisplayedOutput::Output | DisplayedOutput::Nothing, _) if text.is_empty() => {}
                 (DisplayedOutput::Output | DisplayedOutput::Nothing, _) => out.text(&with_newline(&safe(text))),
             }
-            for image in &result.images {
-                out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&image.mime_type)));
-            }
-            for audio in &result.audio {
-                out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&audio.mime_type)));
-            }
-            for resource in &result.resources {
-                out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&resource.words())));
-                if let Body::Text(text) = &resource.body {
-                    out.text(&with_newline(&safe(text)));
-                }
-            }
+            beside_text(out, result);
             changed(out, outcome);
         }
         End::Error { error } => {
             out.error(Some(error.code), told(outcome, &error.message));
-            if error.recoverable {
+            if error.recoverable && !error.message.contains("again") {
                 out.hint("try again later: the same call may succeed then");
             }
             left_staged(outcome);
         }
-        End::Rejected { reason, user_message, .. } => {
-            anstream::eprintln!("{WARN}rejected{WARN:#} {}", safe(reason));
+        End::Rejected { error, .. } if error.code == ErrorCode::ApprovalExpired => {
+            anstream::eprintln!("{WARN}expired:{WARN:#} nobody answered in time");
+        }
+        End::Rejected { user_message, .. } => {
+            anstream::eprintln!("{WARN}rejected:{WARN:#} A person said no.");
             if let Some(message) = user_message {
                 anstream::eprintln!("  “{}”", safe(message));
             }
@@ -101,9 +93,25 @@ pub(crate) fn print_rest(out: Out, outcome: &Outcome, seen: DisplayedOutput) -> 
     CliExit::from(outcome)
 }
 
+/// Names what a result has beside its text, and shows what of that is text.
+fn beside_text(out: Out, result: &ToolOutput) {
+    for image in &result.images {
+        out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&image.mime_type)));
+    }
+    for audio in &result.audio {
+        out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&audio.mime_type)));
+    }
+    for resource in &result.resources {
+        out.line(&format!("{DIM}[{}; --json prints it]{DIM:#}", safe(&resource.words())));
+        if let Body::Text(text) = &resource.body {
+            out.text(&with_newline(&safe(text)));
+        }
+    }
+}
+
 /// The message; what it says to models about what is left staged, people see as a list.
 fn told<'a>(outcome: &Outcome, message: &'a str) -> &'a str {
-    match message.split_once("; left staged, not committed: ") {
+    match message.split_once("; Not applied yet: ") {
         Some((what, _)) if outcome.changes.is_some() => what,
         Some(_) | None => message,
     }
@@ -121,9 +129,15 @@ fn left_staged(outcome: &Outcome) {
 
 fn changed(out: Out, outcome: &Outcome) {
     let Some(changes) = &outcome.changes else { return };
-    out.text(&changes_text(changes, DetailLevel::Names));
+    let is_undo = !changes.0.is_empty() && changes.0.iter().all(|change| change.state == ChangeState::Undone);
+    if is_undo {
+        out.text(&changes_text(&ChangeList(changes.0.iter().map(taken_back).collect()), DetailLevel::Names));
+    } else {
+        out.text(&changes_text(changes, DetailLevel::Names));
+    }
     if outcome.undoable {
-        out.hint(&format!("undo with: haft undo {}", outcome.tool_call_id));
+        let again = if is_undo { "redo" } else { "undo" };
+        out.hint(&format!("{again} with: haft {again} {}", outcome.tool_call_id));
     }
 }
 

@@ -109,11 +109,8 @@ pub(crate) struct CommandSummary {
 impl CommandSummary {
     /// What a tool says of the process that it ran; `None` when it ran none.
     pub(crate) fn of(output: &ToolOutput) -> Option<Self> {
-        let exit_code = output.metadata.get("exit_code")?.as_i64()?;
+        let (exit_code, said) = output.process()?;
         let told = &output.structured;
-        let content = output.display_content.as_ref().unwrap_or(&output.content);
-        let end = content.rfind(&format!("[exit {exit_code}]"));
-        let said = &content[..end.unwrap_or(content.len())];
         let left_out = told["leftOut"].as_array().into_iter().flatten().filter_map(Value::as_str);
         Some(Self {
             exit_code: Some(exit_code),
@@ -156,7 +153,10 @@ impl CommandSummary {
 
     /// What nobody can commit, what it could not change, and what may help.
     pub(crate) fn beside_it(&self) -> String {
-        let told = |what: &String| format!("{WARN}left out:{WARN:#} {}", lines("", &safe(what)).trim_start());
+        let told = |what: &String| match what.contains("` exists, but ") {
+            true => lines("", &safe(what)),
+            false => format!("{WARN}left out:{WARN:#} {}", lines("", &safe(what)).trim_start()),
+        };
         let hint = self.hint.as_ref().map(|hint| lines("", &safe(hint)));
         self.left_out.iter().map(told).chain(hint).collect()
     }

@@ -1,6 +1,6 @@
 //! The outcomes of a batch, one line each, and how it went as a whole.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use haft_runtime::{End, Outcome};
 use serde::Serialize;
@@ -145,6 +145,7 @@ fn for_people(line: u64, outcome: &Outcome) -> io::Result<()> {
     };
     let head = format!(" {line:>4}  {:<14}  ", cut(&safe(&outcome.tool), 30));
     let left = width().saturating_sub(head.chars().count() + 1).max(20);
+    let left = if io::stdout().is_terminal() { left } else { usize::MAX };
     let told = cut(&safe(&told), left);
     let mut stdout = anstream::stdout().lock();
     writeln!(stdout, "{style}{mark}{style:#}{head}{told}")?;

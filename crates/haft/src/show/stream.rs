@@ -49,7 +49,7 @@ impl LiveOutput {
             return;
         }
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        if let CallEvent::Progress { progress, message } = event {
+        if let CallEvent::Progress { progress, message, .. } = event {
             self.progress(&mut now, *progress, message);
         } else if let CallEvent::OutputAppended { stream, chunk, .. } = event {
             self.clear(&mut now);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Fields that say what a call is about, the most telling first.
 const TELLING: &[&str] =
-    &["command", "code", "path", "from", "source", "pattern", "query", "url", "message", "callId", "tool"];
+    &["command", "code", "pattern", "path", "from", "source", "query", "url", "message", "callId", "tool"];
 
 /// The most telling of the arguments, on one line; `None` where nothing was given.
 pub(crate) fn subject(input: &Value) -> Option<String> {
@@ -40,6 +40,7 @@ mod tests {
     fn the_most_telling_argument_is_named() {
         let told = |input| subject(&input).unwrap_or_default();
         assert_eq!(told(json!({"content": "x", "path": "a.txt"})), "a.txt");
+        assert_eq!(told(json!({"path": "src", "pattern": "fn main"})), "fn main");
         assert_eq!(told(json!({"timeoutMs": 5, "command": "make\n  test"})), "make test");
         assert_eq!(told(json!({"from": "a", "to": "b"})), "a → b");
         assert_eq!(told(json!({"deep": {"a": 1}, "names": ["one", "two"]})), "one two");

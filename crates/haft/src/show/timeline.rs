@@ -52,6 +52,9 @@ pub(crate) fn timeline(story: &Story, redactor: &Redactor) -> String {
     page.text
 }
 
+/// How the reason begins with which a question is closed that nobody answered in time.
+const EXPIRED: &str = "Approval expired";
+
 /// Whether something was left out.
 #[derive(PartialEq, Eq)]
 enum Completeness {
@@ -111,6 +114,9 @@ impl Page<'_> {
     fn events(&mut self, story: &Story) {
         let begin = story.record.opening.at;
         for (_, at, event) in &story.events {
+            if matches!(event, CallEvent::Staged { changes, .. } if changes.0.is_empty()) {
+                continue;
+            }
             let after = at.duration_since(begin).as_secs_f64().max(0.0);
             let words = happened(event, &story.record.call, self.redactor);
             let happened = cut(&self.redactor.text(&words), width().saturating_sub(INDENT));
@@ -145,7 +151,9 @@ impl Page<'_> {
         if result.content.is_empty() {
             return;
         }
-        let text = self.redactor.text(&result.content).into_owned();
+        // What changed, and how to undo it, stands around it as people read it.
+        let text = result.content.strip_suffix(&outcome.change_note()).unwrap_or(&result.content);
+        let text = self.redactor.text(text).into_owned();
         let shown = self.block("output", &text, (HEAD, TAIL));
         if shown == Completeness::InPart || result.metadata.contains_key("total_chars") {
             self.row("all of it", &format!("haft call result_query --call-id {}", outcome.tool_call_id));
@@ -188,6 +196,8 @@ fn moment(at: Timestamp) -> String {
 fn door(source: Source) -> &'static str {
     match source {
         Source::Cli => "command line",
+        Source::Web => "web page",
+        Source::Api => "HTTP",
         Source::Mcp => "an MCP client",
         Source::Edit => "an edited input",
         Source::House => "haft itself",
@@ -198,7 +208,7 @@ fn door(source: Source) -> &'static str {
 fn relation(call: &CallRow) -> String {
     match call.source {
         Source::Edit => "the edited input:".to_owned(),
-        Source::Cli | Source::Mcp | Source::House => format!("{}:", safe(&call.tool)),
+        Source::Cli | Source::Mcp | Source::Web | Source::Api | Source::House => format!("{}:", safe(&call.tool)),
     }
 }
 
@@ -218,8 +228,11 @@ fn happened(event: &CallEvent, call: &CallId, redactor: &Redactor) -> String {
         CallEvent::Approved { continued_as: Some(child), .. } => format!("input edited, carried on as {child}"),
         CallEvent::Approved { by: Some(by), .. } => format!("approved by {by}"),
         CallEvent::Approved { by: None, .. } => "allowed: it only reads".to_owned(),
-        CallEvent::Rejected { reason, user_message: Some(words) } => format!("rejected: {reason}: “{words}”"),
-        CallEvent::Rejected { reason, user_message: None } => format!("rejected: {reason}"),
+        CallEvent::Rejected { reason, .. } if reason.starts_with(EXPIRED) => {
+            "expired: nobody answered in time".to_owned()
+        }
+        CallEvent::Rejected { user_message: Some(words), .. } => format!("rejected: a person said no: “{words}”"),
+        CallEvent::Rejected { user_message: None, .. } => "rejected: a person said no".to_owned(),
         CallEvent::Started { attempt } => format!("started, attempt {attempt}"),
         CallEvent::OutputAppended { chunk, .. } => format!("output: {chunk}"),
         CallEvent::Progress { message, .. } => format!("progress: {message}"),
@@ -241,8 +254,12 @@ fn happened(event: &CallEvent, call: &CallId, redactor: &Redactor) -> String {
         }
         CallEvent::Committed { changes, .. } => format!("committed {}", paths(changes)),
         CallEvent::Undone { changes, .. } => format!("undid {}", paths(changes)),
-        CallEvent::Completed { execution_time_ms } => format!("completed after {execution_time_ms} ms of work"),
-        CallEvent::Failed { error } => format!("failed: {error}"),
+        CallEvent::Completed { late: true, .. } => "the result came too late, and is kept beside the call".to_owned(),
+        CallEvent::Completed { execution_time_ms, late: false } => {
+            format!("completed after {execution_time_ms} ms of work")
+        }
+        CallEvent::Failed { error, late: true } => format!("came too late: {error}"),
+        CallEvent::Failed { error, late: false } => format!("failed: {error}"),
         CallEvent::Cancelled { reason } => format!("cancelled: {reason}"),
         CallEvent::Interrupted { recovered } => format!("interrupted: {recovered}"),
     }

@@ -102,7 +102,7 @@ fn meaning(path: &str, has_a_fault: bool) -> String {
         _ if has_a_fault => format!("{WARN}a tool, never used{WARN:#}"),
         _ if is_tool => "a tool".to_owned(),
         path if path.starts_with(".haft/") => "a file beside them".to_owned(),
-        _ => "a script that a tool names".to_owned(),
+        _ => "a file that is run or read".to_owned(),
     }
 }
 

@@ -148,9 +148,6 @@ fn named(entries: impl Iterator<Item = Value>, workspace: &Path) -> Vec<String> 
 }
 
 fn leads_elsewhere(path: &str) -> ToolError {
-    let message = format!(
-        "the server was not started: `{path}`, which its command names, is or leads to something else since this \
-         workspace was trusted; look at it with `haft trust`"
-    );
+    let message = format!("`{path}` changed since you trusted this workspace. Look with `haft trust`.");
     ToolError::new(ErrorCode::NotTrusted, message).with("path", path)
 }

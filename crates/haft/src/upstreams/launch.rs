@@ -1,8 +1,9 @@
 //! A server of the settings, ready to be started in the fence of a workspace.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use haft_mcp::{Endpoint, Launch, LaunchedServer, Transport, UpstreamSpec};
+use futures_util::future::BoxFuture;
+use haft_mcp::{Endpoint, EntryPlace, Launch, LaunchedServer, Transport, UpstreamSpec};
 use haft_runtime::{ErrorCode, Redactor, ToolError};
 use haft_sandbox::web::{FetchLimits, Url, WebClient};
 use haft_tools::{LongLivedProcess, Script, Workspace};
@@ -16,13 +17,13 @@ use crate::{
 };
 
 /// How long the first answer of a server elsewhere may take at least.
-const FIRST_ANSWER: Duration = Duration::from_secs(30);
+pub(crate) const FIRST_ANSWER: Duration = Duration::from_secs(30);
 
 /// What `haft-mcp` needs to know of a server.
 pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> UpstreamSpec {
     UpstreamSpec {
         name: server.name.clone(),
-        command: server.reached.shown(),
+        command: at_home(&server.reached, &settings.home).shown(),
         launch: launch(server, workspace, settings),
         timeout: server.timeout,
         allowed_tools: server.allowed_tools.clone(),
@@ -32,6 +33,7 @@ pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Se
         network: server.network,
         writes: server.writes,
         host: host(server, workspace, settings),
+        entry: EntryPlace::Settings,
     }
 }
 
@@ -46,49 +48,69 @@ fn host(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Optio
     Some(host.unwrap_or_else(|| written.clone()))
 }
 
+/// What is started, where `~` at the beginning of a word is the user's home folder: no shell reads the words.
+fn at_home(reached: &Reached, home: &Path) -> Reached {
+    let Reached::Command { command, env, cwd } = reached else { return reached.clone() };
+    let word = |word: &String| match word.strip_prefix("~/") {
+        Some(rest) => home.join(rest).display().to_string(),
+        None => word.clone(),
+    };
+    Reached::Command { command: command.iter().map(word).collect(), env: env.clone(), cwd: cwd.clone() }
+}
+
 fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> Launch {
-    let (server, workspace, settings) = (server.clone(), Arc::clone(workspace), settings.clone());
+    let needed = Arc::new((server.clone(), Arc::clone(workspace), settings.clone()));
     Arc::new(move || {
-        let ResolvedSecrets { reached, secrets, named } = revealed(&server, &workspace, &settings)?;
-        let transport = match reached {
-            Reached::Url { url, headers } => {
-                let client = Arc::new(client(&server, &url, &settings));
-                let headers = headers.into_iter().collect();
-                Transport::Http(Endpoint {
-                    name: server.name.clone(),
-                    client,
-                    url,
-                    headers,
-                    patience: server.timeout.max(FIRST_ANSWER),
-                })
-            }
-            Reached::Command { command, env, cwd } => {
-                let (process, socket) = workspace.converse(&LongLivedProcess {
-                    name: format!("mcp-{}", server.name),
-                    scripts: scripts(&server, &command, &cwd, (&workspace, &settings))?,
-                    command,
-                    folder: cwd,
-                    environment: env,
-                    network: server.network,
-                    writes: server.writes,
-                    cpu_seconds: server.cpu.as_secs().max(1),
-                    memory: server.memory,
-                    open_files: server.open_files,
-                })?;
-                Transport::Process(process, socket)
-            }
-            Reached::Unknown { why } => return Err(ToolError::new(ErrorCode::ExecutionError, why)),
-        };
-        let [redactor, named] = [secrets, named].map(|known| Redactor::knowing(Vec::new(), known));
-        Ok(LaunchedServer { transport, redactor, named })
+        let needed = Arc::clone(&needed);
+        blocking(move || launched(&needed.0, &needed.1, &needed.2))
     })
+}
+
+/// Starts a server on a thread that may wait.
+pub(crate) fn blocking(
+    start: impl FnOnce() -> Result<LaunchedServer, ToolError> + Send + 'static,
+) -> BoxFuture<'static, Result<LaunchedServer, ToolError>> {
+    let failed = |_| Err(ToolError::new(ErrorCode::ExecutionError, "starting it failed"));
+    Box::pin(async move { tokio::task::spawn_blocking(start).await.unwrap_or_else(failed) })
+}
+
+fn launched(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> Result<LaunchedServer, ToolError> {
+    let ResolvedSecrets { reached, secrets, named } = revealed(server, workspace, settings)?;
+    let transport = match at_home(&reached, &settings.home) {
+        Reached::Url { url, headers } => Transport::Http(Endpoint {
+            name: server.name.clone(),
+            client: Arc::new(client(server, &url, settings)),
+            url,
+            headers: headers.into_iter().collect(),
+            patience: server.timeout.max(FIRST_ANSWER),
+            entry: EntryPlace::Settings,
+        }),
+        Reached::Command { command, env, cwd } => {
+            let (process, socket) = workspace.converse(&LongLivedProcess {
+                name: format!("mcp-{}", server.name),
+                scripts: scripts(server, &command, &cwd, (workspace, settings))?,
+                command,
+                folder: cwd,
+                environment: env,
+                network: server.network,
+                writes: server.writes,
+                cpu_seconds: server.cpu.as_secs().max(1),
+                memory: server.memory,
+                open_files: server.open_files,
+            })?;
+            Transport::Process(process, socket)
+        }
+        Reached::Unknown { why } => return Err(ToolError::new(ErrorCode::InvalidArgs, why)),
+    };
+    let [redactor, named] = [secrets, named].map(|known| Redactor::knowing(Vec::new(), known));
+    Ok(LaunchedServer { transport, redactor, named })
 }
 
 /// The entry with secrets and variables in the place of their names.
 fn revealed(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Result<ResolvedSecrets, ToolError> {
     server.revealed(settings, workspace.path()).map_err(|err| {
         let message = format!("the MCP server `{}` was not started: {err:#}", server.name);
-        ToolError::new(ErrorCode::ExecutionError, message)
+        ToolError::new(ErrorCode::InvalidArgs, message)
     })
 }
 
@@ -118,7 +140,11 @@ fn scripts(
             let record = trust::recorded(&settings.data, workspace.path()).ok().flatten();
             let message = "this workspace is no longer trusted, so its MCP servers are not started; see `haft trust`";
             let record = record.ok_or_else(|| ToolError::new(ErrorCode::NotTrusted, message))?;
-            record.brought.scripts_of_command(command, cwd, workspace.path())
+            let scripts = record.brought.scripts_of_command(command, cwd, workspace.path());
+            scripts.map_err(|error| {
+                let message = format!("the MCP server `{}` was not started: {}", server.name, error.message);
+                ToolError { message, ..error }
+            })
         }
     }
 }

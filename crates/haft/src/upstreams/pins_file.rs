@@ -8,7 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use futures_util::future::BoxFuture;
 use haft_mcp::{PinStore, ServerPins};
+use haft_runtime::ToolError;
 use rustix::fs::FlockOperation;
 use uuid::Uuid;
 
@@ -57,6 +59,20 @@ impl PinsFile {
             let _ = fs::remove_file(file);
         }
     }
+
+    fn change_now(&self, change: &mut (dyn FnMut(&mut ServerPins) + Send)) {
+        let Self::File(file) = self else { return };
+        let Some(folder) = file.parent() else { return };
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("lock"));
+        let _held = lock.ok().filter(|lock| rustix::fs::flock(lock, FlockOperation::LockExclusive).is_ok());
+        let before = read(file);
+        let mut pins = before.clone();
+        change(&mut pins);
+        if pins != before {
+            let _ = write(file, &pins);
+        }
+    }
 }
 
 impl PinStore for PinsFile {
@@ -77,19 +93,13 @@ impl PinStore for PinsFile {
         }
     }
 
-    /// Changes what is known. Only one process does so at a time; what cannot be written is known here no longer than now.
-    fn change(&self, change: &mut dyn FnMut(&mut ServerPins)) {
-        let Self::File(file) = self else { return };
-        let Some(folder) = file.parent() else { return };
-        let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("lock"));
-        let _held = lock.ok().filter(|lock| rustix::fs::flock(lock, FlockOperation::LockExclusive).is_ok());
-        let before = read(file);
-        let mut pins = before.clone();
-        change(&mut pins);
-        if pins != before {
-            let _ = write(file, &pins);
-        }
+    /// Only one process does so at a time; what cannot be written is known here no longer than now.
+    fn change<'a>(
+        &'a self,
+        change: &'a mut (dyn FnMut(&mut ServerPins) + Send),
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.change_now(change);
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 

@@ -228,66 +228,6 @@ fn without_a_name_nobody_commits_and_a_signature_is_not_made() {
 }
 
 #[test]
-fn a_linked_worktree_is_committed_to_after_a_yes() {
-    for person in Person::everyone() {
-        let mut person = with_repository(person);
-        let linked = person.fixture.workspace.with_file_name("linked");
-        git(&person, &["worktree", "add", "-q", "-b", "side", &linked.display().to_string()]);
-        put_program(&person, ".git/hooks/pre-commit", "exit 1");
-        person.fixture.workspace = linked;
-        person.put("a.txt", "linked\n");
-        let input = json!({"message": "In a linked worktree", "files": ["a.txt"]});
-        let (code, outcome) = person.call("git_commit", &input, &[]);
-        assert_eq!((code, &outcome["status"]), (4, &json!("pending")), "{outcome:#}");
-        let call = text(&outcome["tool_call_id"]);
-        let card = person.run(&["approvals"]).said();
-        assert!(card.contains("+linked") && card.contains("cannot be undone"), "{card}");
-        let ran = person.run(&["approve", &call]);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert_eq!(git(&person, &["log", "-1", "--format=%s"]), "In a linked worktree");
-        assert_eq!(git(&person, &["status", "--short"]), "");
-        let made = does(&person, "git_branch", &json!({"name": "more", "create": true}));
-        assert_eq!((&made["created"], &made["current"]), (&json!("more"), &json!("side")), "{made:#}");
-    }
-}
-
-#[test]
-fn commands_see_the_repository_of_a_linked_worktree() {
-    for person in Person::everyone() {
-        let mut person = with_repository(person);
-        let linked = person.fixture.workspace.with_file_name("linked");
-        git(&person, &["worktree", "add", "-q", "-b", "side", &linked.display().to_string()]);
-        let main = std::mem::replace(&mut person.fixture.workspace, linked);
-        person.put("a.txt", "linked\n");
-        let said = person.does("git status --short --branch && git log --format=%s && git diff");
-        for words in ["## side", " M a.txt", "First", "+linked"] {
-            assert!(said.contains(words), "{words}: {said}");
-        }
-        let (code, outcome) = person.shell("git log --format=%s", &[]);
-        assert_eq!((code, &outcome["approved_by"]), (0, &json!("auto")), "{outcome:#}");
-        // Nothing can be held aside there, so nothing is written past a question.
-        let (_, outcome) = person.shell("git commit -a -m Unasked", crate::support::ALL);
-        assert!(outcome.to_string().contains("Read-only file system"), "{outcome:#}");
-        for command in ["git commit -a -m Unasked", "git add a.txt"] {
-            let (_, outcome) = person.shell(command, crate::support::ALL);
-            let hint = text(&outcome["result"]["structured"]["hint"]);
-            assert!(hint.contains("linked worktree") && hint.contains("`git_commit`"), "{command}: {outcome:#}");
-        }
-        let (_, outcome) = person.shell("git log nothing", crate::support::ALL);
-        assert!(!outcome.to_string().contains("`git_commit`"), "only where it is the reason: {outcome:#}");
-        assert_eq!(git(&person, &["log", "--format=%s"]), "First");
-        // Only a repository that knows of the workspace is shown.
-        let stranger = person.fixture.workspace.with_file_name("stranger");
-        std::fs::create_dir(&stranger).unwrap();
-        person.give(&stranger);
-        person.fixture.workspace = stranger;
-        person.put(".git", format!("gitdir: {}\n", main.join(".git").display()));
-        let said = person.says("git log 2>&1; ls ../*");
-        assert!(said.contains("not a git repository") && !said.contains("First"), "{said}");
-    }
-}
-
-#[test]
 fn in_a_part_of_a_larger_repository_only_that_part_is_committed() {
     let mut person = with_repository(Person::us());
     person.put("sub/b.txt", "b\n");

@@ -137,6 +137,8 @@ fn around(home: PathBuf, variables: std::collections::BTreeMap<String, String>) 
         minimum: Isolation::Namespaces,
         readable: vec![script()],
         writable: Vec::new(),
+        hide: Vec::new(),
         timeout: Duration::from_secs(120),
+        settings_file: "haft.toml".to_owned(),
     }
 }

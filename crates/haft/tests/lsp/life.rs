@@ -252,7 +252,7 @@ async fn whoever_asks_hears_how_far_the_server_has_read() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&heard);
     request.listener = Some(Arc::new(move |event| {
-        if let CallEvent::Progress { progress, message } = event {
+        if let CallEvent::Progress { progress, message, .. } = event {
             told.lock().unwrap().push((*progress, message.clone()));
         }
     }));

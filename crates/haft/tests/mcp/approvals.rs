@@ -253,7 +253,7 @@ fn a_yes_to_some_of_the_paths_tells_the_model_of_the_others() {
     assert_eq!((fixture.text("a").as_deref(), fixture.text("b")), (Some("1\n"), None));
     assert_eq!(facts(&result)["leftStaged"], json!(["b"]), "{result:#}");
     for told in [said(&result), text(&result["structuredContent"]["leftStaged"])] {
-        assert!(told.contains("left staged, not committed: `b`") && told.contains(&call), "{told}");
+        assert!(told.contains("Not applied yet: `b`") && told.contains(&call), "{told}");
     }
 }
 

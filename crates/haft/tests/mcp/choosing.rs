@@ -110,6 +110,27 @@ fn a_client_hears_that_the_tools_have_changed() {
 }
 
 #[test]
+fn tools_for_git_come_and_go_with_the_repository() {
+    for era in Era::BOTH {
+        let fixture = Fixture::new();
+        let mut client = Client::with(&fixture, era, MUTE, &["--auto-approve", "all"]);
+        let shows_git = |client: &mut Client| names(client).contains(&"git_status".to_owned());
+        assert!(!shows_git(&mut client));
+        if era == Era::Stateless {
+            client.request("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+            client.notified("notifications/tools/list_changed");
+        }
+        succeeded(&client.call("shell_exec", &json!({"command": "git init -q"})));
+        assert!(shows_git(&mut client), "a list is always true");
+        client.notified("notifications/tools/list_changed");
+        succeeded(&client.call("git_status", &json!({})));
+        std::fs::remove_dir_all(fixture.path(".git")).unwrap();
+        client.notified("notifications/tools/list_changed");
+        assert!(!shows_git(&mut client));
+    }
+}
+
+#[test]
 fn what_a_project_brings_is_offered_once_it_is_trusted() {
     let fixture = Fixture::new();
     fixture.put(

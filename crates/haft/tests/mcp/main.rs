@@ -5,6 +5,7 @@
 mod support;
 
 mod approvals;
+mod background;
 mod choosing;
 mod client;
 mod frames;

@@ -130,7 +130,7 @@ fn a_client_that_may_not_answer_hears_again_and_again_that_its_call_waits() {
         let call = fixture.asked(&[]);
         let told = [client.hear(), client.hear()].map(|message| text(&message["params"]["message"]));
         let words = format!("haft approve {call}");
-        assert!(told.iter().all(|told| told.contains(&words)) && told[1].starts_with("still: "), "{told:?}");
+        assert!(told.iter().all(|told| told.contains(&words)) && told[1].starts_with("still working: "), "{told:?}");
         assert_eq!(fixture.run(&["reject", &call]).code, Some(0));
         failed(&client.result_of(&waiting), "rejected", "REJECTED");
     }

@@ -195,7 +195,8 @@ fn a_task_at_work_that_is_cancelled_was_stopped_on_request() {
     let task = text(&fixture.json(&["log", "--tool", "shell_exec"])[0]["callId"]);
     client.ask("tasks/cancel", json!({"taskId": task}));
     let done = ended(&mut client, &task);
-    let told = "OUTCOME_UNKNOWN: look whether it happened before you call again; the call was stopped on request";
+    let told =
+        "OUTCOME_UNKNOWN: the call was stopped on request; what it sent until then may have arrived: check before";
     assert!(said(&done["result"]).starts_with(told), "{done:#}");
     assert_eq!(sleepers.alive(), 0);
 }

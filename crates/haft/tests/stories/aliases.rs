@@ -75,7 +75,7 @@ async fn an_old_name_works_until_its_day_and_says_so() {
     assert_eq!(result.metadata["called_as"], "hello");
     assert_eq!(result.metadata["deprecated"], json!({"use": "greet", "removeBy": "9999-12-30"}));
     let events = house.store.events(&house.scope, &outcome.tool_call_id).await.unwrap();
-    let CallEvent::Called { tool, called_as, remove_by, args } = &events[0].2 else { panic!("{events:?}") };
+    let CallEvent::Called { tool, called_as, remove_by, args, .. } = &events[0].2 else { panic!("{events:?}") };
     assert_eq!((tool.as_str(), called_as.as_deref()), ("greet", Some("hello")));
     assert_eq!((*remove_by, args), (Some(date(9999, 12, 30)), &json!({"who": "ann"})), "as it was typed");
     let named = haft_store::CallFilter { tool: Some("greet".into()), ..haft_store::CallFilter::default() };

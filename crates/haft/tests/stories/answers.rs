@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_runtime::{Answer, ApprovedBy, CallId, ChangeState, End, Reply};
+use haft_runtime::{Answer, ApprovedBy, CallId, ChangeState, End, Evidence, Reply};
 use serde_json::json;
 
 use crate::stage::{Stage, ann, answer, call, code, counted, kinds, request, start_waiting, success, yes};
@@ -112,11 +112,18 @@ async fn an_edited_input_is_a_call_of_its_own() {
     let house = stage.house().await;
     let pending = call(&house, "write_file", json!({"path": "wrong", "content": "x\n"})).await;
     let edit = Answer::Edit { input: json!({"path": "right", "content": "x\n"}) };
+    let (question, _) = house.question(&pending.tool_call_id).await.unwrap().unwrap();
+    let input = json!({"path": "right", "content": "x\n"});
+    let preview = house.pipeline.preview_edit(&ann(&house), &question, &input).await.unwrap();
+    let Some(Evidence::Staged { changes, .. }) = preview.evidence() else { panic!("it is shown: {preview:?}") };
+    assert_eq!(
+        (changes.paths(), stage.text("right")),
+        (vec!["right".to_owned()], None),
+        "nothing is applied by looking"
+    );
     let child = counted(answer(&house, &pending.tool_call_id, edit).await);
-    let End::Pending { pending: waiting } = &child.end else { panic!("its card is shown first: {child:?}") };
-    assert_ne!(waiting.pending_tool_call_id, pending.tool_call_id);
-    assert_eq!((stage.text("wrong"), stage.text("right")), (None, None));
-    yes(&house, &waiting.pending_tool_call_id).await;
+    assert_ne!(child.tool_call_id, pending.tool_call_id);
+    assert_eq!(success(&child).metadata["args_modified"], true, "the edit was the yes");
     assert_eq!((stage.text("wrong"), stage.text("right").as_deref()), (None, Some("x\n")));
     let waited = call(&house, "wait_call", json!({"callId": pending.tool_call_id, "timeoutMs": 0})).await;
     assert_eq!(success(&waited).structured["status"], "success", "waiting for the parent leads to the child");
@@ -134,24 +141,30 @@ async fn the_caller_of_an_edited_call_gets_the_child_s_outcome() {
             answer(&other, &id, Answer::Edit { input: json!({"path": "right", "content": "y\n"}) }).await
         })
     };
-    let child = loop {
-        let children = owner.store.children(&owner.scope, &id).await.unwrap();
-        if let Some(child) = children.into_iter().next()
-            && owner.question(&child).await.unwrap().is_some()
-        {
-            break child;
-        }
-        tokio::task::yield_now().await;
-    };
-    yes(&stage.house().await, &child).await;
     let outcome = waiting.await.unwrap();
     let told = success(&outcome);
     let input = json!({"path": "right", "content": "y\n"});
     assert_eq!((&told.metadata["args_modified"], &told.structured["argsModified"]), (&json!(true), &input));
     assert!(told.content.contains(&format!("[a person changed your input before approving it; it ran with {input}]")));
-    assert_eq!(outcome.tool_call_id, child);
+    assert_eq!(owner.store.children(&owner.scope, &id).await.unwrap(), std::slice::from_ref(&outcome.tool_call_id));
     assert_eq!(stage.text("right").as_deref(), Some("y\n"));
     answering.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_deletes_what_its_card_did_not_show_is_asked_about() {
+    let stage = Stage::new();
+    let house = stage.house().await;
+    for name in ["seen", "unseen"] {
+        stage.put(name, "x\n");
+    }
+    let pending = call(&house, "delete_file", json!({"path": "seen"})).await;
+    let edit = Answer::Edit { input: json!({"path": "unseen"}) };
+    let child = counted(answer(&house, &pending.tool_call_id, edit).await);
+    let End::Pending { pending: waiting } = &child.end else { panic!("it is asked about: {child:?}") };
+    assert_eq!(stage.text("unseen").as_deref(), Some("x\n"));
+    yes(&house, &waiting.pending_tool_call_id).await;
+    assert_eq!((stage.text("seen").as_deref(), stage.text("unseen")), (Some("x\n"), None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +178,7 @@ async fn a_slip_in_an_edited_input_leaves_the_question_open() {
         (json!({"path": 5, "content": "y\n"}), "INVALID_ARGS"),
         (json!({"path": "a"}), "INVALID_ARGS"),
         (json!({"path": "../outside", "content": "y\n"}), "INVALID_PATH"),
-        (json!({"path": "no/such/folder", "content": "y\n"}), "FILE_NOT_FOUND"),
+        (json!({"path": "no/such/folder", "content": "y\n", "createDirs": false}), "FILE_NOT_FOUND"),
     ] {
         let slip = house.pipeline.answer(&ann(&house), &question.id(), Answer::Edit { input }).await.unwrap_err();
         assert_eq!(slip.code.to_string(), code, "{slip}");

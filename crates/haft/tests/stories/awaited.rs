@@ -11,8 +11,8 @@ use std::{
 
 use haft::house::House;
 use haft_runtime::{
-    Answer, Answerers, AutoApprove, CallEvent, CallId, CallRequest, CallState, CallerId, CallerKind, Effect, End,
-    ErrorCode, Outcome, Output, Ran, Reply, Tool, ToolCtx, ToolError, ToolFacts, WaitFor, typed,
+    Answer, Answerers, AutoApprove, CallEvent, CallId, CallRequest, CallState, CallerId, CallerKind, CallerWait,
+    Effect, End, ErrorCode, Outcome, Output, Ran, Reply, Tool, ToolCtx, ToolError, ToolFacts, WaitFor, typed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,20 +23,24 @@ use crate::stage::{Stage, answer, code, request, success};
 /// Tells the process that a story starts where to play.
 const STAGE: &str = "HAFT_STORY_STAGE";
 /// No step of these stories takes longer.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Asks somebody outside to deliver a parcel.
 #[derive(Deserialize, JsonSchema)]
-struct Parcel {
+pub(crate) struct Parcel {
     to: String,
     /// In milliseconds.
     expires_after: Option<u64>,
     /// Who alone may say that it has arrived.
     only: Option<String>,
+    /// How long its caller waits at most, in microseconds; 0 is not at all.
+    within: Option<u64>,
+    /// It is asked for in a space.
+    space: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Arrived {
+pub(crate) struct Arrived {
     at: String,
 }
 
@@ -46,7 +50,7 @@ impl Output for Arrived {
     }
 }
 
-struct Deliver;
+pub(crate) struct Deliver;
 
 impl Tool for Deliver {
     type Input = Parcel;
@@ -62,30 +66,39 @@ impl Tool for Deliver {
         if let Some(person) = input.only {
             wait.answerers = Answerers::Only(vec![CallerId { kind: CallerKind::Person, id: person }]);
         }
+        // However slow the machine is, these stories do not wait for half a minute to be over.
+        wait.caller = match input.within {
+            Some(0) => CallerWait::Async,
+            Some(micros) => CallerWait::Sync { within: Duration::from_micros(micros) },
+            None => CallerWait::Sync { within: LIMIT * 2 },
+        };
+        if input.space == Some(true) {
+            wait.execution_type = "space".to_owned();
+        }
         Ok(Ran::Waits(wait))
     }
 }
 
-async fn house(stage: &Stage) -> House {
+pub(crate) async fn house(stage: &Stage) -> House {
     let house = stage.house().await;
     house.registry.register(typed(Deliver)).unwrap();
     house
 }
 
 /// A call that nobody need be asked about.
-fn deliver(house: &House, input: Value) -> CallRequest {
+pub(crate) fn deliver(house: &House, input: Value) -> CallRequest {
     let mut wish = request(house, "deliver", input);
     wish.auto_approve = AutoApprove::Everything;
     wish
 }
 
-async fn events(house: &House, call: &CallId) -> Vec<CallEvent> {
+pub(crate) async fn events(house: &House, call: &CallId) -> Vec<CallEvent> {
     let events = house.store.events(&house.scope, call).await.unwrap();
     events.into_iter().map(|(_, _, event)| event).collect()
 }
 
 /// The events after which nothing more happens to a call.
-fn terminal(events: &[CallEvent]) -> Vec<&CallEvent> {
+pub(crate) fn terminal(events: &[CallEvent]) -> Vec<&CallEvent> {
     let ends = |event: &&CallEvent| {
         matches!(
             event,
@@ -99,7 +112,7 @@ fn terminal(events: &[CallEvent]) -> Vec<&CallEvent> {
     events.iter().filter(ends).collect()
 }
 
-async fn assert_ended_once(house: &House, call: &CallId) {
+pub(crate) async fn assert_ended_once(house: &House, call: &CallId) {
     let events = events(house, call).await;
     assert_eq!(terminal(&events).len(), 1, "{events:#?}");
     let told = events.iter().filter(|event| matches!(event, CallEvent::Pending { .. })).count();
@@ -128,14 +141,14 @@ async fn a_process_that_waits() {
 }
 
 /// A process of its own that has made the call and waits for the result.
-struct Waiting {
-    child: Child,
+pub(crate) struct Waiting {
+    pub(crate) child: Child,
     lines: BufReader<std::process::ChildStdout>,
-    call: CallId,
+    pub(crate) call: CallId,
 }
 
 impl Waiting {
-    fn start(stage: &Stage) -> Self {
+    pub(crate) fn start(stage: &Stage) -> Self {
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["awaited::a_process_that_waits", "--exact", "--nocapture"]);
         command.env(STAGE, stage.folder()).stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
@@ -157,7 +170,7 @@ impl Waiting {
     }
 
     /// `kill -9`
-    fn kill(mut self) -> CallId {
+    pub(crate) fn kill(mut self) -> CallId {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.call.clone()
@@ -165,7 +178,7 @@ impl Waiting {
 }
 
 /// The program itself, which knows nothing of the tool.
-fn haft(stage: &Stage, args: &[&str]) -> Exited {
+pub(crate) fn haft(stage: &Stage, args: &[&str]) -> Exited {
     let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
     command.args(args).current_dir(stage.path("")).env_clear();
     command.env("HAFT_DATA_DIR", &stage.settings.data).env("HOME", stage.folder()).env("USER", "tester");
@@ -255,7 +268,7 @@ async fn a_caller_that_does_not_wait_is_told_to_come_back() {
     drop(house);
     // Who ends it need not know the tool.
     let other = stage.house().await;
-    let reply = answer(&other, call, Answer::Failed { message: "the van broke down".into() }).await;
+    let reply = answer(&other, call, Answer::Failed { code: None, message: "the van broke down".into() }).await;
     let Reply::Counted(outcome) = reply else { panic!("{reply:?}") };
     assert_eq!(code(&outcome), "EXECUTION_ERROR");
     assert_ended_once(&other, call).await;

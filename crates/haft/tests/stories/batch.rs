@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use haft::house::House;
 use haft_runtime::{
     AutoApprove, CallRequest, Effect, ErrorCode, Outcome, Output, Ran, Tool, ToolCtx, ToolError, ToolFacts, Wish, typed,
@@ -26,10 +26,7 @@ use crate::stage::{Stage, request};
 
 async fn batch(house: &House, calls: Vec<CallRequest>) -> Vec<(usize, Outcome)> {
     let wishes = calls.into_iter().map(|call| Wish::Call(Box::new(call))).enumerate();
-    let mut outcomes = Vec::new();
-    let stop = CancellationToken::new();
-    house.pipeline.batch(stream::iter(wishes), &stop, |tag, outcome| outcomes.push((tag, outcome))).await;
-    outcomes
+    house.pipeline.batch(stream::iter(wishes), &CancellationToken::new()).collect().await
 }
 
 /// Goes on when eight are there, and knows how many there were at once.

@@ -2,16 +2,17 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, future::BoxFuture, stream};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use haft::{house::House, rules};
 use haft_runtime::{
-    Answer, AnyTool, ApprovedBy, Asks, AutoApprove, Bounds, CallEvent, Described, Effect, Grant, PinnedTools, Prepared,
-    Questions, Ran, Shown, ToolCtx, ToolError, ToolOutput, ToolSpec, Wish, WrittenBounds,
+    Answer, AnyTool, ApprovedBy, Asks, AutoApprove, Bounds, CallEvent, Described, Effect, Grant, Journal, PinnedTools,
+    Prepared, Questions, Ran, RegisteredTool, Shown, ToolCtx, ToolError, ToolOutput, ToolSpec, Trial, Wish,
+    WrittenBounds,
 };
 use haft_store::CallFilter;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, answer, call, code, counted, request, success, yes};
+use crate::stage::{Stage, answer, call, code, counted, request, start_waiting, success, yes};
 
 /// A tool of an upstream server: it acts elsewhere, so that it can only be described.
 struct Upstream(ToolSpec);
@@ -78,6 +79,31 @@ async fn large_house(stage: &Stage) -> House {
 
 fn through(title: &str) -> Value {
     json!({"tool": TICKET, "input": {"title": title}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_is_done_by_whoever_has_it_and_by_nobody_else() {
+    let stage = Stage::new();
+    let house = stage.house().await;
+    let saved = upstream("sketch", "Saved under the same name.");
+    house.registry.register(saved).unwrap();
+    let draft = || {
+        let mut draft = request(&house, "sketch", json!({"title": "tried"}));
+        draft.caller.via.trial = Some(Trial::Draft);
+        draft.draft = Some(Arc::new(RegisteredTool::new(upstream("sketch", "Saved nowhere.")).unwrap()));
+        draft
+    };
+    let (id, waiting) = start_waiting(&house, draft()).await;
+    yes(&house, &id).await;
+    assert_eq!(success(&waiting.await.unwrap()).structured["got"], json!({"title": "tried"}));
+    let mut handed_back = draft();
+    handed_back.wait = Duration::ZERO;
+    let pending = house.pipeline.call(handed_back).await;
+    assert_eq!(pending.end.status(), "pending");
+    let ended = yes(&house, &pending.tool_call_id).await;
+    assert_eq!(code(&ended), "INTERRUPTED", "the saved one is something else than what was shown: {ended:?}");
+    let record = Journal::find(&house.store, &house.scope, &id).await.unwrap().unwrap();
+    assert_eq!(record.opening.caller.via.trial, Some(Trial::Draft));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,9 +204,8 @@ async fn a_batch_sees_what_a_handed_on_call_does() {
         wish.auto_approve = AutoApprove::Everything;
         (at, Wish::Call(Box::new(wish)))
     });
-    let mut ended = Vec::new();
-    let hand_on = |at, outcome| ended.push((at, outcome));
-    house.pipeline.batch(stream::iter(wishes.collect::<Vec<_>>()), &<_>::default(), hand_on).await;
+    let wishes = stream::iter(wishes.collect::<Vec<_>>());
+    let ended: Vec<_> = house.pipeline.batch(wishes, &<_>::default()).collect().await;
     let order: Vec<usize> = ended.iter().map(|(at, _)| *at).collect();
     assert_eq!(order, [0, 1, 2]);
     assert_eq!(success(&ended[2].1).structured["content"], "one\n");

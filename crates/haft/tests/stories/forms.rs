@@ -283,6 +283,7 @@ async fn the_question_of_a_process_that_died_is_closed_with_its_call() {
         turn: None,
         outcome: None,
         whole_output: None,
+        result_of: None,
         events: Vec::new(),
     };
     let question = Question { call: call.clone(), ..opening.1 };

@@ -34,6 +34,7 @@ async fn a_turn_that_was_complete_is_told_as_committed() {
         turn: Some(turn.clone()),
         outcome: Some(Arc::new(foreseen)),
         whole_output: None,
+        result_of: None,
         events: Vec::new(),
     };
     dying.store.record(&dying.scope, entry).await.unwrap();
@@ -91,6 +92,7 @@ impl Dying {
             turn,
             outcome: None,
             whole_output: None,
+            result_of: None,
             events: Vec::new(),
         }
     }
@@ -126,7 +128,7 @@ async fn a_run_that_died_before_its_commit_leaves_its_changes_staged() {
     let (stage, next, outcome) = Dying::after_the_run().await.told().await;
     let error = outcome.end.error().unwrap();
     assert_eq!((error.code, outcome.undoable), (ErrorCode::Interrupted, false));
-    assert!(error.message.contains("may or may not have happened; left staged, not committed"), "{}", error.message);
+    assert!(error.message.contains("may or may not have happened; Not applied yet"), "{}", error.message);
     assert_eq!((states(&outcome).as_slice(), stage.text("a")), (&staged[..], None));
     let mut commit = request(&next, "commit_call", json!({"callId": outcome.tool_call_id}));
     commit.auto_approve = AutoApprove::Everything;

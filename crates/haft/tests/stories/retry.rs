@@ -263,11 +263,7 @@ async fn a_commit_that_has_begun_is_never_tried_again() {
         journal: Arc::new(house.store.clone()),
         deliveries: Vec::new(),
         house: HouseWide::of_house(house.here.clone()),
-        policies: Arc::new(OnePolicy::new(Policy {
-            rules: Vec::new(),
-            tightening: Vec::new(),
-            minimum_unasked: Isolation::Namespaces,
-        })),
+        policies: Arc::new(OnePolicy::new(Policy::without_rules(Isolation::Namespaces))),
         limits: Limits::default(),
     });
     let mut write = request(&house, "write_file", json!({"path": "a", "content": "b\n"}));

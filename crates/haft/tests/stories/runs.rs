@@ -45,7 +45,7 @@ async fn the_yes_to_a_run_commits_what_it_made_but_for_what_is_flagged() {
     assert_eq!((stage.text(".envrc"), done.isolation, done.undoable), (None, Isolation::Namespaces, true));
     let told = &success(&done).content;
     assert!(
-        told.starts_with("[left staged, not committed: `.envrc`")
+        told.starts_with("[Not applied yet: `.envrc`")
             && told.contains("\n\ndone\n[changed ")
             && told.contains("commit_call"),
         "{told}"
@@ -122,7 +122,7 @@ async fn what_is_cut_short_commits_nothing_and_can_be_committed_or_dropped_later
             assert_eq!(error.code.to_string(), expected, "{made} {ends}: {error:?}");
             assert_eq!((&error.details["exitCode"], outcome.isolation), (&json!(137), Isolation::Namespaces));
             assert!(error.details["partialOutput"].as_str().unwrap().starts_with("at work"));
-            assert!(error.message.contains("left staged, not committed: `a`, `b`"), "{}", error.message);
+            assert!(error.message.contains("Not applied yet: `a`, `b`"), "{}", error.message);
             let both = vec![("a", ChangeState::Staged), ("b", ChangeState::Staged)];
             assert_eq!((states(&outcome), outcome.undoable, stage.text("a")), (both, false, None));
             let kinds = kinds(&house, id).await;

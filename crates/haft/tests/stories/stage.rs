@@ -66,7 +66,15 @@ impl Stage {
 
     /// A house as another process would have it: its own connections, its own owner.
     pub(crate) async fn house(&self) -> House {
-        let options = haft_store::Options { lease: Duration::from_secs(1), ..self.settings.store() };
+        self.house_with(haft_store::Options { lease: Duration::from_secs(1), ..self.settings.store() }).await
+    }
+
+    /// A house that nobody takes for dead, however busy it is.
+    pub(crate) async fn living_house(&self) -> House {
+        self.house_with(self.settings.store()).await
+    }
+
+    async fn house_with(&self, options: haft_store::Options) -> House {
         let store = Store::open(&self.settings.data, options).await.unwrap();
         house::open(self.settings.clone(), store, &self.path("")).await.unwrap()
     }

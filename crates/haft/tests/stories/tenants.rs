@@ -102,7 +102,7 @@ impl Guard for Cautious {
 async fn nobody_lets_more_happen_unasked_than_the_guard_does() {
     let stage = Stage::new();
     let house = stage.house().await;
-    let rules = Policy { rules: Vec::new(), tightening: Vec::new(), minimum_unasked: Isolation::None };
+    let rules = Policy::without_rules(Isolation::None);
     let pipeline = Pipeline::new(Doors {
         catalog: house.catalog.clone(),
         guard: Arc::new(Cautious(OwnerGuard::new(house.scope.clone()))),

@@ -75,6 +75,7 @@ async fn a_process_that_dies_leaves_interrupted_calls_and_touches_nobody_else_s(
         turn: None,
         outcome: None,
         whole_output: None,
+        result_of: None,
         events: Vec::new(),
     };
     dying.store.record(&dying.scope, entry.clone()).await.unwrap();

@@ -172,7 +172,7 @@ fn one_that_tells_its_token_is_not_quoted() {
     bench.list(&entry);
     let (_, said) = bench.fails("echo", &json!({ "text": "hi" }));
     assert!(said.contains("nobody is known by [redacted]") && !said.contains("good-token"), "{said}");
-    let begins = "did not start: it did not begin as MCP wants it: HTTP 500";
+    let begins = "did not start: it did not answer as an MCP server: HTTP 500";
     assert!(said.contains(begins) && !said.contains("rmcp") && !said.contains("ransport"), "{said}");
 }
 

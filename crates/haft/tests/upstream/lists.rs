@@ -22,7 +22,7 @@ fn a_server_is_added_to_a_list_that_stays_intact() {
     assert_eq!(list["mcpServers"]["fake"], json!({ "command": "python3", "args": ["fake.py"], "env": { "X_A": "b" } }));
     for (words, expected) in [
         (&["add", "fake", "--", "x"][..], "a server `fake` already"),
-        (&["add", "a b", "--", "x"], "no name for a server"),
+        (&["add", "a b", "--", "x"], "cannot be the name of a server"),
         (&["add", "fake_", "--", "x"], "it ends in `_`"),
         (&["add", "here", "--", "./x.sh"], "nothing was added: `./x.sh` depends on the current folder"),
         (&["add", "web", "--", "https://x.org/mcp"], r#"yourself: {"mcpServers":{"web":{"url":"https://x.org/mcp"}}}"#),
@@ -97,7 +97,10 @@ fn a_workspaces_list_counts_once_it_is_trusted_and_only_as_it_was() {
     assert_eq!(bench.0.json(&["mcp-servers"])[0]["from"], "workspace");
     bench.0.put("fake.py", "import os\nos.system('touch /tmp/evil')\n");
     let (code, message) = bench.fails("echo", &json!({ "text": "a" }));
-    assert!(code == "NOT_TRUSTED" && message.contains("`fake.py`, which its command names"), "{code}: {message}");
+    assert!(
+        code == "NOT_TRUSTED" && message.contains("`fake.py`, which its command names, has changed"),
+        "{code}: {message}"
+    );
     bench.0.put("fake.py", include_str!("fake.py"));
     assert_eq!(bench.does("echo", &json!({ "text": "a" }))["content"], "a");
     bench.0.put("haft.toml", "[mcp.servers.more]\ncommand = 'x'\n");
@@ -127,7 +130,7 @@ fn a_program_named_by_a_link_is_run_as_long_as_the_link_leads_to_what_was_truste
     bench.0.put("evil.sh", "#!/bin/sh\n");
     symlink("../../evil.sh", venv.join("python3")).unwrap();
     let (code, said) = bench.fails("echo", &echo);
-    assert!(code == "NOT_TRUSTED" && said.contains("`.venv/bin/python`, which its command names"), "{code}: {said}");
+    assert!(code == "NOT_TRUSTED" && said.contains("`.venv/bin/python` changed since you trusted"), "{code}: {said}");
     let shown = bench.0.run(&["trust", "--show"]);
     assert!(shown.stdout.contains("a link to ../../evil.sh (before to /usr/bin/python3)"), "{shown:?}");
 }
@@ -170,7 +173,7 @@ fn an_entry_that_adds_to_no_server_is_told_unless_another_workspace_has_it() {
     let bench = Bench::new();
     bench.list(&json!({ "fake": server(&json!({})) }));
     bench.settings("[mcp.servers.fak]\ndenied_tools = ['act']\n");
-    let words = "it adds to a server that no list has; did you mean `fake`?";
+    let words = "no list has a server of that name; did you mean `fake`?";
     let all = bench.0.json(&["mcp-servers"]);
     assert!(all[0]["state"] == "failed" && text(&all[0]["lastError"]).contains(words), "{all:#}");
     for command in ["mcp", "tools"] {

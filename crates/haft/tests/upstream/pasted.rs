@@ -42,12 +42,9 @@ fn one_entry_that_cannot_be_understood_costs_only_itself() {
     assert_eq!((code, &outcome["result"]["content"]), (0, &json!("a")), "{outcome}");
     let all = states(&bench);
     for (name, words) in [
-        ("My--Fake", "the entry `My--Fake` in your mcp.json cannot be understood"),
-        (
-            "empty",
-            "the entry `empty` in your mcp.json cannot be understood: it has neither `command` nor `url`; correct it",
-        ),
-        ("nested", "`env`: `A` is neither text, number nor switch"),
+        ("My--Fake", "the entry `My--Fake` in your mcp.json cannot be used"),
+        ("empty", "the entry `empty` in your mcp.json cannot be used: it has neither `command` nor `url`; correct it"),
+        ("nested", "`env`: `A` must be text, a number, true or false"),
     ] {
         let one = state(&all, name);
         assert!(one["state"] == "failed" && text(&one["lastError"]).contains(words), "{one:#}");
@@ -82,7 +79,7 @@ fn two_names_that_become_one_are_one_server_and_a_refusal() {
     assert_eq!(state(&all, "a-b")["command"], "x");
     let refused = state(&all, "a/b");
     assert!(
-        refused["state"] == "failed" && text(&refused["lastError"]).contains("would be called `a-b`"),
+        refused["state"] == "failed" && text(&refused["lastError"]).contains("would be named `a-b`"),
         "{refused:#}"
     );
 }
@@ -92,8 +89,7 @@ fn a_file_that_is_no_list_is_told_of_and_everything_else_works() {
     let bench = Bench::new();
     bench.0.put_home(".config/haft/mcp.json", "{\n  \"mcpServers\": {\n    oops\n");
     bench.0.put("a.txt", "hello\n");
-    let words =
-        "your mcp.json is not obeyed: it is not JSON: key must be a string at line 3 column 5; correct it there";
+    let words = "your mcp.json is ignored: it is not JSON: key must be a string at line 3 column 5; correct it there";
     let ran = bench.0.run(&["call", "read_file", r#"{"path": "a.txt"}"#]);
     assert!(ran.code == Some(0) && ran.stdout.contains("hello") && ran.stderr.contains(words), "{ran:?}");
     let all = states(&bench);

@@ -69,7 +69,7 @@ pub(super) async fn unknown_tool(server: &ClientRequest, outcome: &Outcome) -> O
     };
     let listing = server.ground.catalog.list(&server.caller).await.unwrap_or_default();
     let searches = listing.offered().iter().any(|tool| tool.spec().name == FIND_TOOLS);
-    let where_else = if searches { "look for it with `find_tools`" } else { "`tools/list` has all that there are" };
+    let where_else = if searches { "look for it with `find_tools`" } else { "`tools/list` lists the tools" };
     let hint = match near.first().and_then(Value::as_str) {
         Some(near) => format!("did you mean `{near}`? Otherwise {where_else}"),
         None => where_else.to_owned(),

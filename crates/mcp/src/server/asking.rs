@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{About, Answer, CallId, Delivery, Effect, Form, Question, Scope};
+use haft_runtime::{About, Answer, CallId, Delivery, Effect, Form, Outcome, Question, Scope};
 use rmcp::{
     RoleServer,
     model::{ClientCapabilities, ElicitRequest, ElicitRequestParams, InputRequest, InputRequests},
@@ -110,8 +110,8 @@ impl Delivery for QuestionListeners {
         Box::pin(std::future::ready(()))
     }
 
-    fn ended<'a>(&'a self, _scope: &'a Scope, call: &'a CallId) -> BoxFuture<'a, ()> {
-        self.waiting().remove(call);
+    fn ended<'a>(&'a self, _scope: &'a Scope, outcome: &'a Outcome) -> BoxFuture<'a, ()> {
+        self.waiting().remove(&outcome.tool_call_id);
         Box::pin(std::future::ready(()))
     }
 }

@@ -109,7 +109,9 @@ fn lacks_something(parts: &Value) -> bool {
 fn notice(parts: &Value) -> Value {
     let mut notice = json!({ "parts": parts });
     if lacks_something(parts) {
-        notice["more"] = json!("`result_query` with `callId` and the `pointer` of a part reads the whole of it");
+        let more = "`result_query` with `callId` and the `pointer` of a part reads the whole of it; \
+                    `{\"$from\": \"haft://result/CALLID#POINTER\"}` as an argument of another call hands it on";
+        notice["more"] = json!(more);
     }
     notice
 }

@@ -318,7 +318,7 @@ impl ClientRequest {
             return Ok(None);
         }
         match (ground.pipeline.give_answer(&self.answerer, &question.id(), answer).await?, &question.about) {
-            (AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion, _) => Ok(None),
+            (AnswerReceipt::TooLate(_) | AnswerReceipt::NoQuestion | AnswerReceipt::MoreNeeded(_), _) => Ok(None),
             (AnswerReceipt::Taken, About::Form(_)) => Ok(Some(AnswerResult::Heard)),
             (AnswerReceipt::Taken, About::Approval(_) | About::Result(_)) => {
                 let call = question.call.clone();

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_runtime::{CallEvent, CallId, CallListener};
+use haft_runtime::{CallEvent, CallId, CallListener, ProgressPart};
 use rmcp::{
     Peer, RoleServer,
     model::{ProgressNotificationParam, ProgressToken},
@@ -37,7 +37,7 @@ impl ProgressReporter {
         let listener: CallListener = Arc::new(move |event| {
             if let Some(words) = words(event, &id) {
                 // What does not fit is in the result.
-                let _full = sender.try_send((percent(event), words));
+                let _full = sender.try_send((part(event), words));
             }
         });
         let teller = Teller { peer: context.peer.clone(), token, progress: ToldProgress::default() };
@@ -73,7 +73,7 @@ struct Teller {
     progress: ToldProgress,
 }
 
-/// Progress must grow. Where it is not known how far a call is, what was said is counted.
+/// Progress must grow, and never beyond the whole. Where it is not known how far a call is, what was said is counted.
 #[derive(Default)]
 struct ToldProgress {
     at: f64,
@@ -81,55 +81,69 @@ struct ToldProgress {
     total: Option<f64>,
 }
 
-/// The whole, where parts of it are told.
+/// The whole, where parts of a hundred are told.
 const WHOLE: f64 = 100.0;
-/// So little more than before that it is only seen to grow.
+/// So little of what is left that progress is only seen to grow.
 const A_LITTLE: f64 = 0.001;
 
 impl ToldProgress {
-    fn grow(&mut self, percent: Option<u8>) {
-        match percent.map(f64::from).filter(|percent| *percent > self.at) {
-            Some(percent) => (self.at, self.total) = (percent, Some(WHOLE)),
-            None => self.at += if self.total.is_some() { A_LITTLE } else { 1.0 },
+    /// Whether there is something to tell: whoever has heard of the whole hears of no more.
+    fn grow(&mut self, part: Option<ProgressPart>) -> bool {
+        let before = self.at;
+        match (part.filter(|part| part.done > self.at), self.total) {
+            (Some(part), _) => (self.at, self.total) = (part.done, Some(part.total)),
+            (None, Some(total)) => self.at += (total - self.at).max(0.0) * A_LITTLE,
+            (None, None) => self.at += 1.0,
         }
+        self.at > before
     }
 }
 
 impl Teller {
-    async fn tell(mut self, mut events: Receiver<(Option<u8>, String)>) {
+    async fn tell(mut self, mut events: Receiver<(Option<ProgressPart>, String)>) {
         let mut alive = interval_at(Instant::now() + ALIVE, ALIVE);
-        let mut last = "under way".to_owned();
+        let mut last = None;
         loop {
-            let (percent, words) = tokio::select! {
+            let (part, words) = tokio::select! {
                 told = events.recv() => match told {
                     Some(told) => told,
                     None => return,
                 },
-                _ = alive.tick() => (None, format!("still: {last}")),
+                _ = alive.tick() => (None, still(last.as_deref())),
             };
-            self.progress.grow(percent);
+            if !self.progress.grow(part) {
+                continue;
+            }
             let ToldProgress { at, total } = self.progress;
             let mut said = ProgressNotificationParam::new(self.token.clone(), at).with_message(words.clone());
             said.total = total;
             if self.peer.notify_progress(said).await.is_err() {
                 return;
             }
-            if !words.starts_with("still: ") {
-                last = words.lines().next().unwrap_or_default().to_owned();
+            if !words.starts_with(STILL) {
+                last = words.lines().next().map(str::to_owned);
             }
         }
     }
 }
 
+/// How a note begins that only says that the call goes on.
+const STILL: &str = "still ";
+
+fn still(last: Option<&str>) -> String {
+    last.map_or_else(|| format!("{STILL}working"), |last| format!("{STILL}working: {last}"))
+}
+
 /// How much of the whole is done, where an event tells.
-fn percent(event: &CallEvent) -> Option<u8> {
-    if let CallEvent::Progress { progress, .. } = event { *progress } else { None }
+fn part(event: &CallEvent) -> Option<ProgressPart> {
+    let CallEvent::Progress { progress, part, .. } = event else { return None };
+    part.or_else(|| Some(ProgressPart { done: f64::from((*progress)?), total: WHOLE }))
 }
 
 /// What of a call a client hears while it goes on.
 fn words(event: &CallEvent, call: &CallId) -> Option<String> {
     match event {
-        CallEvent::Progress { progress, message } => {
+        CallEvent::Progress { progress, message, .. } => {
             Some(progress.map_or_else(|| message.clone(), |percent| format!("{message} ({percent} %)")))
         }
         CallEvent::OutputAppended { chunk, .. } => Some(chunk.clone()),
@@ -157,17 +171,28 @@ fn words(event: &CallEvent, call: &CallId) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use haft_runtime::ProgressPart;
+
     use super::ToldProgress;
 
     #[test]
-    fn progress_grows_whatever_is_told_and_has_a_total_once_that_is_known() {
+    fn progress_grows_up_to_the_whole_whatever_is_told() {
         let mut progress = ToldProgress::default();
         let mut told = Vec::new();
-        for percent in [None, Some(5), None, Some(5), Some(60), Some(7), Some(100)] {
-            progress.grow(percent);
-            told.push((progress.at, progress.total));
+        let of = |total: f64| move |done: f64| Some(ProgressPart { done, total });
+        let hundred = of(100.0);
+        let parts = [None, hundred(5.0), None, hundred(5.0), hundred(60.0), hundred(7.0), hundred(100.0)];
+        for part in parts.into_iter().chain((0..500).map(|_| None)) {
+            if progress.grow(part) {
+                told.push((progress.at, progress.total));
+            }
         }
         assert!(told.windows(2).all(|pair| pair[0].0 < pair[1].0), "{told:?}");
-        assert_eq!((told[0], told[1], told[6].0), ((1.0, None), (5.0, Some(100.0)), 100.0));
+        assert_eq!((told[0], told[1], told.len()), ((1.0, None), (5.0, Some(100.0)), 7));
+        assert_eq!(told[6], (100.0, Some(100.0)));
+        let mut own = ToldProgress::default();
+        assert!(own.grow(of(7.0)(3.0)));
+        assert_eq!((own.at, own.total), (3.0, Some(7.0)));
+        assert!((0..9999).all(|_| own.grow(None)) && own.at < 7.0, "{}", own.at);
     }
 }

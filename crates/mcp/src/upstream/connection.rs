@@ -23,6 +23,7 @@ use super::{
     child::{Child, StderrTail},
     definition::{Dropped, ToolDefinition},
     era::{self, UpstreamService},
+    http::CallChain,
     notifications::Notifications,
     secret_filter::SecretFilter,
     server::{ServerDescription, Transport},
@@ -130,7 +131,7 @@ impl UpstreamConnection {
     }
 
     /// All tools, page by page. One that is broken costs only itself.
-    async fn list(&self) -> Result<ServerDescription, UpstreamError> {
+    pub(super) async fn list(&self) -> Result<ServerDescription, UpstreamError> {
         let before = self.listed.lock().unwrap_or_else(PoisonError::into_inner).tools.clone();
         // What is as it was has been looked at.
         let fault = |tool: &ToolDefinition| if before.get(&tool.name) == Some(tool) { None } else { tool.fault() };
@@ -218,7 +219,11 @@ impl UpstreamConnection {
         params: CallToolRequestParams,
         idle: Duration,
     ) -> Result<CallReply, UpstreamError> {
-        let request = ClientRequest::CallToolRequest(Request::new(params));
+        let mut request = Request::new(params);
+        request
+            .extensions
+            .insert(CallChain(ctx.caller.via.calls.iter().cloned().chain([ctx.call_id.to_string()]).collect()));
+        let request = ClientRequest::CallToolRequest(request);
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let handle = match sent {
             Ok(handle) => handle,
@@ -306,7 +311,7 @@ impl Greeting<'_> {
         broke: &Arc<OnceLock<String>>,
     ) -> Result<(Option<Child>, UpstreamService), String> {
         let told =
-            |err: &ClientInitializeError| format!("it did not begin as MCP wants it: {}", cause::of_beginning(err));
+            |err: &ClientInitializeError| format!("it did not answer as an MCP server: {}", cause::of_beginning(err));
         let (child, begun) = match transport {
             Transport::Process(process, socket) => {
                 let tail = StderrTail::default();

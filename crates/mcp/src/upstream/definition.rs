@@ -1,6 +1,6 @@
 //! What an upstream server says of one of its tools, and what of it fits our own list.
 
-use haft_runtime::{Shape, faults_of_input};
+use haft_runtime::{Effect, Shape, faults_of_input};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -72,6 +72,19 @@ impl ToolDefinition {
         broken.or_else(|| faults_of_input(&input).into_iter().next())
     }
 
+    /// How far it reaches, as far as its server is believed: one can always say that it reaches further.
+    pub fn effect(&self, trusted: bool) -> Effect {
+        if trusted && self.hints("readOnlyHint") {
+            return Effect::Read;
+        }
+        if self.hints("destructiveHint") { Effect::Destroy } else { Effect::Write }
+    }
+
+    /// What tells it from any other definition.
+    pub fn digest(&self) -> String {
+        digest(self)
+    }
+
     /// Whether an annotation is set to `true`.
     pub(super) fn hints(&self, annotation: &str) -> bool {
         self.annotations.as_ref().is_some_and(|all| all[annotation] == Value::Bool(true))
@@ -109,6 +122,12 @@ impl ToolDefinition {
         }
         schema
     }
+}
+
+/// What tells a value from any other, as hex digits.
+pub(super) fn digest(value: &impl Serialize) -> String {
+    let bytes = serde_json::to_vec(value).unwrap_or_default();
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn fault_of(which: &str, schema: &Value) -> Option<String> {

@@ -13,7 +13,9 @@ use haft_sandbox::web::{
     header::{self, HeaderName, HeaderValue},
 };
 use rmcp::{
-    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, RequestId, ServerJsonRpcMessage},
+    model::{
+        ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions, JsonRpcError, RequestId, ServerJsonRpcMessage,
+    },
     transport::{
         StreamableHttpClientTransport,
         streamable_http_client::{
@@ -25,13 +27,20 @@ use rmcp::{
 use sse_stream::{Sse, SseStream};
 use tokio::time::Instant;
 
+use super::entry_place::EntryPlace;
+
 /// The longest answer.
 const LONGEST: usize = 16 << 20;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const CALL_ID: HeaderName = HeaderName::from_static("x-haft-call-id");
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 /// What is said of a server that wants to know who asks.
 pub const NEEDS_LOGIN: &str = "it needs a login";
+
+/// The call that a request belongs to, after those that led to it: another haft refuses what goes in a circle.
+#[derive(Clone, Debug)]
+pub(super) struct CallChain(pub(super) Vec<String>);
 
 /// Where a server is, and what is sent with every request to it.
 #[derive(Clone)]
@@ -46,6 +55,8 @@ pub struct Endpoint {
     pub headers: Vec<(String, String)>,
     /// How long one answer may take.
     pub patience: Duration,
+    /// Where its entry stands.
+    pub entry: EntryPlace,
 }
 
 impl Endpoint {
@@ -62,8 +73,8 @@ impl Endpoint {
             headers.insert(HeaderName::try_from(name.as_str()).map_err(|_| wrong())?, value);
         }
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str()).custom_headers(headers);
-        let client =
-            Guarded { name: self.name, client: self.client, patience: self.patience, broke: Arc::clone(broke) };
+        let log_in = self.entry.to_log_in(&self.name);
+        let client = Guarded { client: self.client, patience: self.patience, log_in, broke: Arc::clone(broke) };
         Ok(StreamableHttpClientTransport::with_client(client, config.max_sse_event_size(LONGEST)))
     }
 }
@@ -71,9 +82,10 @@ impl Endpoint {
 /// The guarded client, in the words of the protocol.
 #[derive(Clone)]
 pub(super) struct Guarded {
-    name: String,
     client: Arc<WebClient>,
     patience: Duration,
+    /// What to do where it wants to know who asks.
+    log_in: String,
     broke: Arc<OnceLock<String>>,
 }
 
@@ -99,12 +111,7 @@ impl Guarded {
         };
         let response = self.client.stream(&request).await.map_err(StreamableHttpError::Client)?;
         if matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            let why = format!(
-                "{NEEDS_LOGIN} (HTTP {}); give its entry the header `Authorization` with the value `secret:NAME`, and \
-                 put `Bearer` and your token into the secret NAME; then `haft mcp-servers restart {}` tries it",
-                response.status.as_u16(),
-                self.name
-            );
+            let why = format!("{NEEDS_LOGIN} (HTTP {}); {}", response.status.as_u16(), self.log_in);
             self.broke.get_or_init(|| why.clone());
             return Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why)));
         }
@@ -128,6 +135,12 @@ impl StreamableHttpClient for Guarded {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
         if let Some(id) = session.as_deref().and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(SESSION, id);
+        }
+        if let ClientJsonRpcMessage::Request(request) = &message
+            && let Some(CallChain(calls)) = request.request.extensions().get()
+        {
+            let calls = calls.iter().filter_map(|call| HeaderValue::from_str(call).ok());
+            headers.extend(calls.map(|call| (CALL_ID, call)));
         }
         let mut response = self.ask(Method::POST, &uri, serde_json::to_vec(&message)?, headers).await?;
         let text =
@@ -237,7 +250,7 @@ fn answer(
     told.map(|message| Some(addressed(message, &request.id))).map_err(|err| {
         let start = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
         StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
-            "HTTP {status}, and no answer of the protocol ({err}): {start}"
+            "HTTP {status} without an MCP answer ({err}): {start}"
         )))
     })
 }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use haft_runtime::{CallId, ToolCtx};
+use haft_runtime::{CallId, ProgressPart, ToolCtx};
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
@@ -154,11 +154,14 @@ impl ClientHandler for Notifications {
         let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(listener) = listening.get(&heard.progress_token) else { return };
         listener.heard.notify_one();
-        let part = heard.total.filter(|total| *total > 0.0).map(|total| heard.progress / total * 100.0);
-        // A cast keeps within the bounds of the type.
-        let percent = part.map(|part| part.min(100.0) as u8);
         let said = heard.message.map(|message| self.filter.text(&message).into_owned());
-        listener.ctx.progress(percent, said.unwrap_or_else(|| format!("{} so far", heard.progress)));
+        let said = said.unwrap_or_else(|| format!("{} so far", heard.progress));
+        match heard.total.filter(|total| *total > 0.0) {
+            Some(total) => {
+                listener.ctx.progress_of(ProgressPart { done: heard.progress.clamp(0.0, total), total }, said)
+            }
+            None => listener.ctx.progress(None, said),
+        }
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

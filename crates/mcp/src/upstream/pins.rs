@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use haft_sandbox::changes;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{
-    definition::{Dropped, ToolDefinition},
+    definition::{Dropped, ToolDefinition, digest},
     server::{ServerDescription, ServerEvent},
 };
 
 /// What is known of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerPins {
-    /// What was started when the version was heard.
+    /// What was started when the version was heard, or in vain before that.
     pub started: String,
     /// The version of the protocol that it spoke.
     pub version: Option<String>,
@@ -44,12 +44,38 @@ pub struct PinDifference<'a> {
     pub seen: Option<&'a ToolDefinition>,
 }
 
+impl PinDifference<'_> {
+    /// Whether it is new, has changed or is gone.
+    pub fn kind(&self) -> &'static str {
+        match (self.accepted, self.seen) {
+            (None, _) => "new",
+            (Some(_), None) => "gone",
+            (Some(_), Some(_)) => "changed",
+        }
+    }
+
+    /// Both definitions, line by line, under this name.
+    pub fn diff(&self, path: &str) -> String {
+        let pretty = |one: Option<&ToolDefinition>| {
+            one.and_then(|one| serde_json::to_string_pretty(one).ok()).map(|text| text + "\n")
+        };
+        let (old, new) = (pretty(self.accepted), pretty(self.seen));
+        let [old, new] = [&old, &new].map(|text| text.as_deref().map(str::as_bytes));
+        changes::diff(path, old, new).unwrap_or_default()
+    }
+}
+
 impl ServerPins {
     /// Takes in what became of a server that was started so.
     pub fn hear(&mut self, started: &str, report: ServerEvent) {
         match report {
             ServerEvent::Met(description) => self.met(started, description),
-            ServerEvent::Failed(why) => self.last_error = Some(why),
+            ServerEvent::Failed(why) => {
+                self.last_error = Some(why);
+                if self.version.is_none() {
+                    started.clone_into(&mut self.started);
+                }
+            }
             ServerEvent::Broke(why) => (self.last_error, self.breaks) = (Some(why), self.breaks + 1),
         }
     }
@@ -63,6 +89,25 @@ impl ServerPins {
     pub fn begin_anew(&mut self) {
         *self = Self { restarts: self.restarts, ..Self::default() };
         self.restart();
+    }
+
+    /// Something else is started by its name, or it is elsewhere: what was accepted stays, and what happened does not.
+    pub fn move_to(&mut self, started: &str) {
+        if !self.started.is_empty() && self.started != started {
+            (self.started, self.version, self.last_error) = (String::new(), None, None);
+        }
+    }
+
+    /// What was kept as JSON, if anything was.
+    pub fn parsed(kept: Option<&str>) -> Self {
+        let lost =
+            |err| Self::lost(format!("what was accepted of it cannot be read ({err}), so all its tools are held"));
+        kept.map_or_else(Self::default, |kept| serde_json::from_str(kept).unwrap_or_else(lost))
+    }
+
+    /// Whether something else is known of the tools than by another state.
+    pub fn has_other_tools(&self, other: &Self) -> bool {
+        (&self.accepted, &self.seen, &self.version) != (&other.accepted, &other.seen, &other.version)
     }
 
     /// What is known of a server whose record cannot be read: nothing is accepted of it.
@@ -92,13 +137,13 @@ impl ServerPins {
 
     /// A person was shown how what the server said last differs from what was accepted.
     pub fn note_shown(&mut self) {
-        self.shown = Some(self.fingerprint());
+        self.shown = Some(self.digest());
     }
 
     /// Accepts what the server said last, if it ever said anything. Says whether that is what was shown, if something was.
     #[must_use]
     pub fn accept(&mut self) -> bool {
-        if self.shown.as_ref().is_some_and(|shown| *shown != self.fingerprint()) {
+        if self.shown.as_ref().is_some_and(|shown| *shown != self.digest()) {
             return false;
         }
         self.shown = None;
@@ -108,9 +153,18 @@ impl ServerPins {
         true
     }
 
-    fn fingerprint(&self) -> String {
-        let seen = serde_json::to_vec(&self.seen).unwrap_or_default();
-        Sha256::digest(seen).iter().map(|byte| format!("{byte:02x}")).collect()
+    /// Accepts what the server said last of one tool, also that there is none any more.
+    pub fn accept_tool(&mut self, tool: &str) {
+        let Some(accepted) = &mut self.accepted else { return };
+        match self.seen.get(tool) {
+            Some(seen) => drop(accepted.insert(tool.to_owned(), seen.clone())),
+            None => drop(accepted.remove(tool)),
+        }
+    }
+
+    /// What tells what the server said last of all its tools from anything else that it may say.
+    pub fn digest(&self) -> String {
+        digest(&self.seen)
     }
 
     /// The accepted tools.
@@ -178,6 +232,23 @@ mod tests {
     }
 
     #[test]
+    fn one_tool_is_accepted_and_the_others_stay_held() {
+        let mut pins = ServerPins::default();
+        pins.met("x", description(&[("a", "1"), ("b", "1"), ("c", "1")]));
+        pins.met("x", description(&[("a", "2"), ("b", "2"), ("d", "1")]));
+        let before = pins.digest();
+        for tool in ["a", "c", "d", "never was"] {
+            pins.accept_tool(tool);
+        }
+        assert_eq!(pins.digest(), before);
+        let held: Vec<_> = pins.differences().iter().map(|one| (one.tool.to_owned(), one.kind())).collect();
+        assert_eq!(held, [("b".to_owned(), "changed")]);
+        let diff = pins.differences()[0].diff("x/b");
+        assert!(diff.contains("-  \"description\": \"1\"") && diff.contains("+  \"description\": \"2\""), "{diff}");
+        assert_eq!(pins.tools().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b", "d"]);
+    }
+
+    #[test]
     fn nothing_is_accepted_of_one_whose_record_is_lost_until_somebody_does_or_adds_it_anew() {
         let mut pins = ServerPins::lost("broken".to_owned());
         pins.met("x", description(&[("a", "1")]));
@@ -200,6 +271,21 @@ mod tests {
         assert_eq!((pins.last_error.as_deref(), pins.breaks), (Some("it did not start"), 2));
         pins.restart();
         assert_eq!((pins.restarts, pins.breaks), (1, 0));
+    }
+
+    #[test]
+    fn one_that_is_elsewhere_is_met_anew_and_held_to_what_was_accepted() {
+        let mut pins = ServerPins::default();
+        pins.hear("x", ServerEvent::Failed("nobody is there".to_owned()));
+        pins.move_to("x");
+        assert!(pins.last_error.is_some());
+        pins.move_to("y");
+        assert_eq!(pins, ServerPins::default());
+        pins.met("y", description(&[("a", "1")]));
+        pins.move_to("z");
+        assert!(!pins.was_met() && pins.tools().count() == 1);
+        pins.met("z", description(&[("a", "2")]));
+        assert!(pins.was_met() && pins.is_held("a"));
     }
 
     #[test]

@@ -17,11 +17,16 @@ use futures_util::{
 };
 use haft_runtime::{Category, Effect, ErrorCode, Redactor, ToolError};
 use haft_sandbox::fence::Process;
-use tokio::{sync::Mutex as Turns, task::AbortHandle};
+use tokio::{
+    sync::{Mutex as Turns, watch},
+    task::AbortHandle,
+    time::timeout,
+};
 
 use super::{
     connection::UpstreamConnection,
     definition::{Dropped, ToolDefinition},
+    entry_place::EntryPlace,
     http::{Endpoint, NEEDS_LOGIN},
     secret_filter::SecretFilter,
 };
@@ -35,13 +40,13 @@ const MOST_RESTARTS: u32 = 3;
 const REST: Duration = Duration::from_secs(60);
 
 /// What does not pass by itself when a server did not start.
-const LASTING: &[&str] = &["cannot find the program", "No such file", "Cannot find module", NEEDS_LOGIN];
+const LASTING: &[&str] = &["was not found in the sandbox", "No such file", "Cannot find module", NEEDS_LOGIN];
 
 /// What programs say of a file that is not there.
 const MISSING: &[&str] = &["No such file", "Cannot find module", "cannot open", "not found"];
 
-/// Starts the server in the fence, or says where it is. It may block.
-pub type Launch = Arc<dyn Fn() -> Result<LaunchedServer, ToolError> + Send + Sync>;
+/// Starts the server in the fence, or says where it is.
+pub type Launch = Arc<dyn Fn() -> BoxFuture<'static, Result<LaunchedServer, ToolError>> + Send + Sync>;
 
 /// A server that was started.
 pub struct LaunchedServer {
@@ -62,7 +67,7 @@ pub enum Transport {
 }
 
 /// Hears of a server whatever should be known of it later.
-pub type ServerListener = Arc<dyn Fn(ServerEvent) + Send + Sync>;
+pub type ServerListener = Arc<dyn Fn(ServerEvent) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What became of a server.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +116,8 @@ pub struct UpstreamSpec {
     pub writes: bool,
     /// Where it runs, if that is elsewhere.
     pub host: Option<String>,
+    /// Where its entry stands.
+    pub entry: EntryPlace,
 }
 
 impl UpstreamSpec {
@@ -133,6 +140,21 @@ pub struct Upstream {
     start: Mutex<Option<UpstreamStart>>,
     /// Whether somebody wants it started anew.
     is_stale: AtomicBool,
+    /// Whether it is used no more.
+    is_closed: AtomicBool,
+    /// How many use it now, and when the last one began or ended.
+    uses: watch::Sender<usize>,
+    last_used: Mutex<Instant>,
+}
+
+/// Somebody uses a server.
+pub(super) struct UpstreamUse<'a>(&'a Upstream);
+
+impl Drop for UpstreamUse<'_> {
+    fn drop(&mut self) {
+        self.0.note_use();
+        self.0.uses.send_modify(|uses| *uses -= 1);
+    }
 }
 
 /// A start of a server. It goes on when nobody waits for it any more.
@@ -163,6 +185,9 @@ impl Upstream {
             state: Turns::default(),
             start: Mutex::default(),
             is_stale: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            uses: watch::Sender::new(0),
+            last_used: Mutex::new(Instant::now()),
         })
     }
 
@@ -174,6 +199,65 @@ impl Upstream {
     /// Starts it if it does not run, so that the listener hears of its tools. It has so long to answer.
     pub async fn meet(self: &Arc<Self>, patience: Duration) -> Result<(), ToolError> {
         self.start(patience).await.map(drop)
+    }
+
+    /// Asks it for its tools now, so that the listener hears of them; one that does not run, or does not answer, is
+    /// started anew.
+    pub async fn look_again(self: &Arc<Self>, patience: Duration) -> Result<(), ToolError> {
+        let _use = self.begin_use();
+        let running = match self.state.try_lock() {
+            // It is just starting, or ending.
+            Err(_) => return self.meet(patience).await,
+            Ok(state) => state.connection.clone().filter(|running| running.is_alive()),
+        };
+        if let Some(running) = running
+            && let Ok(Ok(description)) = timeout(patience, running.list()).await
+        {
+            self.heard(description).await;
+            return Ok(());
+        }
+        self.end_soon();
+        self.meet(patience).await
+    }
+
+    /// Ends it if nobody has used it for so long; the next call starts it again.
+    pub async fn end_if_idle(&self, idle: Duration) {
+        let is_idle = || *self.uses.borrow() == 0 && self.last_used().elapsed() >= idle;
+        if !is_idle() {
+            return;
+        }
+        let mut state = self.state.lock().await;
+        // Whoever has begun since then waits for the state behind us, and finds no connection.
+        if is_idle()
+            && let Some(connection) = state.connection.take()
+        {
+            connection.end().await;
+            tracing::info!(server = self.spec.name, "upstream server stopped, as nobody uses it");
+        }
+    }
+
+    /// Lets nobody use it any more, and ends it when whoever uses it now is ready, or after so long.
+    pub async fn close(&self, patience: Duration) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        let mut uses = self.uses.subscribe();
+        // What takes longer is broken off.
+        drop(timeout(patience, uses.wait_for(|uses| *uses == 0)).await);
+        self.end().await;
+    }
+
+    /// Says that somebody uses it, so that it is not ended meanwhile.
+    pub(super) fn begin_use(&self) -> UpstreamUse<'_> {
+        self.uses.send_modify(|uses| *uses += 1);
+        self.note_use();
+        UpstreamUse(self)
+    }
+
+    fn note_use(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn last_used(&self) -> Instant {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends it, also while it starts, and forgets how often it broke.
@@ -221,8 +305,9 @@ impl Upstream {
     /// That a call waits no longer for it to start.
     pub(super) fn still_starts(&self, waited: Duration) -> ToolError {
         let what = format!(
-            "is still starting after {} s; it goes on starting, so call again, or look with `haft mcp-servers`",
-            waited.as_secs()
+            "is still starting after {} s. Call again in a moment; look with {}",
+            waited.as_secs(),
+            self.spec.entry.to_look(&self.spec.name)
         );
         // The time of this call is over, so that it is not tried again by itself.
         self.unavailable(&what, "").in_category(Category::Timeout).having_done_nothing()
@@ -230,6 +315,11 @@ impl Upstream {
 
     async fn connection_within(&self, patience: Duration) -> StartResult {
         let mut state = self.state.lock().await;
+        if self.is_closed.load(Ordering::SeqCst) {
+            let what = "was changed or removed while this call waited for it; call again";
+            return Err(self.unavailable(what, "").having_done_nothing());
+        }
+        self.note_use();
         if self.is_stale.swap(false, Ordering::SeqCst) {
             state.broke = 0;
             if let Some(old) = state.connection.take() {
@@ -244,19 +334,17 @@ impl Upstream {
         }
         self.refuse_if_it_breaks_often(&mut state)?;
         let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let launch = Arc::clone(&self.spec.launch);
-        let begun = match tokio::task::spawn_blocking(move || launch()).await {
-            Ok(Ok(LaunchedServer { transport, redactor, named })) => {
+        let begun = match (self.spec.launch)().await {
+            Ok(LaunchedServer { transport, redactor, named }) => {
                 *self.redactor.lock().unwrap_or_else(PoisonError::into_inner) = redactor;
                 let filter = SecretFilter::new(&self.spec.name, named);
                 UpstreamConnection::begin(filter, transport, version.as_deref(), patience).await
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 tracing::warn!(server = self.spec.name, reason = error.message, "upstream server cannot be started");
-                (self.listener)(ServerEvent::Failed(error.message.clone()));
+                (self.listener)(ServerEvent::Failed(error.message.clone())).await;
                 return Err(error.having_done_nothing());
             }
-            Err(_) => Err("starting it failed".to_owned()),
         };
         match begun {
             Ok((connection, description)) => {
@@ -265,7 +353,7 @@ impl Upstream {
                 *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(description.version.clone());
                 let (server, version, tools) = (&self.spec.name, &description.version, description.tools.len());
                 tracing::info!(server, version, tools, "upstream server started");
-                (self.listener)(ServerEvent::Met(description));
+                (self.listener)(ServerEvent::Met(description)).await;
                 Ok(connection)
             }
             Err(why) => {
@@ -277,7 +365,7 @@ impl Upstream {
                     error.recoverable = false;
                     error = error.in_category(Category::Execution);
                 }
-                (self.listener)(ServerEvent::Failed(error.message.clone()));
+                (self.listener)(ServerEvent::Failed(error.message.clone())).await;
                 Err(error.having_done_nothing())
             }
         }
@@ -294,9 +382,9 @@ impl Upstream {
             state.broke = MOST_RESTARTS;
             return Ok(());
         }
-        let name = &self.spec.name;
+        let restart = self.spec.entry.to_restart(&self.spec.name);
         let what = format!(
-            "broke {} times and is left alone for a while: {}\nwhen that is corrected, `haft mcp-servers restart {name}`",
+            "broke {} times and is left alone for a while: {}\nwhen that is corrected, {restart}",
             state.broke, state.why
         );
         let mut error = self.unavailable(&what, &state.why).in_category(Category::Execution);
@@ -305,8 +393,8 @@ impl Upstream {
     }
 
     /// Its tools were listed anew.
-    pub(super) fn heard(&self, description: ServerDescription) {
-        (self.listener)(ServerEvent::Met(description));
+    pub(super) async fn heard(&self, description: ServerDescription) {
+        (self.listener)(ServerEvent::Met(description)).await;
     }
 
     /// A call was answered.
@@ -320,7 +408,7 @@ impl Upstream {
         tracing::warn!(server = self.spec.name, reason = why, "upstream server broke");
         self.state.lock().await.note(why.clone());
         let error = self.unavailable(&format!("broke: {why}"), &why);
-        (self.listener)(ServerEvent::Broke(error.message.clone()));
+        (self.listener)(ServerEvent::Broke(error.message.clone())).await;
         error
     }
 
@@ -333,11 +421,7 @@ impl Upstream {
     pub(super) fn with_write_hint(&self, mut error: ToolError) -> ToolError {
         let is_refused = ["EROFS", "ead-only file system"].iter().any(|words| error.message.contains(words));
         if is_refused && !self.spec.writes && self.spec.host.is_none() {
-            error.message.push_str(&format!(
-                "\nthis server may only read the workspace; to let it write there, add to your haft.toml:\n\
-                 [mcp.servers.{}]\nworkspace = \"write\"",
-                self.spec.name
-            ));
+            error.message.push_str(&format!("\n{}", self.spec.entry.to_write(&self.spec.name)));
         }
         error
     }
@@ -346,15 +430,10 @@ impl Upstream {
         let (name, command) = (&self.spec.name, &self.spec.command);
         let mut message = format!("the MCP server `{name}` (`{command}`) {what}");
         if !self.spec.network && self.spec.host.is_none() && wants_a_network(command, why) {
-            message.push_str(&format!(
-                "\nit has no network; if that is what it wants, add to your haft.toml:\n[mcp.servers.{name}]\nnetwork = true"
-            ));
+            message.push_str(&format!("\n{}", self.spec.entry.to_have_network(name)));
         }
         if let Some(folder) = hidden(command, why).filter(|_| self.spec.host.is_none()) {
-            message.push_str(&format!(
-                "\nthat file is there, but not inside the fence; to let it be read, add to your haft.toml:\n\
-                 [sandbox]\nread = [{folder:?}]"
-            ));
+            message.push_str(&format!("\n{}", self.spec.entry.to_show(&folder)));
         }
         self.with_write_hint(ToolError::new(ErrorCode::Unavailable, message).with("server", name.as_str()))
     }
@@ -368,9 +447,12 @@ impl ConnectionState {
 
 /// The folder of a file that the command names, that is there, and that the server complains of.
 fn hidden(command: &str, why: &str) -> Option<PathBuf> {
-    let named = command.split_whitespace().map(Path::new).find(|word| word.is_absolute() && word.is_file())?;
-    let complains = why.contains(named.to_str()?) && MISSING.iter().any(|words| why.contains(words));
-    named.parent().filter(|_| complains).map(Path::to_owned)
+    if !MISSING.iter().any(|words| why.contains(words)) {
+        return None;
+    }
+    let is_meant = |word: &&str| Path::new(word).is_absolute() && why.contains(*word) && Path::new(word).is_file();
+    // A program that complains of a file names itself first.
+    Path::new(command.split_whitespace().rfind(is_meant)?).parent().map(Path::to_owned)
 }
 
 /// Programs that fetch what they run, and words that tell of a missing network.
@@ -379,4 +461,20 @@ fn wants_a_network(command: &str, why: &str) -> bool {
     const WORDS: &[&str] = &["ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "ENOTCACHED", "resolve", "network", "offline"];
     let program = command.split_whitespace().next().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
     FETCHING.contains(&program) || WORDS.iter().any(|word| why.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_the_file_that_was_not_found_is_named() {
+        // Any file that is there.
+        let (folder, script) = (env!("CARGO_MANIFEST_DIR"), concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let command = format!("/bin/sh {script}");
+        let missing = format!("/bin/sh: can't open file '{script}': No such file or directory");
+        assert_eq!(hidden(&command, &missing).as_deref(), Some(Path::new(folder)));
+        assert_eq!(hidden(&command, &format!("{script}: it broke")), None);
+        assert_eq!(hidden(&command, "other.py: No such file or directory"), None);
+    }
 }

@@ -25,23 +25,14 @@ pub trait PinStore: Send + Sync {
     /// What is known now. Where that cannot be read, nothing is accepted.
     fn read(&self) -> ServerPins;
 
-    /// Changes what is known. Only one process does so at a time.
-    fn change(&self, change: &mut dyn FnMut(&mut ServerPins));
+    /// Changes what is known. The change may be made more than once: anew on what another process has left meanwhile.
+    fn change<'a>(
+        &'a self,
+        change: &'a mut (dyn FnMut(&mut ServerPins) + Send),
+    ) -> BoxFuture<'a, Result<(), ToolError>>;
 
     /// What tells one state from the next; cheap.
     fn version(&self) -> String;
-}
-
-impl dyn PinStore {
-    /// Changes what is known, once.
-    pub fn update(&self, change: impl FnOnce(&mut ServerPins)) {
-        let mut change = Some(change);
-        self.change(&mut |pins| {
-            if let Some(change) = change.take() {
-                change(pins);
-            }
-        });
-    }
 }
 
 /// How long a server that could not be met is left alone.
@@ -157,10 +148,12 @@ impl Upstreams {
     }
 
     /// A server said something, could not be had, or broke.
-    fn heard(&self, name: &str, report: ServerEvent) {
+    async fn heard(&self, name: &str, report: ServerEvent) {
         let Some(server) = self.servers.get(name) else { return };
-        let started = server.upstream.spec().command.clone();
-        server.pins.update(|pins| pins.hear(&started, report));
+        let started = &server.upstream.spec().command;
+        if let Err(error) = server.pins.change(&mut |pins| pins.hear(started, report.clone())).await {
+            tracing::warn!(server = name, error = error.message, "what an upstream server said could not be kept");
+        }
         self.refresh();
     }
 
@@ -170,7 +163,7 @@ impl Upstreams {
         let pins = server.pins.read();
         let wanted = |tool: &&String| tool_name(server.name(), tool) == name && server.upstream.spec().uses(tool);
         let tool = pins.seen.keys().filter(|tool| pins.is_held(tool)).find(wanted)?;
-        Some(held_as_new(server.name(), tool))
+        Some(held_as_new(server.upstream.spec(), tool))
     }
 }
 
@@ -178,10 +171,13 @@ impl UpstreamServer {
     fn new(plan: UpstreamPlan, house: &Weak<Upstreams>) -> Self {
         let UpstreamPlan { spec, pins, can_be_met } = plan;
         let (house, name) = (Weak::clone(house), spec.name.clone());
-        let listener = move |report| {
-            if let Some(house) = house.upgrade() {
-                house.heard(&name, report);
-            }
+        let listener = move |report| -> BoxFuture<'static, ()> {
+            let (house, name) = (house.upgrade(), name.clone());
+            Box::pin(async move {
+                if let Some(house) = house {
+                    house.heard(&name, report).await;
+                }
+            })
         };
         let version = pins.read().version_of(&spec.command);
         let upstream = Upstream::new(spec, version, Arc::new(listener));
@@ -295,13 +291,16 @@ impl LayerSource for Upstreams {
 mod tests {
     use std::{
         collections::{BTreeMap, BTreeSet},
-        sync::{Arc, Mutex, mpsc},
+        sync::Arc,
         time::Duration,
     };
 
+    use futures_util::future::BoxFuture;
     use haft_runtime::{Caller, ErrorCode, LayerSource, Scope, Source, ToolError};
+    use tokio::sync::watch;
 
     use super::{PinStore, ServerPins, UpstreamPlan, UpstreamSpec, Upstreams};
+    use crate::upstream::EntryPlace;
 
     struct NothingKnown;
 
@@ -310,7 +309,12 @@ mod tests {
             ServerPins::default()
         }
 
-        fn change(&self, _change: &mut dyn FnMut(&mut ServerPins)) {}
+        fn change<'a>(
+            &'a self,
+            _change: &'a mut (dyn FnMut(&mut ServerPins) + Send),
+        ) -> BoxFuture<'a, Result<(), ToolError>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
 
         fn version(&self) -> String {
             String::new()
@@ -318,15 +322,17 @@ mod tests {
     }
 
     /// One server, whose start lasts until the sender is dropped.
-    fn one_that_starts_for_ever() -> (mpsc::Sender<()>, Arc<Upstreams>) {
-        let (ends, starts) = mpsc::channel::<()>();
-        let starts = Mutex::new(starts);
+    fn one_that_starts_for_ever() -> (watch::Sender<()>, Arc<Upstreams>) {
+        let (ends, starts) = watch::channel(());
         let spec = UpstreamSpec {
             name: "slow".to_owned(),
             command: "slow".to_owned(),
             launch: Arc::new(move || {
-                let _ended = starts.lock().unwrap().recv();
-                Err(ToolError::new(ErrorCode::ExecutionError, "the test is over"))
+                let mut starts = starts.clone();
+                Box::pin(async move {
+                    let _ended = starts.changed().await;
+                    Err(ToolError::new(ErrorCode::ExecutionError, "the test is over"))
+                })
             }),
             timeout: Duration::from_secs(30),
             allowed_tools: None,
@@ -336,6 +342,7 @@ mod tests {
             network: false,
             writes: false,
             host: None,
+            entry: EntryPlace::Settings,
         };
         (ends, Upstreams::new(vec![UpstreamPlan { spec, pins: Arc::new(NothingKnown), can_be_met: true }]))
     }
@@ -344,19 +351,21 @@ mod tests {
     async fn a_call_is_answered_before_its_client_gives_up_and_the_start_goes_on() {
         let (ends, upstreams) = one_that_starts_for_ever();
         let caller = Caller::owner("ann", Scope::local("w"), Source::Mcp);
-        let look = upstreams.look(&caller, Some("mcp__slow__echo"));
-        let late = async {
-            // Time does not pass by itself while a thread is at work.
-            tokio::task::yield_now().await;
-            tokio::time::advance(Duration::from_secs(46)).await;
-        };
-        let (looked, ()) = tokio::join!(look, late);
-        let error = looked.unwrap_err();
+        let error = upstreams.look(&caller, Some("mcp__slow__echo")).await.unwrap_err();
         assert!(error.code == ErrorCode::Unavailable && error.recoverable, "{error:?}");
         assert!(error.message.contains("is still starting after 45 s"), "{error:?}");
         let next = upstreams.look(&caller, Some("mcp__slow__echo"));
         drop(ends);
         let ended = next.await.unwrap_err();
         assert_eq!(ended.message, "the test is over", "the next call waits for the same start");
+    }
+
+    #[tokio::test]
+    async fn nobody_uses_one_that_is_closed() {
+        let (_ends, upstreams) = one_that_starts_for_ever();
+        let caller = Caller::owner("ann", Scope::local("w"), Source::Mcp);
+        upstreams.server("slow").unwrap().upstream.close(Duration::ZERO).await;
+        let error = upstreams.look(&caller, Some("mcp__slow__echo")).await.unwrap_err();
+        assert!(error.message.contains("was changed or removed"), "{error:?}");
     }
 }

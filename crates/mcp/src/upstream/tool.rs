@@ -42,20 +42,18 @@ pub fn tools_of(upstream: &Arc<Upstream>, pins: &ServerPins) -> Vec<Arc<dyn AnyT
 }
 
 /// That a tool is held which was accepted as something else, and what to do about it.
-fn held(server: &str, tool: &str) -> ToolError {
-    held_because("is no longer what was accepted", server, tool)
+fn held(upstream: &UpstreamSpec, tool: &str) -> ToolError {
+    held_because("is no longer what was accepted", upstream, tool)
 }
 
 /// The same of one that the server had not when its tools were accepted.
-pub fn held_as_new(server: &str, tool: &str) -> ToolError {
-    held_because("was never accepted", server, tool)
+pub(super) fn held_as_new(upstream: &UpstreamSpec, tool: &str) -> ToolError {
+    held_because("was never accepted", upstream, tool)
 }
 
-fn held_because(why: &str, server: &str, tool: &str) -> ToolError {
-    let message = format!(
-        "`{tool}` of the MCP server `{server}` {why}, so it was not called; a person can look at the difference with \
-         `haft mcp-servers diff {server}` and accept it with `haft mcp-servers accept {server}`"
-    );
+fn held_because(why: &str, upstream: &UpstreamSpec, tool: &str) -> ToolError {
+    let (server, accept) = (upstream.name.as_str(), upstream.entry.to_accept(&upstream.name));
+    let message = format!("`{tool}` of the MCP server `{server}` {why}, so it was not called; {accept}");
     ToolError::new(ErrorCode::ToolHeld, message).with("server", server).with("tool", tool)
 }
 
@@ -71,7 +69,8 @@ struct UpstreamTool {
 
 impl UpstreamTool {
     async fn call(&self, ctx: &ToolCtx, input: &Value) -> Result<ToolOutput, ToolError> {
-        let (server, tool) = (&self.upstream.spec.name, &self.definition.name);
+        let tool = &self.definition.name;
+        let _use = self.upstream.begin_use();
         let connection = tokio::select! {
             connection = timeout(CALL_PATIENCE, self.upstream.connection()) => {
                 connection.unwrap_or_else(|_late| Err(self.upstream.still_starts(CALL_PATIENCE)))?
@@ -85,11 +84,11 @@ impl UpstreamTool {
             Err(trouble) => return Err(self.told(trouble).await.having_done_nothing()),
         };
         if let Some(contact) = news {
-            self.upstream.heard(contact);
+            self.upstream.heard(contact).await;
         }
         // Invariant: nothing is sent to a tool that is not what was accepted.
         if now.as_ref() != Some(&self.definition) {
-            return Err(held(server, tool));
+            return Err(held(&self.upstream.spec, tool));
         }
         match connection.call(ctx, (tool, input), self.upstream.spec.timeout).await {
             Ok(result) => {
@@ -103,10 +102,11 @@ impl UpstreamTool {
 
     /// Asks the server itself whether it has come back to what was accepted.
     async fn is_as_accepted_again(&self) -> bool {
+        let _use = self.upstream.begin_use();
         let Ok(connection) = self.upstream.connection().await else { return false };
         let Ok((now, news)) = connection.definition(&self.definition.name).await else { return false };
         if let Some(contact) = news {
-            self.upstream.heard(contact);
+            self.upstream.heard(contact).await;
         }
         now.as_ref() == Some(&self.definition)
     }
@@ -156,7 +156,7 @@ impl AnyTool for UpstreamTool {
         Box::pin(async move {
             // Nobody is asked about what would not be done.
             if self.is_held && !self.is_as_accepted_again().await {
-                return Err(held(&upstream.name, tool));
+                return Err(held(upstream, tool));
             }
             Ok(described(upstream, tool))
         })
@@ -212,13 +212,7 @@ fn spec(upstream: &UpstreamSpec, tool: &ToolDefinition) -> ToolSpec {
     }
 }
 
-/// The user's word, then the server's as far as it is believed: a server can always say that it reaches further.
+/// The user's word, then the server's as far as it is believed.
 fn effect(upstream: &UpstreamSpec, tool: &ToolDefinition) -> Effect {
-    if let Some(effect) = upstream.effects.get(&tool.name) {
-        return *effect;
-    }
-    if upstream.trusted && tool.hints("readOnlyHint") {
-        return Effect::Read;
-    }
-    if tool.hints("destructiveHint") { Effect::Destroy } else { Effect::Write }
+    upstream.effects.get(&tool.name).copied().unwrap_or_else(|| tool.effect(upstream.trusted))
 }

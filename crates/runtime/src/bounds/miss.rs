@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::carries;
-use crate::{Change, ChangeKind, ChangeList, Evidence, Reach};
+use crate::{Change, ChangeKind, ChangeList, Evidence, Reach, git_folder};
 
 /// What bounds are held against, gathered once for a decision.
 #[derive(Clone, Copy, Debug)]
@@ -70,9 +70,11 @@ impl<'a> CallFacts<'a> {
             bytes: list().filter(|change| change.kind != ChangeKind::Deleted).map(|change| change.size).sum(),
             executable: list().find_map(executable),
             flagged: list().any(|change| !change.flags.is_empty()),
-            source: list()
-                .find(|change| !change.derived)
-                .map(|change| Miss::Source { path: &change.path, beside_derived: list().any(|change| change.derived) }),
+            source: list().find(|change| !change.derived).map(|change| {
+                // The index of a commit is no build output beside it.
+                let is_built = |change: &Change| change.derived && git_folder(&change.path).is_none();
+                Miss::Source { path: &change.path, beside_derived: list().any(is_built) }
+            }),
         }
     }
 
@@ -224,7 +226,8 @@ impl fmt::Display for ClosestMiss<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.failed {
             1 => self.first.fmt(f),
-            more => write!(f, "{}, and {} more of its bounds failed", self.first, more - 1),
+            2 => write!(f, "{} (and 1 more reason)", self.first),
+            more => write!(f, "{} (and {} more reasons)", self.first, more - 1),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Case;
-use crate::{Bounds, CallFacts, Change, ClosestMiss, Evidence, ToolSpec};
+use crate::{Bounds, CallFacts, Change, ClosestMiss, Evidence, Question, ToolSpec};
 
 /// A rule on what a call does.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,21 +96,34 @@ impl Rule {
         if let Some(tool) = self.tool.as_ref().filter(|_| !self.is_for(case.spec)) {
             return Err(RuleMismatch::OtherTool(tool));
         }
-        match (self.verdict, case.evidence) {
+        match self.verdict {
             // A rule has no input to compare, so that what could not be staged is within one that allows only when it
             // reads from a host that the rule names.
-            (Verdict::Allow, _) => self.bounds.contain(seen).map_err(RuleMismatch::ClosestMiss),
-            (Verdict::Ask | Verdict::Deny, _) if self.bounds.are_unlimited() => Ok(()),
-            (Verdict::Ask | Verdict::Deny, Evidence::Plain(described)) => match &described.reach {
+            Verdict::Allow => self.bounds.contain(seen).map_err(RuleMismatch::ClosestMiss),
+            Verdict::Ask | Verdict::Deny => self.touched_by(case.evidence),
+        }
+    }
+
+    /// Whether one that asks or denies is about what a call did.
+    fn touched_by<'a, 'r>(&'r self, evidence: &'a Evidence) -> Result<(), RuleMismatch<'a, 'r>> {
+        match evidence {
+            _ if self.bounds.are_unlimited() => Ok(()),
+            Evidence::Plain(described) => match &described.reach {
                 Some(reach) if self.bounds.reach(&reach.host) => Ok(()),
                 Some(reach) if self.bounds.written().hosts.is_some() => Err(RuleMismatch::OtherHost(&reach.host)),
                 Some(_) | None => Err(RuleMismatch::Unseen),
             },
-            (Verdict::Ask | Verdict::Deny, Evidence::Staged { changes, .. }) => {
+            Evidence::Staged { changes, .. } => {
                 let touched = changes.0.iter().any(|change| self.bounds.touch(change));
                 if touched { Ok(()) } else { Err(RuleMismatch::Untouched) }
             }
         }
+    }
+
+    /// Whether one that asks is about this question.
+    pub fn asks_about(&self, question: &Question) -> bool {
+        let is_for = self.tool.as_ref().is_none_or(|name| *name == question.tool);
+        is_for && question.evidence().is_some_and(|evidence| self.touched_by(evidence).is_ok())
     }
 
     /// What it says to a call, and why.

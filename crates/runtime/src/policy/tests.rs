@@ -72,18 +72,28 @@ struct Row {
     asks: Asks,
     mode: AutoApprove,
     evidence: Evidence,
+    own_form: Option<&'static str>,
     rules: Vec<Rule>,
+    defaults: Vec<Rule>,
     tightening: Vec<Rule>,
     grants: Vec<Grant>,
+    /// The mode of the tenant.
+    tenant: Option<AutoApprove>,
 }
 
 impl Row {
     fn new(mode: AutoApprove, evidence: Evidence) -> Self {
-        Self { asks: Asks::ByEffect, mode, evidence, rules: vec![], tightening: vec![], grants: vec![] }
+        let (rules, defaults, tightening, grants) = (vec![], vec![], vec![], vec![]);
+        Self { asks: Asks::ByEffect, mode, evidence, own_form: None, rules, defaults, tightening, grants, tenant: None }
     }
 
     fn asks(mut self, asks: Asks) -> Self {
         self.asks = asks;
+        self
+    }
+
+    fn by_own_form(mut self) -> Self {
+        self.own_form = Some("ann");
         self
     }
 
@@ -131,7 +141,8 @@ impl Row {
             Evidence::Plain(_) => Effect::Read,
         };
         let (rules, tightening) = (self.rules.clone(), self.tightening.clone());
-        let policy = Policy { rules, tightening, minimum_unasked: Isolation::Namespaces };
+        let defaults = self.defaults.clone();
+        let policy = Policy { rules, defaults, tightening, minimum_unasked: Isolation::Namespaces, mode: self.tenant };
         let spec = spec(self.asks);
         let input = json!({"path": "src/a"});
         let case = Case {
@@ -141,6 +152,7 @@ impl Row {
             evidence: &self.evidence,
             mode: self.mode,
             caller: &person("ann"),
+            own_form: self.own_form,
             grants: &self.grants,
             now: NOW,
         };
@@ -194,6 +206,94 @@ fn modes() {
 fn haft_s_own_records_are_shown_even_in_mode_none() {
     assert_eq!(Row::new(AutoApprove::Nothing, reads()).asks(Asks::NeverForReads).word(), "auto");
     assert_eq!(Row::new(AutoApprove::Nothing, one_change()).asks(Asks::NeverForReads).word(), "ask");
+}
+
+#[test]
+fn a_tool_whose_author_says_so_runs_unasked_unless_it_destroys_or_touches_files() {
+    let row = |mode, evidence| Row::new(mode, evidence).asks(Asks::OnlyToDestroy);
+    assert_eq!(row(AutoApprove::Reads, acts_outside()).word(), "config");
+    assert_eq!(row(AutoApprove::Reads, reads()).word(), "auto");
+    assert_eq!(row(AutoApprove::Reads, one_change()).word(), "ask");
+    assert_eq!(row(AutoApprove::Nothing, acts_outside()).word(), "ask");
+    let spec = spec(Asks::OnlyToDestroy);
+    let (evidence, caller, input) = (acts_outside(), person("anna"), json!({}));
+    let case = |effect| Case {
+        spec: &spec,
+        input: &input,
+        effect,
+        evidence: &evidence,
+        mode: AutoApprove::Reads,
+        caller: &caller,
+        own_form: None,
+        grants: &[],
+        now: NOW,
+    };
+    assert!(super::runs_by_its_own_word(&case(Effect::Execute)));
+    assert!(!super::runs_by_its_own_word(&case(Effect::Destroy)));
+}
+
+#[test]
+fn a_person_s_own_form_is_the_yes_to_what_destroys_nothing() {
+    use AutoApprove::{Everything, Nothing, Reads};
+    let form = |mode, evidence| Row::new(mode, evidence).by_own_form();
+    for mode in [Nothing, Reads, Everything] {
+        for evidence in [reads(), one_change(), acts_outside()] {
+            assert_eq!(form(mode, evidence.clone()).word(), "user", "{mode:?} {evidence:?}");
+            assert_eq!(form(mode, evidence.clone()).asks(Asks::Always).word(), "user", "{mode:?} {evidence:?}");
+            assert_eq!(form(mode, evidence).asks(Asks::OnlyToDestroy).word(), "user", "{mode:?}");
+        }
+    }
+    let Decision::Yes { by, .. } = form(Reads, one_change()).decision() else { panic!("a form is a yes") };
+    assert_eq!(by.as_deref(), Some("ann"));
+    let deletes = || staged(vec![change("src/a", ChangeKind::Deleted, vec![])], None);
+    let flagged = || staged(vec![change("src/.envrc", ChangeKind::Changed, vec![Flag::RunsByItself])], None);
+    let leaves = || staged(vec![change(".haft/x", ChangeKind::Created, vec![Flag::HaftFiles])], None);
+    let low = || staged(vec![], Some(Isolation::Landlock));
+    let must_ask = || Evidence::Plain(Described { must_ask: Some("it pushes".into()), ..Described::showing("push") });
+    for evidence in [deletes(), flagged(), leaves(), low(), must_ask()] {
+        assert_eq!(form(Reads, evidence.clone()).word(), "ask", "{evidence:?}");
+    }
+    assert_eq!(form(Everything, deletes()).word(), "config", "the mode still counts");
+    assert_eq!(form(Everything, deletes()).asks(Asks::Always).word(), "ask");
+    assert_eq!(form(Reads, one_change()).rule(Verdict::Deny, beneath("src/**")).word(), "no");
+    assert_eq!(form(Reads, one_change()).rule(Verdict::Ask, beneath("src/**")).word(), "ask");
+    assert_eq!(form(Reads, one_change()).tightened(Verdict::Ask, beneath("src/**")).word(), "ask");
+}
+
+#[test]
+fn a_tenant_s_rules_tighten_what_an_author_lets_run() {
+    let row = || Row::new(AutoApprove::Reads, acts_outside()).asks(Asks::OnlyToDestroy);
+    assert_eq!(row().word(), "config");
+    assert_eq!(row().rule(Verdict::Ask, Bounds::default()).word(), "ask");
+    assert_eq!(row().rule(Verdict::Deny, Bounds::default()).word(), "no");
+    assert_eq!(row().asks(Asks::Always).rule(Verdict::Allow, Bounds::default()).word(), "ask");
+}
+
+#[test]
+fn own_rules_come_before_the_defaults() {
+    let rows = |own, default| {
+        let mut row = Row::new(AutoApprove::Reads, one_change()).rule(own, beneath("src/**"));
+        row.defaults.push(rule(default, beneath("src/**")));
+        row.word()
+    };
+    assert_eq!(rows(Verdict::Allow, Verdict::Deny), "config");
+    assert_eq!(rows(Verdict::Deny, Verdict::Allow), "no");
+    let mut only_default = Row::new(AutoApprove::Reads, one_change()).rule(Verdict::Deny, beneath("doc/**"));
+    only_default.defaults.push(rule(Verdict::Allow, beneath("src/**")));
+    assert_eq!(only_default.word(), "config");
+}
+
+#[test]
+fn the_mode_of_a_tenant_holds_whatever_a_call_wishes_for() {
+    use AutoApprove::{Everything, Nothing, Reads};
+    let word = |wished, tenant, evidence| {
+        let row = Row { tenant: Some(tenant), ..Row::new(wished, evidence) };
+        row.word()
+    };
+    assert_eq!(word(Everything, Nothing, reads()), "ask");
+    assert_eq!(word(Everything, Reads, one_change()), "ask");
+    assert_eq!(word(Reads, Everything, one_change()), "config");
+    assert_eq!(word(Nothing, Reads, reads()), "auto");
 }
 
 #[test]
@@ -509,14 +609,14 @@ fn whoever_asks_why_hears_each_step_and_last_the_one_that_decided() {
         names(asked),
         [
             "rule 1 of the test (ask)",
-            "asked in every mode",
-            "mode safe",
+            "must it ask in every mode?",
+            "mode `safe`",
             "it only reads",
             &named,
-            "otherwise it is asked"
+            "nothing allows it, so it asks"
         ]
     );
-    assert_eq!(names(Row::new(AutoApprove::Everything, one_change())).pop().unwrap(), "mode all");
+    assert_eq!(names(Row::new(AutoApprove::Everything, one_change())).pop().unwrap(), "mode `all`");
     assert_eq!(names(Row::new(safe, reads())).pop().unwrap(), "it only reads");
     let allowed = Row::new(safe, one_change()).rule(Verdict::Allow, beneath("src/**"));
     assert_eq!(names(allowed).pop().unwrap(), "rule 1 of the test (allow)");

@@ -20,9 +20,13 @@ pub(super) enum TraceSubject<'a> {
     Rule(&'a Rule),
     /// What is asked in every mode.
     EveryMode,
+    /// Whether a person asks by their own form.
+    OwnForm,
     Mode(AutoApprove),
     /// Whether it only reads.
     Effect,
+    /// What whoever wrote the tool has said.
+    Author,
     Grant(&'a Grant),
     /// What holds when nothing else does.
     Otherwise,
@@ -33,20 +37,28 @@ impl TraceSubject<'_> {
     pub(super) fn name(&self) -> String {
         match self {
             Self::Rule(rule) => rule.name.clone(),
-            Self::EveryMode => "asked in every mode".to_owned(),
-            Self::Mode(AutoApprove::Nothing) => "mode none".to_owned(),
-            Self::Mode(AutoApprove::Reads) => "mode safe".to_owned(),
-            Self::Mode(AutoApprove::Everything) => "mode all".to_owned(),
+            Self::EveryMode => "must it ask in every mode?".to_owned(),
+            Self::OwnForm => "asked for in a person's own form".to_owned(),
+            Self::Mode(AutoApprove::Nothing) => "mode `none`".to_owned(),
+            Self::Mode(AutoApprove::Reads) => "mode `safe`".to_owned(),
+            Self::Mode(AutoApprove::Everything) => "mode `all`".to_owned(),
             Self::Effect => "it only reads".to_owned(),
+            Self::Author => "its author lets it run".to_owned(),
             Self::Grant(grant) => format!("grant {}", grant.id),
-            Self::Otherwise => "otherwise it is asked".to_owned(),
+            Self::Otherwise => "nothing allows it, so it asks".to_owned(),
         }
     }
 
     fn title(&self) -> String {
         match self {
             Self::Rule(rule) => format!("{} ({})", rule.name, rule.verdict.word()),
-            Self::EveryMode | Self::Mode(_) | Self::Effect | Self::Grant(_) | Self::Otherwise => self.name(),
+            Self::EveryMode
+            | Self::OwnForm
+            | Self::Mode(_)
+            | Self::Effect
+            | Self::Author
+            | Self::Grant(_)
+            | Self::Otherwise => self.name(),
         }
     }
 }

@@ -33,8 +33,13 @@ pub(super) fn is_varied(text: &str) -> bool {
     letters.iter().any(u8::is_ascii_digit) && letters.iter().any(u8::is_ascii_alphabetic) && entropy(letters) >= 2.5
 }
 
-/// Hexadecimal, perhaps behind the prefix of an id such as `tc_`, perhaps with dashes.
+/// Hexadecimal, perhaps at the end of a path, behind the prefix of an id such as `tc_`, or with dashes.
 fn is_hex(run: &str) -> bool {
+    let is_word = |letter: u8| letter.is_ascii_lowercase() || matches!(letter, b'/' | b'-' | b'_');
+    let run = match run.rsplit_once('/') {
+        Some((path, last)) if path.bytes().all(is_word) => last,
+        Some(_) | None => run,
+    };
     let number = match run.split_once('_') {
         Some((prefix, rest)) if prefix.len() <= 4 => rest,
         Some(_) | None => run,

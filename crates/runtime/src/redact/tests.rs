@@ -42,6 +42,7 @@ fn what_only_looks_random_stays() {
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "550e8400-e29b-41d4-a716-446655440000",
         "tc_01a1e16a4b907c51bd6c52e07ee40f3a",
+        "haft://result/tc_01a1ee55d5e072408071d93701ea2ea8#/args/q",
         "ow_01a1e16a4b907c51bd6c52e07ee40f3a",
         "crates/runtime/src/stage/approve.rs",
         "/home/anna/Projects2026/HaftServer2/crates/runtime/src/Stage3/Approve.rs",

@@ -193,7 +193,7 @@ fn pins_keep_tools_in_sight() {
     let pinned = Small::of(many(80), PinnedTools(vec!["*__t000?".into(), "*__t001*".into()]));
     let listing = pinned.listing();
     assert_eq!((listing.offered().len(), listing.deferred().len()), (10, 70));
-    assert_eq!(PinnedTools(vec!["*__t000?".into(), "*1*".into()]).idle(&listing.tools()), ["*__t000?"]);
+    assert_eq!(PinnedTools(vec!["*__t000?".into(), "*1*".into()]).idle(listing.tools()), ["*__t000?"]);
     assert!(pinned.registry.unregister("mcp__x__t0010"));
     assert_eq!(pinned.listing().offered().len(), 9, "after a change too");
     let all = Small::of(many(80), PinnedTools(vec!["*".into()]));

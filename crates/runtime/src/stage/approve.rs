@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    About, Answer, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, CallerRef, Doors, Effect, ErrorCode,
-    Evidence, Grant, GrantId, Pending, Question, ToolError,
+    About, Answer, Answered, ApprovedBy, AutoApprove, CallEvent, CallState, CallerRef, Change, ChangeKind, Doors,
+    Effect, ErrorCode, Evidence, Grant, GrantId, InputEdit, Pending, Question, ToolError,
     answers::withdraw,
     log::CallLog,
     policy::{Case, Decision, Policy, decide},
@@ -42,7 +42,7 @@ pub(crate) enum Declined {
     /// The approver wants the same tool with another input: that is another call.
     Edited {
         input: Value,
-        by: CallerRef,
+        edit: InputEdit,
     },
 }
 
@@ -77,12 +77,15 @@ pub(crate) async fn approve(doors: &Doors, call: PreparedCall, log: &mut CallLog
             Err(error.into())
         }
         Decision::Ask { reason, nearly } => {
-            let question = question(&call, log, reason, nearly, doors.limits.answer_within);
+            let question = question(&call, log, (reason, nearly), (doors.questions.now(), doors.limits.answer_within));
             log.note(CallEvent::NeedsApproval { effect: question.effect, reason: question.reason.clone() });
             let entry = log.entry(CallState::Waiting);
             doors.questions.ask(&log.scope, &question, entry).await?;
             tell_of_question(&doors.deliveries, &log.scope, &question).await;
-            let answered = wait(doors, &call, &question, log).await?;
+            let Some(answered) = wait(doors, &call, &question, log).await else {
+                let pending = Pending { pending_tool_call_id: question.call, expires_at: question.expires_at };
+                return Err(Stopped::Pending(pending).into());
+            };
             apply_answer(doors, call, answered, log).await
         }
     }
@@ -98,19 +101,24 @@ pub(crate) async fn apply_answer(
     let paths = match answered.answer {
         Answer::Approve { paths } => paths,
         Answer::Always { .. } => None,
-        answer @ (Answer::Edit { .. }
-        | Answer::Fill { .. }
+        Answer::Edit { input } => {
+            let edit = InputEdit { by: answered.by, shown: shown_by(&call) };
+            discard(doors, &call).await?;
+            return Err(Declined::Edited { input, edit });
+        }
+        answer @ (Answer::Fill { .. }
         | Answer::Result { .. }
         | Answer::Failed { .. }
+        | Answer::TimedOut { .. }
         | Answer::Reject { .. }
         | Answer::Cancel
         | Answer::Expire) => {
             discard(doors, &call).await?;
-            return Err(refusal(answer, answered.by));
+            return Err(refusal(answer, &answered.by));
         }
     };
     let policy = doors.policies.of(&log.scope).await?;
-    if let Decision::No(error) = decide_with(&policy, &call, &[]) {
+    if let Decision::No(error) = decide_with(&policy, &call, (&[], doors.questions.now())) {
         discard(doors, &call).await?;
         return Err(error.into());
     }
@@ -122,34 +130,49 @@ pub(crate) async fn apply_answer(
     Ok(call)
 }
 
+/// The paths that the card of a call shows.
+fn shown_by(call: &PreparedCall) -> Vec<String> {
+    match call.evidence() {
+        Evidence::Staged { changes, .. } => changes.paths(),
+        Evidence::Plain(_) => Vec::new(),
+    }
+}
+
 /// What every answer but a yes comes to.
-fn refusal(answer: Answer, by: CallerRef) -> Declined {
+fn refusal(answer: Answer, by: &CallerRef) -> Declined {
     let rejected = |reason: &str, user_message, code| {
         Declined::Stopped(Stopped::Rejected { reason: reason.to_owned(), user_message, code })
     };
     match answer {
-        Answer::Edit { input } => Declined::Edited { input, by },
         Answer::Reject { message } => rejected("User rejected the operation", message, ErrorCode::Rejected),
         Answer::Expire => rejected("Approval expired: nobody answered in time", None, ErrorCode::ApprovalExpired),
         Answer::Cancel
         | Answer::Approve { .. }
         | Answer::Always { .. }
+        | Answer::Edit { .. }
         | Answer::Fill { .. }
         | Answer::Result { .. }
-        | Answer::Failed { .. } => {
+        | Answer::Failed { .. }
+        | Answer::TimedOut { .. } => {
             let message = format!("the call was cancelled by {by} while it waited for an answer");
             ToolError::new(ErrorCode::Cancelled, message).into()
         }
     }
 }
 
-/// Whoever edited an input whose effect cannot be shown before has nothing more to look at.
+/// Whoever edited an input has said yes to exactly that input. Only what the first card did not show and what is flagged or
+/// deleted is asked about once more.
 fn edit_counts_as_approval(call: &PreparedCall, decision: Decision) -> Decision {
-    match (&decision, call.evidence(), &call.call().request.edited_by) {
-        (Decision::Ask { .. }, Evidence::Plain(_), Some(by)) => {
+    let Some(InputEdit { by, shown }) = &call.call().request.edited else { return decision };
+    let is_new_and_grave = |change: &Change| {
+        (change.kind == ChangeKind::Deleted || !change.flags.is_empty()) && !shown.contains(&change.path)
+    };
+    match (&decision, call.evidence()) {
+        (Decision::Ask { .. }, Evidence::Staged { changes, .. }) if changes.0.iter().any(is_new_and_grave) => decision,
+        (Decision::Ask { .. }, _) => {
             Decision::Yes { approved_by: ApprovedBy::User, by: Some(by.name.clone()), grant: None }
         }
-        _ => decision,
+        (Decision::Yes { .. } | Decision::No(_), _) => decision,
     }
 }
 
@@ -162,7 +185,8 @@ fn approved(call: PreparedCall, approval: Approval) -> ApprovedCall {
 async fn decided(doors: &Doors, call: &PreparedCall, log: &CallLog) -> Result<Decision, ToolError> {
     let request = &call.call().request;
     let policy = doors.policies.of(&log.scope).await?;
-    let decision = decide_with(&policy, call, &[]);
+    let now = doors.questions.now();
+    let decision = decide_with(&policy, call, (&[], now));
     // Grants are looked for only where one could turn the question into a yes.
     let grants_count = request.auto_approve == AutoApprove::Reads && matches!(decision, Decision::Ask { .. });
     if !grants_count {
@@ -170,7 +194,7 @@ async fn decided(doors: &Doors, call: &PreparedCall, log: &CallLog) -> Result<De
     }
     let mut grants = doors.questions.grants(&log.scope, &log.tool).await?;
     loop {
-        let decision = decide_with(&policy, call, &grants);
+        let decision = decide_with(&policy, call, (&grants, now));
         let Decision::Yes { grant: Some(grant), .. } = &decision else { return Ok(decision) };
         if doors.questions.spend(&log.scope, grant).await? {
             return Ok(decision);
@@ -179,7 +203,7 @@ async fn decided(doors: &Doors, call: &PreparedCall, log: &CallLog) -> Result<De
     }
 }
 
-fn decide_with(policy: &Policy, call: &PreparedCall, grants: &[Grant]) -> Decision {
+fn decide_with(policy: &Policy, call: &PreparedCall, (grants, now): (&[Grant], Timestamp)) -> Decision {
     let request = &call.call().request;
     let case = Case {
         spec: call.call().tool.spec(),
@@ -188,42 +212,30 @@ fn decide_with(policy: &Policy, call: &PreparedCall, grants: &[Grant]) -> Decisi
         evidence: call.evidence(),
         mode: request.auto_approve,
         caller: &request.caller.id,
+        own_form: request.caller.own_form(),
         grants,
-        now: Timestamp::now(),
+        now,
     };
     decide(policy, &case)
 }
 
-async fn wait(
-    doors: &Doors,
-    call: &PreparedCall,
-    question: &Question,
-    log: &mut CallLog,
-) -> Result<Answered, Declined> {
+/// The answer. Without one the call is handed back, and also where nobody can tell now whether there is one: whoever can
+/// carries it on.
+async fn wait(doors: &Doors, call: &PreparedCall, question: &Question, log: &CallLog) -> Option<Answered> {
     let request = &call.call().request;
-    let id = question.id();
-    let expires = doors.limits.answer_within;
-    tokio::select! {
+    let (id, expires) = (question.id(), doors.limits.answer_within);
+    let last_word = tokio::select! {
         // Whoever ends a process hands back what waits and stops the rest at the same moment.
         biased;
-        () = request.hand_back.cancelled() => {}
-        answered = doors.questions.wait(&log.scope, &id, request.wait.min(expires)) => {
-            if let Some(answered) = answered? {
-                return Ok(answered);
-            }
-            if request.wait >= expires {
-                return Ok(taken_back(doors, question, log, Answer::Expire).await?);
-            }
-        }
-        () = request.cancel.cancelled() => return Ok(taken_back(doors, question, log, Answer::Cancel).await?),
-    }
-    let pending = Pending { pending_tool_call_id: question.call.clone(), expires_at: question.expires_at };
-    Err(Stopped::Pending(pending).into())
-}
-
-/// Its caller no longer waits for an answer; whoever was earlier wins.
-async fn taken_back(doors: &Doors, question: &Question, log: &CallLog, answer: Answer) -> Result<Answered, ToolError> {
-    withdraw(doors, &log.scope, question, (answer, question.asked_by.clone())).await
+        () = request.hand_back.cancelled() => return None,
+        answered = doors.questions.wait(&log.scope, &id, request.wait.min(expires)) => match answered {
+            Ok(None) if request.wait >= expires => Answer::Expire,
+            answered => return answered.ok().flatten(),
+        },
+        () = request.cancel.cancelled() => Answer::Cancel,
+    };
+    // Its caller no longer waits for an answer; whoever was earlier wins.
+    withdraw(doors, &log.scope, question, (last_word, question.asked_by.clone())).await.ok()
 }
 
 /// Drops what the call itself staged; the staged changes of an earlier call stay where they are.
@@ -239,11 +251,10 @@ async fn discard(doors: &Doors, call: &PreparedCall) -> Result<(), ToolError> {
 fn question(
     call: &PreparedCall,
     log: &mut CallLog,
-    reason: String,
-    nearly: Option<String>,
-    answer_within: Duration,
+    (reason, nearly): (String, Option<String>),
+    time: (Timestamp, Duration),
 ) -> Question {
     let about = About::Approval(call.evidence().clone());
-    let question = log.question((&call.call().request, call.effect()), about, reason, answer_within);
+    let question = log.question((&call.call().request, call.effect()), about, reason, time);
     Question { nearly, ..question }
 }

@@ -1,6 +1,6 @@
 //! May this caller use this tool, and how much of it without asking.
 
-use crate::{Guard, ToolError, log::CallLog, stage::resolve::ResolvedCall};
+use crate::{Doors, ToolError, log::CallLog, stage::resolve::ResolvedCall};
 
 /// The caller may use the tool. Only this file makes one.
 pub(crate) struct AuthorizedCall(ResolvedCall);
@@ -12,14 +12,15 @@ impl AuthorizedCall {
 }
 
 pub(crate) async fn authorize(
-    guard: &dyn Guard,
+    doors: &Doors,
     mut call: ResolvedCall,
     log: &mut CallLog,
 ) -> Result<AuthorizedCall, ToolError> {
     let request = &mut call.request;
-    guard.permit(&request.caller, call.tool.spec()).await?;
+    doors.guard.permit(&request.caller, call.tool.spec()).await?;
     // Nobody lets more happen unasked than they may, whatever they wish for; the journal knows what held.
-    request.auto_approve = request.auto_approve.min(guard.most_unasked(&request.caller));
+    let wished = request.auto_approve.min(doors.guard.most_unasked(&request.caller));
+    request.auto_approve = doors.policies.of(&log.scope).await?.mode.unwrap_or(wished);
     log.may_happen_unasked(request.auto_approve);
     Ok(AuthorizedCall(call))
 }

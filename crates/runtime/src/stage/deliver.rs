@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::{CallId, Delivery, Question, Scope};
+use crate::{Delivery, Outcome, Question, Scope};
 
-pub(crate) async fn deliver(deliveries: &[Arc<dyn Delivery>], scope: &Scope, call: &CallId) {
+pub(crate) async fn deliver(deliveries: &[Arc<dyn Delivery>], scope: &Scope, outcome: &Outcome) {
     for delivery in deliveries {
-        delivery.ended(scope, call).await;
+        delivery.ended(scope, outcome).await;
     }
 }
 

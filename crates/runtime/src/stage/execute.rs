@@ -257,7 +257,7 @@ async fn attempts(
         let left = work.limit.until(log).saturating_duration_since(Instant::now());
         let Some(delay) = delay.filter(|delay| *delay < left) else { return Err(error) };
         let message = format!("{error}; trying again in {} ms", delay.as_millis());
-        log.note(CallEvent::Progress { progress: None, message });
+        log.note(CallEvent::Progress { progress: None, part: None, message });
         // Waiting is work like any other, but for the silence: it can be stopped and counts as time.
         let waiting = Work { idle: None, ..*work };
         let waited = waiting.run(log, |ctx| pause(ctx, delay)).await;
@@ -306,7 +306,7 @@ fn told_of_an_act(error: ToolError, twice: Repeat, attempts: u32) -> ToolError {
     }
     let again = if attempts > 1 { "" } else { ", and was not tried again" };
     // Last may be what a server said, which nothing of ours should stand behind.
-    let message = format!("it may or may not have happened{again}: {}", error.message);
+    let message = format!("It may have happened{again}. Check before you call again: {}", error.message);
     ToolError { details: error.details, ..ToolError::new(ErrorCode::OutcomeUnknown, message) }
 }
 
@@ -321,7 +321,8 @@ fn conforming(call: &ResolvedCall, mut output: ToolOutput) -> Result<ToolOutput,
         return Ok(output);
     }
     if cfg!(debug_assertions) {
-        let why = validator.iter_errors(&output.structured).next().map(|err| err.to_string()).unwrap_or_default();
+        let why = validator.errors(&output.structured, 1).and_then(|errors| errors.first().map(ToString::to_string));
+        let why = why.unwrap_or_default();
         let message = format!("the result of `{}` does not fit its own schema: {why}", call.tool.spec().name);
         return Err(ToolError::new(ErrorCode::OutputInvalid, message));
     }

@@ -54,8 +54,9 @@ pub(crate) async fn prepare(doors: &Doors, call: ValidCall, log: &mut CallLog) -
     Ok(match prepared {
         Prepared::Staged { output, changes, turn, isolation } => {
             // A command has been run by now.
-            if isolation.is_some() {
+            if let Some(isolation) = isolation {
                 log.has_begun();
+                log.isolation = isolation;
             }
             log.staged(&changes, &turn);
             let effect = changes.effect();
@@ -73,7 +74,7 @@ pub(crate) async fn prepare(doors: &Doors, call: ValidCall, log: &mut CallLog) -
 /// Where even a read is asked for, what it says stays here until the yes.
 fn heard(call: &ResolvedCall) -> OutputRelease {
     match (call.request.auto_approve, call.tool.spec().asks) {
-        (_, Asks::Always) | (AutoApprove::Nothing, Asks::ByEffect) => OutputRelease::AfterTheYes,
+        (_, Asks::Always) | (AutoApprove::Nothing, Asks::ByEffect | Asks::OnlyToDestroy) => OutputRelease::AfterTheYes,
         (AutoApprove::Nothing, Asks::NeverForReads) | (AutoApprove::Reads | AutoApprove::Everything, _) => {
             OutputRelease::AtOnce
         }
@@ -91,8 +92,9 @@ pub(crate) fn prepared_before(
         let message = format!("{} waited for a form in a process that is gone; call it anew", question.call);
         return Err(ToolError::new(ErrorCode::Interrupted, message));
     };
-    if let Evidence::Staged { turn, .. } = &evidence {
+    if let Evidence::Staged { turn, isolation, .. } = &evidence {
         log.turn = Some(turn.clone());
+        log.isolation = isolation.unwrap_or(log.isolation);
     }
     Ok(PreparedCall { call: call.into_inner(), effect: question.effect, evidence })
 }

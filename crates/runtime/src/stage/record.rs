@@ -5,8 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::{
-    CallEvent, ChangeList, Doors, End, ErrorCode, Isolation, Limits, Outcome, PartialWork, Pending, ToolError,
-    ToolOutput,
+    CallEvent, ChangeList, Doors, End, ErrorCode, Limits, Outcome, PartialWork, Pending, ToolError, ToolOutput,
     changes::left_staged,
     log::CallLog,
     ran::CallFailure,
@@ -32,7 +31,7 @@ pub(crate) enum Ending {
 }
 
 /// Makes the envelope and records it: in a batch behind the answer when the call only read or the journal could tell its
-/// end by itself, at once otherwise.
+/// end by itself and the house allows that, at once otherwise.
 pub(crate) async fn record(doors: &Doors, log: &mut CallLog, ending: Ending) -> Outcome {
     let journal = &doors.journal;
     let (mut outcome, whole) = envelope(&doors.limits, log, ending);
@@ -40,7 +39,7 @@ pub(crate) async fn record(doors: &Doors, log: &mut CallLog, ending: Ending) -> 
     note_the_end(log, &outcome);
     let by_reference = whole.is_some();
     let only_read = !log.is_recorded() && outcome.changes.is_none() && !by_reference;
-    let may_wait = only_read || log.ends_as_foreseen;
+    let may_wait = !doors.limits.recorded_first && (only_read || log.ends_as_foreseen);
     // A long result is not copied for the journal, which has written it down by the time it answers.
     let shared = Arc::new(outcome);
     let entry = log.last_entry(Arc::clone(&shared), whole);
@@ -78,6 +77,7 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
     let mut outcome = Outcome::ended(log.call.clone(), log.tool.clone(), log.started_at, no_end);
     outcome.attempts = log.attempts;
     outcome.cached = log.cached;
+    outcome.isolation = log.isolation;
     outcome.execution_time_ms = log.worked.as_millis().try_into().unwrap_or(u64::MAX);
     let mut whole = None;
     match ending {
@@ -86,10 +86,10 @@ fn envelope(limits: &Limits, log: &CallLog, ending: Ending) -> (Outcome, Option<
             outcome.grant = approval.grant;
             match result {
                 Ok(done) => whole = succeed(limits, &mut outcome, done),
-                Err(failure) => fail(limits, &mut outcome, failure),
+                Err(failure) => whole = fail(limits, &mut outcome, failure),
             }
         }
-        Ending::Stopped(Stopped::Failed(failure)) => fail(limits, &mut outcome, failure),
+        Ending::Stopped(Stopped::Failed(failure)) => whole = fail(limits, &mut outcome, failure),
         Ending::Stopped(Stopped::Rejected { reason, user_message, code }) => {
             outcome.end = End::Rejected { error: ToolError::new(code, reason.clone()), reason, user_message };
         }
@@ -146,8 +146,8 @@ fn succeed(limits: &Limits, outcome: &mut Outcome, done: CompletedWork) -> Optio
 }
 
 /// What was cut short lists what it leaves staged, and says what can be done with it. What it had said has as much room
-/// as the text of a result.
-fn fail(limits: &Limits, outcome: &mut Outcome, failure: CallFailure) {
+/// as the text of a result, and the whole of it is kept like that of a result.
+fn fail(limits: &Limits, outcome: &mut Outcome, failure: CallFailure) -> Option<ToolOutput> {
     let mut error = match failure {
         CallFailure::Error(error) => error,
         CallFailure::Behind(isolation, error) => {
@@ -155,7 +155,7 @@ fn fail(limits: &Limits, outcome: &mut Outcome, failure: CallFailure) {
             error
         }
         CallFailure::CutShort(PartialWork { mut error, changes, turn: _, isolation }) => {
-            outcome.isolation = isolation.unwrap_or(Isolation::None);
+            outcome.isolation = isolation.unwrap_or(outcome.isolation);
             if !changes.0.is_empty() {
                 let left = left_staged(&outcome.tool_call_id, &changes.paths());
                 error.message = format!("{}; {left}", error.message);
@@ -164,8 +164,9 @@ fn fail(limits: &Limits, outcome: &mut Outcome, failure: CallFailure) {
             error
         }
     };
-    shorten_details(&mut error, limits);
+    let whole = shorten_details(&mut error, limits, &outcome.tool_call_id);
     outcome.end = failed(error);
+    whole
 }
 
 fn failed(error: ToolError) -> End {
@@ -177,11 +178,11 @@ fn failed(error: ToolError) -> End {
 
 fn note_the_end(log: &mut CallLog, outcome: &Outcome) {
     let event = match &outcome.end {
-        End::Success { .. } => CallEvent::Completed { execution_time_ms: outcome.execution_time_ms },
+        End::Success { .. } => CallEvent::Completed { execution_time_ms: outcome.execution_time_ms, late: false },
         End::Error { error } if error.code == ErrorCode::Interrupted => {
             CallEvent::Interrupted { recovered: error.message.clone() }
         }
-        End::Error { error } => CallEvent::Failed { error: error.clone() },
+        End::Error { error } => CallEvent::Failed { error: error.clone(), late: false },
         End::Rejected { reason, user_message, .. } => {
             CallEvent::Rejected { reason: reason.clone(), user_message: user_message.clone() }
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     CallEvent, CallRequest, CallState, CalledAs, Caller, Catalog, Doors, Effect, ErrorCode, Forward, RegisteredTool,
-    Shown, ToolError, ToolSpec,
+    Shown, ToolError, ToolSpec, Trial,
     log::CallLog,
     work::{Limit, OutputRelease, Work},
 };
@@ -49,7 +49,8 @@ pub(crate) async fn resolve(
     });
     let (called_as, remove_by) =
         log.called_as.as_ref().map_or((None, None), |alias| (Some(alias.name.clone()), alias.remove_by));
-    log.note(CallEvent::Called { tool: name.clone(), called_as, remove_by, args: request.input.clone() });
+    let (tool, args, test) = (name.clone(), request.input.clone(), request.caller.via.trial.is_some());
+    log.note(CallEvent::Called { tool, called_as, remove_by, args, test });
     let tool = found?;
     translate(&mut request.input, tool.spec(), &request.tool)?;
     Ok(ResolvedCall { request, tool })
@@ -71,6 +72,13 @@ pub(crate) async fn find(
 /// Looks for the tool of a call. A server that must be started first may keep it waiting: that wait is the call's own, so
 /// that it is seen, limited and stopped like any other work.
 async fn look_up(doors: &Doors, request: &CallRequest, log: &mut CallLog) -> Result<Arc<RegisteredTool>, ToolError> {
+    if request.caller.via.trial == Some(Trial::Draft) {
+        // What was saved under the same name since is something else than what was tried.
+        return request.draft.clone().ok_or_else(|| {
+            let message = format!("the draft of `{}` is gone: it was saved nowhere; try it again", request.tool);
+            ToolError::new(ErrorCode::Interrupted, message)
+        });
+    }
     let mut found = doors.catalog.find(&request.caller, &request.tool);
     if let Poll::Ready(found) = poll!(&mut found) {
         return found;

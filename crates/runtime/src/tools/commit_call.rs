@@ -44,7 +44,7 @@ impl Tool for CommitCall {
     const FACTS: ToolFacts = ToolFacts::new("commit_call", "calls", Effect::Write);
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<CommitCallOutput>, ToolError> {
-        let record = self.0.find(&ctx.caller.scope, &input.call_id).await?;
+        let record = self.0.find_here(&ctx.caller, &input.call_id).await?;
         if record.turn.is_none() {
             let message = format!("{} changed no files, so there is nothing to commit", input.call_id);
             return Err(ToolError::new(ErrorCode::InvalidArgs, message));

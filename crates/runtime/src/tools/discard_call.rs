@@ -32,7 +32,7 @@ impl Output for DiscardCallOutput {
 
 impl DiscardCall {
     async fn staged(&self, ctx: &ToolCtx, input: &Input) -> Result<Vec<String>, ToolError> {
-        self.0.find(&ctx.caller.scope, &input.call_id).await?;
+        self.0.find_here(&ctx.caller, &input.call_id).await?;
         self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
         let staged = self.0.workbench.show(ctx.scope(), &input.call_id).await?.staged_paths();
         if staged.is_empty() {

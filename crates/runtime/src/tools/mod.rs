@@ -8,12 +8,15 @@ mod result_query;
 mod undo_call;
 mod wait_call;
 
+pub use result_query::{ResultPart, ResultWindow, read_result};
+
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{
-    AnyTool, CallId, CallRecord, CallState, Catalog, ErrorCode, Journal, Questions, Scope, ToolError, Workbench, typed,
+    AnyTool, CallId, CallRecord, CallState, Caller, Catalog, ErrorCode, Journal, Questions, Scope, ToolError,
+    Workbench, typed,
 };
 
 /// A commit is told before its end is written, so that another process may see that end a little later.
@@ -50,15 +53,26 @@ struct Calls {
 }
 
 impl Calls {
-    async fn find(&self, scope: &Scope, call: &CallId) -> Result<CallRecord, ToolError> {
-        let mut found = self.journal.find(scope, call).await?;
+    /// A call that the caller may see. One of somebody else looks like one that never was.
+    async fn find(&self, caller: &Caller, call: &CallId) -> Result<CallRecord, ToolError> {
+        let mut found = self.journal.find(&caller.scope, call).await?;
         if found.as_ref().is_some_and(|record| record.state == CallState::Executing) {
-            self.journal.ended(scope, call, A_MOMENT).await?;
-            found = self.journal.find(scope, call).await?;
+            self.journal.ended(&caller.scope, call, A_MOMENT).await?;
+            found = self.journal.find(&caller.scope, call).await?;
         }
-        found.ok_or_else(|| {
+        found.filter(|record| caller.may_see(record)).ok_or_else(|| {
             ToolError::new(ErrorCode::InvalidArgs, format!("there is no call {call}; `haft log` lists the latest"))
         })
+    }
+
+    /// The same for what is done to the files of its workspace.
+    async fn find_here(&self, caller: &Caller, call: &CallId) -> Result<CallRecord, ToolError> {
+        let record = self.find(caller, call).await?;
+        if record.scope != caller.scope {
+            let message = format!("{call} worked in another workspace; call this tool there");
+            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+        }
+        Ok(record)
     }
 
     /// A call whose question is open is answered, not worked around.

@@ -166,7 +166,7 @@ impl Tool for WaitCall {
         let scope = &ctx.caller.scope;
         let mut call = input.call_id;
         loop {
-            self.0.find(scope, &call).await?;
+            self.0.find(&ctx.caller, &call).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             match self.0.journal.ended(scope, &call, left).await? {
                 None => return Ok(Ran::plain(WaitCallOutput::pending())),

@@ -30,6 +30,17 @@ pub(crate) fn run(what: &str, workspace: &Path, dir: &Path, user: &str) -> Resul
             stop_for_tracer()?;
             changes.turn(ChangeDirection::Undo, Selection::All)?;
         }
+        "linked-commit" => {
+            let mut changes = plan_linked(workspace, dir)?;
+            stop_for_tracer()?;
+            changes.turn(ChangeDirection::Commit, Selection::All)?;
+        }
+        "linked-undo" => {
+            let mut changes = plan_linked(workspace, dir)?;
+            changes.turn(ChangeDirection::Commit, Selection::All)?;
+            stop_for_tracer()?;
+            changes.turn(ChangeDirection::Undo, Selection::All)?;
+        }
         "edit" => {
             fs::write(workspace.join("replaced"), "old\n")?;
             let root = Arc::new(Root::open(workspace, &[])?);
@@ -77,6 +88,46 @@ fn plan(workspace: &Path, dir: &Path) -> Result<Changes, Box<dyn Error>> {
     draft.link(&root.place("new/link")?, Path::new("../src/replace2"))?;
     plan_moves(&root, &mut draft)?;
     plan_copies(&root, &mut draft)?;
+    Ok(draft.seal()?)
+}
+
+/// What a commit in a linked worktree could have left: in the worktree, and in a git folder that lies beside it.
+fn plan_linked(folder: &Path, dir: &Path) -> Result<Changes, Box<dyn Error>> {
+    let (files, git) = (folder.join("tree"), folder.join("git"));
+    let own = git.join("worktrees/tree");
+    for made in [&files, &git.join("objects"), &git.join("refs/heads"), &own] {
+        fs::create_dir_all(made)?;
+    }
+    for (path, text) in
+        [(files.join("a"), "old\n"), (git.join("refs/heads/side"), "old\n"), (own.join("index"), "old\n")]
+    {
+        fs::write(path, text)?;
+    }
+    fs::write(own.join("MERGE_HEAD"), "merged\n")?;
+    fs::write(files.join(".git"), "gitdir: ../git/worktrees/tree\n")?;
+    let root = Arc::new(Root::open(&files, &[])?.with_git_folder(&git.canonicalize()?, &own.canonicalize()?)?);
+    let mut draft = Draft::new(&root, dir)?;
+    let upper = draft.layer()?.join("upper");
+    let git_upper = draft.git_layer()?.ok_or("there is no layer over the git folder")?.layer.join("upper");
+    let own_upper = git_upper.join("worktrees/tree");
+    for made in [&git_upper.join("objects/12"), &git_upper.join("refs/heads"), &own_upper.join("logs")] {
+        fs::create_dir_all(made)?;
+    }
+    for path in [
+        upper.join("a"),
+        upper.join("b"),
+        git_upper.join("objects/12/345"),
+        git_upper.join("refs/heads/side"),
+        own_upper.join("index"),
+        own_upper.join("logs/HEAD"),
+        own_upper.join("COMMIT_EDITMSG"),
+    ] {
+        fs::write(path, "new\n")?;
+    }
+    let gone = own_upper.join("MERGE_HEAD");
+    fs::write(&gone, "")?;
+    rustix::fs::setxattr(&gone, "user.overlay.whiteout", b"y", rustix::fs::XattrFlags::empty())?;
+    draft.take_layer((i64::MAX, 0), &|_, _| PathOrigin::Source)?;
     Ok(draft.seal()?)
 }
 

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::Read;
-use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::change::{FileChangeKind, FileChangeState};
 use super::error::ChangesError;
@@ -17,6 +18,9 @@ use super::show::{DiffSide, LONGEST_SIDE, compare};
 use crate::beneath::{self, Links};
 use crate::stamp::{EntryIdentity, EntryKind, look};
 use crate::workspace_path::read_shown_name;
+
+/// How content is opened.
+const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 impl Changes {
     /// The whole diff of one change, also when it was too long to be kept; `None` where there is none to show.
@@ -65,8 +69,10 @@ impl Changes {
         let root = open_root(&self.plan)?;
         // Only the item itself has a stamp here; entries beneath have their own in the plan.
         let expected = |seen: Option<EntryIdentity>| if inside.is_empty() { seen } else { None };
-        let aside = read(self.folder.handle(), &slot, rest.slot.is_some(), expected(rest.slot));
-        let there = read(root.handle(), &path, rest.path.is_some(), expected(rest.path));
+        let aside = beneath::open(self.folder.handle(), &slot, FLAGS, Links::Refuse);
+        let aside = read(aside, rest.slot.is_some(), expected(rest.slot));
+        let there = root.open_beneath(&path, FLAGS, Links::Refuse);
+        let there = read(there, rest.path.is_some(), expected(rest.path));
         Ok(match rest.state {
             FileChangeState::Staged | FileChangeState::Undone => Some((there, aside)),
             FileChangeState::Committed => Some((aside, there)),
@@ -91,12 +97,11 @@ impl ItemContent {
     }
 }
 
-fn read(dir: BorrowedFd<'_>, path: &Path, is_there: bool, expected: Option<EntryIdentity>) -> ItemContent {
+fn read(open: Result<OwnedFd, Errno>, is_there: bool, expected: Option<EntryIdentity>) -> ItemContent {
     if !is_there {
         return ItemContent::Nothing;
     }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let Ok(fd) = beneath::open(dir, path, flags, Links::Refuse) else { return ItemContent::Unknown };
+    let Ok(fd) = open else { return ItemContent::Unknown };
     let Ok(seen) = look(&fd) else { return ItemContent::Unknown };
     let other = expected.is_some_and(|expected| !seen.is_unchanged(&expected));
     if other || seen.kind() != EntryKind::File || seen.stamp.size > LONGEST_SIDE {

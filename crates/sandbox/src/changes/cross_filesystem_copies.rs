@@ -18,7 +18,6 @@ use super::folder::{ChangesFolder, SIBLINGS};
 use super::plan::{ChangePlan, Item, ItemState, ItemStates};
 use super::swap::{is_no_swap, rename};
 use super::turn::{Parents, TurnContext};
-use crate::beneath::{self, Links};
 use crate::copy::copy;
 use crate::error::PathError;
 use crate::root::Root;
@@ -120,7 +119,7 @@ fn find_home(
     let mut deepest = None;
     let mut next = Some(parent.clone());
     while let Some(place) = next {
-        match beneath::open_folder(root.handle(), place.for_kernel(), Links::Refuse).and_then(look) {
+        match root.open_folder_beneath(place.for_kernel()).and_then(look) {
             Ok(seen) if mount.is_none() && seen.shares_mount(slots) => return Ok(None),
             Ok(seen) => {
                 let shown = place.to_string();

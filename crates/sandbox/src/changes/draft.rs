@@ -10,7 +10,7 @@ use super::change_log::ChangeLog;
 use super::error::ChangesError;
 use super::flags::{Subject, flags};
 use super::folder::ChangesFolder;
-use super::plan::{ChangePlan, CommitDurability, Item, ItemStates, Sketch};
+use super::plan::{ChangePlan, CommitDurability, Item, ItemStates, PlannedGitFolder, Sketch};
 use super::progress::{ChangesProgress, Meter};
 use super::sealed::Changes;
 use super::show::{DiffSide, LONGEST_SIDE, RenderedDiff, compare};
@@ -257,6 +257,7 @@ impl Draft {
         let plan = ChangePlan {
             root: show_name(self.root.path().as_os_str()),
             root_seen: *self.root.seen(),
+            git: self.root.git_folder().map(PlannedGitFolder::of),
             tag: tag(folder.path()),
             sync: folder.sync,
             items: std::mem::take(&mut self.items).into_values().collect(),

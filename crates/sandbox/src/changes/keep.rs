@@ -54,7 +54,7 @@ pub fn give_up(dir: &Path) -> Result<(), ChangesError> {
         if half_turned()? && open_root(&plan).is_ok() {
             recover(dir)?;
         }
-        let _lock = Lock::take(folder.handle(), &plan.root_seen, NO_WAIT)?;
+        let _lock = Lock::take(folder.handle(), plan.folders(), NO_WAIT)?;
         if half_turned()? && open_root(&plan).is_ok() {
             return Err(ChangesError::Busy);
         }

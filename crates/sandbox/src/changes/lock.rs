@@ -15,34 +15,46 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// Held while a workspace is changed; the kernel lets go of it when the process ends, however it ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _held: OwnedFd,
+    _held: Vec<OwnedFd>,
 }
 
 impl Lock {
-    /// Takes the lock of a workspace in `locks/` beside the folder that holds all changes.
+    /// Takes the locks of all folders of a workspace in `locks/` beside the folder that holds all changes.
     pub(super) fn take(
         changes: BorrowedFd<'_>,
-        workspace: &EntryIdentity,
+        mut folders: Vec<EntryIdentity>,
         wait: Duration,
     ) -> Result<Lock, ChangesError> {
-        let failed = |errno| ChangesError::kept("lock the workspace", errno);
-        let file = open(changes, workspace).map_err(failed)?;
+        // Everybody takes them in the same order, so that nobody waits for one who waits for them.
+        folders.sort_by_key(|folder| (folder.stamp.dev, folder.stamp.ino));
         let mut deadline = None;
-        let mut pause = Duration::from_micros(200);
-        loop {
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Lock { _held: file }),
-                Err(Errno::WOULDBLOCK) => {}
-                Err(Errno::INTR) => continue,
-                Err(errno) => return Err(failed(errno)),
-            }
-            let now = Instant::now();
-            if now >= *deadline.get_or_insert(now + wait) {
-                return Err(ChangesError::Busy);
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        let held = folders.iter().map(|folder| take_one(changes, folder, wait, &mut deadline));
+        Ok(Lock { _held: held.collect::<Result<_, _>>()? })
+    }
+}
+
+fn take_one(
+    changes: BorrowedFd<'_>,
+    folder: &EntryIdentity,
+    wait: Duration,
+    deadline: &mut Option<Instant>,
+) -> Result<OwnedFd, ChangesError> {
+    let failed = |errno| ChangesError::kept("lock the workspace", errno);
+    let file = open(changes, folder).map_err(failed)?;
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK) => {}
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(failed(errno)),
         }
+        let now = Instant::now();
+        if now >= *deadline.get_or_insert(now + wait) {
+            return Err(ChangesError::Busy);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

@@ -39,7 +39,7 @@ pub use draft::{Draft, Expected, PlannedWrite};
 pub use error::ChangesError;
 pub use flags::{ChangeFlag, Subject, flags};
 pub use keep::{ChangesSummary, GONE, give_up, look, remove_gone};
-pub use layer::{LayerNotes, PathOrigin, Steering};
+pub use layer::{LayerNotes, OutsideLayer, PathOrigin, Steering};
 pub use plan::CommitDurability;
 pub use progress::ChangesProgress;
 pub use recover::{RecoveryReport, recover, remove};

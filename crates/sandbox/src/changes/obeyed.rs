@@ -13,6 +13,7 @@ use super::git_config::hook_folders;
 use super::layer::real_paths;
 use super::plan::{Item, NestedEntry};
 use super::show::LONGEST_SIDE;
+use crate::git_folder::DOOR;
 use crate::root::Root;
 use crate::sensitive::fold;
 use crate::stamp::{EntryKind, FileStamp};
@@ -187,7 +188,8 @@ impl RepositoryFacts<'_> {
 fn hooks_elsewhere(root: &Root, folder: &Path) -> Vec<PathBuf> {
     let git = folder.join(".git");
     let meta = |path: &Path| root.meta(&WorkspacePath::known(path.to_owned())).ok().flatten();
-    if meta(&git).is_none_or(|meta| meta.kind != EntryKind::Directory) {
+    let is_outside = root.git_folder().is_some() && git == Path::new(DOOR);
+    if !is_outside && meta(&git).is_none_or(|meta| meta.kind != EntryKind::Directory) {
         return Vec::new();
     }
     let mut settings = Vec::new();

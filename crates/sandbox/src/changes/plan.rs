@@ -9,8 +9,9 @@ use super::change::{FileChange, FileChangeKind, FileChangeState};
 use super::error::ChangesError;
 use super::flags::{ChangeFlag, Subject, flags};
 use super::rewritten_index::IndexMeanings;
+use crate::git_folder::OutsideGitFolder;
 use crate::stamp::{EntryIdentity, EntryKind, FileStamp};
-use crate::workspace_path::{WorkspacePath, read_shown_name};
+use crate::workspace_path::{WorkspacePath, read_shown_name, show_name};
 
 /// How many paths are few.
 const FEW: usize = 4;
@@ -34,11 +35,24 @@ pub(super) struct ChangePlan {
     /// The workspace's path as [`WorkspacePath`] shows paths.
     pub(super) root: String,
     pub(super) root_seen: EntryIdentity,
+    /// The git folder, where it lies outside the workspace and is changed, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) git: Option<PlannedGitFolder>,
     /// Makes the names of siblings unlike anything else in the workspace.
     pub(super) tag: String,
     pub(super) sync: CommitDurability,
     /// In path order.
     pub(super) items: Vec<Item>,
+}
+
+/// A git folder outside the workspace; what lies in it has paths beneath `.git`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PlannedGitFolder {
+    /// Its path as [`WorkspacePath`] shows paths.
+    pub(super) path: String,
+    /// Where in it lies what belongs to this workspace alone.
+    pub(super) own: String,
+    pub(super) seen: EntryIdentity,
 }
 
 /// One swap between a slot and a path, one rename from another path, or one change of permissions.
@@ -151,12 +165,27 @@ pub(super) struct ItemState {
     pub(super) copied: bool,
 }
 
+impl PlannedGitFolder {
+    pub(super) fn of(git: &OutsideGitFolder) -> PlannedGitFolder {
+        PlannedGitFolder {
+            path: show_name(git.path().as_os_str()),
+            own: show_name(git.own().as_os_str()),
+            seen: *git.seen(),
+        }
+    }
+}
+
 impl ChangePlan {
     /// The unit of each item: the first item of those that are only turned together.
     pub(super) fn units(&self) -> Vec<usize> {
         let mut first = HashMap::new();
         let unit = |(index, item): (usize, &Item)| item.bond.map_or(index, |bond| *first.entry(bond).or_insert(index));
         self.items.iter().enumerate().map(unit).collect()
+    }
+
+    /// The folders that nobody else may change during a turn.
+    pub(super) fn folders(&self) -> Vec<EntryIdentity> {
+        std::iter::once(self.root_seen).chain(self.git.as_ref().map(|git| git.seen)).collect()
     }
 
     /// Whether a turn takes a few system calls which wait for no disk, on another filesystem too.

@@ -41,7 +41,7 @@ pub fn recover(dir: &Path) -> Result<RecoveryReport, ChangesError> {
     let (log, plan) = ChangeLog::open(folder.handle())?.ok_or(ChangesError::Gone)?;
     folder.sync = plan.sync;
     let root = open_root(&plan)?;
-    let _lock = Lock::take(folder.handle(), root.seen(), PATIENCE)?;
+    let _lock = Lock::take(folder.handle(), root.folders(), PATIENCE)?;
     let standing = log.standing()?;
     let state = standing.state.unwrap_or_else(|| ItemStates::staged(&plan));
     let context = TurnContext { folder: &folder, log: &log, root: &root, plan: &plan, state: &state };

@@ -13,7 +13,6 @@ use super::error::ChangesError;
 use super::plan::{Item, ItemState, MoveOrigin};
 use super::swap::{PutBackResult, rename};
 use super::tree::ItemSide;
-use crate::beneath::{self, Links};
 use crate::root::Root;
 use crate::stamp::EntryIdentity;
 use crate::transfer::EntryRef;
@@ -49,7 +48,7 @@ impl MoveSource {
     pub(super) fn open(root: &Root, moved: &MoveOrigin) -> Result<Result<MoveSource, Errno>, ChangesError> {
         let place = moved.place()?;
         let parent = place.parent().unwrap_or_else(WorkspacePath::root);
-        let folder = beneath::open_folder(root.handle(), parent.for_kernel(), Links::Refuse);
+        let folder = root.open_folder_beneath(parent.for_kernel());
         Ok(folder.map(|folder| MoveSource { folder, place }))
     }
 

@@ -3,7 +3,7 @@
 //! Every `git status` may write the index, so that a set of changes would be in conflict with any git that was run since.
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -20,6 +20,9 @@ use crate::sensitive::fold;
 use crate::stamp::{EntryIdentity, EntryKind, look};
 use crate::workspace_path::WorkspacePath;
 
+/// How an index is opened.
+const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
 /// What both sides of a changed git index say; `None` for a side that is not there or cannot be read.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct IndexMeanings {
@@ -33,8 +36,11 @@ impl Draft {
         let Some(folder) = &self.folder else { return };
         for (place, item) in self.items.iter_mut().filter(|(place, _)| is_index(place.as_path())) {
             let slot = PathBuf::from(ChangesFolder::slot_name(item.slot));
-            let before = item.before.and_then(|seen| read(self.root.handle(), place.as_path(), Some(&seen)));
-            let staged = item.staged.and_then(|seen| read(folder.handle(), &slot, Some(&seen)));
+            let before = item.before.and_then(|seen| {
+                let open = self.root.open_beneath(place.as_path(), FLAGS, Links::Refuse).ok()?;
+                read(open, Some(&seen))
+            });
+            let staged = item.staged.and_then(|seen| read(open(folder.handle(), &slot)?, Some(&seen)));
             let meaning = |side: Option<(EntryIdentity, String)>| side.map(|(_, meaning)| meaning);
             item.index = Some(IndexMeanings { before: meaning(before), staged: meaning(staged) });
         }
@@ -64,15 +70,18 @@ pub(super) fn accept_rewritten(
 fn rewritten(item: &Item, then: &EntryIdentity, expected: &str, parents: &mut Parents<'_>) -> Option<EntryIdentity> {
     let place: WorkspacePath = item.place().ok()?;
     let name = place.name()?;
-    let (now, says) = read(parents.open(&place).ok()?, name.as_ref(), None)?;
+    let (now, says) = read(open(parents.open(&place).ok()?, name.as_ref())?, None)?;
     let same_file = now.is(then) && then.stamp.same_apart_from_renames(&now.stamp);
     (!same_file && says == expected && now.stamp.mode == then.stamp.mode).then_some(now)
 }
 
-/// A file, if it is still what was seen, and what it says as an index.
-fn read(folder: impl AsFd, path: &Path, seen: Option<&EntryIdentity>) -> Option<(EntryIdentity, String)> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(beneath::open(folder, path, flags, Links::Refuse).ok()?);
+fn open(folder: impl AsFd, path: &Path) -> Option<OwnedFd> {
+    beneath::open(folder, path, FLAGS, Links::Refuse).ok()
+}
+
+/// An open file, if it is still what was seen, and what it says as an index.
+fn read(file: OwnedFd, seen: Option<&EntryIdentity>) -> Option<(EntryIdentity, String)> {
+    let file = File::from(file);
     let before = look(&file).ok().filter(|now| now.kind() == EntryKind::File)?;
     let says = meaning(&file)?;
     let after = look(&file).ok()?;
@@ -81,8 +90,9 @@ fn read(folder: impl AsFd, path: &Path, seen: Option<&EntryIdentity>) -> Option<
 }
 
 fn is_index(path: &Path) -> bool {
-    let in_git = path.parent().and_then(Path::file_name).is_some_and(|name| fold(name) == ".git");
-    in_git && path.file_name().is_some_and(|name| name == "index")
+    // A linked worktree has its own further down.
+    let mut folders = path.iter().rev().skip(1);
+    path.file_name().is_some_and(|name| name == "index") && folders.any(|name| fold(name) == ".git")
 }
 
 impl IndexMeanings {

@@ -119,7 +119,7 @@ impl Changes {
         paths: Selection<'_>,
     ) -> Result<Vec<FileChange>, ChangesError> {
         let root = self.root()?;
-        let _lock = Lock::take(self.folder.handle(), root.seen(), patience)?;
+        let _lock = Lock::take(self.folder.handle(), root.folders(), patience)?;
         self.refresh(&root)?;
         let chosen = select(&self.plan, &self.state, direction, paths)?;
         if chosen.is_empty() {
@@ -178,7 +178,7 @@ impl Changes {
     /// Throws away what is staged and was never committed; what was undone can still be committed again.
     pub fn discard(&mut self) -> Result<(), ChangesError> {
         let root = self.root()?;
-        let _lock = Lock::take(self.folder.handle(), root.seen(), self.patience)?;
+        let _lock = Lock::take(self.folder.handle(), root.folders(), self.patience)?;
         self.refresh(&root)?;
         let staged: Vec<usize> = (0..self.plan.items.len())
             .filter(|&index| self.state.items[index].state == FileChangeState::Staged)
@@ -229,7 +229,7 @@ impl Changes {
     fn heal_if_free(&mut self) -> Result<(), ChangesError> {
         // Without the workspace there is nothing to heal, but the changes can still be listed.
         let Ok(root) = self.root() else { return Ok(()) };
-        match Lock::take(self.folder.handle(), root.seen(), NO_WAIT) {
+        match Lock::take(self.folder.handle(), root.folders(), NO_WAIT) {
             Ok(_lock) => self.refresh(&root),
             Err(ChangesError::Busy) => Ok(()),
             Err(error) => Err(error),
@@ -296,8 +296,16 @@ fn with_flags(mut change: FileChange, more: Vec<ChangeFlag>) -> FileChange {
     change
 }
 
-/// Opens the workspace of a plan, if it is still the same folder.
+/// Opens the workspace of a plan, if it and its git folder are still the same.
 pub(super) fn open_root(plan: &ChangePlan) -> Result<Root, ChangesError> {
     let root = Root::open(Path::new(&read_shown_name(&plan.root)), &[]).map_err(|_| ChangesError::OtherWorkspace)?;
-    if root.seen().is(&plan.root_seen) { Ok(root) } else { Err(ChangesError::OtherWorkspace) }
+    if !root.seen().is(&plan.root_seen) {
+        return Err(ChangesError::OtherWorkspace);
+    }
+    let Some(git) = &plan.git else { return Ok(root) };
+    let shared = PathBuf::from(read_shown_name(&git.path));
+    let own = shared.join(read_shown_name(&git.own));
+    let root = root.with_git_folder(&shared, &own).map_err(|_| ChangesError::OtherWorkspace)?;
+    let is_same = root.git_folder().is_some_and(|found| found.seen().is(&git.seen));
+    if is_same { Ok(root) } else { Err(ChangesError::OtherWorkspace) }
 }

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, DiffTag, TextDiff};
 
+use crate::charset::Charset;
+
 /// The longest side that is compared.
 pub(super) const LONGEST_SIDE: u64 = 1 << 20;
 /// How long one comparison may take before it is cut short.
@@ -39,15 +41,11 @@ pub(super) enum DiffSide<'a> {
 /// Compares what was with what will be.
 pub(super) fn compare(path: &str, before: DiffSide<'_>, after: DiffSide<'_>) -> RenderedDiff {
     let (Some(old), Some(new)) = (bytes(before), bytes(after)) else { return RenderedDiff::default() };
-    if is_binary(old) || is_binary(new) {
-        return RenderedDiff { binary: true, ..RenderedDiff::default() };
-    }
-    if old.len().max(new.len()) as u64 > LONGEST_SIDE {
-        return RenderedDiff::default();
-    }
-    let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else {
-        return RenderedDiff::default();
+    let is_short = old.len().max(new.len()) as u64 <= LONGEST_SIDE;
+    let Some((old, new)) = is_short.then(|| texts(old, new)).flatten() else {
+        return RenderedDiff { binary: is_binary(old) || is_binary(new), ..RenderedDiff::default() };
     };
+    let (old, new) = (&*old, &*new);
     let deadline = Instant::now() + PATIENCE;
     let by_lines = |old, new| TextDiff::configure().algorithm(Algorithm::Myers).deadline(deadline).diff_lines(old, new);
     let part = DiffWindow::around_what_differs(old, new);
@@ -68,6 +66,22 @@ pub(super) fn compare(path: &str, before: DiffSide<'_>, after: DiffSide<'_>) -> 
     let (old_name, new_name) = (header("a/", path, before), header("b/", path, after));
     let text = diff.unified_diff().context_radius(CONTEXT).header(&old_name, &new_name).to_string();
     RenderedDiff { diff: Some(further_down(text, lines)), binary: false, added, removed }
+}
+
+/// Both sides as text. What is not UTF-8 is decoded as `read_file` does it, both sides in the same way, so that different
+/// bytes are always different text.
+fn texts<'a>(old: &'a [u8], new: &'a [u8]) -> Option<(Cow<'a, str>, Cow<'a, str>)> {
+    let other = [old, new].into_iter().find(|side| is_binary(side) || std::str::from_utf8(side).is_err());
+    let Some(other) = other else {
+        return Some((std::str::from_utf8(old).ok()?.into(), std::str::from_utf8(new).ok()?.into()));
+    };
+    let charset = Charset::of(other)?;
+    let decoded = |side: &[u8]| match side {
+        [] => Some(Cow::Borrowed("")),
+        // A mark alone is no text that could be shown.
+        _ => charset.decode(side).filter(|text| !text.is_empty()).map(Cow::Owned),
+    };
+    Some((decoded(old)?, decoded(new)?))
 }
 
 /// Two texts without the lines that are the same at their beginnings and at their ends, but for those that are shown around
@@ -293,6 +307,28 @@ mod tests {
         }
         let created = compare("p", DiffSide::Nothing, DiffSide::Content(b"x\n")).diff.unwrap();
         assert_eq!(reversed(&created), "--- a/p\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
+    }
+
+    #[test]
+    fn other_encodings_are_shown_as_text() {
+        let wide = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+        let marked = |text: &str| wide(&format!("\u{feff}{text}"));
+        for (before, after, expected) in [
+            (b"caf\xe9 au lait\n".to_vec(), b"caf\xe9 au th\xe9\n".to_vec(), "-café au lait\n+café au thé\n"),
+            (b"cafe au lait\n".to_vec(), b"caf\xe9 au lait\n".to_vec(), "-cafe au lait\n+café au lait\n"),
+            (b"caf\xe9 au lait\n".to_vec(), "café au lait\n".into(), "-café au lait\n+cafÃ© au lait\n"),
+            (marked("hi\nyou\n"), marked("hi\nme\n"), " hi\n-you\n+me\n"),
+            (wide("hi there\n"), wide("hi again\n"), "-hi there\n+hi again\n"),
+        ] {
+            let shown = compare("p", DiffSide::Content(&before), DiffSide::Content(&after));
+            assert!(shown.diff.as_ref().is_some_and(|diff| diff.ends_with(expected)), "{expected}: {shown:?}");
+            assert!(!shown.binary);
+        }
+        let created = compare("p", DiffSide::Nothing, DiffSide::Content(&marked("hi\n")));
+        assert!(created.diff.unwrap().ends_with("+hi\n"));
+        // Whatever cannot be told apart as text is not shown as text.
+        let (one, other) = (marked("hi there\n"), wide("hi there\n"));
+        assert!(compare("p", DiffSide::Content(&one), DiffSide::Content(&other)).binary);
     }
 
     #[test]

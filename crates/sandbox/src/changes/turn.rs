@@ -16,7 +16,6 @@ use super::recover::roll_back;
 use super::rename::{self, MoveOutcome, MovePaths, MoveSource};
 use super::swap::{self, Pair};
 use super::tree::is_intact;
-use crate::beneath::{self, Links};
 use crate::error::PathError;
 use crate::root::Root;
 use crate::stamp::{EntryIdentity, EntryKind};
@@ -244,7 +243,7 @@ impl<'a> Parents<'a> {
             return Ok(self.root.handle());
         }
         if self.last.as_ref().is_none_or(|(last, _)| last.as_path() != parent) {
-            let folder = beneath::open_folder(self.root.handle(), parent, Links::Refuse)?;
+            let folder = self.root.open_folder_beneath(parent)?;
             self.last = Some((WorkspacePath::known(parent.to_owned()), folder));
         }
         self.last.as_ref().map(|(_, folder)| folder.as_fd()).ok_or(Errno::BADF)

@@ -15,7 +15,7 @@ pub enum FenceError {
         why: String,
     },
     /// There is no such program inside the fence.
-    #[error("cannot find the program `{program}` inside the fence: give its path, or a name that is in PATH there")]
+    #[error("the program `{program}` was not found in the sandbox. Check the name, or give its full path")]
     NotFound {
         /// The first word of the command.
         program: String,

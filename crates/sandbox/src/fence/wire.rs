@@ -1,6 +1,7 @@
 //! What goes over the socket between whoever asks for a fenced process and the process that builds its fence.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,17 @@ const LONGEST: u32 = 1 << 30;
 /// The most room that is made for a frame before it is there.
 const LARGEST_AT_ONCE: u32 = 64 << 10;
 
-/// What the process that builds the fence is asked for. What the command reads from its standard input follows as a
-/// frame of its own, then what is shown in the place of secrets.
+/// What the process that builds the fence is asked for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum HelperOrder {
+    /// To run a command.
+    Run(Box<FenceRequest>),
+    /// To make a network in which the commands of this workspace reach one another, hand it over, and end.
+    MakeLoopback { workspace: PathBuf },
+}
+
+/// A command and its fence. The network that it shares follows, if it does, then what it reads from its standard input as
+/// a frame of its own, then what is shown in the place of secrets.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FenceRequest {
     /// What to run, without its standard input.
@@ -24,6 +34,17 @@ pub(super) struct FenceRequest {
     pub(super) asked: FileTime,
     /// Where its standard input comes from.
     pub(super) input: Input,
+    /// Whom it reaches on the loopback interface.
+    pub(super) loopback: LoopbackReach,
+}
+
+/// Whom a command that does not reach the network reaches on the loopback interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum LoopbackReach {
+    /// Only itself.
+    Itself,
+    /// The other commands in the network that is handed over.
+    Workspace,
 }
 
 /// Where the standard input of a command comes from.

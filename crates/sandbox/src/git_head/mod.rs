@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+pub(crate) use objects::read_plain;
 use objects::{ObjectKind, ObjectName};
-use repository::GitRepository;
+use repository::HeadRepository;
 
 use crate::root::Root;
 use crate::workspace_path::WorkspacePath;
@@ -45,7 +46,7 @@ pub(crate) struct HeadReader<'a> {
 
 /// A repository with the tree of its commit.
 struct CheckedOut {
-    repository: GitRepository,
+    repository: HeadRepository,
     tree: ObjectName,
 }
 
@@ -95,7 +96,7 @@ impl<'a> HeadReader<'a> {
     }
 
     fn checked_out(&self, folder: &WorkspacePath) -> Option<CheckedOut> {
-        let repository = GitRepository::around(self.root, folder)?;
+        let repository = HeadRepository::around(self.root, folder)?;
         let commit = repository.objects().read(&repository.head()?, ObjectKind::Commit)?;
         let line = commit.split(|byte| *byte == b'\n').next()?;
         let tree = ObjectName::from_hex(std::str::from_utf8(line.strip_prefix(b"tree ")?).ok()?)?;

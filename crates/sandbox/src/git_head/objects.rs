@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use flate2::read::ZlibDecoder;
@@ -110,7 +110,7 @@ impl Objects {
 }
 
 /// Opens a plain file beneath a folder; a link on the way is none.
-pub(super) fn open_plain(folder: &OwnedFd, path: &Path) -> Option<File> {
+pub(super) fn open_plain(folder: impl AsFd, path: &Path) -> Option<File> {
     // Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = beneath::open(folder, path, flags, Links::Refuse).ok()?;
@@ -118,7 +118,7 @@ pub(super) fn open_plain(folder: &OwnedFd, path: &Path) -> Option<File> {
 }
 
 /// The content of a short plain file beneath a folder.
-pub(super) fn read_plain(folder: &OwnedFd, path: &Path, longest: u64) -> Option<Vec<u8>> {
+pub(crate) fn read_plain(folder: impl AsFd, path: &Path, longest: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     open_plain(folder, path)?.take(longest + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= longest).then_some(bytes)

@@ -67,6 +67,22 @@ impl WebClient {
         Self { resolver, ..self }
     }
 
+    /// One with other rules and limits that shares everything else with this one.
+    #[must_use]
+    pub fn beside(&self, rules: WebRules, limits: FetchLimits) -> Self {
+        Self { rules, limits, resolver: self.resolver.clone(), tls: self.tls.clone() }
+    }
+
+    /// What may be reached.
+    pub fn rules(&self) -> &WebRules {
+        &self.rules
+    }
+
+    /// How long a host may take.
+    pub fn limits(&self) -> FetchLimits {
+        self.limits
+    }
+
     /// Checks a URL; nothing is looked up or sent.
     pub fn target(&self, url: &str) -> Result<WebTarget, Refusal> {
         self.rules.target(url)

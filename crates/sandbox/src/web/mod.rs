@@ -23,5 +23,5 @@ pub use follow::{FetchFailure, FetchOutcome, UnfollowedRedirect};
 pub use hyper::{HeaderMap, Method, StatusCode, body::Bytes, header};
 pub use request::{Request, is_forbidden};
 pub use resolve::Resolver;
-pub use rules::{PORTS, WebRules, WebTarget};
+pub use rules::{AllowRemedy, PORTS, WebRules, WebTarget};
 pub use url::Url;

@@ -21,11 +21,23 @@ pub struct WebRules {
     pub ports: Vec<u16>,
     /// What an operator allows although it is not public.
     pub allowed: Vec<AllowedHost>,
+    /// How something that is refused can be allowed.
+    pub remedy: AllowRemedy,
+}
+
+/// How something that is refused can be allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AllowRemedy {
+    /// By a line in the user's own settings.
+    #[default]
+    Settings,
+    /// By the operator, for the tenant of this name.
+    Tenant(String),
 }
 
 impl Default for WebRules {
     fn default() -> Self {
-        Self { ports: PORTS.to_vec(), allowed: Vec::new() }
+        Self { ports: PORTS.to_vec(), allowed: Vec::new(), remedy: AllowRemedy::Settings }
     }
 }
 
@@ -77,13 +89,16 @@ impl WebRules {
             None => name::not_public(&host),
         };
         if let Some(wrong) = wrong.filter(|_| exception.is_none()) {
-            return Err(format!("`{host}` {wrong}; {}", may_be_allowed(&host, port)));
+            return Err(format!("`{host}` {wrong}; {}", self.remedy.told(&host, port)));
         }
         let usual = self.ports.contains(&port) || exception.is_some_and(|allowed| allowed.names_port(port));
         if !usual {
             let usual: Vec<String> = self.ports.iter().map(u16::to_string).collect();
             let ports = usual.join(", ");
-            return Err(format!("port {port} is none of the allowed ones ({ports}); {}", may_be_allowed(&host, port)));
+            return Err(format!(
+                "port {port} is none of the allowed ones ({ports}); {}",
+                self.remedy.told(&host, port)
+            ));
         }
         Ok((host, address, port))
     }
@@ -96,7 +111,7 @@ impl WebRules {
             self.exception(host, Some(*address), port).is_none().then_some((*address, what))
         };
         if let Some((address, what)) = found.iter().find_map(bad) {
-            let rule = format!("`{host}` leads to {address}, {what}; {}", may_be_allowed(host, port));
+            let rule = format!("`{host}` leads to {address}, {what}; {}", self.remedy.told(host, port));
             return Err(Refusal { url: target.url.to_string(), rule });
         }
         Ok(found.iter().map(|address| SocketAddr::new(*address, port)).collect())
@@ -139,9 +154,18 @@ impl WebTarget {
     }
 }
 
-fn may_be_allowed(host: &str, port: u16) -> String {
-    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-    format!("a person can allow it with `web.allow = [\"{host}:{port}\"]` in their own haft.toml")
+impl AllowRemedy {
+    fn told(&self, host: &str, port: u16) -> String {
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        match self {
+            Self::Settings => {
+                format!("a person can allow it with `web.allow = [\"{host}:{port}\"]` in their own haft.toml")
+            }
+            Self::Tenant(tenant) => {
+                format!("the operator can allow it with `haft admin tenant set {tenant} --allow {host}:{port}`")
+            }
+        }
+    }
 }
 
 /// What may be shown of a URL.

@@ -11,9 +11,9 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::{error::WebError, rules::WebTarget};
 
-/// The system's certificates, read when the first secure connection is made.
-#[derive(Debug, Default)]
-pub(super) struct Tls(OnceLock<Result<Arc<ClientConfig>, String>>);
+/// The system's certificates, read when the first secure connection is made, once for all who share this.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tls(Arc<OnceLock<Result<Arc<ClientConfig>, String>>>);
 
 impl Tls {
     /// What secure connections are made with.

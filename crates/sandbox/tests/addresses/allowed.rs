@@ -1,6 +1,6 @@
 //! What an operator allows.
 
-use haft_sandbox::web::{AllowedHost, WebRules};
+use haft_sandbox::web::{AllowRemedy, AllowedHost, WebRules};
 
 fn rules(allowed: &[&str]) -> WebRules {
     WebRules { allowed: allowed.iter().map(|entry| entry.parse().unwrap()).collect(), ..WebRules::default() }
@@ -48,4 +48,13 @@ fn an_entry_is_shown_as_it_is_written() {
     for wrong in ["", "10.0.0.0/33", "10.0/8", "fd00::/129", "a b", "wiki:0", "wiki:70000", "http://wiki", "/8"] {
         assert!(wrong.parse::<AllowedHost>().is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn a_refusal_says_who_can_allow_it() {
+    let of_user = rules(&[]).target("http://127.0.0.1:9000/").unwrap_err().to_string();
+    assert!(of_user.contains("`web.allow = [\"127.0.0.1:9000\"]` in their own haft.toml"), "{of_user}");
+    let of_tenant = WebRules { remedy: AllowRemedy::Tenant("acme".to_owned()), ..WebRules::default() };
+    let of_tenant = of_tenant.target("http://[::1]/").unwrap_err().to_string();
+    assert!(of_tenant.contains("`haft admin tenant set acme --allow [::1]:80`"), "{of_tenant}");
 }

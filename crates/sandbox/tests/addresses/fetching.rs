@@ -139,7 +139,11 @@ async fn a_post_becomes_a_get_unless_the_answer_says_to_send_it_again() {
     }
     let other = Server::saying(answer("", b""));
     let first = Server::redirecting(307, format!("http://127.0.0.2:{}/", other.address.port()));
-    let rules = WebRules { allowed: vec!["127.0.0.0/8".parse().unwrap()], ports: (1024..=65535).collect() };
+    let rules = WebRules {
+        allowed: vec!["127.0.0.0/8".parse().unwrap()],
+        ports: (1024..=65535).collect(),
+        ..WebRules::default()
+    };
     let client = WebClient::new(rules, FetchLimits::default());
     let kept =
         client.fetch(post(&client, &first.url("/"), "x=1"), |_| true).await.map_err(|failed| failed.error).unwrap();

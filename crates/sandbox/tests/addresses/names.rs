@@ -58,7 +58,7 @@ async fn what_was_checked_is_what_is_dialled() {
         let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
         Ok(vec![if first { "127.0.0.1" } else { "127.0.0.2" }.parse().unwrap()])
     });
-    let rules = WebRules { ports: vec![port], allowed: vec!["127.0.0.1".parse().unwrap()] };
+    let rules = WebRules { ports: vec![port], allowed: vec!["127.0.0.1".parse().unwrap()], ..WebRules::default() };
     let client = WebClient::new(rules, FetchLimits::default()).resolving_with(rebinding);
     let url = format!("http://rebind.example.org:{port}/");
     assert_eq!(send(&client, &url).await.unwrap(), 200);

@@ -103,6 +103,16 @@ fn nothing_gets_out_of_namespaces() {
 }
 
 #[test]
+fn nothing_gets_out_of_a_shared_network() {
+    for who in Who::all() {
+        let target = Target::new(*who);
+        held(*who, &target.world.run_reachable(&target.job(Rung::Namespaces, WorkspaceView::Direct)), 150);
+        let layer = target.world.layer("layer");
+        held(*who, &target.world.run_reachable(&target.job(Rung::Namespaces, WorkspaceView::Aside { layer })), 130);
+    }
+}
+
+#[test]
 fn nothing_gets_out_of_landlock() {
     for who in Who::at(Rung::Landlock) {
         let target = Target::new(who);

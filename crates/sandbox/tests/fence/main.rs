@@ -4,6 +4,7 @@
 mod attempts;
 mod life;
 mod limits;
+mod loopback;
 mod probe;
 mod programs;
 mod views;

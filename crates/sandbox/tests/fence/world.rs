@@ -154,24 +154,32 @@ impl World {
 
     /// Runs a job as the one who starts fences here.
     pub(crate) fn run(&self, job: &FenceJob) -> Answer {
-        let mut asker = self.asker();
-        asker.stdin.take().unwrap().write_all(&serde_json::to_vec(job).unwrap()).unwrap();
-        let output = asker.wait_with_output().unwrap();
-        let answer = String::from_utf8(output.stdout).unwrap();
-        serde_json::from_str(&answer)
-            .unwrap_or_else(|_| panic!("{answer:?} {:?}", String::from_utf8_lossy(&output.stderr)))
+        run_by(self.asker("job"), job)
     }
 
-    /// A process of the one who starts fences here, which reads a job, runs it and says how it ended.
+    /// The same for a job that others of its workspace reach.
+    pub(crate) fn run_reachable(&self, job: &FenceJob) -> Answer {
+        run_by(self.asker("reachable-job"), job)
+    }
+
+    /// A process of the one who starts fences here, which reads a job, runs it in this way and says how it ended.
     #[expect(clippy::disallowed_methods, reason = "somebody has to ask for the fence")]
-    pub(crate) fn asker(&self) -> Child {
+    pub(crate) fn asker(&self, way: &str) -> Child {
         let mut asker = Command::new(&self.helper);
-        asker.arg("job").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        asker.arg(way).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if rustix::process::geteuid().is_root() && self.who == Who::Ordinary {
             asker.uid(ORDINARY).gid(ORDINARY);
         }
         asker.spawn().unwrap()
     }
+}
+
+/// Has somebody run a job, and hears how it ended.
+fn run_by(mut asker: Child, job: &FenceJob) -> Answer {
+    asker.stdin.take().unwrap().write_all(&serde_json::to_vec(job).unwrap()).unwrap();
+    let output = asker.wait_with_output().unwrap();
+    let answer = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{answer:?} {:?}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Copies a program that is to be run. Another process does it: were the copy written here, a process that another test

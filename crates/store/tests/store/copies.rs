@@ -1,6 +1,6 @@
 //! A copy of everything in another database.
 
-use haft_runtime::{CallState, Journal, Questions, ToolOutput};
+use haft_runtime::{CallState, ClaimResult, Journal, Questions, ToolOutput};
 use haft_store::{CallFilter, StoreError};
 
 use crate::samples::{ended, grant, here, house, new_store, opened, question, scope, success};
@@ -42,7 +42,7 @@ async fn everything_is_in_the_copy_and_counted_on_both_sides() {
 
     // The numbers go on where they were, and the call that waits is carried on there.
     from.close().await.unwrap();
-    assert!(to.claim(&scope(), &waiting).await.unwrap());
+    assert_eq!(to.claim(&scope(), &waiting).await.unwrap(), ClaimResult::Claimed);
     to.record(&scope(), ended(&waiting)).await.unwrap();
     let events = to.events(&scope(), &waiting).await.unwrap();
     assert_eq!(events.last().unwrap().0, 453);

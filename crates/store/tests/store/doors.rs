@@ -6,7 +6,7 @@ use haft_runtime::{
     AnswerReceipt, CallEvent, CallRecord, CallState, Direction, End, HouseWide, Journal, Question, Questions, Scope,
     TenantId, ToolOutput, Turn, Within, WorkspaceId,
 };
-use haft_store::CallFilter;
+use haft_store::{CallFilter, QuestionFilter};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -50,7 +50,10 @@ async fn a_call_is_read_back_as_it_was_recorded() {
     let events = store.events(&scope(), &call).await.unwrap();
     let kinds: Vec<CallEvent> = events.iter().map(|(_, _, event)| event.clone()).collect();
     assert_eq!(kinds[0], first.events[0].1);
-    assert_eq!(kinds[1..], [CallEvent::Started { attempt: 1 }, CallEvent::Completed { execution_time_ms: 7 }]);
+    assert_eq!(
+        kinds[1..],
+        [CallEvent::Started { attempt: 1 }, CallEvent::Completed { execution_time_ms: 7, late: false }]
+    );
     assert!(events.is_sorted_by_key(|(cursor, _, _)| *cursor));
 }
 
@@ -156,6 +159,33 @@ async fn a_call_may_put_several_questions_and_each_has_its_own_answer() {
     assert_eq!(Questions::open(&open(&folder).await, &scope(), &here()).await.unwrap(), std::slice::from_ref(&second));
     assert_eq!(store.reply(&scope(), &second.id(), &answered("bob")).await.unwrap(), AnswerReceipt::Taken);
     assert_eq!(store.answered(&house()).await.unwrap(), [(scope(), call)]);
+}
+
+#[tokio::test]
+async fn questions_are_read_in_pages_the_newest_first() {
+    let (_folder, store) = new_store().await;
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        let entry = opened(CallState::Waiting);
+        calls.push(entry.call.clone());
+        store.ask(&scope(), &question(&entry.call.clone()), entry).await.unwrap();
+    }
+    calls.sort();
+    for call in &calls[..2] {
+        store.reply(&scope(), &first(call), &answered("anna")).await.unwrap();
+    }
+    for (is_answered, wanted) in [(false, [&calls[3], &calls[2]]), (true, [&calls[1], &calls[0]])] {
+        let mut filter = QuestionFilter { answered: is_answered, limit: 1, ..QuestionFilter::default() };
+        for call in wanted {
+            let page = store.question_page(&scope(), &filter).await.unwrap();
+            assert_eq!(page.iter().map(|(found, _)| &found.call).collect::<Vec<_>>(), [call]);
+            assert_eq!(page[0].1.is_some(), is_answered);
+            filter.before = Some(page[0].0.id());
+        }
+        assert!(store.question_page(&scope(), &filter).await.unwrap().is_empty());
+    }
+    let forms = QuestionFilter { kind: Some("form".to_owned()), limit: 9, ..QuestionFilter::default() };
+    assert!(store.question_page(&scope(), &forms).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -325,7 +355,7 @@ async fn the_health_of_a_store_is_told() {
     let (_folder, store) = new_store().await;
     store.record(&scope(), opened(CallState::Executing)).await.unwrap();
     let health = store.health().await.unwrap();
-    assert_eq!((health.calls, health.schema_version, health.lost_entries), (1, 1, 0));
+    assert_eq!((health.calls, health.schema_version, health.lost_entries), (1, 2, 0));
     assert!(
         health.bytes > 0 && ["SQLite 3.", "PostgreSQL "].iter().any(|name| health.database.starts_with(name)),
         "{health:?}"

@@ -1,9 +1,10 @@
 //! Grants that are given with an answer, and the calls that they are judged by.
 
 use haft_runtime::{
-    About, Answer, AnswerReceipt, Answered, CallEvent, CallState, Change, ChangeKind, ChangeList, Evidence, Grant,
-    Isolation, Questions, Source, ToolOutput, Turn, Within, WorkspaceId,
+    About, Answer, AnswerReceipt, Answered, CallEvent, CallState, CallerId, CallerKind, Change, ChangeKind, ChangeList,
+    Evidence, Grant, Isolation, Questions, Source, ToolOutput, Turn, Within, WorkspaceId,
 };
+use haft_store::GrantFilter;
 
 use crate::samples::{Answering, anna, answered, first, grant, here, new_store, now, open, opened, question, scope};
 
@@ -27,6 +28,39 @@ async fn an_answer_and_its_grant_are_one() {
     assert_eq!(told.answer, always(&given).answer, "the answer tells what was remembered");
     let other = open(&folder).await;
     assert_eq!(other.all_grants(&scope(), &here()).await.unwrap(), [given], "what came too late is not remembered");
+}
+
+#[tokio::test]
+async fn grants_are_listed_by_whom_they_concern_page_by_page() {
+    let (_folder, store) = new_store().await;
+    let person = |id: &str| CallerId { kind: CallerKind::Person, id: id.into() };
+    let (mine, given) = (person("ann"), person("bob"));
+    let for_me = Grant { caller: Some(mine.clone()), given_by: Some(given.clone()), ..grant(None) };
+    let by_me = Grant { caller: Some(given.clone()), given_by: Some(mine.clone()), ..grant(Some(2)) };
+    let others = Grant { caller: Some(given.clone()), given_by: Some(given.clone()), ..grant(None) };
+    let over = Grant { until: Some(now()), caller: Some(mine.clone()), ..grant(None) };
+    let revoked = Grant { tool: "deploy".into(), caller: Some(mine.clone()), ..grant(None) };
+    for one in [&for_me, &by_me, &others, &over, &revoked] {
+        store.remember(&scope(), one).await.unwrap();
+    }
+    assert!(store.revoke(&scope(), &revoked.id).await.unwrap());
+    let all = GrantFilter { of: None, tool: None, only_usable: false, before: None, limit: 50 };
+    let ids = async |filter: &GrantFilter| {
+        let page = store.grant_page(&scope(), filter).await.unwrap();
+        page.into_iter().map(|row| row.grant.id).collect::<Vec<_>>()
+    };
+    let usable = GrantFilter { only_usable: true, ..all.clone() };
+    assert_eq!(ids(&usable).await, [others.id.clone(), by_me.id.clone(), for_me.id.clone()]);
+    let own = GrantFilter { of: Some(mine), ..usable.clone() };
+    assert_eq!(ids(&own).await, [by_me.id.clone(), for_me.id.clone()]);
+    let next = GrantFilter { before: Some(by_me.id.clone()), ..own };
+    assert_eq!(ids(&next).await, std::slice::from_ref(&for_me.id));
+    assert_eq!(ids(&GrantFilter { tool: Some("deploy".into()), ..all.clone() }).await, [revoked.id]);
+    assert_eq!(ids(&GrantFilter { limit: 2, ..all }).await.len(), 2);
+    let row = store.grant_row(&scope(), &for_me.id).await.unwrap().unwrap();
+    assert_eq!((row.grant, row.workspace.as_ref()), (for_me, scope().workspace()));
+    assert_eq!(store.usable_grants_anywhere(&scope(), "write_file").await.unwrap().len(), 3);
+    assert!(store.usable_grants_anywhere(&scope(), "deploy").await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_runtime::{AnswerReceipt, CallId, CallState, Journal, Questions};
+use haft_runtime::{AnswerReceipt, CallId, CallState, ClaimResult, Journal, Questions};
 use haft_store::Store;
 use tempfile::TempDir;
 
@@ -142,7 +142,7 @@ async fn a_waiting_call_is_claimed_only_from_the_dead_and_only_once() {
     wait_for_the_end_of_owner(&store, &waiting).await;
     assert_eq!(race(&folder, "claim", &ids[2]), 1);
     // The call was not waiting, so nobody may claim it.
-    assert!(!store.claim(&scope(), &CallId::parse(&ids[1]).unwrap()).await.unwrap());
+    assert_eq!(store.claim(&scope(), &CallId::parse(&ids[1]).unwrap()).await.unwrap(), ClaimResult::NotClaimed);
 }
 
 /// A lock goes with its process, a lease runs out soon after.

@@ -74,9 +74,10 @@ pub(crate) fn opened(state: CallState) -> Entry {
         turn: None,
         outcome: None,
         whole_output: None,
+        result_of: None,
         events: vec![(
             now(),
-            CallEvent::Called { tool: "write_file".into(), called_as: None, remove_by: None, args: input },
+            CallEvent::Called { tool: "write_file".into(), called_as: None, remove_by: None, args: input, test: false },
         )],
     }
 }
@@ -118,6 +119,7 @@ pub(crate) fn later(call: &CallId, state: CallState) -> Entry {
         turn: None,
         outcome: None,
         whole_output: None,
+        result_of: None,
         events: vec![(now(), CallEvent::Started { attempt: 1 })],
     }
 }
@@ -126,7 +128,7 @@ pub(crate) fn ended(call: &CallId) -> Entry {
     Entry {
         outcome: Some(success(call, "done")),
         turn: Some(Turn::commit(call.clone())),
-        events: vec![(now(), CallEvent::Completed { execution_time_ms: 7 })],
+        events: vec![(now(), CallEvent::Completed { execution_time_ms: 7, late: false })],
         ..later(call, CallState::Ended)
     }
 }

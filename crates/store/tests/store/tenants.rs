@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_runtime::{AnswerReceipt, CallState, Journal, Questions, Scope, TenantId, Turn, Within};
+use haft_runtime::{AnswerReceipt, CallState, ClaimResult, Journal, Questions, Scope, TenantId, Turn, Within};
 use haft_store::CallFilter;
 use jiff::SignedDuration;
 
@@ -46,7 +46,7 @@ async fn two_tenants_see_nothing_of_each_other() {
         assert!(store.wait(&theirs, &first(&waits_id), Duration::ZERO).await.unwrap().is_none());
         assert_eq!(store.reply(&theirs, &first(&waits_id), &answered("eve")).await.unwrap(), AnswerReceipt::NoQuestion);
         assert!(Questions::open(&store, &theirs, &within).await.unwrap().is_empty());
-        assert!(!store.claim(&theirs, &waits_id).await.unwrap());
+        assert_eq!(store.claim(&theirs, &waits_id).await.unwrap(), ClaimResult::NotClaimed);
         assert!(store.grants(&theirs, "write_file").await.unwrap().is_empty());
         assert!(!store.spend(&theirs, &yes.id).await.unwrap());
         assert!(!store.revoke(&theirs, &yes.id).await.unwrap());
@@ -77,7 +77,7 @@ async fn two_tenants_see_nothing_of_each_other() {
     }
 
     // And everything is still there for its own tenant.
-    assert!(store.claim(&mine, &waits_id).await.unwrap());
+    assert_eq!(store.claim(&mine, &waits_id).await.unwrap(), ClaimResult::Claimed);
     assert_eq!(store.reply(&mine, &first(&waits_id), &answered("anna")).await.unwrap(), AnswerReceipt::Taken);
     assert!(store.spend(&mine, &yes.id).await.unwrap());
     assert_eq!(store.all_grants(&mine, &here()).await.unwrap().len(), 1);

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use haft_runtime::{
-    CallId, CallState, End, Entry, ErrorCode, Journal, Questions, Scope, ToolError, ToolOutput, Turn, Within,
+    CallId, CallState, End, Entry, ErrorCode, Journal, Questions, Scope, ToolError, ToolOutput, Trial, Turn, Via,
+    Within,
 };
 use haft_store::{CallFilter, Durability, Store};
 use jiff::SignedDuration;
@@ -55,6 +56,35 @@ async fn following_misses_and_repeats_nothing_while_others_write() {
         made.extend(writer.await.unwrap());
     }
     assert_eq!(told, made);
+}
+
+#[tokio::test]
+async fn a_trial_is_recorded_and_counted_nowhere() {
+    let (_folder, store) = new_store().await;
+    let tried = |entry: Entry| {
+        let mut entry = entry;
+        let via = Via { trial: Some(Trial::Saved), ..Via::default() };
+        entry.opening.as_mut().unwrap().caller.via = via.clone();
+        Entry { via: Arc::new(via), ..entry }
+    };
+    let failed = |entry: Entry| {
+        let error = ToolError::new(ErrorCode::Internal, "broken");
+        Entry { outcome: Some(outcome(&entry.call, End::Error { error })), ..entry }
+    };
+    let (meant, trial, broken) = (failed(done("grep")), tried(failed(done("grep"))), tried(failed(done("glob"))));
+    for entry in [&meant, &trial, &broken] {
+        store.record(&scope(), entry.clone()).await.unwrap();
+    }
+    let used = store.tools_used(&scope(), &here(), None).await.unwrap();
+    assert_eq!(used.iter().map(|tool| (tool.tool.as_str(), tool.calls)).collect::<Vec<_>>(), [("grep", 1)]);
+    let last = async |tool| store.last_error(&scope(), &here(), (tool, None)).await.unwrap();
+    assert_eq!(last("grep").await.unwrap().call, meant.call, "not the trial, which came later");
+    assert!(last("glob").await.is_none());
+    let runs = store.ended_calls_of(&scope(), ("grep", None), 10).await.unwrap();
+    let trials: Vec<_> = runs.iter().map(|run| (&run.call, run.opening.caller.via.trial)).collect();
+    assert_eq!(trials, [(&trial.call, Some(Trial::Saved)), (&meant.call, None)]);
+    let older = store.ended_calls_of(&scope(), ("grep", Some(&trial.call)), 10).await.unwrap();
+    assert_eq!(older.len(), 1);
 }
 
 #[tokio::test]
@@ -111,7 +141,7 @@ async fn what_is_told_is_how_the_call_stood() {
 async fn numbers_are_counted_by_day_and_by_how_long_it_took() {
     let (_folder, store) = new_store().await;
     let yesterday = now() - SignedDuration::from_hours(24);
-    for (ms, at, attempts) in [(3, now(), 1), (700, now(), 2), (20_000, yesterday, 1)] {
+    for (ms, at, attempts) in [(3, now(), 1), (700, now(), 4), (20_000, yesterday, 2)] {
         let entry = done("read_file");
         let mut outcome = Arc::unwrap_or_clone(entry.outcome.clone().unwrap());
         (outcome.execution_time_ms, outcome.finished_at, outcome.attempts) = (ms, Some(at), attempts);
@@ -126,7 +156,7 @@ async fn numbers_are_counted_by_day_and_by_how_long_it_took() {
 
     let all = store.tools_used(&scope(), &here(), None).await.unwrap();
     let read = &all[0];
-    assert_eq!((read.calls, read.cached, read.retried, read.total_ms), (3, 1, 1, 20_703));
+    assert_eq!((read.calls, read.cached, read.retries, read.total_ms), (3, 1, 4, 20_703));
     assert_eq!(read.took.percentile(1), Some(3));
     assert!(read.took.percentile(50).unwrap().abs_diff(700) < 90, "{read:?}");
     assert!(read.took.percentile(99).unwrap().abs_diff(20_000) < 2600, "{read:?}");

@@ -142,7 +142,11 @@ impl CommandResult {
 
     /// What nobody can commit and what it could not change, a sentence each.
     pub(crate) fn left_out_words(&self) -> Vec<String> {
-        self.left_out.iter().map(|(path, why)| format!("{path}: {why}")).collect()
+        let words = |(path, why): &(String, String)| match why.strip_prefix("it exists") {
+            Some(but) => format!("`{path}` exists{but}"),
+            None => format!("{path}: {why}"),
+        };
+        self.left_out.iter().map(words).collect()
     }
 
     /// What to do about a failure that the fence may be the reason of; `ask` is how the network is asked for.
@@ -152,7 +156,7 @@ impl CommandResult {
                 "the repository of this linked worktree can only be read here; `git_commit` stages and commits files";
             return Some(hint.to_owned());
         }
-        self.wants_network().then(|| format!("ran without the network; {ask} asks for it"))
+        self.wants_network().then(|| format!("It had no network. If it needs one, {ask}."))
     }
 
     /// What a tool says after it ran aside: `output` makes its result.
@@ -181,7 +185,14 @@ impl CommandResult {
     fn cut_short(self, cut: Interruption, turn: Turn) -> PartialWork {
         let mut error = cut.error();
         if self.network {
-            let message = format!("{}; what it sent until then may have arrived", error.message);
+            const SENT: &str = "what it sent until then may have arrived: check before you call again";
+            // Why it was cancelled is said by whoever did so.
+            let message = match cut {
+                Interruption::Cancel => SENT.to_owned(),
+                Interruption::TimeOut(_) | Interruption::Output | Interruption::Bound(_) => {
+                    format!("{}; {SENT}", error.message)
+                }
+            };
             error = ToolError::new(ErrorCode::OutcomeUnknown, message);
         }
         let error = error.with("stdout", &*self.said.stdout).with("stderr", &*self.said.stderr);

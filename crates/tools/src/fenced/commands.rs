@@ -90,7 +90,12 @@ impl Workspace {
         run(ctx, self.command_context(&ctx.call_id)?, spec, writes).await
     }
 
-    /// Whether commands can run aside here. A folder that is mounted inside the workspace would look empty to them.
+    /// Whether commands can run aside here.
+    pub(crate) fn runs_aside(&self) -> Result<bool, ToolError> {
+        Ok(self.writes()? == WriteLocation::Aside)
+    }
+
+    /// Where commands write. A folder that is mounted inside the workspace would look empty to them.
     fn writes(&self) -> Result<WriteLocation, ToolError> {
         let rung = self.commands.fenced()?.rung()?;
         let mounts = mounts_within(self.path()).unwrap_or_default();

@@ -16,8 +16,10 @@ const CACHES: &[&str] =
     &["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".parcel-cache", ".turbo"];
 /// Names that say nothing about the file's use alone, but do as a pair.
 const CACHE_IN: (&str, &str) = ("node_modules", ".cache");
+/// Where a repository keeps its things.
+const REPOSITORY: &str = ".git";
 /// Git's own record of what it has seen; every `git status` may write it.
-const INDEX: &str = ".git/index";
+const INDEX: &str = "index";
 
 /// Judges paths of a workspace that is not touched meanwhile: a command writes into its own layer.
 pub(crate) struct DerivedPaths<'a> {
@@ -43,10 +45,10 @@ impl<'a> DerivedPaths<'a> {
     /// Whether a path is derived. A folder is when everything that could lie in it is.
     pub(crate) fn holds(&mut self, place: &WorkspacePath, is_folder: bool) -> bool {
         let path = place.as_path();
-        if path == Path::new(INDEX) {
+        if path == self.root.own_git_folder(Path::new(REPOSITORY)).join(INDEX) {
             return true;
         }
-        if path.iter().any(|part| part == ".git") {
+        if path.iter().any(|part| part == REPOSITORY) {
             return false;
         }
         (is_a_cache(path, is_folder) || self.is_ignored(place, is_folder)) && !self.is_tracked(place, is_folder)
@@ -102,7 +104,7 @@ impl<'a> DerivedPaths<'a> {
         if let Some(known) = self.repositories.get(&folder) {
             return known.clone();
         }
-        let is_one = self.root.enter(folder.clone()).is_ok_and(|open| has(&open, ".git".as_ref()));
+        let is_one = self.root.enter(folder.clone()).is_ok_and(|open| has(&open, REPOSITORY.as_ref()));
         let found = if is_one { Some(folder.clone()) } else { self.repository_of(&folder) };
         self.repositories.insert(folder, found.clone());
         found
@@ -117,7 +119,8 @@ fn is_a_cache(path: &Path, is_folder: bool) -> bool {
 }
 
 fn read_index(root: &Root, repository: &WorkspacePath) -> TrackedFiles {
-    match root.open_file(&repository.join(INDEX)) {
+    let index = root.own_git_folder(repository.join(REPOSITORY).as_path()).join(INDEX);
+    match root.open_file(&WorkspacePath::root().join(index)) {
         Ok(open) => tracked(open.file).map_or(TrackedFiles::Unknown, TrackedFiles::These),
         // A repository in which nothing was ever added.
         Err(haft_sandbox::PathError::NotFound { .. }) => TrackedFiles::These(BTreeSet::new()),

@@ -34,10 +34,14 @@ pub struct FenceConfig {
     pub minimum: Isolation,
     /// More folders that commands may read.
     pub readable: Vec<PathBuf>,
+    /// Names that hold secrets beside the usual ones.
+    pub hide: Vec<String>,
     /// Folders outside that a project tool may name to write into.
     pub writable: Vec<PathBuf>,
     /// How long a command may run when its call does not say.
     pub timeout: Duration,
+    /// Where the user sets what commands may read, as people write it.
+    pub settings_file: String,
 }
 
 /// The fence around the commands of one workspace.
@@ -177,8 +181,9 @@ impl WorkspaceFence {
             && let path = Path::new(program)
             && path.is_absolute()
             && path.is_file()
+            && let Some(how) = how_to_show(path, &self.config)
         {
-            let message = format!("cannot run `{program}`: {}", how_to_show(path));
+            let message = format!("cannot run `{program}`: {how}");
             return ToolError::new(ErrorCode::ExecutionError, message);
         }
         let code = match err {

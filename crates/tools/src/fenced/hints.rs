@@ -3,9 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_sandbox::{Root, fence::CommandExit};
+use haft_sandbox::{Root, SensitiveNames, fence::CommandExit};
 
-use super::command_spec::{CommandResult, CommandSpec};
+use super::{
+    command_spec::{CommandResult, CommandSpec},
+    fence::FenceConfig,
+};
 use crate::git::OutsideRepository;
 
 /// What the system and shells say of a file that is not there.
@@ -34,7 +37,12 @@ pub(super) fn could_not_write_repository(root: &Root, exit: CommandExit, said: &
 }
 
 /// Files outside that a command names by their full path, that are there, and that it says it did not find.
-pub(super) fn unseen(spec: &CommandSpec, said: &str, is_seen: impl Fn(&Path) -> bool) -> Vec<(String, String)> {
+pub(super) fn unseen(
+    spec: &CommandSpec,
+    said: &str,
+    config: &FenceConfig,
+    is_seen: impl Fn(&Path) -> bool,
+) -> Vec<(String, String)> {
     if !MISSING.iter().any(|words| said.contains(words)) {
         return Vec::new();
     }
@@ -46,13 +54,23 @@ pub(super) fn unseen(spec: &CommandSpec, said: &str, is_seen: impl Fn(&Path) -> 
         .collect();
     found.sort();
     found.dedup();
-    found.iter().map(|path| (path.display().to_string(), how_to_show(path))).collect()
+    let told = |path: &PathBuf| Some((path.display().to_string(), how_to_show(path, config)?));
+    found.iter().filter_map(told).collect()
 }
 
-/// What lets commands see a file that lies outside.
-pub(super) fn how_to_show(path: &Path) -> String {
-    let folder = path.parent().unwrap_or(path);
-    format!(
-        "it is there, but commands do not see it; to let them read its folder, add `[sandbox] read = [{folder:?}]` to your haft.toml"
-    )
+/// The setting that lets commands see a file that lies outside: its folder, or itself where the folder is too much to show.
+/// Of what may hold a secret it is not even said that it is there.
+pub(super) fn how_to_show(path: &Path, config: &FenceConfig) -> Option<String> {
+    let secret = SensitiveNames::new(&config.hide, &[], Path::new("/"));
+    let real = path.canonicalize().ok()?;
+    if secret.hold_file(path) || secret.hold_file(&real) {
+        return None;
+    }
+    let is_too_much = |folder: &Path| config.home.starts_with(folder);
+    let shown = path.parent().filter(|folder| !is_too_much(folder)).unwrap_or(path);
+    let read: Vec<&Path> = config.readable.iter().map(PathBuf::as_path).chain([shown]).collect();
+    Some(format!(
+        "it exists, but commands cannot see it. To show it, write `read = {read:?}` under `[sandbox]` in {}",
+        config.settings_file
+    ))
 }

@@ -10,8 +10,8 @@ use std::{
 use haft_runtime::{ChangeList, ErrorCode, Isolation, Redactor, Stream, ToolCtx, ToolError};
 use haft_sandbox::{
     EntryKind, Root, WorkspacePath,
-    changes::{self, CommitDurability, Draft, PathOrigin, Steering},
-    fence::{self, CommandExit, FenceJob, FileTime, Process, ProcessEnd, Rung, WorkspaceView},
+    changes::{self, CommitDurability, Draft, OutsideLayer, PathOrigin, Steering},
+    fence::{self, CommandExit, FenceJob, FileTime, LayeredFolder, Process, ProcessEnd, Rung, WorkspaceView},
 };
 use tokio::runtime::Handle;
 
@@ -24,7 +24,12 @@ use super::{
     owners::complained_of,
     stopper::{CommandStopper, StopReason},
 };
-use crate::{blocking::broke_off, refusal::Trying, shown};
+use crate::{
+    blocking::broke_off,
+    git::{look_at_commit, tell_commit, with_outside_repository},
+    refusal::Trying,
+    shown,
+};
 
 /// The most that a command may say, all together.
 const LONGEST_OUTPUT: u64 = 4 << 30;
@@ -32,6 +37,9 @@ const LONGEST_OUTPUT: u64 = 4 << 30;
 /// The most bytes that the paths of all changes may have together: a tree of folders in folders, made in a moment, has
 /// paths that would fill the journal.
 const LONGEST_LIST: usize = 128 << 20;
+
+/// Where in a layer that lies which a command has written.
+const UPPER: &str = "upper";
 
 /// A moment that no change comes after.
 const NEVER: (i64, u32) = (i64::MAX, 0);
@@ -99,15 +107,24 @@ impl CommandContext {
         held: (&CommandStopper, Duration),
         ctx: &ToolCtx,
     ) -> Result<CommandResult, ToolError> {
-        let mut draft = Draft::new(&self.root, &self.dir).trying("stage changes")?.surviving(self.sync);
+        let root = with_outside_repository(&self.root);
+        let mut draft = Draft::new(&root, &self.dir).trying("stage changes")?.surviving(self.sync);
         let layer = draft.layer().trying("stage changes")?;
+        let view = WorkspaceView::Aside { layer: layer.clone() };
+        let git = draft.git_layer().trying("stage changes")?;
+        let git_upper = git.as_ref().map(|git| git.layer.join(UPPER));
         for pinned in &spec.pinned {
             draft.pin(&pinned.place, &pinned.bytes).trying("stage changes")?;
         }
-        let job = self.fenced.job(&self.root, &self.dir, spec, (Rung::Namespaces, WorkspaceView::Aside { layer }))?;
+        let mut job = self.fenced.job(&self.root, &self.dir, spec, (Rung::Namespaces, view))?;
+        if let Some(git) = git {
+            lay_over(&mut job, git);
+        }
         draft.hide(&job.masks);
         draft.know_programs(&self.fenced.toolchains().readable);
         let (heard, ended) = self.hear(&job, &spec.secrets, held, ctx)?;
+        let look = look_at_commit(&layer.join(UPPER), &spec.folder, git_upper.as_deref());
+        let commit = look.filter(|_| heard.cut.is_none()).and_then(|look| self.said_by(look, job, held.0));
         for pinned in &spec.pinned {
             draft.unpin(&pinned.place, &pinned.bytes).trying("look at what the command changed")?;
         }
@@ -115,7 +132,7 @@ impl CommandContext {
             // Half a cache is none, and what filled `/tmp` should not stay there.
             throw_away(&self.dir);
         }
-        let derived = RefCell::new(DerivedPaths::new(&self.root));
+        let derived = RefCell::new(DerivedPaths::new(&root));
         let sort = |place: &WorkspacePath, kind| match derived.borrow_mut().holds(place, kind == EntryKind::Directory) {
             true => PathOrigin::Derived,
             false => PathOrigin::Source,
@@ -127,11 +144,30 @@ impl CommandContext {
             drop(changes);
             return Err(self.too_long());
         }
-        let changes = Some(shown::change_list(changes.list()));
+        let mut changes = shown::change_list(changes.list());
+        if let Some(commit) = commit {
+            tell_commit(&mut changes, &commit, (&self.root, &spec.folder));
+        }
         let told = taken.left_out.into_iter().chain(taken.notes).map(|(path, why)| (path, why.to_owned()));
         let told = told.chain(complained_of(&self.root, &heard.said.both));
         let left_out = told.chain(self.unseen(spec, &heard)).collect();
-        Ok(CommandResult { changes, left_out, ..heard })
+        Ok(CommandResult { changes: Some(changes), left_out, ..heard })
+    }
+
+    /// What a look at the files that a command has left says; `None` where it cannot be had.
+    fn said_by(&self, look: Vec<String>, after: FenceJob, stopper: &CommandStopper) -> Option<String> {
+        let more = ("GIT_DISCOVERY_ACROSS_FILESYSTEM".to_owned(), "1".to_owned());
+        let environment = after.environment.iter().cloned().chain([more]).collect();
+        let job = FenceJob { command: look, environment, stdin: Vec::new(), network: false, ..after };
+        let process = self.fenced.fence().start(&job).ok()?;
+        stopper.hold(process.stopper());
+        let mut said = Vec::new();
+        let ended = process.wait_taking(&mut |stream, bytes| match stream {
+            fence::CommandStream::Stdout => said.extend(bytes),
+            fence::CommandStream::Stderr => {}
+        });
+        let is_whole = ended.is_ok_and(|ended| ended.exit == CommandExit::Code(0));
+        is_whole.then(|| String::from_utf8_lossy(&said).into_owned())
     }
 
     fn run_directly(
@@ -151,7 +187,8 @@ impl CommandContext {
         match heard.exit {
             CommandExit::Code(0) => Vec::new(),
             CommandExit::Code(_) | CommandExit::Signal(_) | CommandExit::Stopped => {
-                unseen(spec, &heard.said.both, |path| self.fenced.shows(&self.root, path))
+                let is_seen = |path: &Path| self.fenced.shows(&self.root, path);
+                unseen(spec, &heard.said.both, self.fenced.config(), is_seen)
             }
         }
     }
@@ -180,7 +217,7 @@ impl CommandContext {
     pub(crate) fn start(&self, spec: &CommandSpec) -> Result<(Process, Isolation, Steering), ToolError> {
         let job = self.direct(spec)?;
         let before = Steering::look(&self.root);
-        let process = self.fenced.fence().start(&job).map_err(|err| self.fenced.refused(&err))?;
+        let process = self.fenced.fence().start_reachable(&job).map_err(|err| self.fenced.refused(&err))?;
         Ok((process, isolation(job.rung), before))
     }
 
@@ -199,9 +236,10 @@ impl CommandContext {
         let begun = Instant::now();
         let process = self.fenced.fence().start(job).map_err(|err| self.fenced.refused(&err))?;
         stopper.hold(process.stopper());
+        let here = Handle::current();
+        here.block_on(ctx.begun());
         let mut said = OutputBuffer::without(secrets);
         let mut length = 0;
-        let here = Handle::current();
         let ended = process
             .wait_taking(&mut |stream, bytes| {
                 let stream = match stream {
@@ -253,6 +291,12 @@ impl CommandContext {
                        was kept: make fewer folders in folders";
         ToolError::new(ErrorCode::ResourceLimit, message).with("limitHit", "disk")
     }
+}
+
+/// Lets a command write into a layer over a folder that it would otherwise only read.
+fn lay_over(job: &mut FenceJob, OutsideLayer { at, layer }: OutsideLayer) {
+    job.readable.retain(|folder| *folder != at);
+    job.layered.push(LayeredFolder { beneath: vec![at.clone()], at, layer, own_work: None });
 }
 
 /// Keeps what a command wrote into folders of its own; what cannot be kept is only a cache.

@@ -20,8 +20,7 @@ use crate::{
 
 pub(crate) struct CopyFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Copy a file, link or folder, with modes and times. Use it instead of reading and writing the content. To rename or
-/// move use `move_file`.
+/// Copy a file, link or folder, with modes and times. To rename or move use `move_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

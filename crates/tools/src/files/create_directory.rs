@@ -12,8 +12,8 @@ use crate::{refusal::Trying, shape::ChangesFiles, workspaces::Workspaces};
 
 pub(crate) struct CreateDirectory(pub(crate) Arc<dyn Workspaces>);
 
-/// Create a folder and the folders above it. Does nothing if it exists. To create a file in a new folder, `write_file`
-/// with `createDirs` does both.
+/// Create a folder and the folders above it. Does nothing if it exists. `write_file` creates
+/// folders itself.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -14,8 +14,8 @@ const NAMED: usize = 1000;
 
 pub(crate) struct DeleteFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Delete a file, link or folder. Look with `list_directory` before you delete a folder; of a link only the link goes.
-/// To empty a file use `write_file`. `undo_call` brings it back.
+/// Delete a file, link or folder. Look with `list_directory` before you delete a folder; a link is deleted, not its
+/// target. `undo_call` brings it back.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -4,14 +4,13 @@ use std::{io::Read, num::NonZeroUsize, sync::Arc};
 
 use haft_runtime::{ChangeList, Effect, ErrorCode, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{
-    OpenFile, Root, WorkspacePath,
+    Charset, OpenFile, Root, WorkspacePath,
     changes::{ChangesError, Draft},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    charset::Charset,
     mismatch::{Mismatch, explain},
     replace::{self, ReplaceError, Replacement, Times},
 };
@@ -43,7 +42,7 @@ pub(crate) struct Input {
     new: Option<String>,
     /// Replace every occurrence of `old`.
     replace_all: Option<bool>,
-    /// Replace every occurrence, if there are exactly so many.
+    /// Replace all; fail unless there are exactly this many.
     expected_replacements: Option<NonZeroUsize>,
     /// Several replacements, made in order.
     edits: Option<Vec<OneEdit>>,
@@ -52,11 +51,8 @@ pub(crate) struct Input {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OneEdit {
-    /// The text to replace, exactly as it is in the file.
     old: String,
-    /// The text to put there.
     new: String,
-    /// Replace every occurrence; without it `old` must occur exactly once.
     #[serde(default)]
     replace_all: bool,
 }

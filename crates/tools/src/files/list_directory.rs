@@ -37,8 +37,8 @@ const UNREAD: usize = 100;
 
 pub(crate) struct ListDirectory(pub(crate) Arc<dyn Workspaces>);
 
-/// List a folder, folders first. Start at the top and go down where it matters; use `recursive` for small trees or with
-/// `maxDepth`. To find files by name use `glob`, by content `grep`. Links are shown with their target and not followed.
+/// List a folder, folders first. Use `recursive` for small trees or with `maxDepth`. To find files by name use `glob`,
+/// by content `grep`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {

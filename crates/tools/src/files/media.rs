@@ -5,11 +5,6 @@ use std::path::Path;
 /// How much of a file's beginning decides.
 pub(super) const HEAD: usize = 8 << 10;
 
-/// Whether bytes are text: UTF-8 without NUL. A character that the end of the bytes splits does not count.
-pub(super) fn is_text(bytes: &[u8]) -> bool {
-    !bytes.contains(&0) && std::str::from_utf8(bytes).map_or_else(|err| err.error_len().is_none(), |_| true)
-}
-
 /// The type of a picture that a model can look at.
 pub(super) fn picture(head: &[u8]) -> Option<&'static str> {
     match head {
@@ -70,15 +65,6 @@ fn by_name(path: &Path) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_is_utf8_without_nul() {
-        assert!(is_text(b""));
-        assert!(is_text("\u{feff}größe".as_bytes()));
-        assert!(is_text(&"ö".as_bytes()[..1]), "the end splits a character");
-        assert!(!is_text(b"a\0b"));
-        assert!(!is_text(b"caf\xe9 au lait"));
-    }
 
     #[test]
     fn the_first_bytes_win_over_the_name() {

@@ -1,7 +1,6 @@
 //! The file tools.
 
 mod amount;
-mod charset;
 mod copy_file;
 mod create_directory;
 mod delete_file;

@@ -16,8 +16,8 @@ use crate::{refusal::Trying, shape::ChangesFiles, workspaces::Workspaces};
 
 pub(crate) struct MoveFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Move or rename a file, link or folder with everything inside. Of a link the link itself moves. To keep the original
-/// use `copy_file`.
+/// Move or rename a file, link or folder with everything inside. A link is moved itself, not its target. To
+/// keep the original use `copy_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

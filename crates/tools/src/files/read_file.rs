@@ -8,7 +8,7 @@ use std::{
 };
 
 use haft_runtime::{ErrorCode, INDIVISIBLE, Image, Stamp, ToolCtx, ToolError, ToolFacts};
-use haft_sandbox::{OpenFile, Root, WorkspacePath};
+use haft_sandbox::{Charset, OpenFile, Root, WorkspacePath, is_text};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,6 @@ use serde_json::{Map, Value, json};
 
 use super::amount::Amount;
 use super::{
-    charset::Charset,
     encoding::{Encoding, base64},
     hash::sha256,
     media::{self, HEAD},
@@ -72,9 +71,12 @@ fn yes() -> bool {
 pub(crate) struct Output {
     /// Path relative to the workspace folder.
     path: String,
-    /// The exact lines; the whole file in base64 if that was asked for; empty for a binary file.
-    content: String,
-    encoding: Encoding,
+    /// The exact lines; the whole file in base64 if that was asked for; empty for a binary file, absent for a picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// How `content` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<Encoding>,
     /// How the file itself is encoded, where that is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     charset: Option<String>,
@@ -100,6 +102,9 @@ pub(crate) struct Output {
     mime_type: Option<&'static str>,
     #[serde(skip)]
     view: ContentView,
+    /// How many characters can be shown at once.
+    #[serde(skip)]
+    room: usize,
     #[serde(skip)]
     hard_links: u64,
     #[serde(skip)]
@@ -135,10 +140,12 @@ impl Reads for ReadFile {
     async fn read(&self, ctx: &ToolCtx, input: Input) -> Result<Output, ToolError> {
         let (workspace, path) = (self.0.of(ctx.scope())?, input.path.clone());
         let (place, open) = workspace.files.stat_inline(ctx, move |root| opened(root, &path)).await?;
+        let room = ctx.room();
         if open.meta.size <= SMALL {
-            return workspace.files.stat_inline(ctx, move |_| read(&place, open, &input, &StopFlag::default())).await;
+            let unstopped = StopFlag::default();
+            return workspace.files.stat_inline(ctx, move |_| read((&place, open), &input, room, &unstopped)).await;
         }
-        workspace.files.look(ctx, move |_, stop| read(&place, open, &input, stop)).await
+        workspace.files.look(ctx, move |_, stop| read((&place, open), &input, room, stop)).await
     }
 }
 
@@ -148,9 +155,14 @@ fn opened(root: &Root, path: &str) -> Result<(WorkspacePath, OpenFile), ToolErro
     Ok((place, open))
 }
 
-fn read(place: &WorkspacePath, mut open: OpenFile, input: &Input, stop: &StopFlag) -> Result<Output, ToolError> {
+fn read(
+    (place, mut open): (&WorkspacePath, OpenFile),
+    input: &Input,
+    room: usize,
+    stop: &StopFlag,
+) -> Result<Output, ToolError> {
     let head = beginning(&mut open.file, place)?;
-    let output = Output::of(place, &open, media::mime_type(place.as_path(), &head));
+    let output = Output::of(place, &open, media::mime_type(place.as_path(), &head), room);
     if input.encoding == Encoding::Base64 {
         return output.with_base64(head, open.file, input);
     }
@@ -171,11 +183,11 @@ fn read(place: &WorkspacePath, mut open: OpenFile, input: &Input, stop: &StopFla
 }
 
 impl Output {
-    fn of(place: &WorkspacePath, open: &OpenFile, mime_type: Option<&'static str>) -> Self {
+    fn of(place: &WorkspacePath, open: &OpenFile, mime_type: Option<&'static str>, room: usize) -> Self {
         Self {
             path: place.to_string(),
-            content: String::new(),
-            encoding: Encoding::Utf8,
+            content: Some(String::new()),
+            encoding: None,
             charset: None,
             size: open.meta.size,
             modified: moment::of(open.meta.modified),
@@ -186,6 +198,7 @@ impl Output {
             binary: false,
             mime_type,
             view: ContentView::Nothing,
+            room,
             hard_links: open.meta.links,
             sha256: None,
         }
@@ -193,19 +206,20 @@ impl Output {
 
     fn with_lines(self, head: &[u8], file: impl Read, input: &Input, stop: &StopFlag) -> Result<Self, ToolError> {
         let first = input.offset.map_or(1, NonZeroU64::get);
-        let wanted = LineRange { first, most: input.limit.unwrap_or(LINES).get() };
+        let wanted = LineRange { first, most: input.limit.unwrap_or(LINES).get(), room: self.room };
         let found = window::read(head.chain(file), self.size, wanted, stop).map_err(|failed| match failed {
             window::WindowError::Io(err) => broke_off("read", &self.path, &err),
             window::WindowError::Stopped(stopped) => stopped,
         })?;
         // The beginning was text, these lines are not: the file is as binary as one that begins with such bytes.
-        let Some((content, Window { lines, total, goes_on, .. })) = found.into_text() else {
+        let Some((content, Window { lines, total, goes_on, .. })) = found.into_text(self.room) else {
             return Ok(Self { binary: true, ..self });
         };
         let whole = first == 1 && !goes_on;
         let hash = whole.then(|| sha256(content.as_bytes()));
         Ok(Self {
-            content,
+            content: Some(content),
+            encoding: Some(Encoding::Utf8),
             start_line: Some(first),
             end_line: Some((first - 1).saturating_add(lines)),
             total_lines: total,
@@ -235,7 +249,7 @@ impl Output {
             let why = "`offset` and `limit` count lines of text; leave them out with `encoding` `base64`";
             return Err(cannot(ErrorCode::InvalidArgs, "read", &self.path, why));
         }
-        let binary = !media::is_text(&head);
+        let binary = !is_text(&head);
         let Some(bytes) = self.whole(head, file, LARGEST_BASE64)? else {
             let why = format!(
                 "it has {} bytes, base64 is limited to {LARGEST_BASE64}; `shell_exec` can cut a part out of it",
@@ -245,8 +259,8 @@ impl Output {
         };
         let hash = sha256(&bytes);
         Ok(Self {
-            content: base64(&bytes),
-            encoding: Encoding::Base64,
+            content: Some(base64(&bytes)),
+            encoding: Some(Encoding::Base64),
             binary,
             view: ContentView::AsItIs,
             sha256: Some(hash),
@@ -261,8 +275,10 @@ impl Output {
         };
         let bytes = self.whole(head, file, LARGEST_PICTURE)?;
         let image = bytes.map(|bytes| Image { mime_type: mime_type.to_owned(), data: base64(&bytes) });
+        // Clients that show only the value would show an empty text in the place of the picture.
+        let content = if image.is_some() { None } else { self.content.clone() };
         let view = image.map_or(ContentView::Nothing, |image| ContentView::Picture(Some(image)));
-        Ok(Self { binary: true, view, ..self })
+        Ok(Self { binary: true, content, view, ..self })
     }
 
     /// The whole file, or nothing when it is larger than `limit`.
@@ -275,9 +291,13 @@ impl Output {
         Ok(Some(head).filter(|bytes| bytes.len() as u64 <= limit))
     }
 
+    fn text(&self) -> &str {
+        self.content.as_deref().unwrap_or_default()
+    }
+
     fn lines(&self, first: u64) -> String {
-        if !self.content.is_empty() {
-            let text = numbered(self.content.split_inclusive('\n'), first);
+        if !self.text().is_empty() {
+            let text = numbered(self.text().split_inclusive('\n'), first);
             return format!("{text}{}", self.continuation());
         }
         match self.total_lines {
@@ -294,7 +314,7 @@ impl Output {
     fn continuation(&self) -> String {
         let Some(last) = self.end_line.filter(|_| self.truncated) else { return String::new() };
         let total = self.total_lines.map_or_else(String::new, |total| format!(" of {total}"));
-        if !self.content.ends_with('\n') {
+        if !self.text().ends_with('\n') {
             return format!(
                 "\n(line {last}{total} is too long to be shown whole; `shell_exec` with `cut -c` reads on)"
             );
@@ -313,7 +333,7 @@ impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         match &self.view {
             ContentView::Numbered => self.lines(self.start_line.unwrap_or(1)),
-            ContentView::AsItIs => format!("{}{}", self.content, self.continuation()),
+            ContentView::AsItIs => format!("{}{}", self.text(), self.continuation()),
             ContentView::Picture(_) => {
                 let size = Amount(self.size, "byte");
                 format!("Picture {} ({}, {size}).", self.path, self.mime_type.unwrap_or_default())
@@ -331,7 +351,7 @@ impl haft_runtime::Output for Output {
         if let Some(sha256) = &self.sha256 {
             facts.insert("sha256".to_owned(), json!(sha256));
         }
-        if self.encoding == Encoding::Base64 {
+        if self.encoding == Some(Encoding::Base64) {
             // Half of it would be worth nothing.
             facts.insert(INDIVISIBLE.to_owned(), json!(true));
         }

@@ -10,10 +10,10 @@ use crate::blocking::StopFlag;
 const CHUNK: usize = 256 << 10;
 /// How much is read of what seems to be smaller.
 const SMALLEST: usize = 4 << 10;
-/// The most that is read into a window.
-const LARGEST: usize = 128 << 10;
-/// The most characters of a window, counted as a model sees it: what is longer would be cut in its middle further on.
-const MOST_CHARS: usize = 28_000;
+/// The most that is read into a window, whoever asks.
+const LARGEST: usize = 8 << 20;
+/// The most bytes of a character.
+const WIDEST: usize = 4;
 /// What a model sees before each line and behind it: its number, an arrow and the line end.
 const AROUND: usize = 8;
 /// The largest file that is read beyond the window only to count its lines.
@@ -26,6 +26,8 @@ pub(super) struct LineRange {
     pub(super) first: u64,
     /// How many at the most.
     pub(super) most: u64,
+    /// The most characters, counted as they are shown: what is longer would be cut in its middle further on.
+    pub(super) room: usize,
 }
 
 /// The lines that were found.
@@ -42,12 +44,12 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The same lines as text, of which only the whole ones are kept that a model can be shown at once; of a first line
-    /// that is too long by itself, the beginning. `None` when the bytes are no text.
-    pub(super) fn into_text(self) -> Option<(String, Self)> {
+    /// The same lines as text, of which only the whole ones are kept that there is room for; of a first line that is too
+    /// long by itself, the beginning. `None` when the bytes are no text.
+    pub(super) fn into_text(self, most: usize) -> Option<(String, Self)> {
         let Self { bytes, mut lines, total, mut goes_on } = self;
         let mut text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?;
-        let (mut room, mut end, mut fit) = (MOST_CHARS, 0, 0);
+        let (mut room, mut end, mut fit) = (most, 0, 0);
         for line in text.split_inclusive('\n') {
             let length = line.chars().count() + AROUND;
             if length > room {
@@ -57,7 +59,7 @@ impl Window {
         }
         if end < text.len() {
             if end == 0 {
-                end = text.char_indices().nth(MOST_CHARS).map_or(text.len(), |(at, _)| at);
+                end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
                 fit = 1;
             }
             text.truncate(end);
@@ -156,7 +158,8 @@ impl LineScan {
         }
         let wanted = (self.wanted.first - 1).saturating_add(self.wanted.most) - self.seen.newlines;
         let (lines, rest) = after_lines(chunk, wanted);
-        let room = LARGEST - self.bytes.len();
+        let largest = LARGEST.min(self.wanted.room.saturating_mul(WIDEST));
+        let room = largest - self.bytes.len();
         let taken = &chunk[..chunk.len() - rest.len()];
         self.full = lines == wanted || taken.len() > room;
         if taken.len() <= room {
@@ -220,7 +223,7 @@ mod tests {
     use super::*;
 
     fn window(text: &[u8], first: u64, most: u64) -> Window {
-        read(text, text.len() as u64, LineRange { first, most }, &StopFlag::default()).unwrap()
+        read(text, text.len() as u64, LineRange { first, most, room: usize::MAX }, &StopFlag::default()).unwrap()
     }
 
     /// The obvious way.
@@ -258,7 +261,7 @@ mod tests {
                 }
             }
             let bits = Bits(text.as_bytes(), step);
-            let found = read(bits, text.len() as u64, LineRange { first, most }, &StopFlag::default()).unwrap();
+            let found = read(bits, text.len() as u64, LineRange { first, most, room: usize::MAX }, &StopFlag::default()).unwrap();
             prop_assert_eq!(found, naive(&text, first, most));
         }
     }
@@ -279,24 +282,30 @@ mod tests {
 
     #[test]
     fn text_ends_at_a_whole_line_that_can_be_shown() {
+        const MOST_CHARS: usize = 28_000;
         let lines: String = (1..=2000).map(|line| format!("line {line} ü\n")).collect();
-        let (text, found) = window(lines.as_bytes(), 1, 2000).into_text().unwrap();
+        let (text, found) = window(lines.as_bytes(), 1, 2000).into_text(MOST_CHARS).unwrap();
         assert!(found.goes_on && text.ends_with(&format!("line {} ü\n", found.lines)), "{}", found.lines);
         let shown = text.chars().count() + AROUND * usize::try_from(found.lines).unwrap();
         assert!(shown <= MOST_CHARS && shown > MOST_CHARS - 30, "{shown}");
-        let (text, found) = window("é".repeat(40_000).as_bytes(), 1, 5).into_text().unwrap();
+        let (text, found) = window("é".repeat(40_000).as_bytes(), 1, 5).into_text(MOST_CHARS).unwrap();
         assert_eq!((text.chars().count(), found.lines, found.goes_on), (MOST_CHARS, 1, true));
-        let (text, found) = window(b"a\nb", 1, 5).into_text().unwrap();
+        let (whole, found) = window(lines.as_bytes(), 1, 2000).into_text(usize::MAX).unwrap();
+        assert_eq!((whole, found.lines, found.goes_on), (lines, 2000, false));
+        let (text, found) = window(b"a\nb", 1, 5).into_text(MOST_CHARS).unwrap();
         assert_eq!((text.as_str(), found.lines, found.goes_on), ("a\nb", 2, false));
-        assert!(window(b"a\0b", 1, 5).into_text().is_none());
+        assert!(window(b"a\0b", 1, 5).into_text(MOST_CHARS).is_none());
     }
 
     #[test]
     fn a_large_file_is_not_read_to_its_end_for_counting() {
         let endless = io::repeat(b'\n');
-        let found = read(endless, COUNTED + 1, LineRange { first: 3, most: 2 }, &StopFlag::default()).unwrap();
+        let found = read(endless, COUNTED + 1, LineRange { first: 3, most: 2, room: usize::MAX }, &StopFlag::default())
+            .unwrap();
         assert_eq!(found, Window { bytes: b"\n\n".to_vec(), lines: 2, total: None, goes_on: true });
-        let grows = read(io::repeat(b'\n'), 10, LineRange { first: 1, most: 1 }, &StopFlag::default()).unwrap();
+        let grows =
+            read(io::repeat(b'\n'), 10, LineRange { first: 1, most: 1, room: usize::MAX }, &StopFlag::default())
+                .unwrap();
         assert_eq!(grows.total, None);
     }
 }

@@ -4,7 +4,7 @@ use std::{io::Read, sync::Arc};
 
 use haft_runtime::{ChangeList, Effect, ErrorCode, ParameterAlias, ToolCtx, ToolError, ToolFacts};
 use haft_sandbox::{
-    FileStamp, PathError, Root, WorkspacePath,
+    Charset, FileStamp, PathError, Root, WorkspacePath,
     changes::{Draft, Expected},
 };
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::amount::Amount;
-use super::{charset::Charset, encoding::Encoding, hash::sha256_of};
+use super::{encoding::Encoding, hash::sha256_of};
 use crate::{
     refusal::{Trying, broke_off, cannot},
     shape::ChangesFiles,
@@ -24,8 +24,8 @@ const LARGEST: u64 = 64 << 20;
 
 pub(crate) struct WriteFile(pub(crate) Arc<dyn Workspaces>);
 
-/// Create a file, replace its whole content, or append to it. To change some lines of a file use `edit_file`, which
-/// cannot lose the rest. The mode of an existing file is kept.
+/// Create a file with the folders above it, replace its whole content, or append to it. To change some lines use
+/// `edit_file`, which cannot lose the rest.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
@@ -36,18 +36,22 @@ pub(crate) struct Input {
     /// `base64` if `content` is base64.
     #[serde(default)]
     encoding: Encoding,
-    /// Create missing folders.
-    #[serde(default)]
+    /// `false` to fail where a folder is missing.
+    #[serde(default = "yes")]
     create_dirs: bool,
     /// `append` adds `content` at the end of the file.
     #[serde(default)]
     mode: WriteFileMode,
-    /// `fail` to create only.
+    /// `fail`: create, never replace.
     #[serde(default)]
     if_exists: IfExists,
-    /// SHA-256 of the content you expect there; anything else fails with STALE_FILE.
+    /// SHA-256 you expect there; otherwise it fails with STALE_FILE.
     #[schemars(regex(pattern = "^[0-9A-Fa-f]{64}$"))]
     expected_hash: Option<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -168,7 +172,8 @@ fn needs_its_folder(root: &Root, place: &WorkspacePath) -> Result<(), ToolError>
     if root.meta(&folder).trying("write")?.is_some() {
         return Ok(());
     }
-    let why = format!("its folder `{folder}` does not exist; set `createDirs` to make it too, or correct the path");
+    let why =
+        format!("its folder `{folder}` does not exist; leave `createDirs` out to make it too, or correct the path");
     Err(cannot(ErrorCode::FileNotFound, "write", &place.to_string(), &why))
 }
 

@@ -1,15 +1,11 @@
 //! Git that changes a repository: run aside like any command, so that it is seen, committed and undone like one.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use haft_runtime::{Prepared, Ran, ToolCtx, ToolError};
-use haft_sandbox::{WorkspacePath, changes, fence::CommandExit};
+use haft_sandbox::{RepositoryKind, WorkspacePath, changes, fence::CommandExit};
 
-use super::{
-    program::Git,
-    refused::refused,
-    repository::{Repository, RepositoryKind},
-};
+use super::{program::Git, refused::refused, repository::Repository};
 use crate::{
     command::CommandLine,
     fenced::{CommandResult, CommandSpec, throw_away},
@@ -30,7 +26,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    fn command_spec(&self, git: &Git) -> Result<CommandSpec, ToolError> {
+    fn command_spec(&self, git: &Git, writable: Vec<PathBuf>) -> Result<CommandSpec, ToolError> {
         let first = ["sh", "-ec", self.words, "git"].map(str::to_owned);
         let repository = &git.repository;
         CommandSpec {
@@ -43,7 +39,7 @@ impl Steps {
             ),
             stdin: self.input.clone(),
             network: false,
-            writable: outside(repository),
+            writable,
             pinned: Vec::new(),
             secrets: haft_runtime::Redactor::default(),
             limit: LIMIT,
@@ -52,15 +48,17 @@ impl Steps {
     }
 }
 
-/// What of a repository lies outside the workspace, where nothing can be held aside.
-fn outside(repository: &Repository) -> Vec<std::path::PathBuf> {
-    match repository.kind {
-        RepositoryKind::Inside | RepositoryKind::Bare => Vec::new(),
-        RepositoryKind::Linked | RepositoryKind::Around => vec![repository.shared.clone()],
-    }
-}
-
 impl Workspace {
+    /// What of a repository git writes to itself, because it lies where nothing can be held aside.
+    pub(super) fn written_directly(&self, git: &Git) -> Result<Vec<PathBuf>, ToolError> {
+        let Repository { kind, shared, .. } = &git.repository;
+        Ok(match kind {
+            RepositoryKind::Inside | RepositoryKind::Bare => Vec::new(),
+            RepositoryKind::Linked if self.runs_aside()? && git.repository.can_be_held_aside(&git.root) => Vec::new(),
+            RepositoryKind::Linked | RepositoryKind::Around => vec![shared.clone()],
+        })
+    }
+
     /// Takes the steps aside, or describes them with `preview` where the repository lies elsewhere.
     pub(super) async fn prepare_git<O>(
         &self,
@@ -70,13 +68,14 @@ impl Workspace {
         read: impl FnOnce(&str) -> Result<O, ToolError>,
     ) -> Result<Prepared<O>, ToolError> {
         let command = CommandLine::read(&steps.typed);
-        if !outside(&git.repository).is_empty() {
+        let writable = self.written_directly(git)?;
+        if !writable.is_empty() {
             let mut described = self.described(&command, crate::fenced::WriteLocation::Aside, None)?;
             described.preview = Some(preview());
             return Ok(Prepared::Plain(described));
         }
         let ctx = &quiet(ctx);
-        let spec = steps.command_spec(git)?;
+        let spec = steps.command_spec(git, writable)?;
         let read = |done: &CommandResult| said(git, done).and_then(read);
         Ok(match self.prepare_aside(ctx, spec, &command, read).await? {
             Prepared::Staged { output: Ok(output), changes, turn, isolation } => {
@@ -99,7 +98,8 @@ impl Workspace {
         read: impl FnOnce(&str) -> Result<O, ToolError>,
     ) -> Result<Ran<O>, ToolError> {
         let ctx = &quiet(ctx);
-        let ran = self.run_after_a_yes(ctx, steps.command_spec(git)?, |done| said(git, done).and_then(read));
+        let spec = steps.command_spec(git, self.written_directly(git)?)?;
+        let ran = self.run_after_a_yes(ctx, spec, |done| said(git, done).and_then(read));
         Ok(match ran.await? {
             Ran::Done { output: Ok(output), isolation, staged } => Ran::Done { output, isolation, staged },
             Ran::Done { output: Err(error), .. } => {

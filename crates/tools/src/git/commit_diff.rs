@@ -1,13 +1,35 @@
-//! The diff of a commit, for whoever says yes to it: every file is named, and only what programs have written is left out.
+//! The diff of a commit that a command has made aside, for whoever says yes to it: every file is named, and only what
+//! programs have written is left out.
 
 use std::{collections::BTreeMap, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
-use haft_sandbox::show_name;
+use haft_runtime::ChangeList;
+use haft_sandbox::{Root, WorkspacePath, show_name};
 
 use super::{
     patch::{FilePatch, Patch, SecretPaths, unquoted},
+    repository::Repository,
     run::GitListener,
 };
+
+/// Says which commit is checked out, and what it changes: its files, then its patch.
+const SHOW: &str = r#"
+list=$1 patch=$2 shown=$3
+git() { command git --no-pager --no-optional-locks --no-replace-objects -c core.fsmonitor=false "$@"; }
+show() {
+	git -c core.quotePath=false -c log.showRoot=true show --format= --diff-merges=first-parent --no-color \
+		--no-show-signature --no-notes --no-ext-diff --no-textconv --submodule=short "$@"
+}
+git rev-parse HEAD
+show --numstat --no-renames HEAD -- | head -c "$list"
+printf '\n\n'
+set -f
+IFS=' '
+show --patch-with-raw --no-abbrev --find-renames --src-prefix=a/ --dst-prefix=b/ HEAD -- $shown | head -c "$patch"
+"#;
+
+/// How a line begins that stands for a commit.
+const COMMIT: &str = "commit ";
 
 /// What programs write: lists of versions, and what is made from other files. The name decides, and not what the file
 /// says of itself or what the repository says of it: whoever writes a commit writes those too.
@@ -37,8 +59,43 @@ const GENERATED: &[&str] = &[
 const GENERATED_ENDS: &[&str] = &[".min.js", ".min.css", ".js.map", ".css.map", ".pb.go", "_pb2.py"];
 
 /// How much of the list of files and of the patch is read.
-pub(super) const LIST_BYTES: usize = 40_000;
-pub(super) const PATCH_BYTES: usize = 120_000;
+const LIST_BYTES: usize = 40_000;
+const PATCH_BYTES: usize = 120_000;
+
+/// What of a git folder changes with every commit.
+const MOVES: [&str; 2] = ["HEAD", "refs"];
+
+/// The command that looks at the commit which is checked out, if a command in a folder may have made one. `upper` holds
+/// what it has written, `git` what it has written to a git folder outside.
+pub(crate) fn look_at_commit(upper: &Path, folder: &WorkspacePath, git: Option<&Path>) -> Option<Vec<String>> {
+    let inside = folder.as_path().ancestors().map(|above| upper.join(above).join(".git"));
+    let may_have = inside.chain(git.map(Path::to_owned)).any(|git| MOVES.iter().any(|name| git.join(name).exists()));
+    let [list, patch] = [LIST_BYTES, PATCH_BYTES].map(|limit| limit.to_string());
+    may_have.then(|| ["sh", "-ec", SHOW, "git", &list, &patch, &shown_paths()].map(str::to_owned).to_vec())
+}
+
+/// Adds what that command said to the line that stands for the commit.
+pub(crate) fn tell_commit(changes: &mut ChangeList, said: &str, (root, folder): (&Root, &WorkspacePath)) {
+    let Some((hash, rest)) = said.split_once('\n') else { return };
+    let is_it = |summary: &str| {
+        let name = summary.strip_prefix(COMMIT).and_then(|rest| rest.split(' ').next());
+        name.is_some_and(|name| !name.is_empty() && hash.starts_with(name))
+    };
+    let told = changes.0.iter_mut().find_map(|change| {
+        let summary = change.summary.as_mut().filter(|summary| is_it(summary))?;
+        Some((summary, &mut change.patch))
+    });
+    let Some((summary, patch)) = told else { return };
+    let Ok(repository) = Repository::around(root, folder) else { return };
+    let diff = CommitDiff::read(rest, SecretPaths::in_repository(root, &repository));
+    summary.push_str(&match diff.counts.len() {
+        0 => " (no files)".to_owned(),
+        1 => " (1 file)".to_owned(),
+        many if diff.has_more => format!(" (more than {many} files)"),
+        many => format!(" ({many} files)"),
+    });
+    *patch = Some(diff.text());
+}
 
 /// The diff of a commit.
 #[derive(Debug, Default)]
@@ -53,7 +110,7 @@ pub(super) struct CommitDiff {
 }
 
 /// The paths that are shown line by line, as git takes them: all but what is generated.
-pub(super) fn shown_paths() -> String {
+fn shown_paths() -> String {
     let names = GENERATED.iter().map(|name| format!(":(top,exclude,glob)**/{name}"));
     let ends = GENERATED_ENDS.iter().map(|end| format!(":(top,exclude,glob)**/*{end}"));
     names.chain(ends).collect::<Vec<_>>().join(" ")
@@ -67,7 +124,7 @@ fn is_generated(path: &[u8]) -> bool {
 
 impl CommitDiff {
     /// Reads a list of files with their numbers, an empty line, and a patch of those that are not generated.
-    pub(super) fn read(said: &str, secrets: SecretPaths) -> Self {
+    fn read(said: &str, secrets: SecretPaths) -> Self {
         let (list, rest) = said.split_once("\n\n").unwrap_or((said, ""));
         let (is_cut, has_more) = (rest.len() >= PATCH_BYTES, list.len() >= LIST_BYTES);
         let mut diff = Self { patch: Patch::without(secrets), is_cut, has_more, ..Self::default() };

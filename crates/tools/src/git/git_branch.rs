@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haft_runtime::{
     Described, Effect, ErrorCode, Isolation, Prepared, Ran, Shown, Tool, ToolCtx, ToolError, ToolFacts,
 };
+use haft_sandbox::RepositoryKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,6 @@ use super::{
     branches::{Branch, LIST},
     names,
     program::{Arguments, Git},
-    repository::RepositoryKind,
 };
 use crate::workspaces::Workspaces;
 

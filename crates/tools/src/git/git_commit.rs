@@ -10,10 +10,9 @@ use serde_json::{Map, Value};
 use super::{
     aside::Steps,
     changed::{ChangedPath, RepositoryStatus, STATUS},
-    commit_diff::{self, CommitDiff},
+    commit_diff::CommitDiff,
     patch::{PATCH, Patch, SecretPaths},
     program::{Arguments, Git},
-    repository::RepositoryKind,
     run::LimitedOutput,
 };
 use crate::{refusal::cannot, workspace::Workspace, workspaces::Workspaces};
@@ -21,7 +20,7 @@ use crate::{refusal::cannot, workspace::Workspace, workspaces::Workspaces};
 /// Stages the files that the standard input lists, if there are any, and commits; then tells of the commit. Hooks speak
 /// to the standard error, so that nothing but git's own words is read as what was committed.
 const STEPS: &str = r#"
-message=$1 empty=$2 hooks=$3 shown=$4 list=$5 patch=$6
+message=$1 empty=$2 hooks=$3
 set -- ${empty:+"$empty"}
 [ -z "$hooks" ] || git() { command git -c core.hooksPath=/dev/null "$@"; }
 paths=$(mktemp) && printf '%b' "$(cat)" >"$paths"
@@ -33,26 +32,16 @@ printf '%s' "$message" | git commit --no-gpg-sign --cleanup=whitespace --file=- 
 git symbolic-ref --quiet --short HEAD || echo
 git -c log.showRoot=true show --no-show-signature --no-notes --diff-merges=first-parent --no-color \
 	--format='%H%n%h%n%s' --shortstat HEAD --
-show() {
-	git -c core.quotePath=false -c log.showRoot=true show --format= --diff-merges=first-parent --no-color \
-		--no-show-signature --no-notes --no-ext-diff --no-textconv --submodule=short "$@"
-}
-show --numstat --no-renames HEAD -- | head -c "$list"
-printf '\n\n'
-set -f
-IFS=' '
-show --patch-with-raw --no-abbrev --find-renames --src-prefix=a/ --dst-prefix=b/ HEAD -- $shown | head -c "$patch"
 "#;
 
 pub(crate) struct GitCommit(pub(crate) Arc<dyn Workspaces>);
 
-/// Make a git commit: of what is staged, or with `files` of exactly these. Hooks run, without network; commits are not
+/// Make a git commit of what is staged, or of exactly the `files` you name. Hooks run, without network; commits are not
 /// signed. Look with `git_status` and `git_diff` first. Applied once approved; can be undone.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
     /// Commit message; one line, then more if needed.
-    #[schemars(length(min = 1, max = 65536))]
     message: String,
     /// Files and folders to commit, new and deleted ones too.
     files: Option<Vec<String>>,
@@ -72,9 +61,6 @@ pub(crate) struct Output {
     deletions: u64,
     #[serde(skip)]
     text: String,
-    /// What is committed, for whoever is asked.
-    #[serde(skip)]
-    diff: String,
     #[serde(skip)]
     wants_signature: bool,
 }
@@ -94,26 +80,25 @@ impl Tool for GitCommit {
         let workspace = self.0.of(ctx.scope())?;
         let (git, paths) = chosen(&workspace, ctx, input).await?;
         let signs = wants_signature(&git, ctx).await?;
-        let steps = steps(&git, input, &paths);
-        let staged = match git.repository.kind {
-            RepositoryKind::Inside | RepositoryKind::Bare => String::new(),
-            RepositoryKind::Linked | RepositoryKind::Around => staged_diff(&git, ctx, &paths).await?,
+        let hooks = hooks(&workspace, &git)?;
+        let steps = steps(hooks, input, &paths);
+        let staged = match hooks {
+            Hooks::Run => String::new(),
+            Hooks::Off => staged_diff(&git, ctx, &paths).await?,
         };
         let preview = || {
             let beyond = "in a repository outside the workspace: it cannot be undone, and hooks do not run";
             format!("{}\n\n{beyond}\n\n{staged}", input.message.trim_end())
         };
-        workspace
-            .prepare_git(ctx, (&git, &steps), preview, |said| Output::read(said, &input.message, signs, &git))
-            .await
+        workspace.prepare_git(ctx, (&git, &steps), preview, |said| Output::read(said, &input.message, signs)).await
     }
 
     async fn run(&self, ctx: &ToolCtx, input: Input) -> Result<Ran<Output>, ToolError> {
         let workspace = self.0.of(ctx.scope())?;
         let (git, paths) = chosen(&workspace, ctx, &input).await?;
         let signs = wants_signature(&git, ctx).await?;
-        let steps = steps(&git, &input, &paths);
-        workspace.run_git(ctx, (&git, &steps), |said| Output::read(said, &input.message, signs, &git)).await
+        let steps = steps(hooks(&workspace, &git)?, &input, &paths);
+        workspace.run_git(ctx, (&git, &steps), |said| Output::read(said, &input.message, signs)).await
     }
 }
 
@@ -230,15 +215,25 @@ fn list(paths: &[Vec<u8>]) -> String {
     text
 }
 
-fn steps(git: &Git, input: &Input, paths: &[Vec<u8>]) -> Steps {
-    let hooks = match git.repository.kind {
-        RepositoryKind::Inside | RepositoryKind::Bare => "",
-        // A hook could change what nobody sees or undoes there.
-        RepositoryKind::Linked | RepositoryKind::Around => "none",
+/// Whether the repository's hooks run.
+#[derive(Clone, Copy)]
+enum Hooks {
+    Run,
+    Off,
+}
+
+/// Where nothing is held aside, a hook could change what nobody sees or undoes.
+fn hooks(workspace: &Workspace, git: &Git) -> Result<Hooks, ToolError> {
+    Ok(if workspace.written_directly(git)?.is_empty() { Hooks::Run } else { Hooks::Off })
+}
+
+fn steps(hooks: Hooks, input: &Input, paths: &[Vec<u8>]) -> Steps {
+    let hooks = match hooks {
+        Hooks::Run => "",
+        Hooks::Off => "none",
     };
     let empty = if input.allow_empty { "--allow-empty" } else { "" };
-    let limits = [commit_diff::LIST_BYTES, commit_diff::PATCH_BYTES].map(|limit| limit.to_string());
-    let arguments = [input.message.as_str(), empty, hooks, &commit_diff::shown_paths(), &limits[0], &limits[1]];
+    let arguments = [input.message.as_str(), empty, hooks];
     Steps {
         words: STEPS,
         arguments: arguments.map(str::to_owned).to_vec(),
@@ -264,12 +259,11 @@ async fn staged_diff(git: &Git, ctx: &ToolCtx, paths: &[Vec<u8>]) -> Result<Stri
 }
 
 impl Output {
-    /// Reads what the steps say: the branch, the commit, its numbers, its files, its patch.
-    fn read(said: &str, message: &str, wants_signature: bool, git: &Git) -> Result<Self, ToolError> {
+    /// Reads what the steps say: the branch, the commit, its numbers.
+    fn read(said: &str, message: &str, wants_signature: bool) -> Result<Self, ToolError> {
         let mut lines = said.splitn(5, '\n');
         let mut next = || lines.next().unwrap_or_default();
-        let (branch, hash, short, subject, rest) = (next(), next(), next(), next(), next());
-        let (numbers, diff) = rest.trim_start_matches('\n').split_once('\n').unwrap_or((rest, ""));
+        let (branch, hash, short, subject, numbers) = (next(), next(), next(), next(), next().trim_matches('\n'));
         let count = |word: &str| {
             let part = numbers.split(',').find(|part| part.contains(word));
             part.and_then(|part| part.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
@@ -279,7 +273,7 @@ impl Output {
         let body = if body.is_empty() { String::new() } else { format!("\n    {}", body.replace('\n', "\n    ")) };
         let numbers = if numbers.trim().is_empty() { "" } else { &format!("\n{numbers}") };
         let unsigned =
-            if wants_signature { "\n(not signed: signing needs your key, which the fence hides)" } else { "" };
+            if wants_signature { "\n(not signed: signing needs your key, which the sandbox hides)" } else { "" };
         if hash.is_empty() {
             return Err(ToolError::new(ErrorCode::ExecutionError, "git made a commit and did not say which"));
         }
@@ -290,7 +284,6 @@ impl Output {
             insertions: count("insertion"),
             deletions: count("deletion"),
             text: format!("[{at} {short}] {subject}{numbers}{unsigned}{body}"),
-            diff: CommitDiff::read(diff, SecretPaths::of(git)).text(),
             wants_signature,
         })
     }
@@ -299,10 +292,6 @@ impl Output {
 impl haft_runtime::Output for Output {
     fn text(&self) -> String {
         self.text.clone()
-    }
-
-    fn text_for_people(&self) -> Option<String> {
-        (!self.diff.is_empty()).then(|| format!("{}\n\n{}", self.text, self.diff))
     }
 
     fn metadata(&self) -> Map<String, Value> {

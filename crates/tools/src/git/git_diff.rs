@@ -16,8 +16,8 @@ use crate::workspaces::Workspaces;
 
 pub(crate) struct GitDiff(pub(crate) Arc<dyn Workspaces>);
 
-/// Show changes inside files as a unified diff: not yet staged, with `staged` those of the next commit, with `base`
-/// since another commit. New untracked files are only in `git_status`.
+/// Show what changed inside files as a unified diff: unstaged changes, or staged ones (`staged`), or all since a commit
+/// (`base`). New untracked files are only in `git_status`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -21,7 +21,7 @@ use crate::workspaces::Workspaces;
 pub(crate) struct GitLog(pub(crate) Arc<dyn Workspaces>);
 
 /// Show commits, newest first, of the current branch or another `ref`; with `path` only those that changed it. To see
-/// what a commit changed use `git_diff` with `base`.
+/// one commit use `shell_exec` and `git show`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

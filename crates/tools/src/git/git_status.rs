@@ -24,8 +24,8 @@ const MOST: usize = 10_000;
 
 pub(crate) struct GitStatus(pub(crate) Arc<dyn Workspaces>);
 
-/// Show what changed since the last commit: staged, changed, conflicting and new files, and how the branch stands to
-/// its upstream. For changes inside files use `git_diff`.
+/// Show what changed since the last commit: staged, changed, conflicting and new files, and how far the branch is ahead
+/// of or behind its upstream. For changes inside files use `git_diff`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -20,10 +20,11 @@ mod remote;
 mod repository;
 mod run;
 
+pub(crate) use commit_diff::{look_at_commit, tell_commit};
 pub(crate) use git_branch::GitBranch;
 pub(crate) use git_commit::GitCommit;
 pub(crate) use git_diff::GitDiff;
 pub(crate) use git_log::GitLog;
 pub(crate) use git_push::GitPush;
 pub(crate) use git_status::GitStatus;
-pub(crate) use repository::{OutsideRepository, has_repository};
+pub(crate) use repository::{OutsideRepository, has_repository, with_outside_repository};

@@ -1,9 +1,10 @@
 //! Reads a patch as it comes: counts its lines, keeps its beginning, and shows nothing of what holds secrets.
 
-use haft_sandbox::SensitiveNames;
+use haft_sandbox::{Root, SensitiveNames};
 
 use super::{
     program::Git,
+    repository::Repository,
     run::{GitListener, WantsMore},
 };
 use std::{
@@ -216,8 +217,12 @@ pub(super) struct SecretPaths {
 
 impl SecretPaths {
     pub(super) fn of(git: &Git) -> Self {
-        let workspace = git.root.path().to_owned();
-        Self { names: git.root.names().clone(), folder: git.repository.folder.clone(), workspace }
+        Self::in_repository(&git.root, &git.repository)
+    }
+
+    pub(super) fn in_repository(root: &Root, repository: &Repository) -> Self {
+        let workspace = root.path().to_owned();
+        Self { names: root.names().clone(), folder: repository.folder.clone(), workspace }
     }
 
     /// Whether a path, as the repository names it, holds secrets.

@@ -10,7 +10,7 @@ use std::{
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
 use haft_sandbox::{
-    Root, WorkspacePath,
+    RepositoryKind, Root, WorkspacePath,
     limits::{ProgramSpec, Walls},
     show_name,
 };
@@ -18,7 +18,7 @@ use haft_sandbox::{
 use super::{
     readable,
     refused::refused,
-    repository::{Repository, RepositoryKind},
+    repository::Repository,
     run::{GitListener, GitResult, LimitedOutput, run},
 };
 use crate::{refusal::Trying, workspace::Workspace};

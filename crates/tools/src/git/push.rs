@@ -3,6 +3,7 @@
 use std::{ffi::OsString, fs};
 
 use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use haft_sandbox::RepositoryKind;
 use haft_sandbox::changes;
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
     program::{Arguments, Git},
     refused::told,
     remote::{RemoteProtocol, Setting, refuse_steering, remotes, users, without_secrets},
-    repository::RepositoryKind,
     run::{LimitedOutput, run},
 };
 use crate::workspace::Workspace;

@@ -6,10 +6,11 @@ use std::{
     io::Read,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use haft_runtime::{ErrorCode, ToolError};
-use haft_sandbox::{Root, WorkspacePath};
+use haft_sandbox::{GitRepository, NoRepository, RepositoryKind, Root, WorkspacePath, fence::mounts_within};
 
 use crate::refusal::cannot;
 
@@ -26,7 +27,7 @@ const OBJECT_BYTES: u64 = 28;
 /// Git never names a commit with fewer digits by itself.
 const FEWEST_DIGITS: usize = 7;
 
-/// A repository as seen from a workspace.
+/// A repository as seen from a workspace, by its paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Repository {
     /// The folder with the files; of a bare repository, the repository itself.
@@ -38,66 +39,34 @@ pub(super) struct Repository {
     pub(super) kind: RepositoryKind,
 }
 
-/// How a repository lies to a workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RepositoryKind {
-    /// All of it lies inside.
-    Inside,
-    /// The files lie inside, the rest elsewhere: a linked worktree, or a submodule of something larger.
-    Linked,
-    /// The workspace is a part of something larger.
-    Around,
-    /// It has no files of its own.
-    Bare,
-}
-
 impl Repository {
     /// The nearest repository that holds a path.
     pub(super) fn around(root: &Root, place: &WorkspacePath) -> Result<Repository, ToolError> {
-        let mut folder = Some(place.clone());
-        while let Some(here) = folder {
-            let path = root.path().join(here.as_path());
-            if path.join(".git").symlink_metadata().is_ok() {
-                return Repository::with_files(root, path, RepositoryKind::Inside);
+        match GitRepository::around(root, place) {
+            Ok(found) => Ok(Repository {
+                folder: found.folder().to_owned(),
+                own: found.own().to_owned(),
+                shared: found.shared().to_owned(),
+                kind: found.kind(),
+            }),
+            Err(NoRepository::Nowhere) => Err(no_repository(place)),
+            Err(NoRepository::Broken { door, why }) => {
+                let shown = WorkspacePath::root().join(door.strip_prefix(root.path()).unwrap_or(&door)).to_string();
+                Err(cannot(ErrorCode::InvalidPath, "use the repository of", &shown, why))
             }
-            if is_bare(&path) {
-                return Ok(Repository {
-                    own: path.clone(),
-                    shared: path.clone(),
-                    folder: path,
-                    kind: RepositoryKind::Bare,
-                });
-            }
-            folder = here.parent();
-        }
-        let above = root.path().ancestors().skip(1).find(|path| path.join(".git").symlink_metadata().is_ok());
-        match above {
-            Some(path) => Repository::with_files(root, path.to_owned(), RepositoryKind::Around),
-            None => Err(no_repository(place)),
         }
     }
 
-    fn with_files(root: &Root, folder: PathBuf, kind: RepositoryKind) -> Result<Repository, ToolError> {
-        let door = folder.join(".git");
-        let shown = || WorkspacePath::root().join(door.strip_prefix(root.path()).unwrap_or(&door)).to_string();
-        let broken = |why: &str| cannot(ErrorCode::InvalidPath, "use the repository of", &shown(), why);
-        let is_file = door.metadata().map_err(|_| broken("its `.git` leads nowhere"))?.is_file();
-        let target = if is_file { pointed_to(&door, "gitdir:") } else { Some(door.clone()) };
-        let own = target.and_then(|target| target.canonicalize().ok());
-        let own = own.ok_or_else(|| broken("its `.git` does not say where the repository is, or that is gone"))?;
-        if kind == RepositoryKind::Around {
-            let shared = shared(&own);
-            return Ok(Repository { folder, own, shared, kind });
-        }
-        if own.starts_with(root.path()) {
-            return Ok(Repository { folder, shared: own.clone(), own, kind });
-        }
-        // Whoever can write into the workspace could name any repository; only that one's own word counts.
-        if !points_back(&own, &door) {
-            return Err(broken("it leads to a repository outside the workspace that knows nothing of this folder"));
-        }
-        let shared = shared(&own);
-        Ok(Repository { folder, own, shared, kind: RepositoryKind::Linked })
+    /// Whether what commands change in a git folder outside can be held aside.
+    pub(super) fn can_be_held_aside(&self, root: &Root) -> bool {
+        let Repository { folder, own, shared, kind } = self;
+        let apart = !shared.starts_with(root.path()) && !root.path().starts_with(shared);
+        *kind == RepositoryKind::Linked
+            && folder == root.path()
+            && own.starts_with(shared)
+            && apart
+            && is_of_one_owner(folder, shared)
+            && mounts_within(shared).is_ok_and(|mounts| mounts.is_empty())
     }
 
     /// The branch that is checked out, by its own file; `None` when a commit is, or where only git can tell.
@@ -177,9 +146,18 @@ impl Repository {
 /// submodule of something larger.
 #[derive(Debug, Default)]
 pub(crate) struct OutsideRepository {
-    /// Its folders. Nothing can be held aside there, so they are only read.
+    /// Its folders, which are only read where nothing can be held aside.
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) environment: Vec<(String, String)>,
+}
+
+/// The same workspace with the git folder of its repository, if that lies outside and what commands change in it can be
+/// held aside like what they change in the workspace.
+pub(crate) fn with_outside_repository(root: &Arc<Root>) -> Arc<Root> {
+    let repository = Repository::around(root, &WorkspacePath::root());
+    let with = repository.ok().filter(|repository| repository.can_be_held_aside(root));
+    let with = with.and_then(|Repository { own, shared, .. }| root.with_git_folder(&shared, &own).ok());
+    with.map_or_else(|| Arc::clone(root), Arc::new)
 }
 
 impl OutsideRepository {
@@ -189,9 +167,8 @@ impl OutsideRepository {
         let Repository { folder, own, shared, kind: RepositoryKind::Linked } = repository else {
             return Self::default();
         };
-        let owner = |path: &Path| fs::metadata(path).map(|meta| meta.uid()).ok();
         // Inside, the owner of what is outside looks like a stranger to git. Out here it can be told.
-        let trusted = folder == root.path() && owner(&shared) == owner(&folder);
+        let trusted = folder == root.path() && is_of_one_owner(&folder, &shared);
         let trust =
             [("COUNT", "1"), ("KEY_0", "safe.directory"), ("VALUE_0", root.path().to_str().unwrap_or_default())];
         let variable = |(name, value): (&str, &str)| (format!("GIT_CONFIG_{name}"), value.to_owned());
@@ -201,43 +178,14 @@ impl OutsideRepository {
     }
 }
 
+fn is_of_one_owner(one: &Path, other: &Path) -> bool {
+    let owner = |path: &Path| fs::metadata(path).map(|meta| meta.uid()).ok();
+    owner(one).is_some() && owner(one) == owner(other)
+}
+
 /// Whether a workspace lies in a repository, or is one.
 pub(crate) fn has_repository(root: &Root) -> bool {
     Repository::around(root, &WorkspacePath::root()).is_ok()
-}
-
-/// Whether a folder is a repository without files.
-fn is_bare(folder: &Path) -> bool {
-    folder.join("objects").is_dir() && folder.join("refs").is_dir() && folder.join("HEAD").is_file()
-}
-
-/// Whether a repository outside says itself that a folder of the workspace belongs to it.
-fn points_back(own: &Path, door: &Path) -> bool {
-    let same = |path: PathBuf| path.canonicalize().is_ok_and(|path| door.canonicalize().is_ok_and(|door| path == door));
-    // A linked worktree is listed by the repository; a submodule's settings name the folder.
-    let listed = pointed_to(&own.join("gitdir"), "").is_some_and(same);
-    listed || worktree_of(own).is_some_and(|folder| same(folder.join(".git")))
-}
-
-/// What a submodule's settings say of where its files are.
-fn worktree_of(own: &Path) -> Option<PathBuf> {
-    let settings = read_short(&own.join("config"), LONGEST_LIST)?;
-    let settings = String::from_utf8_lossy(&settings).into_owned();
-    let value = settings.lines().find_map(|line| line.trim().strip_prefix("worktree")?.trim().strip_prefix('='))?;
-    Some(own.join(value.trim().trim_matches('"')))
-}
-
-/// Where a linked worktree's repository keeps what all of its worktrees share.
-fn shared(own: &Path) -> PathBuf {
-    let pointed = pointed_to(&own.join("commondir"), "").and_then(|path| path.canonicalize().ok());
-    pointed.unwrap_or_else(|| own.to_owned())
-}
-
-/// The path in a file that consists of one, which may be relative to the file's folder.
-fn pointed_to(file: &Path, before: &str) -> Option<PathBuf> {
-    let bytes = read_short(file, LONGEST_POINTER)?;
-    let path = bytes.strip_prefix(before.as_bytes())?.trim_ascii();
-    (!path.is_empty()).then(|| file.parent().map(|folder| folder.join(OsStr::from_bytes(path))))?
 }
 
 fn read_short(file: &Path, longest: u64) -> Option<Vec<u8>> {

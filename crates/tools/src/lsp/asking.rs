@@ -91,7 +91,7 @@ pub(crate) struct LanguageServerTool<A> {
 pub(crate) struct LanguageAnswer<O> {
     #[serde(flatten)]
     value: O,
-    /// Whether the server had read, and where that matters checked, the project; if not, the answer may lack something.
+    /// False while the server is still loading: the answer may be incomplete.
     ready: bool,
     /// What the server is still doing, or which other server was tried first and why it did not answer.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -23,7 +23,7 @@ const PREVIEW: usize = 200;
 /// A place in a file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct FileLocation {
-    /// Relative to the workspace folder; of what lies outside, the whole path.
+    /// Relative to the workspace; absolute outside it.
     pub(super) path: String,
     pub(super) range: Range,
     /// The line that it begins in.

@@ -78,7 +78,7 @@ impl LanguageOutput for Output {
     }
 
     fn text(&self, _at: AnswerTime) -> String {
-        self.contents.clone().unwrap_or_else(|| "nothing is known of what stands there".to_owned())
+        self.contents.clone().unwrap_or_else(|| "The language server knows nothing about this position.".to_owned())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which language servers there are, and which files are theirs.
 
-use std::{fmt::Write, path::Path, time::Duration};
+use std::{collections::BTreeSet, fmt::Write, path::Path, time::Duration};
 
 use haft_runtime::{Category, ErrorCode, ToolError};
 use haft_sandbox::fence::Toolchains;
@@ -143,15 +143,18 @@ impl LanguageServers {
         }
     }
 
-    /// Whether any server is on this `PATH`, told without looking for the user's toolchains: that takes longer.
-    pub(crate) fn is_any_on(&self, path: &str) -> bool {
-        let own = self.servers.iter().filter_map(|server| server.command.first().map(String::as_str));
-        let known = SHIPPED.iter().flat_map(|shipped| shipped.commands.iter().map(|command| command[0]));
+    /// The endings of the files whose server is on this `PATH`, told without looking for the user's toolchains: that takes
+    /// longer.
+    pub(crate) fn endings_on(&self, path: &str) -> BTreeSet<String> {
         let folders: Vec<_> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
-        own.chain(known).any(|program| match program.contains('/') {
+        let is_there = |program: &str| match program.contains('/') {
             true => Path::new(program).is_file(),
             false => folders.iter().any(|folder| folder.join(program).is_file()),
-        })
+        };
+        let own = self.servers.iter().filter(|server| server.command.first().is_some_and(|program| is_there(program)));
+        let known = SHIPPED.iter().filter(|shipped| shipped.commands.iter().any(|command| is_there(command[0])));
+        let known = known.flat_map(|shipped| shipped.extensions.iter().map(|ending| (*ending).to_owned()));
+        own.flat_map(|server| server.extensions.clone()).chain(known).collect()
     }
 
     /// The languages that have a server, with the program that it is; `None` where none was found.

@@ -1,7 +1,7 @@
 //! One call's talk with a server about one document.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -24,6 +24,8 @@ use crate::{blocking::stopped, workspace::Workspace};
 
 /// What follows from a change has begun by then, if it ever does.
 const SOON: Duration = Duration::from_millis(400);
+/// How often a call tells of a server's progress at most.
+const SELDOM: Duration = Duration::from_millis(250);
 /// How long a server that is not ready may take for an early answer.
 const EARLY: Duration = Duration::from_secs(2);
 /// How long a server is waited for to say what it finds in a document; some never do.
@@ -45,6 +47,8 @@ pub(crate) struct LanguageSession<'a> {
     limit: Duration,
     /// How long the server is waited for to be ready.
     until: Instant,
+    /// When progress was last told.
+    told: Mutex<Option<Instant>>,
 }
 
 impl<'a> LanguageSession<'a> {
@@ -75,7 +79,17 @@ impl<'a> LanguageSession<'a> {
         let in_step =
             workspace.files.look(ctx, move |root, stop| Ok(asked.keep_in_step((root, &place), (&told, stop), again)));
         let document = in_step.await??;
-        Ok(Self { ctx, workspace, client, offered, document, ready: false, limit: all.timeout, until })
+        Ok(Self {
+            ctx,
+            workspace,
+            client,
+            offered,
+            document,
+            ready: false,
+            limit: all.timeout,
+            until,
+            told: Mutex::default(),
+        })
     }
 
     /// Asks what a tool asks, once the server is ready for it.
@@ -113,7 +127,12 @@ impl<'a> LanguageSession<'a> {
     }
 
     fn tell(&self, progress: LoadingProgress) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_some_and(|told| told.elapsed() < SELDOM) {
+            return;
+        }
         if let Some(work) = progress.work {
+            *told = Some(Instant::now());
             self.ctx.progress(progress.percentage, format!("{}: {work}", self.offered.name));
         }
     }

@@ -13,7 +13,7 @@ pub(crate) struct TextPosition {
     pub(super) col: u32,
 }
 
-/// A part of a text, for people; `end` is behind its last character.
+/// A range of text; `end` is just after its last character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub(super) struct Range {
     pub(super) start: TextPosition,

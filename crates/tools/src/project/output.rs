@@ -68,7 +68,7 @@ pub(super) fn output(done: &CommandResult, schema: Option<&Value>) -> ToolOutput
     }
     let both = &*done.said.both;
     let newline = if both.is_empty() || both.ends_with('\n') { "" } else { "\n" };
-    let hint = misfit.or_else(|| done.hint("`network = true` in its manifest"));
+    let hint = misfit.or_else(|| done.hint("set `network = true` in its manifest"));
     let told = hint.as_ref().map_or_else(String::new, |hint| format!("\n[{hint}]"));
     if let Some(hint) = hint {
         structured["hint"] = hint.into();

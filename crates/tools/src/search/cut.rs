@@ -3,7 +3,7 @@
 /// The most characters of a line that are shown.
 pub(super) const LONGEST: usize = 500;
 /// A match that begins after so many bytes is shown from a little before it.
-const FAR: usize = 400;
+pub(super) const FAR: usize = 400;
 const BEFORE: usize = 100;
 const MARK: char = '…';
 

@@ -55,10 +55,11 @@ struct GrepMatch {
     path: String,
     /// Counted from 1.
     line: u64,
-    /// Where the match begins in the line, in bytes from 1.
-    column: u64,
     /// The line, at most 500 characters of it; `…` stands for what is cut off.
     text: String,
+    /// Where the match begins in the line, in bytes from 1; only where `text` leaves out the beginning of the line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u64>,
     /// The lines before, as far as they were asked for and not shown with an earlier match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
@@ -129,7 +130,7 @@ impl Output {
         let path = show_name(&key.path);
         match hit {
             Hit::Line(MatchingLine { number, column, text, before, after }) => {
-                self.matches.push(GrepMatch { path, line: number, column, text, before, after });
+                self.matches.push(GrepMatch { path, line: number, text, column, before, after });
             }
             Hit::File(count) => {
                 let count = (self.mode == OutputMode::Count).then_some(count);

@@ -26,7 +26,7 @@ const HEAVIEST: usize = 8 << 20;
 pub(crate) struct Glob(pub(crate) Arc<dyn Workspaces>);
 
 /// Find files by name, such as `*.rs` or `src/**/*.{ts,tsx}`. To find files by content use `grep`, to see one folder
-/// `list_directory`. Hidden and git-ignored files are left out unless you ask for them.
+/// `list_directory`. Skips hidden and git-ignored files.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(example = json!({ "pattern": "src/**/*.rs" }))]

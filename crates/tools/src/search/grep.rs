@@ -28,8 +28,7 @@ const MOST_CONTEXT: usize = 100;
 pub(crate) struct Grep(pub(crate) Arc<dyn Workspaces>);
 
 /// Search file contents for a regular expression; gives path, line number and line. To find files by name use `glob`,
-/// to see more of a file `read_file`. Hidden and git-ignored files are left out unless you ask for them; binary files
-/// and files with secrets are never searched.
+/// to see more of a file `read_file`. Skips hidden, git-ignored and binary files, and files with secrets.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(example = json!({ "pattern": "fn \\w+_with_timeout", "glob": "*.rs" }))]
@@ -133,7 +132,7 @@ fn search(root: &Root, input: &Input, pace: &Pace) -> Result<Output, ToolError> 
             // A file that is named is searched, whatever its name and the ignore files say.
             let open = root.open_file(&place).trying("search")?;
             let mut searching = FileSearcher::new(&plan, pace);
-            searching.search(place.as_path(), open.file, &open.meta);
+            searching.search(place.as_path(), &open.file, &open.meta);
             (vec![searching], SkippedFolders::default())
         }
         Err(refused) => return Err(refused).trying("search"),

@@ -6,13 +6,14 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 
-use super::cut::cut;
+use super::cut::{FAR, cut};
 
 /// A line that matches, with the lines around it that no other line has taken.
 #[derive(Debug)]
 pub(super) struct MatchingLine {
     pub(super) number: u64,
-    pub(super) column: u64,
+    /// Where the match begins, in bytes from 1, if `text` does not show it.
+    pub(super) column: Option<u64>,
     pub(super) text: String,
     pub(super) before: Vec<String>,
     pub(super) after: Vec<String>,
@@ -47,11 +48,22 @@ pub(super) struct LineCollector<'m> {
     pub(super) found: Vec<MatchingLine>,
     pub(super) count: u64,
     pub(super) is_binary: bool,
+    /// Whether a line that is kept is not UTF-8.
+    pub(super) is_foreign: bool,
 }
 
 impl<'m> LineCollector<'m> {
     pub(super) fn new(matcher: &'m RegexMatcher, depth: MatchDetail, room: usize) -> Self {
-        Self { matcher, depth, room, before: Vec::new(), found: Vec::new(), count: 0, is_binary: false }
+        Self {
+            matcher,
+            depth,
+            room,
+            before: Vec::new(),
+            found: Vec::new(),
+            count: 0,
+            is_binary: false,
+            is_foreign: false,
+        }
     }
 
     fn has_room(&self) -> bool {
@@ -62,15 +74,20 @@ impl<'m> LineCollector<'m> {
     }
 
     fn keep(&mut self, number: u64, bytes: &[u8], at: Option<usize>) {
-        let text = cut(bytes, at.unwrap_or(0));
-        let column = at.unwrap_or(0) as u64 + 1;
+        let text = self.cut(bytes, at.unwrap_or(0));
+        let column = at.filter(|at| *at >= FAR).map(|at| at as u64 + 1);
         let line = MatchingLine { number, column, text, before: std::mem::take(&mut self.before), after: Vec::new() };
         self.room = self.room.saturating_sub(line.weight());
         self.found.push(line);
     }
 
+    fn cut(&mut self, bytes: &[u8], at: usize) -> String {
+        self.is_foreign |= std::str::from_utf8(bytes).is_err();
+        cut(bytes, at)
+    }
+
     fn keep_after(&mut self, bytes: &[u8]) {
-        let text = cut(bytes, 0);
+        let text = self.cut(bytes, 0);
         self.room = self.room.saturating_sub(text.len());
         if let Some(last) = self.found.last_mut() {
             last.after.push(text);
@@ -119,7 +136,10 @@ impl Sink for LineCollector<'_> {
         // Once there is no room, the lines around belong to nothing that is kept.
         let is_kept = self.count == self.found.len() as u64;
         match context.kind() {
-            SinkContextKind::Before if self.has_room() => self.before.push(cut(context.bytes(), 0)),
+            SinkContextKind::Before if self.has_room() => {
+                let text = self.cut(context.bytes(), 0);
+                self.before.push(text);
+            }
             SinkContextKind::After if is_kept => self.keep_after(context.bytes()),
             SinkContextKind::Before | SinkContextKind::After | SinkContextKind::Other => {}
         }

@@ -1,6 +1,7 @@
 //! How long a search goes on, and what is told meanwhile.
 
 use std::{
+    borrow::Cow,
     fs::File,
     io::{self, Read},
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -8,6 +9,7 @@ use std::{
 };
 
 use haft_runtime::{ToolCtx, ToolError};
+use haft_sandbox::{Charset, is_text};
 
 use crate::blocking::StopFlag;
 
@@ -67,8 +69,58 @@ impl Pace {
 
 /// A file that ends with an error as soon as the search does not go on.
 pub(super) struct PacedFile<'a> {
-    pub(super) file: File,
-    pub(super) pace: &'a Pace,
+    file: &'a File,
+    pace: &'a Pace,
+    checks: EncodingCheck,
+    /// Bytes read so far.
+    read: usize,
+    /// The first few bytes, where they came alone: the searcher looks for a mark there, and they tell nothing yet.
+    mark: Vec<u8>,
+    /// Whether what was looked at is text, and not UTF-8.
+    pub(super) is_foreign: bool,
+}
+
+/// How much of a file is looked at to tell whether it is UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EncodingCheck {
+    /// Its beginning.
+    Head,
+    /// All of it.
+    Whole,
+}
+
+/// How much of a file tells how it is encoded.
+const HEAD: usize = 8 << 10;
+/// The longest mark of an encoding.
+const LONGEST_MARK: usize = 3;
+
+impl<'a> PacedFile<'a> {
+    pub(super) fn new(file: &'a File, pace: &'a Pace, checks: EncodingCheck) -> Self {
+        Self { file, pace, checks, read: 0, mark: Vec::new(), is_foreign: false }
+    }
+
+    fn look_at(&mut self, piece: &[u8]) {
+        let is_first = self.read == self.mark.len();
+        if is_first && !piece.is_empty() && self.read + piece.len() <= LONGEST_MARK {
+            self.mark.extend_from_slice(piece);
+            return;
+        }
+        let begin = match self.checks {
+            EncodingCheck::Head => &piece[..piece.len().min(HEAD)],
+            EncodingCheck::Whole => piece,
+        };
+        let seen = match (is_first, self.checks) {
+            (true, _) if self.mark.is_empty() => Cow::Borrowed(begin),
+            (true, _) => Cow::Owned([&self.mark, begin].concat()),
+            (false, EncodingCheck::Head) => return,
+            // The last piece may have ended within a letter.
+            (false, EncodingCheck::Whole) => {
+                let rest = piece.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+                Cow::Borrowed(&piece[rest..])
+            }
+        };
+        self.is_foreign |= !is_text(&seen) && (!is_first || Charset::of(&seen[..seen.len().min(HEAD)]).is_some());
+    }
 }
 
 impl Read for PacedFile<'_> {
@@ -76,6 +128,11 @@ impl Read for PacedFile<'_> {
         if !self.pace.goes_on() {
             return Err(io::Error::other("the search does not go on"));
         }
-        self.file.read(buffer)
+        let length = self.file.read(buffer)?;
+        if !self.is_foreign {
+            self.look_at(&buffer[..length]);
+        }
+        self.read += length;
+        Ok(length)
     }
 }

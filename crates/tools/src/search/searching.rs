@@ -1,22 +1,28 @@
 //! What one thread of `grep` does with files, and what all have found together.
 
-use std::{fs::File, path::Path};
+use std::{
+    fs::File,
+    io::{Read, Seek},
+    path::Path,
+};
 
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use haft_sandbox::{EntryKind, Meta, PathError};
+use haft_sandbox::{Charset, EntryKind, Meta, PathError};
 
 use super::{
     best::Best,
     grep::OutputMode,
     lines::{LineCollector, MatchDetail, MatchingLine},
     order::{SortKey, SortOrder},
-    pace::{Pace, PacedFile},
+    pace::{EncodingCheck, Pace, PacedFile},
     walk::{Visitor, WalkEntry},
 };
 
 /// The longest line that is searched, or the largest file if matches go over several lines.
 const LONGEST: usize = 16 << 20;
+/// The largest file that is read in another encoding than UTF-8, as for `read_file`.
+const LARGEST_DECODED: u64 = 16 << 20;
 /// How many bytes of results are kept, whatever the caller says.
 const HEAVIEST: usize = 8 << 20;
 
@@ -29,6 +35,22 @@ pub(super) struct SearchPlan {
     pub(super) most: usize,
     pub(super) mode: OutputMode,
     pub(super) sort: SortOrder,
+}
+
+impl SearchPlan {
+    /// Letters beyond ASCII are other bytes in other encodings.
+    fn checks(&self) -> EncodingCheck {
+        if self.pattern.is_ascii() { EncodingCheck::Head } else { EncodingCheck::Whole }
+    }
+}
+
+/// The text of a file in another encoding than UTF-8, as `read_file` reads it.
+fn decoded(mut file: &File) -> Option<String> {
+    file.rewind().ok()?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST_DECODED + 1).read_to_end(&mut bytes).ok()?;
+    let charset = Charset::of(&bytes).filter(|charset| !charset.is_utf8() && bytes.len() as u64 <= LARGEST_DECODED)?;
+    charset.decode(&bytes)
 }
 
 /// One thread's searcher and what it has found.
@@ -67,7 +89,7 @@ impl Visitor for FileSearcher<'_> {
             return;
         }
         match spot.folder.open_file(spot.root, spot.name) {
-            Ok(Some((file, meta))) => self.search(spot.path, file, &meta),
+            Ok(Some((file, meta))) => self.search(spot.path, &file, &meta),
             Ok(None) => {}
             Err(PathError::Sensitive { .. }) => self.tally.sensitive += 1,
             Err(_) => self.tally.unreadable += 1,
@@ -89,10 +111,18 @@ impl<'a> FileSearcher<'a> {
     }
 
     /// Searches one open file.
-    pub(super) fn search(&mut self, path: &Path, file: File, meta: &Meta) {
+    pub(super) fn search(&mut self, path: &Path, file: &File, meta: &Meta) {
         let key = SortKey::new(self.plan.sort, path.as_os_str(), meta.modified);
         let mut lines = LineCollector::new(&self.matcher, self.depth(&key), HEAVIEST);
-        let searched = self.searcher.search_reader(&self.matcher, PacedFile { file, pace: self.pace }, &mut lines);
+        let mut paced = PacedFile::new(file, self.pace, self.plan.checks());
+        let mut searched = self.searcher.search_reader(&self.matcher, &mut paced, &mut lines);
+        if (paced.is_foreign || lines.is_foreign)
+            && self.pace.goes_on()
+            && let Some(text) = decoded(file)
+        {
+            lines = LineCollector::new(&self.matcher, self.depth(&key), HEAVIEST);
+            searched = self.searcher.search_slice(&self.matcher, text.as_bytes(), &mut lines);
+        }
         if !self.pace.goes_on() {
             // What was found up to here is true, but the file is not one that was searched.
         } else if searched.is_err() {

@@ -36,7 +36,7 @@ pub(crate) struct Input {
     /// Extra variables.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Ended after so long; 60000 when left out.
+    /// Time limit in milliseconds.
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
     /// As for `shell_exec`.

@@ -17,8 +17,8 @@ use crate::{
 pub(crate) struct ShellBackground(pub(crate) Arc<dyn Workspaces>);
 
 /// Start a command that keeps running, such as a server or a watcher. It writes directly into the workspace, so it
-/// always asks first and cannot be undone; it ends when haft ends. Read it with `shell_output`, end it with
-/// `shell_kill`. For commands that end by themselves use `shell_exec`.
+/// always asks first and cannot be undone; it ends when haft ends. Later commands with the same `network` setting reach
+/// it on 127.0.0.1. Read it with `shell_output`, end it with `shell_kill`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {

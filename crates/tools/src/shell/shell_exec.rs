@@ -33,7 +33,7 @@ pub(crate) struct Input {
     /// Folder to run it in.
     #[serde(default = "here")]
     cwd: String,
-    /// Ended after so long.
+    /// Time limit in milliseconds.
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
     /// Extra variables.

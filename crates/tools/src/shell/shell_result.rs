@@ -15,7 +15,7 @@ use crate::fenced::CommandResult;
 pub(super) struct ShellResult {
     stdout: Arc<str>,
     stderr: Arc<str>,
-    /// The command's own; 0 means that it worked. A command that was ended by a signal has 128 and the signal's number.
+    /// Exit code of the command; 128 + n if signal n ended it.
     exit_code: i32,
     /// The signal that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,7 +23,7 @@ pub(super) struct ShellResult {
     timed_out: bool,
     /// Whether some of the output was not kept.
     truncated: bool,
-    /// What it made and nobody can commit, such as sockets, and what it could not change.
+    /// What could not be kept, such as sockets, and what it could not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
     /// What may help where it failed.
@@ -46,14 +46,21 @@ impl ShellResult {
             timed_out: false,
             truncated: done.said.is_truncated,
             left_out: done.left_out_words(),
-            hint: done.hint("`network: true`"),
+            hint: done.hint("set `network: true` (at the terminal: `--network`)"),
         }
     }
 
     /// What was said on both streams, how it ended, what is left out and what may help, for a model.
     pub(super) fn text(&self, said: &str) -> String {
         let newline = if said.is_empty() || said.ends_with('\n') { "" } else { "\n" };
-        let left_out: String = self.left_out.iter().map(|what| format!("\n[left out: {what}]")).collect();
+        let left_out: String = self
+            .left_out
+            .iter()
+            .map(|what| match what.contains("` exists, but ") {
+                true => format!("\n[{what}]"),
+                false => format!("\n[left out: {what}]"),
+            })
+            .collect();
         let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("\n[{hint}]"));
         format!("{said}{newline}[exit {}]{left_out}{hint}", self.exit_code)
     }

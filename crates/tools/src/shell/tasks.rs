@@ -80,7 +80,7 @@ pub(super) enum TaskStatus {
 #[serde(rename_all = "camelCase")]
 pub(super) struct TaskState {
     pub(super) status: TaskStatus,
-    /// Its own exit code; one that was ended by a signal has 128 and the signal's number.
+    /// Exit code of the command; 128 + n if signal n ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) exit_code: Option<i32>,
     /// Why it could not be run.

@@ -34,7 +34,7 @@ const MOST_HEADER_BYTES: usize = 16 << 10;
 pub(crate) struct WebFetch(pub(crate) Arc<dyn Workspaces>);
 
 /// Fetch a URL from the public web. Use `format` `markdown` to read a page, `raw` for data. Unlisted hosts and every
-/// `POST` ask first; private addresses and this machine are refused. For files of the workspace use `read_file`.
+/// `POST` ask first; private addresses and this machine are refused.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(example = json!({"url": "https://example.org/", "format": "markdown"}))]
@@ -51,7 +51,7 @@ pub(crate) struct Input {
     /// What `POST` sends.
     #[schemars(length(max = 1048576))]
     body: Option<String>,
-    /// Given up after so long.
+    /// Time limit in milliseconds.
     #[schemars(range(min = 1, max = 600000))]
     timeout_ms: Option<u64>,
     /// Bytes of the body at most.
@@ -88,7 +88,7 @@ enum Format {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Output {
-    /// The status in HTTP's numbers; 200 means that all is well.
+    /// HTTP status code; 200 is success.
     status: u16,
     /// The headers of the answer, with names in lower case.
     headers: BTreeMap<String, String>,

@@ -96,8 +96,16 @@ fn rg(place: &Place, arguments: &[&str]) -> Vec<String> {
     let mut command = Command::new("rg");
     command.args(["--no-config", "--no-require-git", "--no-ignore-parent", "--no-ignore-global", "--color=never"]);
     let ended = command.args(arguments).arg(".").current_dir(place.path("")).output().unwrap();
-    let text = String::from_utf8_lossy(&ended.stdout).replace('\r', "");
-    let mut lines: Vec<String> = text.lines().map(|line| line.trim_start_matches("./").to_owned()).collect();
+    // What is no UTF-8 is Latin-1 here, whose bytes are the first letters of Unicode.
+    let text = |line: &[u8]| {
+        let chunks = line.utf8_chunks();
+        chunks
+            .flat_map(|chunk| chunk.valid().chars().chain(chunk.invalid().iter().copied().map(char::from)))
+            .collect::<String>()
+    };
+    let printed = ended.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(text);
+    let mut lines: Vec<String> =
+        printed.map(|line| line.trim_start_matches("./").trim_end_matches('\r').to_owned()).collect();
     lines.sort();
     lines
 }
@@ -108,7 +116,7 @@ fn grepped(place: &Place, input: Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let all = found["matches"].as_array().unwrap().iter();
     let mut lines: Vec<String> =
-        all.map(|one| ["path", "line", "column", "text"].map(|part| text(&one[part])).join(":")).collect();
+        all.map(|one| ["path", "line", "text"].map(|part| text(&one[part])).join(":")).collect();
     lines.sort();
     lines
 }
@@ -128,7 +136,7 @@ fn the_same_is_found() {
             (true, false, &["--hidden", "--no-ignore"][..]),
         ] {
             let options = json!({ "includeHidden": hidden, "respectIgnore": ignored });
-            let lines = [flags, &["-n", "--column", "--no-heading", "needle"]].concat();
+            let lines = [flags, &["-n", "--no-heading", "needle"]].concat();
             let mut input = options.clone();
             input["pattern"] = json!("needle");
             input["maxResults"] = json!(10_000);

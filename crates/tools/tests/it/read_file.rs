@@ -97,6 +97,7 @@ fn binary_is_an_indication() {
     for (name, size) in [("bin", 256), ("late", 9004)] {
         let output = place.read("read_file", json!({ "path": name })).unwrap();
         assert_eq!((&output.structured["binary"], &output.structured["content"]), (&json!(true), &json!("")), "{name}");
+        assert_eq!(output.structured.get("encoding"), None);
         let told = format!("Binary file {name} (application/octet-stream, {size} bytes). Use encoding=base64.");
         assert_eq!(output.content, told);
         assert_eq!(output.structured.get("startLine"), None);
@@ -133,10 +134,11 @@ fn a_picture_is_shown() {
     let picture = [b"\x89PNG\r\n\x1a\n\0\0".as_slice(), &[7; 10_000]].concat();
     place.put("look.dat", &picture);
     let output = place.read("read_file", json!({ "path": "look.dat" })).unwrap();
+    assert_eq!((output.structured.get("content"), output.structured.get("encoding")), (None, None), "no empty text");
     assert_eq!(output.images.len(), 1);
     assert_eq!(output.images[0].mime_type, "image/png");
     assert_eq!(output.images[0].data.len(), picture.len().div_ceil(3) * 4);
-    assert_eq!((&output.structured["content"], &output.structured["binary"]), (&json!(""), &json!(true)));
+    assert_eq!(output.structured["binary"], true);
     assert_eq!(output.structured["mimeType"], "image/png");
     assert_eq!(output.content, "Picture look.dat (image/png, 10010 bytes).");
     File::options().append(true).open(place.path("look.dat")).unwrap().set_len((5 << 20) + 1).unwrap();

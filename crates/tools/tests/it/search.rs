@@ -17,11 +17,11 @@ fn files(found: &Value) -> Vec<&str> {
     found["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect()
 }
 
-/// `path:line:column:text` of every match.
+/// `path:line:text` of every match.
 fn matches(found: &Value) -> Vec<String> {
     let part = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let all = found["matches"].as_array().unwrap().iter();
-    all.map(|one| ["path", "line", "column", "text"].map(|name| part(&one[name])).join(":")).collect()
+    all.map(|one| ["path", "line", "text"].map(|name| part(&one[name])).join(":")).collect()
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn links_are_given_and_not_followed() {
     let found = place.read("glob", json!({ "pattern": "**" })).unwrap().structured;
     assert_eq!(files(&found), ["file.txt", "folder", "out.txt", "real/a.txt", "real/loop"]);
     let found = place.read("grep", json!({ "pattern": "needle" })).unwrap().structured;
-    assert_eq!(matches(&found), ["real/a.txt:1:1:needle"]);
+    assert_eq!(matches(&found), ["real/a.txt:1:needle"]);
     // A link that was named is followed as long as it stays inside.
     let found = place.read("grep", json!({ "pattern": "needle", "path": "folder" })).unwrap().structured;
-    assert_eq!(matches(&found), ["real/a.txt:1:1:needle"]);
+    assert_eq!(matches(&found), ["real/a.txt:1:needle"]);
     let refused = place.read("grep", json!({ "pattern": "root", "path": "out.txt" })).unwrap_err();
     assert_eq!(refused.code, ErrorCode::InvalidPath);
 }
@@ -112,7 +112,7 @@ fn secrets_are_not_searched_by_any_name() {
     place.put("sub/linked.txt", "TOKEN\n");
     fs::hard_link(place.path("sub/linked.txt"), place.path("other.txt")).unwrap();
     let found = place.read("grep", json!({ "pattern": "TOKEN", "includeHidden": true })).unwrap().structured;
-    assert_eq!(matches(&found), ["other.txt:1:1:TOKEN", "sub/linked.txt:1:1:TOKEN"]);
+    assert_eq!(matches(&found), ["other.txt:1:TOKEN", "sub/linked.txt:1:TOKEN"]);
     assert_eq!(found["skipped"]["sensitive"], 4, "{found}");
     let found = place.read("glob", json!({ "pattern": "**", "includeHidden": true })).unwrap().structured;
     assert_eq!(files(&found), [".env", "other.txt", "sub/id_rsa", "sub/linked.txt", "sub/twin.txt"]);
@@ -137,11 +137,33 @@ fn odd_names_and_contents() {
     assert!(long.chars().count() <= 500 && long.contains("needle"), "{long}");
     assert_eq!((&found["matches"][1]["path"], &found["matches"][1]["column"]), (&json!("long"), &json!(5001)));
     let others: Vec<String> = matches(&found).into_iter().filter(|one| !one.starts_with("long")).collect();
-    assert_eq!(others, ["caf%E9:1:7:na\u{fffd}ve needle\u{fffd}", "new%0Aline:1:1:needle", "utf16:1:3:a needle"]);
+    assert_eq!(others, ["caf%E9:1:naïve needleÿ", "new%0Aline:1:needle", "utf16:1:a needle"]);
     assert_eq!(output.content.lines().count(), 4, "{}", output.content);
     assert_eq!(found["skipped"], json!({ "binary": 2, "sensitive": 0, "unreadable": 0 }));
+    // As `read_file` shows them, wherever in a file that can be told.
+    place.put("latin", [vec![b'a'; 200_000], b"\ncaf\xe9\n".to_vec()].concat());
+    for pattern in ["naïve", "na.ve", "café", "caf"] {
+        let found = matches(&place.read("grep", json!({ "pattern": pattern })).unwrap().structured);
+        let expected = if pattern.starts_with('n') { "caf%E9:1:naïve needleÿ" } else { "latin:2:café" };
+        assert_eq!(found, [expected], "{pattern}");
+    }
     let found = place.read("glob", json!({ "pattern": "{caf,new}*" })).unwrap();
     assert_eq!(found.content, "caf%E9\nnew%0Aline");
+}
+
+#[test]
+fn the_value_is_little_longer_than_the_text() {
+    let place = Place::new();
+    for name in 0..20 {
+        place.put(
+            &format!("crates/some/source/file_{name}.rs"),
+            "    let needle = find(&haystack, position)?;\n".repeat(5),
+        );
+    }
+    let found = place.read("grep", json!({ "pattern": "needle" })).unwrap();
+    assert_eq!(found.structured["matches"][0].as_object().unwrap().len(), 3, "path, line and text");
+    let (value, text) = (found.structured.to_string().len(), found.content.len());
+    assert!(value * 2 < text * 3, "{value} bytes of value for {text} of text");
 }
 
 #[test]
@@ -150,7 +172,7 @@ fn a_line_without_an_end_takes_little_memory() {
     place.put("endless", vec![b'a'; 40 << 20]);
     place.put("short", "aaa\n");
     let found = place.read("grep", json!({ "pattern": "a" })).unwrap().structured;
-    assert_eq!(matches(&found), ["short:1:1:aaa"]);
+    assert_eq!(matches(&found), ["short:1:aaa"]);
     assert_eq!(found["skipped"]["unreadable"], 1);
 }
 
@@ -237,7 +259,7 @@ fn the_last_changed_first() {
     let found = place.read("glob", json!({ "pattern": "*", "sort": "modified" })).unwrap().structured;
     assert_eq!(files(&found), ["b", "d", "c", "a"]);
     let found = place.read("grep", json!({ "pattern": "x", "sort": "modified", "maxResults": 3 })).unwrap().structured;
-    assert_eq!(matches(&found), ["b:1:1:x", "d:1:1:x", "c:1:1:x"]);
+    assert_eq!(matches(&found), ["b:1:x", "d:1:x", "c:1:x"]);
 }
 
 #[test]
@@ -271,7 +293,7 @@ fn ignore_files_above_a_folder_count_and_those_above_the_workspace_do_not() {
     assert_eq!(found.content, "deep/\na.rs\n2 entries in src");
     // What is ignored can be searched by naming it.
     let found = place.read("grep", json!({ "pattern": "needle", "path": "src/gen" })).unwrap().structured;
-    assert_eq!(matches(&found), ["src/gen/b.rs:1:1:needle"]);
+    assert_eq!(matches(&found), ["src/gen/b.rs:1:needle"]);
 }
 
 #[test]

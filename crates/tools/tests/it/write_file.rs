@@ -46,14 +46,16 @@ fn base64_content() {
 }
 
 #[test]
-fn a_missing_folder_is_made_only_when_asked() {
+fn a_missing_folder_is_made_unless_that_is_not_wanted() {
     let place = Place::new();
-    let refused = place.stage("write_file", json!({ "path": "no/where/a", "content": "" })).unwrap_err();
+    let unwanted = json!({ "path": "no/where/a", "content": "", "createDirs": false });
+    let refused = place.stage("write_file", unwanted).unwrap_err();
     assert_eq!(refused.code, ErrorCode::FileNotFound);
     assert!(refused.message.contains("`no/where`") && refused.message.contains("createDirs"), "{}", refused.message);
     assert!(place.holds_nothing_aside());
+    place.stage("write_file", json!({ "path": "no/where/a", "content": "" })).unwrap();
     place.put("a", "");
-    let refused = place.stage("write_file", json!({ "path": "a/b", "content": "", "createDirs": true })).unwrap_err();
+    let refused = place.stage("write_file", json!({ "path": "a/b", "content": "" })).unwrap_err();
     assert_eq!(refused.code, ErrorCode::NotADirectory);
 }
 

@@ -6,11 +6,11 @@ use anyhow::Result;
 use haft_runtime::Redactor;
 use haft_store::CallFilter;
 
-use super::{LoggedCall, SHORT_ID, status_of};
+use super::{SHORT_ID, status_of};
 use crate::{
+    backend::{Backend, ListedCall},
     commands::prompt::Interrupts,
     exit::CliExit,
-    house::House,
     show::{
         Out,
         safe::safe,
@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// Tells each call as it asks and ends, until Ctrl-C, or until nobody reads any more.
-pub(super) async fn run(house: &House, out: &Out, filter: &CallFilter) -> Result<CliExit> {
-    let mut calls = house.store.follow(&house.scope, &house.here, filter).await?;
+pub(super) async fn run(backend: &Backend, out: &Out, filter: &CallFilter) -> Result<CliExit> {
+    let mut calls = backend.follow(filter).await?;
     let mut interrupts = Interrupts::listen();
     out.hint("waiting for calls; Ctrl-C ends");
     loop {
@@ -29,17 +29,17 @@ pub(super) async fn run(house: &House, out: &Out, filter: &CallFilter) -> Result
             call = calls.next() => call?,
             () = interrupts.next() => break,
         };
-        let call = LoggedCall::of(house, call).await?;
-        let text = if out.json { call.document(&house.redactor).to_string() } else { line(&call, &house.redactor) };
+        let text =
+            if out.json { call.document(backend.redactor()).to_string() } else { line(&call, backend.redactor()) };
         if !out.next_line(&text) {
             break;
         }
     }
-    house.leave().await?;
+    backend.leave().await?;
     Ok(CliExit::Success)
 }
 
-fn line(logged: &LoggedCall, redactor: &Redactor) -> String {
+fn line(logged: &ListedCall, redactor: &Redactor) -> String {
     let call = &logged.row;
     let time = call.finished_at.unwrap_or(call.started_at).strftime("%H:%M:%S").to_string();
     let took = call.duration_ms.map_or_else(String::new, |ms| format!("{ms} ms"));

@@ -1,7 +1,6 @@
 //! `haft log show`
 
 use anyhow::Result;
-use haft_tools::KeptChanges;
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,21 +18,15 @@ use crate::{
 
 /// One call's whole story.
 pub(super) async fn run(everywhere: &Everywhere, out: &Out, call: Option<&str>) -> Result<CliExit> {
-    let (house, record) = open_call(everywhere, out, call, DefaultCall::Last).await?;
-    let events = house.store.events(&house.scope, &record.call).await?;
-    let relatives = house.store.relatives(&house.scope, &record.call).await?;
-    let (question, answer) = match house.question(&record.call).await? {
-        Some((question, answer)) => (Some(question), answer),
-        None => (None, None),
-    };
-    let kept = record.turn.as_ref().is_some_and(|turn| KeptChanges::new(&house.settings.data).has(&turn.of));
-    house.leave().await?;
-    let story = Story { record, events, question, answer, relatives };
+    let (backend, record) = open_call(everywhere, out, call, DefaultCall::Last).await?;
+    let story = backend.story(record).await?;
+    let kept = backend.keeps_changes_of(&story.record);
+    backend.leave().await?;
     if out.json {
-        out.document(&house.redactor.value(&document(&story)));
+        out.document(&backend.redactor().value(&document(&story)));
         return Ok(CliExit::Success);
     }
-    out.text(&timeline(&story, &house.redactor));
+    out.text(&timeline(&story, backend.redactor()));
     if kept && story.record.outcome.as_ref().is_some_and(|outcome| outcome.undoable) {
         out.hint(&format!("undo with: haft undo {}", story.record.call));
     }

@@ -11,6 +11,7 @@ use haft_mcp::MayApprove;
 use serde_json::{Value, json};
 
 use crate::{
+    backend::Backend,
     cli::Everywhere,
     commands::{
         init,
@@ -139,9 +140,9 @@ async fn write(edit: &SettingsEdit, folder: &Path) -> Result<Option<String>> {
         Some(before) => input["expectedHash"] = Value::from(hex(before.as_bytes())),
         None => input["ifExists"] = Value::from("fail"),
     }
-    let house = open_in(Settings::read(folder)?, folder).await?;
-    let call = init::write(&house, path, input).await;
-    house.leave().await?;
+    let backend = Backend::here(open_in(Settings::read(folder)?, folder).await?);
+    let call = init::write(&backend, path, input).await;
+    backend.leave().await?;
     call?.map(Some).with_context(|| format!("{path} was made by somebody else just now; run this again"))
 }
 

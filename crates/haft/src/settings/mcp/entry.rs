@@ -10,7 +10,7 @@ use haft_runtime::{Effect, nearest};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{McpServer, Reached, ServerOrigin};
+use super::{CPU, MEMORY, McpServer, OPEN_FILES, Reached, ServerOrigin};
 use crate::settings::{
     values::{argv, duration, number, size},
     web::{SECRET, checked_url},
@@ -41,9 +41,28 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("url", "serverUrl"),
     ("allowed_tools", "allowedTools"),
     ("allowed_tools", "includeTools"),
+    ("allowed_tools", "enabledTools"),
+    ("allowed_tools", "enabled_tools"),
+    ("allowed_tools", "include_tools"),
+    ("allowed_tools", "tools"),
     ("denied_tools", "deniedTools"),
     ("denied_tools", "disabledTools"),
+    ("denied_tools", "disabled_tools"),
     ("denied_tools", "excludeTools"),
+    ("denied_tools", "exclude_tools"),
+];
+/// What says nothing that haft could obey, or is asked by haft in its own way.
+const OF_OTHERS: &[&str] = &[
+    "alwaysAllow",
+    "autoApprove",
+    "autoStart",
+    "description",
+    "enabled",
+    "gallery",
+    "icon",
+    "name",
+    "trust",
+    "version",
 ];
 /// What the lists of other programs say, too, and mean the same by.
 const COMMON: usize = 10;
@@ -80,10 +99,10 @@ pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     let fits = plain && !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains("__");
     if !fits {
-        return Some("it has 1 to 32 letters, digits, `-` and single `_`");
+        return Some("use 1 to 32 letters, digits, `-` and single `_`");
     }
     // The tool `x` of `a_` would be called as the tool `_x` of `a` is.
-    name.ends_with('_').then_some("it ends in `_`, which could be the beginning of a tool's name as well")
+    name.ends_with('_').then_some("it ends in `_`, and a tool's name may begin with one")
 }
 
 /// The name that a server of a pasted list gets: what may not be in one becomes `-`, runs become one, what is too long is
@@ -120,6 +139,8 @@ pub(super) struct McpServerEntry {
     cpu: Option<Duration>,
     memory: Option<u64>,
     open_files: Option<u64>,
+    /// What it says in a pasted list, and nobody obeys.
+    ignored: Vec<String>,
 }
 
 impl McpServerEntry {
@@ -128,7 +149,7 @@ impl McpServerEntry {
         if let Some(other) = all.keys().find(|key| keys == Keys::OfHaft && !keys.obeys(key)) {
             let near = nearest(other, KEYS.iter().copied());
             let hint = near.first().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            bail!("a server has no `{other}`{hint}");
+            bail!("a server has no setting `{other}`{hint}");
         }
         // Some programs write `null` for what they do not say.
         let said = |key: &str| all.get(key).filter(|value| !value.is_null());
@@ -142,7 +163,10 @@ impl McpServerEntry {
         }
         Ok(Self {
             reached: reached(&part, keys)?,
-            disabled: read(part("disabled"), "disabled", switch)?,
+            disabled: match (read(part("disabled"), "disabled", switch)?, said("enabled").and_then(Value::as_bool)) {
+                (None, Some(enabled)) => Some(!enabled),
+                (disabled, _) => disabled,
+            },
             allowed_tools: read(part("allowed_tools"), "allowed_tools", texts)?.filter(|tools| !tools.contains("*")),
             denied_tools: read(part("denied_tools"), "denied_tools", texts)?,
             variables: read(part("variables"), "variables", texts)?,
@@ -154,6 +178,7 @@ impl McpServerEntry {
             cpu: read(part("cpu"), "cpu", |value| duration(&written(value)))?,
             memory: read(part("memory"), "memory", |value| size(&written(value)))?,
             open_files: read(part("open_files"), "open_files", |value| number(&written(value)))?,
+            ignored: all.keys().filter(|key| !keys.obeys(key) && !is_known(key)).cloned().collect(),
         })
     }
 
@@ -194,6 +219,7 @@ impl McpServerEntry {
             cpu: self.cpu.or(under.cpu),
             memory: self.memory.or(under.memory),
             open_files: self.open_files.or(under.open_files),
+            ignored: under.ignored.into_iter().chain(self.ignored).collect(),
         }
     }
 
@@ -212,26 +238,32 @@ impl McpServerEntry {
             trusted: self.trusted.unwrap_or(false),
             network: self.network.unwrap_or(false),
             writes: self.writes.unwrap_or(false),
-            cpu: self.cpu.unwrap_or(Duration::from_secs(3600)),
-            memory: self.memory.unwrap_or(1_000_000_000),
-            open_files: self.open_files.unwrap_or(256),
+            cpu: self.cpu.unwrap_or(CPU),
+            memory: self.memory.unwrap_or(MEMORY),
+            open_files: self.open_files.unwrap_or(OPEN_FILES),
+            ignored: self.ignored,
         })
     }
+}
+
+/// Whether a key of a pasted list is one that haft understands, or leaves to others on purpose.
+fn is_known(key: &str) -> bool {
+    OTHER_NAMES.iter().any(|(_, other)| *other == key) || TRANSPORTS.contains(&key) || OF_OTHERS.contains(&key)
 }
 
 fn reached<'a>(part: &impl Fn(&str) -> Option<&'a Value>, keys: Keys) -> Result<Option<Reached>> {
     let pairs = |key: &str| -> Result<BTreeMap<String, String>> {
         let pairs: BTreeMap<String, String> = read(part(key), key, pairs)?.unwrap_or_default();
         if keys == Keys::Common && pairs.values().any(|value| value.starts_with(SECRET)) {
-            bail!("`{key}` names a secret, which only your own files may");
+            bail!("`{key}` uses `secret:`, which only your own files may do");
         }
         Ok(pairs)
     };
     match (part("command"), part("url")) {
-        (Some(_), Some(_)) => bail!("it has both `command` and `url`; say one"),
+        (Some(_), Some(_)) => bail!("it has both `command` and `url`; keep one"),
         (None, None) => Ok(None),
         (None, Some(url)) => {
-            let url = url.as_str().filter(|url| !url.is_empty()).context("`url` is no URL")?;
+            let url = url.as_str().filter(|url| !url.is_empty()).context("`url` is not a URL")?;
             if !names_variables(url) {
                 checked_url(url)?;
             }
@@ -240,12 +272,12 @@ fn reached<'a>(part: &impl Fn(&str) -> Option<&'a Value>, keys: Keys) -> Result<
         (Some(program), None) => {
             let args = read(part("args"), "args", arguments)?;
             let program =
-                program.as_str().context("`command` is not text: the program alone, with its `args` beside it")?;
+                program.as_str().context("`command` must be text: the program alone; its arguments go into `args`")?;
             if program.trim().is_empty() {
-                bail!("`command` is empty: name the program");
+                bail!("`command` is empty; name the program");
             }
             if is_url(program) {
-                bail!("`command` is a URL, and no program: write `url` in its place");
+                bail!("`command` is a URL; write it as `url`");
             }
             let command: Vec<String> = [program.to_owned()].into_iter().chain(args.unwrap_or_default()).collect();
             if keys != Keys::Common && !names_variables(program) {
@@ -275,10 +307,10 @@ fn read<T>(value: Option<&Value>, key: &str, read: impl Fn(&Value) -> Result<T>)
 fn refuse_unspoken(transport: &Value) -> Result<()> {
     match transport.as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
         "sse" => bail!(
-            "it uses the old SSE transport, which haft does not speak; give the server's address for streamable HTTP \
-             (often `/mcp` in the place of `/sse`) and write `http` for `sse`"
+            "it uses the old SSE transport, which haft does not support; use the server's address for streamable \
+             HTTP (often `/mcp` instead of `/sse`) and write `http` for `sse`"
         ),
-        "ws" | "websocket" => bail!("it uses WebSockets, which are no part of MCP; haft speaks `stdio` and `http`"),
+        "ws" | "websocket" => bail!("it uses WebSockets, which MCP does not have; haft supports `stdio` and `http`"),
         _ => Ok(()),
     }
 }
@@ -288,13 +320,13 @@ fn time_limit(value: &Value, keys: Keys) -> Result<Duration> {
     match value.as_f64().filter(|_| keys != Keys::OfHaft) {
         Some(number) if number >= MILLISECONDS => duration(&format!("{number}ms")),
         Some(number) if number > 0.0 => duration(&format!("{number}s")),
-        Some(_) => bail!("`{value}` is no time in which a call could be answered"),
+        Some(_) => bail!("`{value}` is too short; no call could be answered in time"),
         None => duration(&written(value)),
     }
 }
 
 fn switch(value: &Value) -> Result<bool> {
-    value.as_bool().with_context(|| format!("`{value}` is not a switch: true or false"))
+    value.as_bool().with_context(|| format!("`{value}` must be true or false"))
 }
 
 fn texts(value: &Value) -> Result<BTreeSet<String>> {
@@ -310,7 +342,7 @@ fn pairs(value: &Value) -> Result<BTreeMap<String, String>> {
     let all = value.as_object().context("it is not a table of text")?;
     let said = all.iter().filter(|(_, value)| !value.is_null());
     said.map(|(name, value)| {
-        Ok((name.clone(), text(value).with_context(|| format!("`{name}` is neither text, number nor switch"))?))
+        Ok((name.clone(), text(value).with_context(|| format!("`{name}` must be text, a number, true or false"))?))
     })
     .collect()
 }
@@ -326,14 +358,14 @@ fn text(value: &Value) -> Option<String> {
 }
 
 fn effects(value: &Value) -> Result<BTreeMap<String, Effect>> {
-    BTreeMap::deserialize(value).context("name each tool with read, write, execute or destructive")
+    BTreeMap::deserialize(value).context("each tool must be read, write, execute or destructive")
 }
 
 fn writes(value: &Value) -> Result<bool> {
     match value.as_str() {
         Some("write") => Ok(true),
         Some("read") => Ok(false),
-        Some(_) | None => bail!("it is `read` or `write`"),
+        Some(_) | None => bail!("it must be `read` or `write`"),
     }
 }
 

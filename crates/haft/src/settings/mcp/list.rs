@@ -61,7 +61,7 @@ pub(super) fn read(text: Result<String>, whose: Whose) -> BTreeMap<String, McpSe
     let servers = text.and_then(|text| servers(&text));
     servers.map_or_else(
         |err| {
-            let why = format!("{} is not obeyed: {err:#}; {}", whose.place(), whose.fix());
+            let why = format!("{} is ignored: {err:#}; {}", whose.place(), whose.fix());
             BTreeMap::from([(whose.file().to_owned(), McpServerEntry::refused(why, &Value::Null))])
         },
         |servers| entries(&servers, whose),
@@ -100,13 +100,13 @@ fn entries(servers: &[(String, Value)], whose: Whose) -> BTreeMap<String, McpSer
         let refused =
             |why: String| McpServerEntry::refused(format!("the entry `{told}` in {} {why}", whose.place()), value);
         let (name, entry) = match fitting_name(written) {
-            None => (told.clone(), refused("has no letter or digit that a name may have; give it another".to_owned())),
+            None => (told.clone(), refused("needs a name with letters (a to z) or digits".to_owned())),
             Some(name) if entries.contains_key(&name) => {
-                let why = format!("would be called `{name}`, as another one is; give it another name");
+                let why = format!("would be named `{name}`, like another one; rename it");
                 (told.clone(), refused(why))
             }
             Some(name) => {
-                let why = |err| format!("cannot be understood: {err:#}; {}", whose.fix());
+                let why = |err| format!("cannot be used: {err:#}; {}", whose.fix());
                 let entry = McpServerEntry::read_whole(value, whose.keys()).unwrap_or_else(|err| refused(why(err)));
                 (name, entry)
             }

@@ -37,7 +37,7 @@ impl McpServer {
             Reached::Url { url, headers } => {
                 let full = names.fill(url).context("its `url`")?;
                 if checked_url(&full).is_err() {
-                    bail!("its `url` is no URL with its variables in their places");
+                    bail!("its `url` is not a URL once its variables are filled in");
                 }
                 let headers = names.pairs(headers, "header")?;
                 names.secrets.extend(headers.values().flat_map(|value| secret_forms(value)));
@@ -111,7 +111,7 @@ impl EntryVariables<'_> {
             return Ok(Some(self.workspace.display().to_string()));
         }
         if inside.starts_with("input:") {
-            bail!("haft asks for no `${{{inside}}}`; write `${{NAME}}` in its place and set that variable");
+            bail!("haft cannot ask for `${{{inside}}}`; write `${{NAME}}` instead and set that variable");
         }
         let inside = inside.strip_prefix("env:").unwrap_or(inside);
         let (name, otherwise) = match inside.split_once(":-") {
@@ -145,14 +145,14 @@ impl EntryVariables<'_> {
     fn missing(&self, name: &str) -> anyhow::Error {
         if self.may_have(name) {
             return anyhow::anyhow!(
-                "the variable `{name}` is not set; set it where haft is started, or write `${{{name}:-…}}` with what \
-                 holds without it"
+                "the variable `{name}` is not set; set it where haft is started, or give it a default: \
+                 `${{{name}:-…}}`"
             );
         }
         let also: Vec<&str> = self.server.variables.iter().map(String::as_str).chain([name]).collect();
         let server = &self.server.name;
         anyhow::anyhow!(
-            "this workspace wants your variable `{name}` for it; if it may have that, add to your haft.toml:\n\
+            "this workspace wants your variable `{name}` for the server; to allow that, add to your haft.toml:\n\
              [mcp.servers.{server}]\nvariables = {also:?}"
         )
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{McpSettings, Reached, ServerOrigin, names_only_haft};
+use super::{McpServer, McpSettings, Reached, ServerOrigin, names_only_haft};
 
 #[test]
 fn a_server_is_read_from_each_place_and_the_users_counts() {
@@ -31,12 +31,12 @@ fn what_cannot_be_meant_is_refused_with_a_reason() {
     for (value, expected) in [
         ("[]", "table of servers"),
         ("{ x = 1 }", "table with `command` or `url`"),
-        ("{ 'a b' = { command = 'x' } }", "no name for a server"),
-        ("{ a__b = { command = 'x' } }", "no name for a server"),
-        ("{ a_ = { command = 'x' } }", "`a_` is no name for a server: it ends in `_`"),
+        ("{ 'a b' = { command = 'x' } }", "cannot be the name of a server"),
+        ("{ a__b = { command = 'x' } }", "cannot be the name of a server"),
+        ("{ a_ = { command = 'x' } }", "`a_` cannot be the name of a server: it ends in `_`"),
         ("{ x = { command = './x' } }", "full path"),
         ("{ x = { command = '' } }", "`command` is empty"),
-        ("{ x = { command = 'https://x.org/mcp' } }", "`command` is a URL, and no program: write `url`"),
+        ("{ x = { command = 'https://x.org/mcp' } }", "`command` is a URL; write it as `url`"),
         ("{ x = { command = 'x', url = 'http://x' } }", "both"),
         ("{ x = { command = 'x', netwrk = true } }", "did you mean `network`"),
         ("{ x = { command = 'x', network = 'yes' } }", "true or false"),
@@ -74,7 +74,26 @@ fn what_other_programs_call_their_keys_is_obeyed() {
         assert!(why.contains("it uses the old SSE transport") && why.contains("write `http` for `sse`"), "{why}");
     }
     assert!(refused(&settings, "f").unwrap().contains("WebSockets"));
-    assert!(refused(&settings, "g").unwrap().contains("`timeout`: `0` is no time"));
+    assert!(refused(&settings, "g").unwrap().contains("`timeout`: `0` is too short"));
+}
+
+#[test]
+fn other_spellings_of_an_allow_list_are_obeyed_and_unknown_keys_are_named() {
+    let mut settings = McpSettings::default();
+    settings.take_workspace_list(
+        br#"{"mcpServers": {
+            "a": {"command": "x", "tools": ["one"], "type": "stdio"},
+            "b": {"command": "x", "enabled_tools": ["one"], "colour": "red", "autoApprove": ["one"]},
+            "c": {"command": "x", "enabledTools": ["one"], "enabled": false}}}"#,
+    );
+    let all = settings.servers();
+    for server in &all {
+        let allowed = server.allowed_tools.clone().unwrap_or_default();
+        assert_eq!(allowed.into_iter().collect::<Vec<_>>(), ["one"], "{}", server.name);
+    }
+    assert_eq!(all.iter().map(|server| server.enabled).collect::<Vec<_>>(), [true, true, false]);
+    let told: Vec<String> = all.iter().filter_map(McpServer::ignored_keys).collect();
+    assert_eq!(told, ["the entry of the MCP server `b` has `colour`, which haft ignores"]);
 }
 
 /// What the workspace's list says of a name.
@@ -92,7 +111,8 @@ fn what_adds_to_a_server_that_no_list_has_is_told() {
         let mut settings = McpSettings::default();
         settings.take_workspace_list(br#"{"mcpServers": {"github": {"command": "x"}}}"#);
         settings.take("mcp.servers", &format!("{{ githb = {{ {added} }}, github = {{ {added} }} }}")).unwrap();
-        let told = "the entry `githb` in your haft.toml is not obeyed: it adds to a server that no list has; did you mean `github`?";
+        let told =
+            "the entry `githb` in your haft.toml is ignored: no list has a server of that name; did you mean `github`?";
         assert_eq!(refused(&settings, "githb").as_deref(), Some(told));
         assert_eq!(settings.lost_additions(), [told]);
         assert!(settings.servers()[0].enabled, "it is shown as one that failed");
@@ -116,10 +136,7 @@ fn a_file_that_is_no_list_says_so_under_its_own_name() {
         let mut settings = McpSettings::default();
         settings.take_workspace_list(list);
         let said = settings.unread_lists();
-        assert!(
-            said[0].starts_with("the workspace's .mcp.json is not obeyed") && said[0].contains(expected),
-            "{said:?}"
-        );
+        assert!(said[0].starts_with("the workspace's .mcp.json is ignored") && said[0].contains(expected), "{said:?}");
         assert_eq!(refused(&settings, ".mcp.json").as_ref(), Some(&said[0]));
         assert!(!names_only_haft(list));
     }
@@ -157,12 +174,12 @@ fn an_entry_that_cannot_be_understood_costs_only_itself() {
     for (name, expected) in [
         ("empty", "neither `command` nor `url`"),
         ("listed", "`args`: it is not an array of text"),
-        ("nested", "`A` is neither text, number nor switch"),
+        ("nested", "`A` must be text, a number, true or false"),
         ("secret", "only your own files"),
         ("text", "a server is a table"),
     ] {
         let said = refused(&settings, name).unwrap();
-        let begins = format!("the entry `{name}` in the workspace's .mcp.json cannot be understood: ");
+        let begins = format!("the entry `{name}` in the workspace's .mcp.json cannot be used: ");
         assert!(said.starts_with(&begins) && said.contains(expected) && said.ends_with("`haft trust`"), "{said}");
     }
     assert_eq!(refused(&settings, "good"), None);
@@ -210,11 +227,11 @@ fn a_name_that_is_none_becomes_the_nearest() {
     );
     let said = |name| refused(&settings, name).unwrap_or_default();
     assert!(
-        said("a b").contains("would be called `a-b`") && said("a/b").contains("would be called `a-b`"),
+        said("a b").contains("would be named `a-b`") && said("a/b").contains("would be named `a-b`"),
         "{settings:?}"
     );
-    assert!(said("/").contains("no letter or digit"), "{settings:?}");
-    assert!(said("c_").contains("would be called `c`"), "{settings:?}");
+    assert!(said("/").contains("needs a name with letters"), "{settings:?}");
+    assert!(said("c_").contains("would be named `c`"), "{settings:?}");
     let kept = settings.servers().into_iter().find(|server| server.name == "a-b").unwrap();
     assert_eq!(kept.reached.shown(), "3", "the one that is written so");
 }

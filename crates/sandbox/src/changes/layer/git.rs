@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -16,9 +15,13 @@ use crate::changes::flags::ChangeFlag;
 use crate::changes::folder::ChangesFolder;
 use crate::changes::plan::{Item, NestedEntry};
 use crate::git_index::tracked;
+use crate::root::Root;
 use crate::sensitive::fold;
 use crate::stamp::EntryKind;
 use crate::workspace_path::WorkspacePath;
+
+/// How the files of a repository are opened.
+const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// Where something staged lies: the item, and the path beneath it.
 pub(super) type StagedPath = (WorkspacePath, PathBuf);
@@ -40,7 +43,7 @@ impl Draft {
         for (git, places) in folders {
             match places.as_slice() {
                 // A look at the status refreshes what git remembers of the files.
-                [only] if only.as_path() == git.join("index") && !self.forgets_files(only) => self.call_derived(only),
+                [only] if self.is_index_of(&git, only) && !self.forgets_files(only) => self.call_derived(only),
                 _ => {
                     if let Some(action) = self.action_in(&git, &places) {
                         self.tell(&places, action);
@@ -51,9 +54,13 @@ impl Draft {
         }
     }
 
+    fn is_index_of(&self, git: &Path, place: &WorkspacePath) -> bool {
+        place.as_path() == self.root.own_git_folder(git).join("index")
+    }
+
     /// Whether git would no longer know a file that it knows: what is not tracked may be taken for build output.
     fn forgets_files(&self, index: &WorkspacePath) -> bool {
-        let Some(before) = open(self.root.handle(), index.as_path()).and_then(tracked) else { return false };
+        let Some(before) = open(&self.root, index.as_path()).and_then(tracked) else { return false };
         let after = self.open_staged(&(index.clone(), PathBuf::new())).and_then(tracked);
         after.is_none_or(|after| !before.is_subset(&after))
     }
@@ -80,12 +87,12 @@ impl Draft {
 
     /// Whether git would no longer know a file that stays where it is.
     pub(super) fn forgets_what_stays(&self, git: &Path) -> bool {
-        let index = git.join("index");
+        let index = self.root.own_git_folder(git).join("index");
         let place = WorkspacePath::known(index.clone());
         if !self.items.contains_key(&place) {
             return false;
         }
-        let Some(before) = open(self.root.handle(), &index).and_then(tracked) else { return false };
+        let Some(before) = open(&self.root, &index).and_then(tracked) else { return false };
         let Some(after) = self.open_staged(&(place, PathBuf::new())).and_then(tracked) else { return true };
         let files = git.parent().unwrap_or(Path::new(""));
         before.difference(&after).any(|path| self.stays(&files.join(OsStr::from_bytes(path))))
@@ -103,14 +110,13 @@ impl Draft {
     pub(super) fn open_staged(&self, (place, inside): &StagedPath) -> Option<File> {
         let mut path = PathBuf::from(ChangesFolder::slot_name(self.items.get(place)?.slot));
         path.extend(inside);
-        open(self.folder().ok()?.handle(), &path)
+        beneath::open(self.folder().ok()?.handle(), &path, FLAGS, Links::Refuse).ok().map(File::from)
     }
 }
 
-/// Opens a file beneath a folder, without following links.
-pub(super) fn open(folder: impl AsFd, path: &Path) -> Option<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    beneath::open(folder, path, flags, Links::Refuse).ok().map(File::from)
+/// Opens a file of the workspace, without following links.
+pub(super) fn open(root: &Root, path: &Path) -> Option<File> {
+    root.open_beneath(path, FLAGS, Links::Refuse).ok().map(File::from)
 }
 
 /// The outermost git folder that a place is or lies in.

@@ -68,7 +68,7 @@ impl Draft {
         let mut traces = GitTraces::default();
         for place in places {
             let item = self.items.get(place)?;
-            let path = place.as_path().strip_prefix(git).ok()?;
+            let path = &self.path_for_git(git, place)?;
             let Some(staged) = item.staged.filter(|_| item.moved.is_none()) else {
                 let goes = item.mode.is_none() && item.moved.is_none() && item.tree.is_empty();
                 traces.remove(path, goes.then_some(place)?)?;
@@ -77,15 +77,45 @@ impl Draft {
             let before = item.before.map(|before| before.kind());
             traces.add(path, (staged.kind(), before), (place, Path::new("")))?;
             for (inside, entry) in real_paths(&item.brings).iter().zip(&item.brings) {
-                traces.add(&path.join(inside), (entry.stamp.kind(), None), (place, inside))?;
+                traces.add(
+                    &self.path_for_git(git, &place.join(inside))?,
+                    (entry.stamp.kind(), None),
+                    (place, inside),
+                )?;
             }
         }
         Some(traces)
     }
 
+    /// A path of a git folder as if it had one worktree; `None` for what belongs to another one.
+    fn path_for_git(&self, git: &Path, place: &WorkspacePath) -> Option<PathBuf> {
+        let path = place.as_path().strip_prefix(git).ok()?;
+        let own = self.root.own_git_folder(git);
+        if own == git {
+            return Some(path.to_owned());
+        }
+        let (path, is_own) = match place.as_path().strip_prefix(&own) {
+            Ok(path) => (path, true),
+            Err(_) => (path, false),
+        };
+        let is_shared = path.starts_with("objects") || path.starts_with("refs") || path.starts_with("logs/refs");
+        let holds_both = path == Path::new("logs");
+        (holds_both || is_shared != is_own).then(|| path.to_owned())
+    }
+
+    /// What belongs to these files alone.
+    fn own(&self, git: &Path, name: &str) -> PathBuf {
+        self.root.own_git_folder(git).join(name)
+    }
+
     /// A commit on top of what a branch was: anything else rewrites what others may have.
     fn commit_on(&self, git: &Path, traces: &GitTraces, (branch, staged): (&Path, &StagedPath)) -> Option<String> {
         let name = read_name(self.open_staged(staged)?)?;
+        // Another worktree may have checked out any other branch, and would find its files changed.
+        let is_shared = self.root.own_git_folder(git) != git;
+        if is_shared && self.checked_out(git).is_none_or(|checked_out| checked_out != branch) {
+            return None;
+        }
         if !traces.logs_only(&[&Path::new("logs").join(branch), Path::new("logs/HEAD")])
             || !self.goes_on(git, traces, (&name, self.tip(git, branch)?.as_deref()))?
         {
@@ -97,7 +127,7 @@ impl Draft {
     /// A commit on top of the one that was checked out without a branch.
     fn commit_on_no_branch(&self, git: &Path, traces: &GitTraces, head: &StagedPath) -> Option<String> {
         let name = read_name(self.open_staged(head)?)?;
-        let before = read_name(open(self.root.handle(), &git.join("HEAD"))?)?;
+        let before = read_name(open(&self.root, &self.own(git, "HEAD"))?)?;
         if !traces.logs_only(&[Path::new("logs/HEAD")]) || !self.goes_on(git, traces, (&name, Some(&before)))? {
             return None;
         }
@@ -110,8 +140,8 @@ impl Draft {
         let merges = match traces.spent.is_empty() {
             true => true,
             false => {
-                let merged = WorkspacePath::known(git.join("MERGE_HEAD"));
-                let rest = read_lines(open(self.root.handle(), merged.as_path())?)?;
+                let merged = WorkspacePath::known(self.own(git, "MERGE_HEAD"));
+                let rest = read_lines(open(&self.root, merged.as_path())?)?;
                 traces.spent.contains(&merged) && parents.get(1..)? == rest
             }
         };
@@ -150,15 +180,15 @@ impl Draft {
 
     /// The branch that is checked out in the workspace.
     fn checked_out(&self, git: &Path) -> Option<PathBuf> {
-        read_branch(open(self.root.handle(), &git.join("HEAD"))?)
+        read_branch(open(&self.root, &self.own(git, "HEAD"))?)
     }
 
     /// The commit that a branch points to in the workspace; none for a branch without commits.
     fn tip(&self, git: &Path, branch: &Path) -> Option<Option<String>> {
-        if let Some(loose) = open(self.root.handle(), &git.join(branch)) {
+        if let Some(loose) = open(&self.root, &git.join(branch)) {
             return read_name(loose).map(Some);
         }
-        let Some(packed) = open(self.root.handle(), &git.join("packed-refs")) else { return Some(None) };
+        let Some(packed) = open(&self.root, &git.join("packed-refs")) else { return Some(None) };
         let mut refs = String::new();
         packed.take(LONGEST_PACKED).read_to_string(&mut refs).ok()?;
         let of_branch = |line: &str| {

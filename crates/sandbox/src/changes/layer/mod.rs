@@ -20,4 +20,4 @@ mod within;
 
 pub(super) use split::real_paths;
 pub use steering::Steering;
-pub use take::{LayerNotes, PathOrigin};
+pub use take::{LayerNotes, OutsideLayer, PathOrigin};

@@ -1,10 +1,8 @@
 //! Finds what a command has moved: something that goes and something that comes and are the same.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-
-use rustix::io::Errno;
 
 use super::compare::same_content;
 use super::git::is_git;
@@ -96,8 +94,9 @@ impl Draft {
         there.extend(path);
         let mut slot = PathBuf::from(ChangesFolder::slot_name(coming.slot));
         slot.extend(path);
-        let there_in = open_parent(self.root.handle(), &there).map_err(failed)?;
-        let slot_in = open_parent(self.folder()?.handle(), &slot).map_err(failed)?;
+        let there_in = self.root.open_folder_beneath(parent(&there)).map_err(failed)?;
+        let slots = self.folder()?.handle();
+        let slot_in = beneath::open_folder(slots, parent(&slot), Links::Refuse).map_err(failed)?;
         let (Some(there), Some(slot)) = (there.file_name(), slot.file_name()) else { return Ok(false) };
         let there = EntryRef { dir: there_in.as_fd(), name: there };
         Ok(same_content((there, one), (EntryRef { dir: slot_in.as_fd(), name: slot }, other)))
@@ -150,7 +149,6 @@ fn likeness(seen: &EntryIdentity, beneath: &[NestedEntry]) -> MoveFingerprint {
     }
 }
 
-fn open_parent(dir: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    beneath::open_folder(dir, parent, Links::Refuse)
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

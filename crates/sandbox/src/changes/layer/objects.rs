@@ -29,7 +29,7 @@ impl Draft {
             return self.open_staged(made).and_then(parents).is_some();
         }
         let (Some(fan), Some(rest)) = (name.get(..2), name.get(2..)) else { return false };
-        match open(self.root.handle(), &git.join("objects").join(fan).join(rest)) {
+        match open(&self.root, &git.join("objects").join(fan).join(rest)) {
             Some(loose) => parents(loose).is_some(),
             None => self.packs(git).iter().any(|index| lists(index, name) == Some(true)),
         }
@@ -46,7 +46,7 @@ impl Draft {
             }
         };
         while matches!(open_folder.read_on(|name, _| keep(name)), Ok(true)) {}
-        names.iter().filter_map(|index| open(self.root.handle(), index)).collect()
+        names.iter().filter_map(|index| open(&self.root, index)).collect()
     }
 }
 

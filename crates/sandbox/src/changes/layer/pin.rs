@@ -89,7 +89,7 @@ impl Draft {
     }
 
     fn beneath(&self, path: &Path) -> Result<EntryIdentity, Errno> {
-        look(beneath::open(self.root.handle(), path, OFlags::PATH, Links::Refuse)?)
+        look(self.root.open_beneath(path, OFlags::PATH, Links::Refuse)?)
     }
 }
 

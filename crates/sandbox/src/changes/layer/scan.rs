@@ -37,7 +37,9 @@ pub(super) struct LayerScan<'a> {
     pub(super) whole: Option<WholeFolder>,
     pub(super) taken: LayerNotes,
     slots: OwnedFd,
-    /// The same folder of the workspace.
+    /// What the layer lies over.
+    ground: LayerGround<'a>,
+    /// The same folder there.
     below: LowerFolder,
     began: (i64, u32),
     sort: OriginLookup<'a>,
@@ -51,20 +53,27 @@ pub(super) struct LowerEntry {
     pub(super) overtaken: bool,
 }
 
+/// The folder that a layer lies over: the workspace, or its git folder outside.
+pub(super) struct LayerGround<'a> {
+    /// Where in the workspace it is.
+    pub(super) place: WorkspacePath,
+    pub(super) handle: BorrowedFd<'a>,
+    pub(super) seen: &'a EntryIdentity,
+}
+
 /// Plans everything that a command has left in the folder `upper` of its layer.
 pub(super) fn scan_layer(
     draft: &mut Draft,
     (began, sort): ((i64, u32), OriginLookup<'_>),
-    (layer, upper): (BorrowedFd<'_>, &OsStr),
-    ready: LayerPermissions,
+    (layer, upper, ready): (BorrowedFd<'_>, &OsStr, LayerPermissions),
+    ground: LayerGround<'_>,
 ) -> Result<LayerNotes, ChangesError> {
     let kept = |errno| ChangesError::kept("take over a layer", errno);
     let slots = rustix::io::dup(draft.folder()?.handle()).map_err(kept)?;
     let top = look_at(layer, upper).and_then(|seen| seen.ok_or(Errno::NOENT)).map_err(kept)?;
-    let place = WorkspacePath::root();
-    let trail = Trail::new(&place, &place, top);
+    let trail = Trail::new(&ground.place, &ground.place, top);
     let (whole, taken, below) = (None, LayerNotes::default(), LowerFolder::new());
-    let mut scan = LayerScan { draft, ready, trail, whole, taken, slots, below, began, sort };
+    let mut scan = LayerScan { draft, ready, trail, whole, taken, slots, ground, below, began, sort };
     let walked = walk(layer, upper, |visit| scan.visit(&visit));
     walked.map_err(|ended| scan.trail.error(ended))?;
     Ok(scan.taken)
@@ -86,12 +95,15 @@ impl LayerScan<'_> {
         }
     }
 
-    /// The workspace folder itself cannot be changed.
+    /// The workspace folder itself cannot be changed, nor can a git folder outside.
     fn compare_roots(&mut self, step: &WalkStep<'_>) -> Result<(), WalkError> {
-        if self.ready.mode(step.seen) != look(self.draft.root.handle())?.stamp.mode & 0o7777 {
-            self.leave_out(&WorkspacePath::root(), "the permissions of the workspace folder itself");
+        if self.ready.mode(step.seen) != look(self.ground.handle)?.stamp.mode & 0o7777 {
+            let place = self.ground.place.clone();
+            let is_workspace = place.is_root();
+            let whose = "the permissions of the workspace folder itself";
+            self.leave_out(&place, if is_workspace { whose } else { "the permissions of the git folder itself" });
         }
-        Ok(self.below.enter(Some(self.draft.root.handle()), step)?)
+        Ok(self.below.enter(Some(self.ground.handle), step)?)
     }
 
     fn enter(&mut self, step: &WalkStep<'_>) -> Result<(), WalkError> {

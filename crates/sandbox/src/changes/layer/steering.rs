@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::beneath::{self, Links};
+use crate::beneath::Links;
 use crate::changes::draft::Draft;
 use crate::changes::error::ChangesError;
 use crate::changes::flags::{ChangeFlag, Subject, flags};
@@ -54,7 +54,7 @@ impl Draft {
         let withdraw = || -> Result<(), Errno> {
             let into = self.parent_in_layer(place)?;
             let parent = place.parent().ok_or(Errno::ISDIR)?;
-            let from = beneath::open(self.root.handle(), parent.for_kernel(), OFlags::RDONLY, Links::Refuse)?;
+            let from = self.root.open_beneath(parent.for_kernel(), OFlags::RDONLY, Links::Refuse)?;
             let name = place.name().ok_or(Errno::ISDIR)?;
             let (from, to) = (EntryRef { dir: from.as_fd(), name }, EntryRef { dir: into.as_fd(), name });
             match rustix::fs::renameat(from.dir, Path::new(name), to.dir, Path::new(name)) {

@@ -18,7 +18,7 @@ use super::watch::{self, Watch};
 use super::{command, keeper, root, spaces};
 use crate::fence::file_time::FileTime;
 use crate::fence::job::{Rung, WorkspaceView};
-use crate::fence::wire::{self, AtStep, FenceReport, FenceRequest, StepFailure};
+use crate::fence::wire::{self, AtStep, FenceReport, FenceRequest, LoopbackReach, StepFailure};
 
 /// How often what is taken is compared with what may be.
 const LOOK: Duration = Duration::from_millis(50);
@@ -85,7 +85,7 @@ fn begin(
                 exit_now(0);
             }
             let written = root::build(job, sources)?;
-            if !job.network {
+            if !job.network && order.loopback == LoopbackReach::Itself {
                 spaces::raise_loopback()?;
             }
             Watch::namespace(job.limits.clone(), written)

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -11,10 +12,12 @@ use super::fork::{self, ForkSide, exit_now, fork};
 use super::identity::Identity;
 use super::init::{self, Inside};
 use super::sources::{self, Sources};
-use super::{spaces, watch};
+use super::spaces::{self, NetworkSpace};
+use super::watch;
 use crate::fence::job::{FenceJob, Rung, WorkspaceView};
+use crate::fence::loopback::LoopbackNetwork;
 use crate::fence::start::HELPER;
-use crate::fence::wire::{self, AtStep, FenceReport, FenceRequest, Input, StepFailure};
+use crate::fence::wire::{self, AtStep, FenceReport, FenceRequest, HelperOrder, Input, LoopbackReach, StepFailure};
 
 /// Called first thing in `main`, before there is any thread: if the first argument is [`HELPER`], the process becomes
 /// the keeper of a fence and never returns from here.
@@ -40,7 +43,35 @@ fn keep(socket: &UnixStream) -> Result<(), StepFailure> {
     fork::close_on_exec().at(|| "close what was inherited".to_owned())?;
     // Keys that are typed in the terminal of whoever asked are for them to hear, and not for us.
     let _ = rustix::process::setsid();
-    let mut order: FenceRequest = wire::receive(socket).at(|| "read the job".to_owned())?;
+    match wire::receive(socket).at(|| "read the job".to_owned())? {
+        HelperOrder::Run(order) => run(socket, *order),
+        HelperOrder::MakeLoopback { workspace } => {
+            make_loopback(socket, &workspace);
+            Ok(())
+        }
+    }
+}
+
+/// Makes a network for the commands of a workspace and hands it over. Whoever asked is gone if that fails.
+fn make_loopback(socket: &UnixStream, workspace: &Path) {
+    let made = Identity::of(workspace).at(|| format!("look at {}", workspace.display())).and_then(|identity| {
+        identity.assume().at(|| "become another user".to_owned())?;
+        spaces::make_loopback(identity.ids())
+    });
+    let (told, network) = match made {
+        Ok(network) => (Ok(()), Some(network)),
+        Err(failure) => (Err(failure), None),
+    };
+    let _ = wire::send(socket, &told).and_then(|()| network.map_or(Ok(()), |network| network.send(socket)));
+}
+
+fn run(socket: &UnixStream, mut order: FenceRequest) -> Result<(), StepFailure> {
+    let network = match (order.loopback, order.job.network) {
+        (LoopbackReach::Workspace, _) => LoopbackNetwork::receive(socket).map(NetworkSpace::Shared),
+        (LoopbackReach::Itself, false) => Ok(NetworkSpace::Own),
+        (LoopbackReach::Itself, true) => Ok(NetworkSpace::Machine),
+    };
+    let network = network.at(|| "receive the network".to_owned())?;
     let given = wire::receive_bytes(socket).at(|| "read the standard input".to_owned())?;
     wire::receive_masks(socket, &mut order.job.masks).at(|| "read what is shown instead of secrets".to_owned())?;
     let input = match order.input {
@@ -51,7 +82,7 @@ fn keep(socket: &UnixStream) -> Result<(), StepFailure> {
     let job = &order.job;
     let identity = Identity::of(&job.workspace).at(|| format!("look at {}", job.workspace.display()))?;
     let inside = match job.rung {
-        Rung::Namespaces => Inside::Namespaces(enter(job, identity)?),
+        Rung::Namespaces => Inside::Namespaces(enter(job, identity, network)?),
         Rung::Landlock => {
             stay_outside(job, identity)?;
             Inside::Landlock
@@ -61,17 +92,17 @@ fn keep(socket: &UnixStream) -> Result<(), StepFailure> {
 }
 
 /// Opens what the job sees and leaves for namespaces of our own.
-fn enter(job: &FenceJob, identity: Identity) -> Result<Sources, StepFailure> {
+fn enter(job: &FenceJob, identity: Identity, network: NetworkSpace) -> Result<Sources, StepFailure> {
     match identity {
         Identity::Same(..) => {
-            spaces::enter(identity.ids(), job.network)?;
+            spaces::enter(identity.ids(), network)?;
             Sources::open(job, identity)
         }
         // Only root can see all of it, and only in the namespaces that root is root of.
         Identity::Owner(..) | Identity::Nobody => {
             let sources = Sources::open(job, identity)?;
             identity.assume().at(|| "become another user".to_owned())?;
-            spaces::enter(identity.ids(), job.network)?;
+            spaces::enter(identity.ids(), network)?;
             Ok(sources)
         }
     }

@@ -73,7 +73,8 @@ fn is_abandoned(path: &Path) -> io::Result<bool> {
     }
 }
 
-fn bytes_in(path: &Path) -> io::Result<u64> {
+/// How many bytes lie in a folder.
+pub fn bytes_in(path: &Path) -> io::Result<u64> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(0) };
     let mut bytes = 0;
     // A folder that cannot be looked into is counted with what was seen before.

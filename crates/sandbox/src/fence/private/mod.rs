@@ -8,6 +8,6 @@ mod merge;
 mod record;
 mod seed;
 
-pub use abandoned::{AbandonedFolders, abandoned};
+pub use abandoned::{AbandonedFolders, abandoned, bytes_in};
 pub use folders::Private;
 pub use keep::{keep, throw_away};

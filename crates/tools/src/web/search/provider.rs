@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use haft_runtime::{ErrorCode, ToolError};
 use haft_sandbox::web::{
-    Bytes, FetchLimits, HeaderMap, Method, PORTS, Request, StatusCode, Url, WebClient, WebRules, WebTarget, header,
+    Bytes, FetchLimits, HeaderMap, Method, Request, StatusCode, Url, WebClient, WebRules, WebTarget, header,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,7 +144,7 @@ impl SearchClient {
     pub(in crate::web) fn new(access: SearchAccess, limits: FetchLimits) -> Self {
         let port = access.url.port_or_known_default().unwrap_or_default();
         let named = access.url.host_str().and_then(|host| format!("{host}:{port}").parse().ok());
-        let rules = WebRules { ports: PORTS.to_vec(), allowed: named.into_iter().collect() };
+        let rules = WebRules { allowed: named.into_iter().collect(), ..WebRules::default() };
         // Searching asks many others, which takes longer than reading one page.
         let limits = FetchLimits { silence: limits.silence.max(LONGEST), ..limits };
         Self { access, client: WebClient::new(rules, limits) }

@@ -30,8 +30,7 @@ pub(super) fn installed_program(settings: &Settings) -> Result<PathBuf> {
     let mut programs = folders.map(|folder| folder.join(NAME)).filter(|program| is_program(program) && stays(program));
     programs.next().with_context(|| {
         format!(
-            "{} is a build that can be gone tomorrow, so no client is told of it; install it with `make install` and run \
-             this again",
+            "{} is a build that the next clean-up may delete. Run `make install` first, then this again.",
             settings.program.display()
         )
     })

@@ -56,7 +56,7 @@ fn what_is_not_there_is_named() {
     let said = revealed(entry).unwrap_err();
     assert!(said.starts_with("its header `Authorization`: the variable `NONE` is not set"), "{said}");
     let said = revealed("{ url = '${TOKEN}/mcp' }").unwrap_err();
-    assert!(said.contains("no URL") && !said.contains("t0ken"), "{said}");
+    assert!(said.contains("not a URL") && !said.contains("t0ken"), "{said}");
     assert!(revealed("{ command = '${HOST}/x' }").unwrap_err().contains("full path"));
 }
 

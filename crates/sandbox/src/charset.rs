@@ -3,14 +3,14 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-use super::media;
-
 /// So many letters at least tell UTF-16 without a mark from a few odd bytes.
 const FEWEST_PAIRS: usize = 4;
+/// So many letters beyond ASCII at least tell one alphabet from another, where each stands alone.
+const FEWEST_LETTERS: usize = 8;
 
 /// How a text file is encoded. Whatever is read with it can be written with it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Charset {
+pub struct Charset {
     encoding: &'static Encoding,
     /// Whether the file begins with a mark that says so.
     marked: bool,
@@ -18,8 +18,8 @@ pub(super) struct Charset {
 
 impl Charset {
     /// The encoding of a file that begins so; `None` when it is no text.
-    pub(super) fn of(head: &[u8]) -> Option<Self> {
-        if media::is_text(head) {
+    pub fn of(head: &[u8]) -> Option<Self> {
+        if is_text(head) {
             return Some(Self { encoding: UTF_8, marked: false });
         }
         match Encoding::for_bom(head) {
@@ -34,6 +34,9 @@ impl Charset {
         if !head.iter().all(is_printable) {
             return None;
         }
+        if tells_no_alphabet(head) {
+            return Some(Self { encoding: WINDOWS_1252, marked: false });
+        }
         let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
         detector.feed(head, true);
         let guessed = detector.guess(None, Utf8Detection::Deny);
@@ -43,23 +46,23 @@ impl Charset {
     }
 
     /// Whether it is what files are usually in.
-    pub(super) fn is_utf8(self) -> bool {
+    pub fn is_utf8(self) -> bool {
         self.encoding == UTF_8
     }
 
     /// The same for what comes behind the beginning of a file.
-    pub(super) fn without_mark(self) -> Self {
+    pub fn without_mark(self) -> Self {
         Self { marked: false, ..self }
     }
 
     /// What it is called.
-    pub(super) fn name(self) -> String {
+    pub fn name(self) -> String {
         self.encoding.name().to_ascii_lowercase()
     }
 
     /// The text of a whole file, without its mark; `None` when these bytes are no such text, or would not be the same
     /// again once the text is written.
-    pub(super) fn decode(self, bytes: &[u8]) -> Option<String> {
+    pub fn decode(self, bytes: &[u8]) -> Option<String> {
         if self.is_utf8() {
             return String::from_utf8(bytes.to_vec()).ok().filter(|text| !text.contains('\0'));
         }
@@ -69,7 +72,7 @@ impl Charset {
     }
 
     /// The bytes of a text; `None` when it has letters that this encoding cannot write.
-    pub(super) fn encode(self, text: &str) -> Option<Vec<u8>> {
+    pub fn encode(self, text: &str) -> Option<Vec<u8>> {
         if self.is_utf8() {
             return Some(text.as_bytes().to_vec());
         }
@@ -88,6 +91,11 @@ impl Charset {
     }
 }
 
+/// Whether bytes are text: UTF-8 without NUL. A character that the end of the bytes splits does not count.
+pub fn is_text(bytes: &[u8]) -> bool {
+    !bytes.contains(&0) && std::str::from_utf8(bytes).map_or_else(|err| err.error_len().is_none(), |_| true)
+}
+
 /// UTF-16 without a mark: mostly letters of ASCII, each with a zero byte on the same side.
 fn wide(head: &[u8]) -> Option<&'static Encoding> {
     let pairs = head.len() / 2;
@@ -102,9 +110,25 @@ fn wide(head: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
+/// Whether too little is written beyond ASCII to guess by, as in most source files: a few letters, each by itself. Other
+/// alphabets write whole words.
+fn tells_no_alphabet(head: &[u8]) -> bool {
+    let alone = head.windows(2).all(|pair| pair[0].is_ascii() || pair[1].is_ascii());
+    alone && head.iter().filter(|byte| !byte.is_ascii()).count() < FEWEST_LETTERS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_is_utf8_without_nul() {
+        assert!(is_text(b""));
+        assert!(is_text("\u{feff}größe".as_bytes()));
+        assert!(is_text(&"ö".as_bytes()[..1]), "the end splits a character");
+        assert!(!is_text(b"a\0b"));
+        assert!(!is_text(b"caf\xe9 au lait"));
+    }
 
     #[test]
     fn what_is_read_is_written_again_as_it_was() {

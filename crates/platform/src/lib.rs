@@ -1,0 +1,78 @@
+//! The rules of tenants, people, keys and the tools they write, without HTTP and without SQL.
+
+mod approval_rules;
+mod approvals;
+mod attempts;
+mod authored;
+mod calls;
+mod events;
+mod file_type;
+mod grants;
+mod guard;
+mod idempotency;
+mod identity;
+mod inbox;
+mod jobs;
+mod keys;
+mod length_of_time;
+mod master_key;
+mod media;
+mod metrics;
+mod oauth;
+mod password;
+mod people;
+mod permission;
+mod platform;
+mod random;
+mod roles;
+mod rules;
+mod runs;
+mod secrets;
+mod servers;
+mod sessions;
+mod sign_in;
+mod submit_token;
+mod tenant_settings;
+mod tenant_web;
+mod tenants;
+mod workspaces;
+
+pub use approval_rules::{ApprovalRules, Approvers, WrittenApprovalRule};
+pub use approvals::{AgreementRecord, QuestionFilter, QuestionPage, alike_of, digest_of};
+pub use authored::{
+    AuthoredTool, AuthoredTools, ExecutionType, PatchedTools, SavedContent, SavedTool, ToolOrigin, ToolOverride,
+    ToolStanding, VersionView,
+};
+pub use calls::{CallFilter, CallOrigin, CallRow};
+pub use events::{EventStream, EventsOf, JournalEvent, StreamItem, ToldEvent};
+pub use grants::{GrantFilter, GrantRow};
+pub use guard::TenantGuard;
+pub use identity::{CallerIdentity, Credential};
+pub use inbox::{InboxItem, InboxItemId, InboxOrder, InboxPage, InboxState};
+pub use jobs::{JobEnd, JobLoop, JobRunner};
+pub use keys::{KeyView, KeyWish, MadeKey};
+pub use length_of_time::length_of_time;
+pub use master_key::MasterKey;
+pub use media::{MEDIA_PIECE, MediaLimits, MediaRecord, MediaSignature, MediaUpload, MediaView, is_safe_to_show};
+pub use metrics::ToolMetrics;
+pub use oauth::{
+    ClientDescription, CodeExchange, ConsentPlace, ConsentView, ConsentWish, GivenTokens, OAuthClient, OAuthError,
+    resource_parts, with_answer,
+};
+pub use people::{AddedPerson, NewPerson, PersonChange, PersonView};
+pub use permission::Permission;
+pub use platform::{LatencyCounts, LatencyHistogram, Platform};
+pub use roles::{KeyScope, Role, RoleView};
+pub use rules::{TenantRules, read_rules};
+pub use runs::{RunSource, ToolRun};
+pub use secrets::SecretView;
+pub use servers::{
+    HttpServerFields, PinsChange, ResolvedServer, ServerDefinition, ServerReach, ServerRecord, StdioCommand,
+};
+pub use sessions::{SessionCounts, SessionStanding, SessionView};
+pub use sign_in::{PasswordChange, PasswordSignIn, SignInRecord, SignInView, SignInsLast, SignedIn};
+pub use submit_token::SubmitToken;
+pub use tenant_settings::TenantSettings;
+pub use tenant_web::TenantWeb;
+pub use tenants::TenantView;
+pub use workspaces::{WorkspaceFolder, WorkspaceSummary, is_node_name};

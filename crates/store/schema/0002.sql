@@ -1,0 +1,300 @@
+-- What the gateway keeps. It only adds, so that a program of the first version goes on beside it.
+
+alter table open_calls add column session {text};
+create index open_calls_of_session on open_calls (tenant, session, id) where session is not null;
+alter table calls add column session {text};
+create index calls_of_session on calls (tenant, session, id) where session is not null;
+
+-- A question is waited for while its caller's request is held: the answer goes to whoever waits there, and otherwise to the
+-- caller's inbox.
+alter table questions add column kind {text} not null default 'approval';
+alter table questions add column waited {int} not null default 0;
+
+alter table grants add column given_by {text};
+
+-- Tenants. The version changes with everything that decides which tools and workspaces a tenant has, so that whoever keeps
+-- them at hand knows when to look again.
+create table tenants (
+    id {text} primary key,
+    slug {text} not null,
+    name {text} not null,
+    version {int} not null,
+    created_at {int} not null
+) {small_table};
+create unique index tenants_by_slug on tenants (slug);
+
+-- People, who may belong to several tenants. A password is kept as its argon2id hash.
+create table people (
+    id {text} primary key,
+    email {text} not null,
+    name {text} not null,
+    password {text},
+    created_at {int} not null
+) {small_table};
+create unique index people_by_email on people (email);
+
+create table memberships (
+    tenant {text} not null,
+    person {text} not null,
+    role {text} not null,
+    created_at {int} not null,
+    primary key (tenant, person)
+) {small_table};
+create index memberships_of_person on memberships (person, tenant);
+
+-- A sign-in and a link are found by the hash of what their person holds. A link is deleted when it is used.
+create table sign_ins (
+    id {text} primary key,
+    person {text} not null,
+    tenant {text} not null,
+    csrf {text} not null,
+    process {text},
+    created_at {int} not null,
+    expires_at {int} not null
+) {small_table};
+create index sign_ins_of_person on sign_ins (person, id);
+create index sign_ins_by_end on sign_ins (expires_at);
+
+create table sign_in_links (
+    id {text} primary key,
+    person {text} not null,
+    tenant {text} not null,
+    expires_at {int} not null
+) {small_table};
+create index sign_in_links_by_end on sign_in_links (expires_at);
+
+-- Keys of programs; the secret is kept as its hash. Who made one is empty when the operator did.
+create table api_keys (
+    id {text} primary key,
+    tenant {text} not null,
+    name {text} not null,
+    secret {text} not null,
+    scopes {text} not null,
+    workspace {text},
+    made_by {text},
+    created_at {int} not null,
+    expires_at {int},
+    last_used_at {int}
+) {small_table};
+create index api_keys_of_tenant on api_keys (tenant, id);
+
+-- Folders to work in: managed beside the data folder, or a folder of the host. A workspace lives on one node.
+create table workspaces (
+    tenant {text} not null,
+    id {text} not null,
+    name {text} not null,
+    folder {text},
+    node {text},
+    created_at {int} not null,
+    primary key (tenant, id)
+) {small_table};
+create unique index workspaces_by_name on workspaces (tenant, name);
+
+-- Tools as data, and what a tenant changes of the tools in code. The nil tenant stands for all of them.
+create table tools (
+    tenant {text} not null,
+    slug {text} not null,
+    kind {text} not null,
+    enabled {int} not null,
+    version {int} not null,
+    body {text} not null,
+    saved_by {text} not null,
+    saved_at {int} not null,
+    primary key (tenant, slug, kind)
+) {small_table};
+
+-- Every save is a version. What it holds lies once under its hash, however often it is saved.
+create table tool_versions (
+    tenant {text} not null,
+    slug {text} not null,
+    kind {text} not null,
+    version {int} not null,
+    hash {text} not null,
+    saved_by {text} not null,
+    saved_at {int} not null,
+    primary key (tenant, slug, kind, version)
+) {small_table};
+
+create table contents (
+    tenant {text} not null,
+    hash {text} not null,
+    body {text} not null,
+    primary key (tenant, hash)
+) {table};
+
+-- Secrets of a tenant, sealed by the master key, each with the hosts that it may be sent to.
+create table secrets (
+    tenant {text} not null,
+    name {text} not null,
+    hosts {text} not null,
+    sealed {bytes} not null,
+    created_at {int} not null,
+    primary key (tenant, name)
+) {small_table};
+
+-- Upstream MCP servers of a tenant, and what is known of their tools. The revision changes with every write, and begins with
+-- the time when the server was added: no number comes twice, also when one is removed and added again.
+create table mcp_servers (
+    tenant {text} not null,
+    name {text} not null,
+    revision {int} not null,
+    saved_by {text} not null,
+    created_at {int} not null,
+    body {text} not null,
+    pins {text},
+    primary key (tenant, name)
+) {table};
+
+-- A request that was sent twice with the same key starts one call. The owner is the process that was about to start it.
+create table idempotency_keys (
+    tenant {text} not null,
+    caller {text} not null,
+    name {text} not null,
+    digest {text} not null,
+    call {text} not null,
+    owner {text} not null,
+    created_at {int} not null,
+    primary key (tenant, caller, name)
+) {small_table};
+create index idempotency_keys_by_age on idempotency_keys (created_at);
+
+-- The threads that calls belong to, each of whoever began it.
+create table sessions (
+    tenant {text} not null,
+    id {text} not null,
+    title {text} not null,
+    caller {text} not null,
+    caller_name {text} not null,
+    created_at {int} not null,
+    primary key (tenant, id)
+) {small_table};
+create index sessions_of_caller on sessions (tenant, caller, id);
+
+-- What reaches a caller after nobody waited for it any more.
+create table inbox_items (
+    tenant {text} not null,
+    id {text} not null,
+    caller {text} not null,
+    kind {text} not null,
+    call {text},
+    body {text} not null,
+    created_at {int} not null,
+    consumed_at {int},
+    primary key (tenant, id)
+) {table};
+create index inbox_items_open on inbox_items (tenant, caller, id) where consumed_at is null;
+create index inbox_items_of_caller on inbox_items (tenant, caller, id);
+
+-- A result that came after its call had timed out. The call's own row never changes.
+create table late_results (
+    tenant {text} not null,
+    call {text} not null,
+    body {text} not null,
+    given_by {text} not null,
+    given_at {int} not null,
+    primary key (tenant, call)
+) {table};
+
+-- What was uploaded, in pieces of 1 MiB. Until the last piece is there it is not ready, and nobody sees it.
+create table media (
+    tenant {text} not null,
+    id {text} not null,
+    name {text} not null,
+    mime {text} not null,
+    size {int} not null,
+    sha256 {text} not null,
+    ready {int} not null,
+    made_by {text} not null,
+    created_at {int} not null,
+    primary key (tenant, id)
+) {table};
+create unique index media_by_id on media (id);
+create index media_unfinished on media (created_at) where ready = 0;
+
+create table media_pieces (
+    tenant {text} not null,
+    media {text} not null,
+    piece {int} not null,
+    body {bytes} not null,
+    primary key (tenant, media, piece)
+) {table};
+
+-- Work that goes on by itself. Whoever holds the lease does it; when the lease runs out, another node may. A job is due when
+-- somebody has to look at it next, which is the end of the lease while a node has it. The node is '' where any may do it.
+create table jobs (
+    tenant {text} not null,
+    id {text} not null,
+    kind {text} not null,
+    name {text} not null,
+    payload {text} not null,
+    due {int} not null,
+    node {text} not null,
+    owner {text} not null,
+    lease_until {int} not null,
+    attempts {int} not null,
+    primary key (tenant, id)
+) {small_table};
+create index jobs_due on jobs (due);
+create unique index jobs_by_name on jobs (tenant, kind, name);
+
+create table tenant_settings (
+    tenant {text} not null,
+    name {text} not null,
+    value {text} not null,
+    primary key (tenant, name)
+) {small_table};
+
+-- Programs that registered themselves to be let in by OAuth. One that nobody let in is forgotten after a day.
+create table oauth_clients (
+    id {text} primary key,
+    name {text} not null,
+    redirect_uris {text} not null,
+    created_at {int} not null,
+    used_at {int}
+) {small_table};
+create index oauth_clients_unused on oauth_clients (created_at) where used_at is null;
+
+-- The yes of a person to a program. Every code and token hangs on it and goes with it.
+create table oauth_consents (
+    id {text} primary key,
+    tenant {text} not null,
+    workspace {text},
+    person {text} not null,
+    client {text} not null,
+    client_name {text} not null,
+    scopes {text} not null,
+    resource {text} not null,
+    created_at {int} not null,
+    expires_at {int} not null
+) {small_table};
+create index oauth_consents_of_person on oauth_consents (tenant, person, id);
+create index oauth_consents_by_end on oauth_consents (expires_at);
+
+-- Codes and tokens, found by the hash of what the program holds. A code and a token to refresh with work once; both are kept
+-- until their time is over, so that a second use is noticed.
+create table oauth_tokens (
+    id {text} primary key,
+    consent {text} not null,
+    kind {text} not null,
+    redirect_uri {text},
+    challenge {text},
+    expires_at {int} not null,
+    used_at {int}
+) {small_table};
+create index oauth_tokens_of_consent on oauth_tokens (consent, id);
+create index oauth_tokens_by_end on oauth_tokens (expires_at);
+
+-- Who has agreed to what a question asks, by approval rules of this version: each person once.
+create table agreements (
+    tenant {text} not null,
+    call {text} not null,
+    number {int} not null,
+    person {text} not null,
+    given_by {text} not null,
+    source {text} not null,
+    answer {text} not null,
+    digest {text} not null,
+    rules_version {int} not null,
+    at {int} not null,
+    primary key (tenant, call, number, person)
+) {small_table};

@@ -1,0 +1,94 @@
+//! The secrets of a tenant: sealed, each with the hosts that it may be sent to.
+
+use haft_runtime::Scope;
+use jiff::Timestamp;
+
+use crate::{
+    Store, StoreError,
+    batch::ConditionalWrite,
+    columns::{Columns, tenant},
+    sql::{Row, Statement},
+    tenants,
+};
+
+/// A secret, still sealed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SealedSecret {
+    /// What it is called.
+    pub name: String,
+    /// The hosts that it may be sent to, with commas between; empty as long as none is bound.
+    pub hosts: String,
+    /// Its value, as the master key sealed it.
+    pub sealed: Vec<u8>,
+    /// Since when.
+    pub created_at: Timestamp,
+}
+
+macro_rules! secrets {
+    ($rest:literal) => {
+        concat!("select name, hosts, sealed, created_at from secrets where tenant = $1 ", $rest)
+    };
+}
+const SET: &str = "insert into secrets (tenant, name, hosts, sealed, created_at) values ($1, $2, $3, $4, $5) \
+                   on conflict (tenant, name) do update set \
+                   hosts = case when excluded.hosts = '' then secrets.hosts else excluded.hosts end, sealed = excluded.sealed, \
+                   created_at = excluded.created_at returning 1 as added";
+const ALL: &str = secrets!("order by name");
+const FIND: &str = secrets!("and name = $2");
+const BIND: &str = "update secrets set hosts = $3 where tenant = $1 and name = $2 and hosts = '' returning 1 as bound";
+const REMOVE: &str = "delete from secrets where tenant = $1 and name = $2 returning 1 as removed";
+
+impl Store {
+    /// Sets a secret, in the place of one of the same name; without hosts it keeps those of the one before.
+    pub async fn set_secret(
+        &self,
+        scope: &Scope,
+        (name, hosts): (&str, &str),
+        sealed: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let now = Timestamp::now().as_microsecond();
+        let set = Statement::new(SET).bind(tenant(scope)).bind(name).bind(hosts).bind(sealed).bind(now);
+        self.change(ConditionalWrite::new(tenant(scope), set).and_then(tenants::changed(scope))).await.map(drop)
+    }
+
+    /// The secrets of a tenant, by name.
+    pub async fn secrets(&self, scope: &Scope) -> Result<Vec<SealedSecret>, StoreError> {
+        self.read(Statement::new(ALL).bind(tenant(scope))).await?.iter().map(record).collect()
+    }
+
+    /// The secret with this name.
+    pub async fn secret(&self, scope: &Scope, name: &str) -> Result<Option<SealedSecret>, StoreError> {
+        self.read_one(Statement::new(FIND).bind(tenant(scope)).bind(name)).await?.as_ref().map(record).transpose()
+    }
+
+    /// Binds a secret that has no host yet to one; `false` when it has.
+    pub async fn bind_secret(&self, scope: &Scope, name: &str, host: &str) -> Result<bool, StoreError> {
+        let bind = Statement::new(BIND).bind(tenant(scope)).bind(name).bind(host);
+        self.change(ConditionalWrite::new(tenant(scope), bind)).await
+    }
+
+    /// Removes a secret; `false` when there is none.
+    pub async fn remove_secret(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
+        let remove = Statement::new(REMOVE).bind(tenant(scope)).bind(name);
+        self.change(ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope))).await
+    }
+}
+
+fn record(row: &Row) -> Result<SealedSecret, StoreError> {
+    let columns = Columns { of: "secrets", row };
+    Ok(SealedSecret {
+        name: columns.text("name")?,
+        hosts: columns.text("hosts")?,
+        sealed: columns.bytes("sealed")?.to_vec(),
+        created_at: columns.time("created_at")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn one_secret_is_found_without_reading_the_others() {
+        use super::{ALL, BIND, FIND, REMOVE};
+        crate::schema::tests::assert_quick(&[ALL, FIND, BIND, REMOVE]);
+    }
+}
