@@ -5,6 +5,7 @@ use haft_runtime::{
     Evidence, Grant, Isolation, Questions, Source, ToolOutput, Turn, Within, WorkspaceId,
 };
 use haft_store::GrantFilter;
+use jiff::SignedDuration;
 
 use crate::samples::{Answering, anna, answered, first, grant, here, new_store, now, open, opened, question, scope};
 
@@ -38,7 +39,7 @@ async fn grants_are_listed_by_whom_they_concern_page_by_page() {
     let for_me = Grant { caller: Some(mine.clone()), given_by: Some(given.clone()), ..grant(None) };
     let by_me = Grant { caller: Some(given.clone()), given_by: Some(mine.clone()), ..grant(Some(2)) };
     let others = Grant { caller: Some(given.clone()), given_by: Some(given.clone()), ..grant(None) };
-    let over = Grant { until: Some(now()), caller: Some(mine.clone()), ..grant(None) };
+    let over = Grant { until: Some(now() - SignedDuration::from_secs(1)), caller: Some(mine.clone()), ..grant(None) };
     let revoked = Grant { tool: "deploy".into(), caller: Some(mine.clone()), ..grant(None) };
     for one in [&for_me, &by_me, &others, &over, &revoked] {
         store.remember(&scope(), one).await.unwrap();

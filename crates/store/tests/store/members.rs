@@ -94,7 +94,7 @@ async fn a_key_knows_until_when_and_when_it_was_used() {
     store.add_api_key(&acme, &NewApiKey { expires_at: Some(until), made_by: None, ..key("k1", "") }).await.unwrap();
     let known = store.api_key(&house(), "k1").await.unwrap().unwrap();
     assert_eq!((known.expires_at, known.last_used_at), (Some(until), None));
-    let before = now();
+    let before = now() - SignedDuration::from_secs(1);
     store.note_use_of_key(&house(), "k1").await.unwrap();
     haft_runtime::Journal::caught_up(&store).await.unwrap();
     let known = store.api_key(&house(), "k1").await.unwrap().unwrap();
