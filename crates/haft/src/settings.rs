@@ -212,8 +212,8 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "sandbox.hide",
         "[]",
-        "more names of files and folders that hold secrets, beside the usual ones: neither tools nor commands see them, \
-         unless the commit that is checked out has the same bytes",
+        "more names of files and folders that hold secrets, beside the usual ones, such as `tokens.txt` or `*.tfstate`: \
+         neither tools nor commands see them, unless the commit that is checked out has the same bytes",
         SetBy::UserFile,
     ),
     key(
