@@ -297,6 +297,9 @@ pub async fn run(mut cli: Cli) -> CliExit {
     {
         anstream::eprintln!("{MCP_BY_HAND}");
     }
+    for name in settings::ignored_variables() {
+        Out::warning(&format!("haft has no setting `{name}`, so the variable is ignored"));
+    }
     let out = Out::new(cli.everywhere.json);
     if let Some(ServerFlag { server }) = cli.command.as_ref().and_then(CliCommand::server) {
         cli.everywhere.server = server.clone().or_else(settings::server);

@@ -610,7 +610,7 @@ impl Settings {
     pub fn with_environment(mut self) -> Result<Self> {
         for (name, value) in std::env::vars_os() {
             let Some(name) = name.to_str().filter(|name| name.starts_with("HAFT_")) else { continue };
-            if OTHER_VARIABLES.contains(&name) {
+            if OTHER_VARIABLES.contains(&name) || is_of_somebody_else(name) {
                 continue;
             }
             let key = key_of_variable(name)?;
@@ -655,9 +655,27 @@ impl Settings {
     }
 }
 
+/// Variables that begin like ours, are none, and resemble none: another program's, or forgotten ones.
+pub(crate) fn ignored_variables() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let ours = |name: &String| !name.starts_with("HAFT_") || OTHER_VARIABLES.contains(&name.as_str());
+    names.filter(|name| !ours(name) && is_of_somebody_else(name)).collect()
+}
+
+/// Whether no setting can have been meant: neither one with a few other letters nor one of the same section.
+fn is_of_somebody_else(variable: &str) -> bool {
+    let known: Vec<String> = KEYS.iter().map(SettingKey::as_variable).collect();
+    let section = |name: &str| name.splitn(3, '_').nth(1).map(str::to_owned);
+    nearest(variable, known.iter().map(String::as_str)).is_empty()
+        && known.iter().all(|known| section(known) != section(variable))
+}
+
 fn key_of_variable(name: &str) -> Result<&'static SettingKey> {
     if let Some(key) = KEYS.iter().find(|key| key.variable().as_deref() == Some(name)) {
         return Ok(key);
+    }
+    if let Some(key) = KEYS.iter().find(|key| key.as_variable() == name) {
+        bail!("`{name}` has no effect: `{}` can only be set in your own haft.toml", key.name);
     }
     let variables: Vec<String> = KEYS.iter().filter_map(SettingKey::variable).collect();
     bail!("there is no setting `{name}`{}", hint(name, variables.iter().map(String::as_str)))
