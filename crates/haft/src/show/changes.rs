@@ -58,7 +58,7 @@ pub(crate) fn taken_back(change: &Change) -> Change {
     let (added, removed) = (change.removed, change.added);
     // Only of what was made or removed as a whole it is known whether it could be run before.
     let executable = change.executable && matches!(kind, ChangeKind::Created | ChangeKind::Deleted);
-    Change { path, from, kind, added, removed, executable, replaces: None, diff: None, ..change.clone() }
+    Change { path, from, kind, added, removed, executable, replaces: None, diff: None, flags: vec![], ..change.clone() }
 }
 
 /// What stands before each change.
