@@ -14,8 +14,8 @@ use crate::{
 };
 
 const TOPICS: &str = "\
-Topics: calls, approvals, changes, commands, mcp, policy, remote, servers, trust,
-settings
+Topics: calls, approvals, changes, commands, policy, trust, settings, servers,
+        mcp, remote
 `haft help TOPIC` explains a topic, `haft help COMMAND` a command.";
 
 /// What somebody is told who starts the MCP server by hand.
@@ -197,7 +197,7 @@ pub(crate) fn program() -> clap::Command {
         }
     }
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{STRONG}Options{STRONG:#}\n{{options}}\n\n{{after-help}}"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{STRONG}Options{STRONG:#}\n{{options}}{{after-help}}"
     );
     program.help_template(template)
 }

@@ -117,7 +117,7 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "mcp.client_may_approve",
         "\"safe\"",
-        "what you may approve in an MCP client: `none`, `safe` (all but what destroys and what is flagged) or `all`",
+        "what you may approve in an MCP client: `none`, `safe` (all but deletions and flagged changes) or `all`",
         SetBy::Workspace(|new, old| new.client.may_approve <= old.client.may_approve),
     ),
     key(
@@ -146,7 +146,7 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "retention.changes",
         "\"30d\"",
-        "how long a call can be undone, and what it left staged be committed",
+        "how long a call can be undone, and changes that it left staged can be committed",
         SetBy::User,
     ),
     key(
@@ -164,13 +164,13 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "sandbox.minimum.asked",
         "\"landlock\"",
-        "the lowest rung that commands may run on after a yes: `none`, `limits`, `landlock` or `namespaces`",
+        "the weakest isolation in which a command may run after a yes: `none`, `limits`, `landlock` or `namespaces`",
         SetBy::Workspace(|new, old| new.sandbox.minimum_asked >= old.sandbox.minimum_asked),
     ),
     key(
         "sandbox.minimum.unasked",
         "\"namespaces\"",
-        "the lowest rung that commands may run on without being asked for",
+        "the weakest isolation in which a command may run without a question",
         SetBy::Workspace(|new, old| new.sandbox.minimum_unasked >= old.sandbox.minimum_unasked),
     ),
     key(
@@ -206,7 +206,7 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "sandbox.write",
         "[]",
-        "folders outside the workspace that the manifest of a project tool may name to be written",
+        "folders outside the workspace that project tools may write to, where their manifests name them",
         SetBy::UserFile,
     ),
     key(
@@ -241,8 +241,8 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "serve.node",
         "\"\"",
-        "what this node is called among several that serve one PostgreSQL database; empty for the name of its host, with some \
-         letters that stand for its data folder where `HAFT_DATA_DIR` names one",
+        "the name of this node among several that serve one PostgreSQL database; empty means the name of the host, followed \
+         by a few letters for the data folder if `HAFT_DATA_DIR` is set",
         SetBy::User,
     ),
     key(
@@ -262,26 +262,26 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "serve.workspace_quota",
         "\"10GiB\"",
-        "the most that a workspace of a tenant may hold whose folder haft keeps; what would exceed it is not committed",
+        "the most that one workspace may hold, if its folder is haft's own; a change beyond that is not committed",
         SetBy::User,
     ),
     key(
         "serve.rate_per_caller",
         "\"auto\"",
-        "how many requests `haft serve` answers each caller, such as `100/s burst 400`, or `off`; `auto` is that, and `off` \
-         where only this machine can ask",
+        "the most requests that `haft serve` answers one caller, such as `20/s burst 80`, or `off`; `auto` is `100/s burst \
+         400`, and `off` if only this machine can connect",
         SetBy::User,
     ),
     key(
         "serve.rate_per_tenant",
         "\"auto\"",
-        "the same for all callers of a tenant together; `auto` is `500/s burst 2000`, or `off`",
+        "the same for all callers of a tenant together; `auto` is `500/s burst 2000`, and `off` as above",
         SetBy::User,
     ),
     key(
         "serve.rate_per_address",
         "\"auto\"",
-        "the same for each address that asks without a valid key or sign-in; `auto` is `5/s burst 50`, or `off`",
+        "the same for each address that asks without a valid key or sign-in; `auto` is `5/s burst 50`, and `off` as above",
         SetBy::User,
     ),
     key("serve.connections", "10000", "how many connections `haft serve` has open at a time", SetBy::User),
@@ -355,7 +355,7 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "web.search.url",
         "\"\"",
-        "where the provider is; Exa and Brave are found without it, and what speaks their language lies elsewhere",
+        "the provider's address; needed for SearXNG, or if a service like Exa or Brave is at an address of its own",
         SetBy::User,
     ),
     key(

@@ -121,7 +121,7 @@ fn a_commit_and_a_folder_that_goes_are_one_line_each() {
             " (1 file)\n",
             "delete build/  31 paths inside, 180 B\n",
             "A yes makes commit ",
-            "and commits",
+            "changes 32 more paths. The",
         ],
     );
     assert!(!card.contains(".git/objects") && !card.contains("build/deep"), "{card}");
