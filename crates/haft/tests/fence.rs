@@ -415,12 +415,9 @@ fn the_user_s_settings_hide_names_and_show_paths_for_tools_and_commands_alike() 
         person.says("cat tokens.txt state/* fixtures/test.pem other/test.pem 2>/dev/null; ls"),
         "for you\nfixtures\nother\nstate\n"
     );
-    for (path, shown) in [
-        ("tokens.txt", false),
-        ("state/main.tfstate", false),
-        ("fixtures/test.pem", true),
-        ("other/test.pem", false),
-    ] {
+    for (path, shown) in
+        [("tokens.txt", false), ("state/main.tfstate", false), ("fixtures/test.pem", true), ("other/test.pem", false)]
+    {
         let (_, outcome) = person.call("read_file", &json!({"path": path}), &[]);
         assert_eq!(outcome["status"] == json!("success"), shown, "{path}: {outcome:#}");
         let (_, outcome) = person.call("grep", &json!({"pattern": "you", "path": path}), &[]);

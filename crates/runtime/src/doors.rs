@@ -472,7 +472,8 @@ impl CallRecord {
     /// Whether it came to a good end and changed no files, so that none were ever kept of it.
     pub fn changed_nothing(&self) -> bool {
         let without_changes = |outcome: &Outcome| {
-            matches!(outcome.end, End::Success { .. }) && outcome.changes.as_ref().is_none_or(|changes| changes.0.is_empty())
+            matches!(outcome.end, End::Success { .. })
+                && outcome.changes.as_ref().is_none_or(|changes| changes.0.is_empty())
         };
         self.turn.is_none() || self.outcome.as_ref().is_some_and(without_changes)
     }

@@ -7,7 +7,14 @@ use haft_runtime::ToolError;
 use haft_store::{CopiedTable, Options, Store};
 use serde_json::json;
 
-use crate::{cli::Everywhere, commands::{mistake, read_settings}, exit::CliExit, house, show::Out, workspace};
+use crate::{
+    cli::Everywhere,
+    commands::{mistake, read_settings},
+    exit::CliExit,
+    house,
+    show::Out,
+    workspace,
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -256,7 +256,9 @@ fn facts(change: &Change) -> Vec<String> {
     }
     match (change.executable, change.kind) {
         (true, _) => facts.push("executable".to_owned()),
-        (false, ChangeKind::Mode) if !change.directory && change.state != ChangeState::Undone => facts.push("not executable".to_owned()),
+        (false, ChangeKind::Mode) if !change.directory && change.state != ChangeState::Undone => {
+            facts.push("not executable".to_owned())
+        }
         (false, _) => {}
     }
     facts
