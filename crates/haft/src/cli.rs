@@ -14,8 +14,8 @@ use crate::{
 };
 
 const TOPICS: &str = "\
-Topics: calls, approvals, changes, commands, mcp, policy, remote, servers, trust,
-settings
+Topics: calls, approvals, changes, commands, policy, trust, settings, servers,
+        mcp, remote
 `haft help TOPIC` explains a topic, `haft help COMMAND` a command.";
 
 /// What somebody is told who starts the MCP server by hand.
@@ -197,7 +197,7 @@ pub(crate) fn program() -> clap::Command {
         }
     }
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{STRONG}Options{STRONG:#}\n{{options}}\n\n{{after-help}}"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{STRONG}Options{STRONG:#}\n{{options}}{{after-help}}"
     );
     program.help_template(template)
 }
@@ -296,6 +296,9 @@ pub async fn run(mut cli: Cli) -> CliExit {
     if matches!(&cli.command, Some(CliCommand::Mcp(args)) if args.serves_over_stdio()) && std::io::stdin().is_terminal()
     {
         anstream::eprintln!("{MCP_BY_HAND}");
+    }
+    for name in settings::ignored_variables() {
+        Out::warning(&format!("haft has no setting `{name}`, so the variable is ignored"));
     }
     let out = Out::new(cli.everywhere.json);
     if let Some(ServerFlag { server }) = cli.command.as_ref().and_then(CliCommand::server) {

@@ -469,6 +469,15 @@ impl CallRecord {
         turn.paths.as_ref().is_some_and(|paths| !paths.is_empty()).then_some(turn)
     }
 
+    /// Whether it came to a good end and changed no files, so that none were ever kept of it.
+    pub fn changed_nothing(&self) -> bool {
+        let without_changes = |outcome: &Outcome| {
+            matches!(outcome.end, End::Success { .. })
+                && outcome.changes.as_ref().is_none_or(|changes| changes.0.is_empty())
+        };
+        self.turn.is_none() || self.outcome.as_ref().is_some_and(without_changes)
+    }
+
     /// The call that goes on in the place of this one, where an approver gave another input.
     pub fn continued_as(&self) -> Option<&CallId> {
         match &self.outcome.as_ref()?.end {

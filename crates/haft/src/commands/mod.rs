@@ -88,6 +88,11 @@ pub(crate) fn read_settings(folder: &Path) -> Result<Settings> {
     Settings::read(folder).map_err(|err| mistake(format!("{err:#}")))
 }
 
+/// The user's own settings, without those of a workspace; the same holds of what is wrong in them.
+pub(crate) fn user_settings() -> Result<Settings> {
+    Settings::of_user().map_err(|err| mistake(format!("{err:#}")))
+}
+
 /// The house of a folder, with these settings.
 pub(crate) async fn open_in(settings: Settings, folder: &Path) -> Result<House> {
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
