@@ -2,6 +2,9 @@
 
 mod agreements;
 mod api_keys;
+mod audit;
+mod audit_action;
+mod audit_log;
 mod batch;
 mod calls;
 mod columns;
@@ -43,11 +46,15 @@ mod store;
 mod tenant_settings;
 mod tenants;
 mod tool_rows;
+mod usage;
 mod workspaces;
 mod write_queue;
 
 pub use agreements::AgreementRecord;
 pub use api_keys::{ApiKeyRecord, NewApiKey};
+pub use audit::{Actor, AuditEntry, AuditRow, acting_as};
+pub use audit_action::AuditAction;
+pub use audit_log::{AuditChain, AuditFilter};
 pub use calls::{CallFilter, CallRow, LastError};
 pub use copy::CopiedTable;
 pub use counters::ToolUse;
@@ -74,4 +81,5 @@ pub use sign_ins::{NewSignIn, SignInRecord};
 pub use store::{Durability, Health, Options, Store};
 pub use tenants::TenantRecord;
 pub use tool_rows::{NewToolRow, TenantToolRows, ToolRow, ToolRowKind, ToolVersion};
+pub use usage::{QuotaKind, QuotaUse};
 pub use workspaces::WorkspaceRecord;
