@@ -74,7 +74,7 @@ pub use listing::{MOST_TOKENS, PinnedTools, ToolListing};
 pub use nearest::nearest;
 pub use outcome::{ApprovedBy, Audio, Body, Embedded, End, FINAL_INPUT, HandedOn, Image, Outcome, Pending, ToolOutput};
 pub use pipeline::{Doors, Pipeline};
-pub use policy::{Case, Decision, OnePolicy, Policy, Rule, RuleError, Step, Verdict, decide, explain};
+pub use policy::{Case, Decision, OnePolicy, Policy, PolicyVersions, Rule, RuleError, Step, Verdict, decide, explain};
 pub use ran::{Described, PartialWork, Ran, Reach, Rememberable};
 pub use redact::{Redactor, secret_forms};
 pub use registry::{RegisteredTool, Registry, RegistryError, Shape, usable, usable_as_saved};

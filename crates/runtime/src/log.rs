@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     About, ApprovedBy, AutoApprove, CallEvent, CallId, CallListener, CallRequest, CallState, CalledAs, ChangeList,
-    Effect, Entry, Isolation, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn, Via,
+    Effect, Entry, Isolation, Opening, Outcome, PolicyVersions, Question, Scope, Source, ToolOutput, Turn, Via,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
@@ -123,8 +123,8 @@ impl CallLog {
     }
 
     /// Somebody or something said yes.
-    pub(crate) fn approved(&mut self, approved_by: ApprovedBy, by: Option<String>) {
-        self.note(CallEvent::Approved { approved_by, by, continued_as: None });
+    pub(crate) fn approved(&mut self, approved_by: ApprovedBy, by: Option<String>, under: Option<PolicyVersions>) {
+        self.note(CallEvent::Approved { approved_by, by, continued_as: None, under });
         for event in std::mem::take(&mut self.held) {
             self.tell(&event);
         }

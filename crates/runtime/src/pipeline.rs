@@ -164,7 +164,7 @@ impl Pipeline {
         };
         child.caller.source = Source::Edit;
         let continued_as = Some(child.id.clone());
-        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as });
+        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as, under: None });
         let expires_at = Timestamp::now().checked_add(self.doors.limits.answer_within).unwrap_or(Timestamp::MAX);
         let pending = Pending { pending_tool_call_id: child.id.clone(), expires_at };
         self.end(log, Ending::Continued(pending)).await;

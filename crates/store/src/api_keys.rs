@@ -92,7 +92,8 @@ impl Store {
             .bind(key.made_by.as_deref())
             .bind(Timestamp::now().as_microsecond())
             .bind(key.expires_at.map(Timestamp::as_microsecond));
-        let made = json!({"name": key.name, "scopes": key.scopes, "workspace": workspace(scope), "until": key.expires_at});
+        let made =
+            json!({"name": key.name, "scopes": key.scopes, "workspace": workspace(scope), "until": key.expires_at});
         let act = AuditEntry::new(AuditAction::KeyAdded, scope, ("key", &key.id)).change(Value::Null, made);
         self.change(ConditionalWrite::new(tenant(scope), insert).audited(act)).await
     }

@@ -110,7 +110,9 @@ impl Store {
                 chain.broken = match () {
                     () if row.hash != row.computed_hash() => Some((row.seq, "it was changed")),
                     () if !is_first && row.seq != chain.last + 1 => Some((row.seq, "the row before it is missing")),
-                    () if !is_first && row.previous != chain.hash => Some((row.seq, "the row before it is another one")),
+                    () if !is_first && row.previous != chain.hash => {
+                        Some((row.seq, "the row before it is another one"))
+                    }
                     () if row.seq == 1 && !row.previous.is_empty() => Some((row.seq, "there were rows before it")),
                     () => None,
                 };

@@ -119,7 +119,8 @@ impl Store {
     /// One conditional update, so that n uses are spent exactly n times, by however many processes.
     pub(crate) async fn spend_grant(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
         let spend = of_grant(SPEND, scope, grant).bind(self.now().as_microsecond()).bind(workspace(scope));
-        self.change(ConditionalWrite::new(tenant(scope), spend).unaudited("the call that uses it is in the journal")).await
+        self.change(ConditionalWrite::new(tenant(scope), spend).unaudited("the call that uses it is in the journal"))
+            .await
     }
 
     pub(crate) async fn remember_grant(&self, scope: &Scope, grant: &Grant) -> Result<(), StoreError> {

@@ -2,8 +2,8 @@
 
 use haft_runtime::{HouseWide, Scope};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     AuditAction, AuditEntry, Store, StoreError,

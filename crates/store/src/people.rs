@@ -96,12 +96,7 @@ impl Store {
     }
 
     /// Keeps the hash of a person's password, and ends all their sign-ins and links but one.
-    pub async fn set_password(
-        &self,
-        scope: &Scope,
-        (id, hash): (&str, &str),
-        but: &str,
-    ) -> Result<bool, StoreError> {
+    pub async fn set_password(&self, scope: &Scope, (id, hash): (&str, &str), but: &str) -> Result<bool, StoreError> {
         let set = ConditionalWrite::of_database(Statement::new(SET_PASSWORD).bind(id).bind(hash));
         let set = set.and_then(Statement::new(END_ALL_SIGN_INS).bind(id).bind(but));
         let set = set.and_then(Statement::new(END_ALL_LINKS).bind(id));

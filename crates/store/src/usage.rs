@@ -60,14 +60,10 @@ impl QuotaKind {
     /// What counts how much there is, up to `$2` where there may be many.
     fn count(self) -> &'static str {
         match self {
-            Self::CallsPerDay => {
-                "select used from usage where tenant = $1 and name = 'calls_per_day' and period = $2"
-            }
+            Self::CallsPerDay => "select used from usage where tenant = $1 and name = 'calls_per_day' and period = $2",
             Self::People => "select count(*) as used from memberships where tenant = $1 and $2 > 0",
             Self::Keys => "select count(*) as used from api_keys where tenant = $1 and $2 > 0",
-            Self::Tools => {
-                "select count(*) as used from tools where tenant = $1 and kind = 'tenant_custom' and $2 > 0"
-            }
+            Self::Tools => "select count(*) as used from tools where tenant = $1 and kind = 'tenant_custom' and $2 > 0",
             Self::OpenQuestions => {
                 "select count(*) as used from (select 1 as one from questions where tenant = $1 and open = 1 limit $2) q"
             }

@@ -92,6 +92,7 @@ impl TenantPolicies {
             mode: Some(own.auto_approve),
             tightening: there.tightening.into_iter().chain(rules::named(approvals.asking(), tools)).collect(),
             minimum_unasked: there.minimum_unasked,
+            versions: Some(PolicyVersions { policy: own.version, approval_rules: approvals.version }),
         }
     }
 }
