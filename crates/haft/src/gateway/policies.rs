@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use haft_platform::{ApprovalRules, Platform, TenantRules};
-use haft_runtime::{Caller, Layers, Policies, Policy, Scope, Source, ToolError, Tools};
+use haft_runtime::{Caller, Layers, Policies, Policy, PolicyVersions, Scope, Source, ToolError, Tools};
 
 use super::folders::{OpenFolder, TenantFolders};
 use crate::{rooms, rules};

@@ -78,6 +78,7 @@ pub(super) async fn start(asked: Asked<NoFields, StartBody>) -> Result<JsonReply
     let caller = placed(app, asked.caller()?.clone(), body).await?;
     let tool = app.catalog.find(&caller, asked.part("slug")?).await?;
     app.guard.permit(&caller, tool.spec()).await?;
+    app.platform.refuse_beyond_quota(&caller.scope).await?;
     let mut request = CallRequest::new(caller, asked.part("slug")?, Value::Object(body.input.clone()));
     request.wait = if body.detach { Duration::ZERO } else { wait_of(body.wait)? };
     let sent = format!("{:?}", asked.body);
