@@ -79,7 +79,7 @@ pub use servers::{
 pub use sessions::{SessionCounts, SessionStanding, SessionView};
 pub use sign_in::{PasswordChange, PasswordSignIn, SignInRecord, SignInView, SignInsLast, SignedIn};
 pub use submit_token::SubmitToken;
-pub use tenant_settings::TenantSettings;
+pub use tenant_settings::{TENANT_SETTINGS, TenantRetention, TenantSettings, tenant_settings};
 pub use tenant_web::TenantWeb;
 pub use tenants::TenantView;
 pub use workspaces::{WorkspaceFolder, WorkspaceSummary, is_node_name};

@@ -46,6 +46,7 @@ mod structured;
 mod submit;
 mod tool;
 pub mod tools;
+mod trace;
 mod work;
 
 pub use alias::{CalledAs, DeprecatedAlias, ParameterAlias};
@@ -88,4 +89,5 @@ pub use signature::Signature;
 pub use structured::Structured;
 pub use submit::{LateResult, Submission, SubmitReply};
 pub use tool::{AnyTool, Asks, Forward, Output, Prepared, Shown, Stamp, Tool, ToolCtx, ToolFacts, ToolSpec, typed};
+pub use trace::{OpenSpan, SpanKind, SpanRecord, SpanSink, TraceContext, current_trace, in_trace};
 pub use work::Limits;

@@ -45,6 +45,8 @@ pub(crate) struct CallLog {
     pub(crate) turn: Option<Turn>,
     /// The rung of the processes that it has started by now.
     pub(crate) isolation: Isolation,
+    /// How far it reaches, once that is known.
+    pub(crate) effect: Option<Effect>,
 }
 
 impl CallLog {
@@ -85,6 +87,7 @@ impl CallLog {
             held: Vec::new(),
             turn: None,
             isolation: Isolation::None,
+            effect: None,
         }
     }
 

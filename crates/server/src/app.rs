@@ -8,7 +8,7 @@ use std::{
 use axum::http::{HeaderMap, header};
 use futures_util::future::BoxFuture;
 use haft_platform::{AuthoredTools, MediaLimits, Platform, SignInsLast, TenantWeb};
-use haft_runtime::{Caller, Catalog, Guard, Journal, Pipeline, Questions, Redactor, ToolError, Workbench};
+use haft_runtime::{Caller, Catalog, Guard, Journal, Pipeline, Questions, Redactor, SpanSink, ToolError, Workbench};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{client_address::AddressRange, large_bodies::LargeBodies, metrics::Metrics, rates::RateLimits};
@@ -53,6 +53,8 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// How much is taken from whom.
     pub limits: ServerLimits,
+    /// Who watches how long each request takes, if anybody does.
+    pub spans: Option<Arc<dyn SpanSink>>,
 }
 
 /// Requests that are under way.

@@ -56,6 +56,7 @@ const LOGS: &str = "select distinct tenant from audit order by tenant";
 const OLD: &str = "select max(seq) as last from audit where tenant = $1 and seq < coalesce((select min(seq) from audit \
                    where tenant = $1 and at >= $2), (select max(seq) from audit where tenant = $1))";
 const FORGET: &str = "delete from audit where tenant = $1 and seq <= $2 returning 1 as forgotten";
+const COUNT: &str = "select count(*) as old from audit where tenant = $1 and seq <= $2";
 const NOTHING_ELSE: &str = "select 1 as noted";
 const CHECKED_AT_ONCE: u32 = 500;
 
@@ -137,6 +138,12 @@ impl Store {
         Ok(row.map(|row| Columns { of: "audit", row: &row }.number_or_none("last")).transpose()?.flatten())
     }
 
+    /// How many rows of a tenant's log there are up to one.
+    pub async fn count_audit(&self, scope: &Scope, through: i64) -> Result<u64, StoreError> {
+        let row = self.read_one(Statement::new(COUNT).bind(tenant(scope)).bind(through)).await?;
+        row.map_or(Ok(0), |row| Columns { of: "audit", row: &row }.number("old").map(i64::unsigned_abs))
+    }
+
     /// Forgets the beginning of a tenant's log, and writes down that it did.
     pub async fn forget_audit(&self, scope: &Scope, through: i64) -> Result<(), StoreError> {
         let forget = Statement::new(FORGET).bind(tenant(scope)).bind(through);
@@ -175,7 +182,7 @@ mod tests {
 
     #[test]
     fn one_log_is_read_without_those_of_others() {
-        crate::schema::tests::assert_quick(&[FOLLOWING, OLD, FORGET]);
+        crate::schema::tests::assert_quick(&[FOLLOWING, OLD, FORGET, COUNT]);
         let all = AuditFilter {
             action: Some(AuditAction::KeyAdded),
             by: Some("person:a".to_owned()),

@@ -74,7 +74,7 @@ pub use media::{FinishedUpload, MediaRecord};
 pub use oauth::{ConsentRecord, NewConsent, NewOAuthToken, OAuthClientRecord, OAuthTokenKind, OAuthTokenRecord};
 pub use people::{MemberRecord, PersonRecord};
 pub use questions::{OpenCounts, QuestionFilter};
-pub use retention::{Holding, KeptOutput, OldCall};
+pub use retention::{Holding, KeptOutput, OldCall, OldThings};
 pub use secrets::SealedSecret;
 pub use sessions::{SessionCalls, SessionRecord};
 pub use sign_ins::{NewSignIn, SignInRecord};

@@ -66,6 +66,7 @@ impl<S: Into<Stopped>> From<S> for Declined {
 }
 
 pub(crate) async fn approve(doors: &Doors, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Declined> {
+    log.effect = Some(call.effect());
     let policy = doors.policies.of(&log.scope).await?;
     let decision = decided(doors, &policy, &call, log).await?;
     match edit_counts_as_approval(&call, decision) {
@@ -99,6 +100,7 @@ pub(crate) async fn apply_answer(
     answered: Answered,
     log: &mut CallLog,
 ) -> Result<ApprovedCall, Declined> {
+    log.effect = Some(call.effect());
     let paths = match answered.answer {
         Answer::Approve { paths } => paths,
         Answer::Always { .. } => None,
