@@ -7,7 +7,7 @@ use haft_runtime::{ErrorCode, ToolError};
 use serde_json::json;
 
 use crate::{
-    commands,
+    commands::{self, admin::as_operator},
     exit::CliExit,
     settings::{self, LogFormat},
     show::{Out, pager::page, style::STRONG},
@@ -331,9 +331,9 @@ pub async fn run(mut cli: Cli) -> CliExit {
         Some(CliCommand::Gc(args)) => commands::gc::run(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Store(args)) => commands::store::run(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Serve(args)) => commands::serve::run(&out, &args).await,
-        Some(CliCommand::Open(args)) => commands::open::run(&out, &args).await,
-        Some(CliCommand::Admin(args)) => commands::admin::run(&out, args, cli.everywhere.workspace).await,
-        Some(CliCommand::Secret(args)) => commands::secret::run(&out, &args).await,
+        Some(CliCommand::Open(args)) => as_operator(commands::open::run(&out, &args)).await,
+        Some(CliCommand::Admin(args)) => as_operator(commands::admin::run(&out, args, cli.everywhere.workspace)).await,
+        Some(CliCommand::Secret(args)) => as_operator(commands::secret::run(&out, &args)).await,
         Some(CliCommand::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
         Some(CliCommand::Login(args)) => commands::login::login(&out, &args).await,
         Some(CliCommand::Logout(args)) => commands::login::logout(&out, &args).await,

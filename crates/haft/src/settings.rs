@@ -421,7 +421,7 @@ pub(crate) fn pager() -> String {
 }
 
 /// The name of the user that this process runs as. `USER` can be set to anything.
-fn user_name() -> String {
+pub(crate) fn user_name() -> String {
     let me = nix::unistd::Uid::effective();
     let known = nix::unistd::User::from_uid(me).ok().flatten();
     known.map_or_else(|| format!("uid {me}"), |user| user.name)

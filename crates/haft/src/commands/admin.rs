@@ -19,7 +19,7 @@ use crate::{
     },
     exit::CliExit,
     house,
-    settings::Settings,
+    settings::{Settings, user_name},
     show::{Out, table::table},
 };
 
@@ -226,17 +226,17 @@ pub(crate) async fn run(out: &Out, args: Args, named: Option<PathBuf>) -> Result
         store.leave().await.map_err(ToolError::from)?;
         return told;
     }
-    let done = acting_as(operator(&settings), act(&settings, platform, args.noun, (named, &url))).await;
+    let done = act(&settings, platform, args.noun, (named, &url)).await;
     store.leave().await.map_err(ToolError::from)?;
     print(out, &done?);
     Ok(CliExit::Success)
 }
 
-/// Whoever has this machine, as the audit log names them.
-pub(crate) fn operator(settings: &Settings) -> Actor {
+/// Does something in the name of whoever has this machine, as the audit log has it.
+pub(crate) async fn as_operator<W: Future>(work: W) -> W::Output {
     let id = CallerId { kind: CallerKind::Owner, id: "operator".to_owned() };
-    let by = Some(CallerRef { id, name: settings.user.clone() });
-    Actor { by, source: Source::Cli, via: None, address: None }
+    let by = Some(CallerRef { id, name: user_name() });
+    acting_as(Actor { by, source: Source::Cli, via: None, address: None }, work).await
 }
 
 async fn act(
