@@ -14,9 +14,9 @@ fn with_acme(settings: &str, variables: &[(&str, &str)]) -> (Gateway, String) {
     let served = Gateway::start_among(settings, variables);
     served.admin(&["tenant", "add", "acme"]);
     let key = served.key("operator", "acme", SCOPES);
-    for (slug, effect) in [("look", "read"), ("deploy", "write")] {
+    for (slug, effect, policy) in [("look", "read", "auto"), ("deploy", "write", "always_ask")] {
         let tool = json!({"slug": slug, "description": "For tests.", "inputSchema": {"type": "object"},
-            "executionType": "internal", "effect": effect});
+            "executionType": "internal", "effect": effect, "permissionPolicy": policy});
         assert_eq!(served.post("/api/tools", &tool, Some(&key)).status, 201);
     }
     (served, key)

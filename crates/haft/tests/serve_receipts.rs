@@ -20,9 +20,9 @@ fn with_tools() -> (Gateway, String) {
     let served = Gateway::start();
     served.admin(&["tenant", "add", "acme"]);
     let key = served.key("operator", "acme", SCOPES);
-    for (slug, effect) in [("look", "read"), ("deploy", "write")] {
+    for (slug, effect, policy) in [("look", "read", "auto"), ("deploy", "write", "always_ask")] {
         let tool = json!({"slug": slug, "description": "For tests.", "inputSchema": {"type": "object"},
-            "executionType": "internal", "effect": effect});
+            "executionType": "internal", "effect": effect, "permissionPolicy": policy});
         assert_eq!(served.post("/api/tools", &tool, Some(&key)).status, 201);
     }
     (served, key)

@@ -60,7 +60,7 @@ fn with_tool(served: &Gateway, address: &str) -> String {
             "ask",
             json!({"executionType": "gateway", "execution": {"url": format!("http://{address}/x"), "method": "POST"}, "effect": "read"}),
         ),
-        ("deploy", json!({"executionType": "internal", "effect": "write"})),
+        ("deploy", json!({"executionType": "internal", "effect": "write", "permissionPolicy": "always_ask"})),
     ] {
         let mut tool = json!({"slug": slug, "description": "d", "inputSchema": {"type": "object"}});
         tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -1,7 +1,7 @@
 //! The audit log as people and programs read it.
 
 use haft_runtime::{Scope, ToolError};
-pub use haft_store::{Actor, AuditAction, AuditFilter, acting_as};
+pub use haft_store::{Actor, AuditAction, AuditFilter, acting_as, still_acting};
 use haft_store::{AuditChain, AuditRow};
 use jiff::Timestamp;
 use schemars::JsonSchema;

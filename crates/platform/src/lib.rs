@@ -43,7 +43,7 @@ mod workspaces;
 
 pub use approval_rules::{ApprovalRules, Approvers, WrittenApprovalRule};
 pub use approvals::{AgreementRecord, QuestionFilter, QuestionPage, alike_of, digest_of};
-pub use audit::{Actor, ActorView, AuditAction, AuditCheck, AuditFilter, AuditView, acting_as};
+pub use audit::{Actor, ActorView, AuditAction, AuditCheck, AuditFilter, AuditView, acting_as, still_acting};
 pub use authored::{
     AuthoredTool, AuthoredTools, ExecutionType, PatchedTools, SavedContent, SavedTool, ToolOrigin, ToolOverride,
     ToolStanding, VersionView,

@@ -124,7 +124,8 @@ impl Pipeline {
         let caller = &mut request.caller;
         // What they may do is looked up again: a key may be revoked by now.
         let permissions = self.doors.guard.permissions_of(&caller.scope, &caller.record()).await;
-        let walk = async {
+        // On the heap: whoever answers is deep in other work already.
+        let walk = Box::pin(async {
             let walked = match permissions {
                 Ok(permissions) => {
                     request.caller.permissions = permissions;
@@ -133,7 +134,7 @@ impl Pipeline {
                 Err(refused) => Err(refused.into()),
             };
             self.close(walked, request, &mut log).await
-        };
+        });
         let (outcome, span) = traced(self.doors.spans.as_ref(), parent, walk).await;
         tell(span, &outcome, log.effect, input.as_ref());
         Ok(outcome)

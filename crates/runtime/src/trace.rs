@@ -2,7 +2,7 @@
 //!
 //! The names are those of OpenTelemetry; how spans leave the program is not known here.
 
-use std::{borrow::Cow, future::Future, sync::Arc};
+use std::{borrow::Cow, future::Future, pin::pin, sync::Arc};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -58,6 +58,8 @@ pub fn current_trace() -> Option<TraceContext> {
 
 /// Does work within a span; without one, as it would be done anyway.
 pub async fn in_trace<W: Future>(place: Option<TraceContext>, work: W) -> W::Output {
+    // Pinned once: work that is moved twice would need room for both.
+    let work = pin!(work);
     match place {
         Some(place) => CURRENT.scope(place, work).await,
         None => work.await,
@@ -164,6 +166,7 @@ pub(crate) fn tell(span: Option<OpenSpan>, outcome: &Outcome, effect: Option<Eff
 
 /// One stage of a call, as a part of the span of the call.
 pub(crate) async fn stage<W: Future>(sink: Option<&Arc<dyn SpanSink>>, name: &'static str, work: W) -> W::Output {
+    let work = pin!(work);
     let Some(span) = OpenSpan::begin(sink, current_trace()) else { return work.await };
     let done = in_trace(Some(span.place()), work).await;
     span.end(SpanKind::Internal, name, |_, _| ());

@@ -51,6 +51,12 @@ pub async fn acting_as<W: Future>(actor: Actor, work: W) -> W::Output {
     ACTOR.scope(Arc::new(actor), work).await
 }
 
+/// The same work for a task of its own, in the name of whoever this task works for.
+pub fn still_acting<W: Future>(work: W) -> impl Future<Output = W::Output> {
+    let actor = ACTOR.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(Actor::house()));
+    ACTOR.scope(actor, work)
+}
+
 /// An act that is about to be written down with what it changes.
 #[derive(Clone, Debug)]
 pub struct AuditEntry {

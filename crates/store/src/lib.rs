@@ -52,7 +52,7 @@ mod write_queue;
 
 pub use agreements::AgreementRecord;
 pub use api_keys::{ApiKeyRecord, NewApiKey};
-pub use audit::{Actor, AuditEntry, AuditRow, acting_as};
+pub use audit::{Actor, AuditEntry, AuditRow, acting_as, still_acting};
 pub use audit_action::AuditAction;
 pub use audit_log::{AuditChain, AuditFilter};
 pub use calls::{CallFilter, CallRow, LastError};

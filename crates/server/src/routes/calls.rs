@@ -104,7 +104,7 @@ async fn detached(
     in_hand: CallInHand,
 ) -> Result<JsonReply<JsonOf<Outcome>>, Problem> {
     let (scope, call, tool) = (request.caller.scope.clone(), request.id.clone(), request.tool.clone());
-    let mut calling = app.under_way.spawn({
+    let mut calling = app.carry_on({
         let app = Arc::clone(app);
         async move {
             // When the server ends it has as long as a call whose request is held, and is then cancelled like that.
