@@ -2,8 +2,8 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use haft_runtime::{
-    About, Answer, Answered, ApprovedBy, CallEvent, CallRecord, CallerRef, Effect, ErrorCode, Journal, Question,
-    Questions, Source, ToolError,
+    About, Answer, Answered, ApprovedBy, CallEvent, CallId, CallRecord, CallerRef, Effect, ErrorCode, Journal,
+    Question, Questions, Source, ToolError,
 };
 use jiff::Timestamp;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -239,11 +239,12 @@ impl Platform {
         Ok(STANDARD.encode(pair(&self.key)?.sign(signed.as_bytes())))
     }
 
-    /// The record of a call that is receipted, for whoever works for all tenants.
-    pub async fn record_of(&self, call: &haft_runtime::CallId) -> Result<CallRecord, ToolError> {
-        let unknown = || not_found(&format!("call {call}"));
-        let scope = self.store.scope_of_call(&self.house, call).await?.ok_or_else(unknown)?;
-        Journal::find(&self.store, &scope, call).await?.ok_or_else(unknown)
+    /// The record of a call of any tenant, for whoever works for all of them.
+    pub async fn record_of(&self, call: &CallId) -> Result<Option<CallRecord>, ToolError> {
+        match self.store.scope_of_call(&self.house, call).await? {
+            Some(scope) => Journal::find(&self.store, &scope, call).await,
+            None => Ok(None),
+        }
     }
 }
 

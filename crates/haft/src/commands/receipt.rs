@@ -65,8 +65,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 }
 
 async fn show(everywhere: &Everywhere, out: &Out, call: &str) -> Result<CliExit> {
-    if let (None, Some(call)) = (&everywhere.server, CallId::parse(call)) {
-        return of_any_tenant(out, &call).await;
+    if let (None, Some(call)) = (&everywhere.server, CallId::parse(call))
+        && let Some(receipt) = of_any_tenant(&call).await?
+    {
+        return print(out, &receipt);
     }
     let (backend, record) = open_named(everywhere, call).await?;
     let receipt = match &backend {
@@ -80,15 +82,20 @@ async fn show(everywhere: &Everywhere, out: &Out, call: &str) -> Result<CliExit>
     print(out, &receipt?)
 }
 
-/// Whoever has the data has all of it.
-async fn of_any_tenant(out: &Out, call: &CallId) -> Result<CliExit> {
+/// Whoever has the data has all of it. `None` where no tenant has the call.
+async fn of_any_tenant(call: &CallId) -> Result<Option<Value>> {
     let settings = of_user(None)?;
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
     let platform = Platform::new(store.clone(), house::whole(), master_key(&settings)?);
-    let receipt = async { platform.receipt(&platform.record_of(call).await?).await };
+    let receipt = async {
+        match platform.record_of(call).await? {
+            Some(record) => platform.receipt(&record).await.map(Some),
+            None => Ok(None),
+        }
+    };
     let receipt = receipt.await;
     store.leave().await.map_err(ToolError::from)?;
-    print(out, &json!(receipt?))
+    Ok(receipt?.map(|receipt| json!(receipt)))
 }
 
 fn print(out: &Out, receipt: &Value) -> Result<CliExit> {
