@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_runtime::{ErrorCode, HouseWide, Scope, TenantId, ToolError};
+use haft_runtime::{ErrorCode, HouseWide, Permissions, Scope, TenantId, ToolError};
 pub use haft_store::{LatencyCounts, LatencyHistogram};
 use haft_store::{OpenCounts, Store};
 use tokio::sync::Semaphore;
@@ -36,9 +36,14 @@ pub struct Platform {
     pub(crate) hashing: Semaphore,
     /// When the use of each key was last noted.
     pub(crate) noted_keys: Mutex<HashMap<String, Instant>>,
+    /// What keys may do, by their scopes and, of those that somebody made, by the role of whoever made them.
+    pub(crate) key_permissions: Mutex<HashMap<KeyKind, Permissions>>,
     /// What programs say of themselves at their own addresses.
     pub(crate) documents: ClientDocuments,
 }
+
+/// The scopes of a key, and the role of whoever made it: of the operator's none, and of somebody who left `Some(None)`.
+pub(crate) type KeyKind = (String, Option<Option<String>>);
 
 /// The version of a tenant, and when somebody saw it in the database.
 #[derive(Clone, Copy)]
@@ -60,6 +65,7 @@ impl Platform {
             attempts: Attempts::default(),
             hashing: Semaphore::new(HASHES_AT_ONCE),
             noted_keys: Mutex::default(),
+            key_permissions: Mutex::default(),
             documents: ClientDocuments::default(),
         }
     }

@@ -199,9 +199,7 @@ pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// What keeps browsers from doing more with an answer than it is for.
-pub(crate) async fn protect(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
+pub(crate) fn protect(headers: &mut HeaderMap) {
     let set = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
@@ -215,5 +213,4 @@ pub(crate) async fn protect(request: Request, next: Next) -> Response {
     for (name, value) in set {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    response
 }

@@ -81,9 +81,8 @@ pub(super) async fn start(asked: Asked<NoFields, StartBody>) -> Result<JsonReply
     app.platform.refuse_beyond_quota(&caller.scope).await?;
     let mut request = CallRequest::new(caller, asked.part("slug")?, Value::Object(body.input.clone()));
     request.wait = if body.detach { Duration::ZERO } else { wait_of(body.wait)? };
-    let sent = format!("{:?}", asked.body);
     let in_hand = app.pipeline.in_hand().hold(&request.id);
-    match started_before(&asked, &request, &sent).await? {
+    match started_before(&asked, &request, || format!("{:?}", asked.body)).await? {
         Some(earlier) if body.detach => return Ok(begun(&earlier, &request.tool)),
         Some(earlier) => return told_again(app, &request.caller.scope, &earlier, request.wait).await,
         None => {}
@@ -158,10 +157,10 @@ pub(super) fn wait_of(seconds: Option<u64>) -> Result<Duration, Problem> {
 pub(super) async fn started_before<Q, B>(
     asked: &Asked<Q, B>,
     request: &CallRequest,
-    sent: &str,
+    sent: impl FnOnce() -> String,
 ) -> Result<Option<CallId>, Problem> {
     match key_of(asked)? {
-        Some(key) => started_by_key(&asked.app, key, request, sent).await,
+        Some(key) => started_by_key(&asked.app, key, request, &sent()).await,
         None => Ok(None),
     }
 }
