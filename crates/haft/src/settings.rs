@@ -22,6 +22,7 @@ pub(crate) mod mcp;
 mod page;
 mod sandbox;
 mod serve;
+mod telemetry;
 mod values;
 mod web;
 mod workspace;
@@ -34,6 +35,8 @@ pub(crate) use page::{commented, listed};
 pub use sandbox::SandboxSettings;
 pub use serve::{LogFormat, ServeSettings};
 pub(crate) use serve::{listen as listen_address, public_url as public_address};
+pub(crate) use telemetry::SpanCollector;
+pub use telemetry::TelemetrySettings;
 pub use values::{duration, mode};
 pub use web::WebSettings;
 pub(crate) use workspace::{Obeyed, WorkspaceSetting};
@@ -143,6 +146,7 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key("retention.journal", "\"90d\"", "how long ended calls are remembered", SetBy::User),
     key("retention.outputs", "\"30d\"", "how long the whole of a long result is kept", SetBy::User),
+    key("retention.audit", "\"400d\"", "how long the audit log keeps each administrative act", SetBy::User),
     key(
         "retention.changes",
         "\"30d\"",
@@ -311,6 +315,22 @@ pub const KEYS: &[SettingKey] = &[
         SetBy::User,
     ),
     key(
+        "telemetry.endpoint",
+        "\"\"",
+        "the OpenTelemetry collector that `haft serve` sends spans to, such as `http://127.0.0.1:4318`; empty for none, \
+         or what `OTEL_EXPORTER_OTLP_ENDPOINT` says",
+        SetBy::User,
+    ),
+    key(
+        "telemetry.headers",
+        "\"\"",
+        "headers for the collector, as `secret:NAME`; the secret is `name=value`, several with commas between",
+        SetBy::User,
+    ),
+    key("telemetry.service", "\"haft\"", "what haft is called in spans", SetBy::User),
+    key("telemetry.sample", "1.0", "the share of traces that is kept, from 0 to 1", SetBy::User),
+    key("telemetry.content", "false", "whether spans hold the inputs and results of calls, 8 KiB of each", SetBy::User),
+    key(
         "web.allowlist",
         "[]",
         "hosts that `web_fetch` reads from unasked, such as `docs.rs`, `*.example.org` or `example.org/docs`",
@@ -401,7 +421,7 @@ pub(crate) fn pager() -> String {
 }
 
 /// The name of the user that this process runs as. `USER` can be set to anything.
-fn user_name() -> String {
+pub(crate) fn user_name() -> String {
     let me = nix::unistd::Uid::effective();
     let known = nix::unistd::User::from_uid(me).ok().flatten();
     known.map_or_else(|| format!("uid {me}"), |user| user.name)
@@ -465,6 +485,8 @@ pub struct Settings {
     pub shell_timeout: Duration,
     /// How durable the store is.
     pub sync: Durability,
+    /// Where spans are sent to.
+    pub telemetry: TelemetrySettings,
     /// The address of the database; `None` is the one in the data folder.
     pub store_url: Option<String>,
     /// What of the web may be reached.
@@ -554,6 +576,7 @@ impl Settings {
             config: None,
             notify: Vec::new(),
             retention: Retention::default(),
+            telemetry: TelemetrySettings::default(),
             sandbox: SandboxSettings::default(),
             serve: ServeSettings::default(),
             shell_timeout: Duration::from_secs(120),
@@ -631,6 +654,7 @@ impl Settings {
             "notify.command" => self.notify = argv(value)?,
             "retention.journal" => self.retention.journal = duration(value)?,
             "retention.outputs" => self.retention.outputs = duration(value)?,
+            "retention.audit" => self.retention.audit = duration(value)?,
             "retention.changes" => self.retention.changes = duration(value)?,
             "retention.quota" => self.retention.quota = if value == "off" { None } else { Some(size(value)?) },
             "retention.unasked" => self.retention.unasked = duration(value)?,
@@ -639,6 +663,7 @@ impl Settings {
             "store.url" => self.store_url = database(value)?,
             other => {
                 let taken = self.sandbox.take(other, value)?
+                    || self.telemetry.take(other, value)?
                     || self.serve.take(other, value)?
                     || self.web.take(other, value)?
                     || self.client.take(other, value)?

@@ -40,6 +40,10 @@ impl Guard for TenantGuard {
         Box::pin(std::future::ready(if may { Ok(()) } else { Err(refusal()) }))
     }
 
+    fn begin<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.platform.count_call(&caller.scope))
+    }
+
     fn may_answer<'a>(&'a self, caller: &'a Caller, question: &'a Question) -> BoxFuture<'a, Result<(), ToolError>> {
         let allowed = |permission: Permission| caller.permissions.allow(permission.word());
         let (may, needed) = match (&question.about, caller.id.kind) {

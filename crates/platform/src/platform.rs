@@ -11,7 +11,7 @@ pub use haft_store::{LatencyCounts, LatencyHistogram};
 use haft_store::{OpenCounts, Store};
 use tokio::sync::Semaphore;
 
-use crate::{MasterKey, TenantSettings, attempts::Attempts, oauth::client::ClientDocuments};
+use crate::{MasterKey, TenantSettings, attempts::Attempts, oauth::client::ClientDocuments, quota_cache::QuotaCache};
 
 /// How many passwords are hashed at once.
 const HASHES_AT_ONCE: usize = 4;
@@ -28,6 +28,8 @@ pub struct Platform {
     versions: Mutex<HashMap<TenantId, SeenVersion>>,
     /// The settings of tenants, each as of a version.
     settings: Mutex<HashMap<TenantId, (i64, TenantSettings)>>,
+    /// The quotas of tenants, each as of a version.
+    pub(crate) quota_cache: QuotaCache,
     /// How often passwords were tried.
     pub(crate) attempts: Attempts,
     /// Hashing a password takes memory and time on purpose: only so many at once.
@@ -59,6 +61,7 @@ impl Platform {
             key,
             versions: Mutex::default(),
             settings: Mutex::default(),
+            quota_cache: QuotaCache::default(),
             attempts: Attempts::default(),
             hashing: Semaphore::new(HASHES_AT_ONCE),
             noted_keys: Mutex::default(),

@@ -29,6 +29,11 @@ pub trait Guard: Send + Sync {
     /// Whether the caller may use the tool; refuses by an error.
     fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>>;
 
+    /// Counts a new call of the caller's tenant; refuses by an error where it has made as many as it may.
+    fn begin<'a>(&'a self, _caller: &'a Caller) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Whether the caller may answer the question; refuses by an error.
     fn may_answer<'a>(&'a self, caller: &'a Caller, question: &'a Question) -> BoxFuture<'a, Result<(), ToolError>>;
 

@@ -28,6 +28,7 @@ pub(crate) mod mcp_servers;
 pub(crate) mod open;
 pub(crate) mod policy;
 pub(crate) mod prompt;
+pub(crate) mod receipt;
 mod remove_server;
 pub(crate) mod secret;
 pub(crate) mod serve;
