@@ -171,9 +171,9 @@ impl Platform {
     pub async fn receipt(&self, record: &CallRecord) -> Result<Receipt, ToolError> {
         let (scope, call) = (&record.scope, &record.call);
         let events = self.store.events(scope, call).await?;
-        let yes = events.into_iter().find_map(|(_, at, event)| match event {
-            CallEvent::Approved { approved_by, by, under, .. } => Some((at, approved_by, by, under)),
-            _ => None,
+        let yes = events.into_iter().find_map(|(_, at, event)| {
+            let CallEvent::Approved { approved_by, by, under, .. } = event else { return None };
+            Some((at, approved_by, by, under))
         });
         let (at, how, by, under) = yes.ok_or_else(|| not_found(&format!("yes to {call}: it was not allowed")))?;
         let found = Questions::find(&self.store, scope, call).await?;

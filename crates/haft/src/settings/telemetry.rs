@@ -15,13 +15,19 @@ const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const SERVICE: &str = "OTEL_SERVICE_NAME";
 
 /// Whether and where spans are sent.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TelemetrySettings {
     endpoint: Option<String>,
     headers: Option<String>,
     service: Option<String>,
-    sample: Option<f64>,
+    sample: f64,
     content: bool,
+}
+
+impl Default for TelemetrySettings {
+    fn default() -> Self {
+        Self { endpoint: None, headers: None, service: None, sample: 1.0, content: false }
+    }
 }
 
 /// Where spans go, with everything that is needed to send them.
@@ -41,7 +47,7 @@ impl TelemetrySettings {
             "telemetry.headers" if value.is_empty() => self.headers = None,
             "telemetry.headers" => self.headers = Some(secret_name(value)?),
             "telemetry.service" => self.service = Some(value.to_owned()).filter(|name| !name.is_empty()),
-            "telemetry.sample" => self.sample = Some(share(value)?),
+            "telemetry.sample" => self.sample = share(value)?,
             "telemetry.content" => self.content = switch(value)?,
             _ => return Ok(false),
         }
@@ -62,7 +68,7 @@ impl TelemetrySettings {
             url: format!("{base}/v1/traces"),
             headers: headers.unwrap_or_default(),
             service: self.service.clone().or_else(|| given(SERVICE)).unwrap_or_else(|| "haft".to_owned()),
-            sample: self.sample.unwrap_or(1.0),
+            sample: self.sample,
             content: self.content,
         }))
     }

@@ -97,7 +97,10 @@ impl AuditArgs {
             }
         }
         print(out, &platform.audit_of(self.tenant.as_deref(), filter).await?);
-        while self.follow {
+        if !self.follow {
+            return Ok(());
+        }
+        loop {
             for (tenant, name) in platform.audit_logs(self.tenant.as_deref()).await? {
                 let seen = last.entry(tenant.clone()).or_insert(0);
                 let news = platform.audit_after((&tenant, &name), *seen).await?;
@@ -111,7 +114,6 @@ impl AuditArgs {
             }
             tokio::time::sleep(NEXT_LOOK).await;
         }
-        Ok(())
     }
 }
 
