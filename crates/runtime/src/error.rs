@@ -40,6 +40,8 @@ pub enum ErrorCode {
     NotTrusted,
     /// The tool of an upstream server is no longer what was accepted.
     ToolHeld,
+    /// The upstream server wants to know who asks, and nobody has logged in there.
+    NeedsLogin,
     /// The rules about addresses refuse the URL, in every mode.
     UrlNotAllowed,
     /// Something lies where something new was to be made.
@@ -130,6 +132,7 @@ impl ErrorCode {
         Self::CommandBlocked,
         Self::NotTrusted,
         Self::ToolHeld,
+        Self::NeedsLogin,
         Self::UrlNotAllowed,
         Self::AlreadyExists,
         Self::IsADirectory,
@@ -183,6 +186,7 @@ impl ErrorCode {
             | Self::CommandBlocked
             | Self::NotTrusted
             | Self::ToolHeld
+            | Self::NeedsLogin
             | Self::UrlNotAllowed
             | Self::Rejected
             | Self::ApprovalExpired => Category::Permission,

@@ -43,6 +43,7 @@ mod store;
 mod tenant_settings;
 mod tenants;
 mod tool_rows;
+mod upstream_logins;
 mod workspaces;
 mod write_queue;
 
@@ -74,4 +75,5 @@ pub use sign_ins::{NewSignIn, SignInRecord};
 pub use store::{Durability, Health, Options, Store};
 pub use tenants::TenantRecord;
 pub use tool_rows::{NewToolRow, TenantToolRows, ToolRow, ToolRowKind, ToolVersion};
+pub use upstream_logins::{LoginAttemptRow, LoginKey, LoginRow};
 pub use workspaces::WorkspaceRecord;

@@ -8,7 +8,7 @@ use crate::{
     batch::ConditionalWrite,
     columns::{Columns, tenant},
     sql::{Row, Statement},
-    tenants,
+    tenants, upstream_logins,
 };
 
 /// A server as it stands in the database now.
@@ -121,7 +121,9 @@ impl Store {
     /// Removes a server with everything that is known of it; `false` when there is none.
     pub async fn remove_mcp_server(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
         let remove = Statement::new(REMOVE).bind(tenant(scope)).bind(name);
-        self.change(ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope))).await
+        let remove = ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope));
+        let logins = upstream_logins::forget_server(scope, name);
+        self.change(logins.into_iter().fold(remove, ConditionalWrite::and_then)).await
     }
 }
 
