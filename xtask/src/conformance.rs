@@ -27,7 +27,17 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let suite = programs.join("conformance");
     ensure!(suite.exists(), "the suite is not installed; run `scripts/setup tests`");
     let built = cargo(root)
-        .args(["build", "--quiet", "--locked", "-p", "haft", "--example", "conformance", "--example", "conformance_client"])
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "-p",
+            "haft",
+            "--example",
+            "conformance",
+            "--example",
+            "conformance_client",
+        ])
         .status()
         .context("cannot start cargo")?;
     ensure!(built.success(), "the programs of the suite cannot be built");

@@ -156,9 +156,11 @@ impl LoginClient {
                 value.set_sensitive(true);
                 headers.insert(header::AUTHORIZATION, value);
             }
-            ClientProof::Post => form.extend([("client_id", self.id.as_str()), ("client_secret", secret)]),
-            ClientProof::Nothing => form.push(("client_id", self.id.as_str())),
+            ClientProof::Post => form.push(("client_secret", secret)),
+            ClientProof::Nothing => {}
         }
+        // Some look for it here, whatever the header says.
+        form.push(("client_id", self.id.as_str()));
         Ok((serde_urlencoded::to_string(form).map_err(|_| unwritable())?, headers))
     }
 }
