@@ -196,3 +196,22 @@ fn a_real_server_with_a_login_is_used() {
     let called = ann.post("/api/tools/mcp__docs__add/calls", json!({"input": {"a": 2, "b": 3}})).body;
     is_nobody(&called);
 }
+
+#[test]
+fn where_people_reach_haft_by_https_it_describes_itself_instead_of_registering() {
+    let peer = GuardedPeer::start();
+    let served = Gateway::start_as(&["--public-url", "https://haft.example"], &[]);
+    served.admin(&["tenant", "add", "acme"]);
+    served.admin(&["tenant", "set", "acme", "--allow", &peer.host()]);
+    let ann = Person::added(&served, "ann@acme.example", "acme", "admin");
+    added(&ann, &peer, &json!({}));
+    peer.fault(&json!({"takes_documents": true}));
+    let link = link(&ann);
+    assert!(link.contains("client_id=https%3A%2F%2Fhaft.example%2Fservers%2Fclient.json"), "{link}");
+    assert!(link.contains("redirect_uri=https%3A%2F%2Fhaft.example%2Fservers%2Flogin"), "{link}");
+    let described = served.get("/servers/client.json", None).body;
+    assert_eq!(described["client_id"], "https://haft.example/servers/client.json");
+    assert_eq!(described["redirect_uris"], json!(["https://haft.example/servers/login"]));
+    assert_eq!(described["token_endpoint_auth_method"], "none");
+    assert_eq!(peer.count("register"), 0);
+}

@@ -61,6 +61,7 @@ class Server(BaseHTTPRequestHandler):
                 "registration_endpoint": here + "/register", "revocation_endpoint": here + "/revoke",
                 "code_challenge_methods_supported": faults.get("pkce", ["S256"]),
                 "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+                "client_id_metadata_document_supported": faults.get("takes_documents", False),
                 "authorization_response_iss_parameter_supported": True})
         if path == "/authorize":
             code = secrets.token_urlsafe(8)

@@ -36,6 +36,11 @@ fn an_answer_counts_once_for_whoever_began_it_where_they_are_signed_in() {
     let again = ann.get(&back);
     assert!(again.status == 400 && text(&again).contains("Not logged in"), "{again:?}");
     assert_eq!((whoami(&ann)["result"]["content"].clone(), peer.count("token")), (json!("ann"), 1));
+    // Whoever takes too long begins again.
+    let late = path_of(&said_yes(&link(&ann), "ann"));
+    let database = rusqlite::Connection::open(served.data().join("haft.db")).unwrap();
+    database.execute("update upstream_login_attempts set expires_at = 1", ()).unwrap();
+    assert_eq!((ann.get(&late).status, peer.count("token")), (400, 1));
     for forged in ["/servers/login", "/servers/login?state=x&code=y", "/servers/login?state=&code="] {
         assert_eq!(ann.get(forged).status, 400, "{forged}");
     }

@@ -173,8 +173,14 @@ pub(super) struct GivenLogin {
     token_type: String,
     #[serde(default)]
     refresh_token: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "seconds")]
     expires_in: Option<u64>,
+}
+
+/// A number of seconds; some write it as text. Where it is none, nobody said how long.
+fn seconds<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
+    let value = serde_json::Value::deserialize(value)?;
+    Ok(value.as_u64().or_else(|| value.as_str()?.parse().ok()))
 }
 
 /// Why there are no tokens.
