@@ -41,7 +41,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         .status()
         .context("cannot start cargo")?;
     ensure!(built.success(), "the programs of the suite cannot be built");
-    let path = env::join_paths([programs.clone()].into_iter().chain(env::split_paths(&path_variable())))?;
+    let path = env::join_paths([programs].into_iter().chain(env::split_paths(&path_variable())))?;
     let mut all_hold = logins_hold(root, &suite, &path)?;
     for revision in REVISIONS {
         let known = root.join(SUITE).join(format!("{revision}.yaml"));

@@ -1,6 +1,11 @@
 //! What the official MCP conformance suite runs as a client: our own upstream client, and somebody who logs in wherever it
 //! leads. It lists the tools of the server that its last argument names, and calls each.
-#![allow(clippy::print_stderr, clippy::expect_used, reason = "a program for tests says what went wrong, or fails")]
+#![allow(
+    clippy::print_stderr,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a program for tests says what went wrong, or fails, and is told what to do by its environment"
+)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

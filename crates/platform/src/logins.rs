@@ -115,7 +115,7 @@ impl Platform {
         who: &LoginPerson,
         (state, text): (&str, &str),
     ) -> Result<Timestamp, ToolError> {
-        let expires_at = Timestamp::now().checked_add(ATTEMPT_LASTS).unwrap_or(Timestamp::MAX);
+        let expires_at = self.store.now().checked_add(ATTEMPT_LASTS).unwrap_or(Timestamp::MAX);
         let attempt = LoginAttemptRow {
             id: random::hash(state),
             key: at.key(),
@@ -139,7 +139,7 @@ impl Platform {
         let id = random::hash(state);
         let found = self.store.login_attempt(scope, &id).await?.ok_or_else(not_begun)?;
         let is_theirs = found.person == who.person && (found.sign_in.is_empty() || found.sign_in == who.sign_in);
-        if !is_theirs || found.expires_at < Timestamp::now() || !self.store.use_login_attempt(scope, &id).await? {
+        if !is_theirs || found.expires_at < self.store.now() || !self.store.use_login_attempt(scope, &id).await? {
             return Err(not_begun());
         }
         let holder = match found.key.holder.strip_prefix("person:") {

@@ -98,7 +98,7 @@ impl Store {
         (key, over): (&LoginKey, i64),
         length: Duration,
     ) -> Result<bool, StoreError> {
-        let now = Timestamp::now();
+        let now = self.now();
         let until = now.checked_add(length).unwrap_or(Timestamp::MAX);
         let take = of(TAKE_TURN, scope, key).bind(over).bind(now.as_microsecond()).bind(until.as_microsecond());
         self.change(ConditionalWrite::new(tenant(scope), take)).await

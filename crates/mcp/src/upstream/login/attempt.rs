@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::{
     fetch,
     metadata::{AuthorizationServer, LoginDiscovery},
-    tokens::{ClientProof, LoginClient, LoginTokens, TokenRefusal, TokenSource},
+    tokens::{ClientProof, LoginClient, LoginSource, LoginTokens, TokenRefusal},
 };
 
 /// What lets authorization servers give tokens for longer than one visit.
@@ -41,7 +41,7 @@ pub struct BegunLogin {
 /// What a login goes on with when its person comes back. It is kept sealed.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct LoginAttempt {
-    source: TokenSource,
+    source: LoginSource,
     verifier: String,
     /// Whether the answer must say who gives it.
     names_issuer: bool,
@@ -81,7 +81,7 @@ impl LoginDiscovery {
         let (verifier, state) = (random_text()?, random_text()?);
         let url = self.link(&login_client, &scopes, (&verifier, &state))?;
         let Self { resource, authorization, .. } = self;
-        let source = TokenSource {
+        let source = LoginSource {
             server: server.to_owned(),
             resource,
             issuer: authorization.issuer,
@@ -135,7 +135,7 @@ impl AuthorizationServer {
         &self,
         web: &WebClient,
         wish: &LoginWish,
-        known: Option<&TokenSource>,
+        known: Option<&LoginSource>,
     ) -> Result<LoginClient, String> {
         let redirect_uri = wish.redirect_uri.clone();
         if let Some((id, secret)) = wish.client.clone() {

@@ -61,7 +61,7 @@ enum Part<'a> {
 /// The next scheme or parameter; whatever cannot be read ends it.
 fn next_part<'a>(rest: &mut &'a str) -> Option<Part<'a>> {
     let text = rest.trim_start_matches([' ', '\t', ',']);
-    let end = text.find(|letter: char| matches!(letter, ' ' | '\t' | ',' | '=')).unwrap_or(text.len());
+    let end = text.find([' ', '\t', ',', '=']).unwrap_or(text.len());
     let (word, after) = text.split_at(end);
     if word.is_empty() {
         return None;

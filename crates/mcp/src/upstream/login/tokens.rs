@@ -41,7 +41,7 @@ pub(super) struct LoginClient {
 
 /// Where tokens come from, and what they are for.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct TokenSource {
+pub(super) struct LoginSource {
     /// The address of the server that they are sent to.
     pub(super) server: String,
     pub(super) resource: String,
@@ -54,7 +54,7 @@ pub(super) struct TokenSource {
 /// A login at a server. It is kept sealed, and never shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoginTokens {
-    pub(super) source: TokenSource,
+    pub(super) source: LoginSource,
     /// `None` once the server takes it no longer.
     pub(super) access_token: Option<String>,
     pub(super) refresh_token: Option<String>,
@@ -118,7 +118,7 @@ impl LoginTokens {
     }
 }
 
-impl TokenSource {
+impl LoginSource {
     /// Asks for tokens, for this resource and no other.
     pub(super) async fn ask(&self, client: &WebClient, form: &[(&str, &str)]) -> Result<GivenLogin, TokenRefusal> {
         let mut form = form.to_vec();
