@@ -47,6 +47,12 @@ pub(super) const NO_RIGHTS: &str = "it refuses the rights that this needs";
 #[derive(Clone, Debug)]
 pub(super) struct CallChain(pub(super) Vec<String>);
 
+/// The place in a trace that a request belongs to, as a header has it.
+#[derive(Clone)]
+pub(super) struct TraceHeader(pub(super) String);
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
 /// Where a server is, and what is sent with every request to it.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -210,6 +216,8 @@ impl StreamableHttpClient for Guarded {
         {
             let calls = calls.iter().filter_map(|call| HeaderValue::from_str(call).ok());
             headers.extend(calls.map(|call| (CALL_ID, call)));
+            let trace = request.request.extensions().get::<TraceHeader>();
+            headers.extend(trace.and_then(|trace| HeaderValue::from_str(&trace.0).ok()).map(|it| (TRACEPARENT, it)));
         }
         let mut response = self.ask(Method::POST, &uri, serde_json::to_vec(&message)?, headers).await?;
         let text =
