@@ -200,7 +200,8 @@ fn a_real_server_with_a_login_is_used() {
 #[test]
 fn where_people_reach_haft_by_https_it_describes_itself_instead_of_registering() {
     let peer = GuardedPeer::start();
-    let served = Gateway::start_as(&["--public-url", "https://haft.example"], &[]);
+    let mut served = Gateway::start_as(&["--public-url", "https://haft.example"], &[]);
+    served.url = format!("http://127.0.0.1:{}", served.listening_port());
     served.admin(&["tenant", "add", "acme"]);
     served.admin(&["tenant", "set", "acme", "--allow", &peer.host()]);
     let ann = Person::added(&served, "ann@acme.example", "acme", "admin");
