@@ -1,7 +1,9 @@
-//! The official MCP conformance suite against our own server.
+//! The official MCP conformance suite against our own server, and against our client of servers with a login.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
@@ -16,6 +18,8 @@ const REVISIONS: &[&str] = &["2025-11-25", "2026-07-28"];
 /// Where the suite's lock and what it is known to miss are.
 const SUITE: &str = "scripts/peers/conformance";
 const PAGE: &str = "docs/conformance.md";
+/// What the names of scenarios of a login begin with.
+const LOGIN: &str = "auth/";
 
 /// Runs what each revision requires, and passes on what the suite says.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
@@ -23,27 +27,75 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let suite = programs.join("conformance");
     ensure!(suite.exists(), "the suite is not installed; run `scripts/setup tests`");
     let built = cargo(root)
-        .args(["build", "--quiet", "--locked", "-p", "haft", "--example", "conformance"])
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "-p",
+            "haft",
+            "--example",
+            "conformance",
+            "--example",
+            "conformance_client",
+        ])
         .status()
         .context("cannot start cargo")?;
-    ensure!(built.success(), "the server of the suite cannot be built");
-    let mut all_hold = true;
+    ensure!(built.success(), "the programs of the suite cannot be built");
+    let path = env::join_paths([programs].into_iter().chain(env::split_paths(&path_variable())))?;
+    let mut all_hold = logins_hold(root, &suite, &path)?;
     for revision in REVISIONS {
         let known = root.join(SUITE).join(format!("{revision}.yaml"));
         explained(&known, &root.join(PAGE))?;
         let mut served = ConformanceServer::start(root)?;
         println!("== {revision} at {}", served.url);
-        let path = env::join_paths([programs.clone()].into_iter().chain(env::split_paths(&path_variable())))?;
         let ended = Command::new(&suite)
             .args(["server", "--url", &served.url, "--requirements", revision, "--expected-failures"])
             .arg(&known)
-            .env("PATH", path)
+            .env("PATH", &path)
             .status()
             .context("cannot start the suite")?;
         served.end()?;
         all_hold &= ended.success();
     }
     Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Every scenario of a login that a revision has, against our own client.
+fn logins_hold(root: &Path, suite: &Path, path: &OsStr) -> Result<bool> {
+    let listed = Command::new(suite).arg("list").env("PATH", path).output().context("cannot start the suite")?;
+    let listed = String::from_utf8(listed.stdout)?;
+    let mut all_hold = true;
+    for revision in REVISIONS {
+        let scenarios: Vec<&str> = listed.lines().filter_map(|line| login_scenario(line, revision)).collect();
+        ensure!(!scenarios.is_empty(), "the suite lists no `{LOGIN}` scenario of {revision}");
+        println!("== {revision}: {} scenarios of a login", scenarios.len());
+        for scenario in scenarios {
+            let ran = Command::new(suite)
+                .args(["client", "--scenario", scenario, "--spec-version", revision, "--command"])
+                .arg(example(root, "conformance_client"))
+                .env("PATH", path)
+                .output()
+                .context("cannot start the suite")?;
+            println!("{} {scenario}", if ran.status.success() { "passed" } else { "FAILED" });
+            if !ran.status.success() {
+                println!("{}", String::from_utf8_lossy(&ran.stderr));
+                all_hold = false;
+            }
+        }
+    }
+    Ok(all_hold)
+}
+
+/// The scenario on a line of the suite's list, if it is about a login and belongs to a revision.
+fn login_scenario<'a>(line: &'a str, revision: &str) -> Option<&'a str> {
+    let (name, revisions) = line.trim().strip_prefix("- ")?.split_once(' ')?;
+    (name.starts_with(LOGIN) && revisions.contains(revision)).then_some(name)
+}
+
+/// Where a program for the suite was built.
+fn example(root: &Path, name: &str) -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    target.join("debug/examples").join(name)
 }
 
 /// Whatever is left out is named on a page, where the reason stands.
@@ -63,8 +115,7 @@ struct ConformanceServer {
 
 impl ConformanceServer {
     fn start(root: &Path) -> Result<Self> {
-        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let mut child = Command::new(target.join("debug/examples/conformance"))
+        let mut child = Command::new(example(root, "conformance"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -4,6 +4,7 @@ mod folders;
 mod layers;
 mod policies;
 mod retention;
+mod tenant_logins;
 mod tenant_pins;
 mod tenant_server;
 mod tenant_servers;

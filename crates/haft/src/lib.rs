@@ -10,6 +10,7 @@ pub mod exit;
 mod gateway;
 pub mod house;
 pub mod logging;
+mod logins;
 mod notify;
 mod open_files;
 mod project;

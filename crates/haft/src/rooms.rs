@@ -12,7 +12,7 @@ use haft_sandbox::fence::FenceLimits;
 use haft_store::{Durability, Store};
 use haft_tools::{FenceConfig, LanguageServers, WebAccess, Workspace, Workspaces};
 
-use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings};
+use crate::{notify::Notifier, project::ProjectTools, retention, rules, settings::Settings, upstreams::SettingsLogins};
 
 /// A line with everything behind its doors, for one workspace.
 pub struct House {
@@ -40,6 +40,8 @@ pub struct House {
     pub(crate) project: Arc<ProjectTools>,
     /// The upstream MCP servers.
     pub(crate) upstreams: Arc<Upstreams>,
+    /// The logins at its servers.
+    pub(crate) logins: Arc<SettingsLogins>,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) notifier: Arc<Notifier>,
 }

@@ -18,7 +18,7 @@ use crate::{
     project::ProjectTools,
     rooms::{self, House},
     settings::Settings,
-    upstreams,
+    upstreams::{self, SettingsLogins},
 };
 
 /// Where the calls of a folder belong.
@@ -45,7 +45,8 @@ pub(crate) async fn build(
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(workspaces.clone()));
     let registry = rooms::code(&store, (&workspaces, workspace.web_search_shown()), &workbench)?;
     let project = Arc::new(ProjectTools::beside(&registry, (&workspaces, &workspace), &settings));
-    let upstreams = upstreams::of(&settings, &workspace);
+    let logins = SettingsLogins::new(&store, &scope);
+    let upstreams = upstreams::of(&settings, &workspace, &logins);
     let layers: Vec<Arc<dyn haft_runtime::LayerSource>> = vec![registry.clone(), project.clone(), upstreams.clone()];
     let catalog = rooms::catalogue(layers, &settings, served.only);
     let listed: Arc<dyn Catalog> = catalog.clone();
@@ -80,6 +81,7 @@ pub(crate) async fn build(
         redactor,
         project,
         upstreams,
+        logins,
         notifier,
     };
     house.pipeline.recover().await?;

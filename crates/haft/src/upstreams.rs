@@ -2,6 +2,7 @@
 
 mod launch;
 mod pins_file;
+mod shared_login;
 mod waiting;
 
 use std::sync::Arc;
@@ -12,15 +13,16 @@ use haft_runtime::ToolError;
 use haft_tools::Workspace;
 
 use crate::settings::Settings;
-pub(crate) use launch::{FIRST_ANSWER, blocking};
+pub(crate) use launch::{FIRST_ANSWER, blocking, client, revealed};
 pub(crate) use pins_file::{PinsFile, was_met_in_a_workspace};
+pub(crate) use shared_login::{SettingsLogins, can_log_in, owner};
 pub(crate) use waiting::{told, told_of_a_call};
 
 /// The servers that are used in a workspace.
-pub(crate) fn of(settings: &Settings, workspace: &Arc<Workspace>) -> Arc<Upstreams> {
+pub(crate) fn of(settings: &Settings, workspace: &Arc<Workspace>, logins: &Arc<SettingsLogins>) -> Arc<Upstreams> {
     let used = settings.mcp.servers().into_iter().filter(|server| server.enabled);
     let plan = |server| UpstreamPlan {
-        spec: launch::spec(&server, workspace, settings),
+        spec: launch::spec(&server, workspace, (settings, logins)),
         pins: Arc::new(PinsFile::of(&server, workspace.path(), &settings.data)),
         can_be_met: !server.is_list(),
     };

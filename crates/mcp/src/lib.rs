@@ -13,7 +13,8 @@ pub use http::{HttpService, LONGEST_MESSAGE, is_answer, misread, over_http};
 pub use server::{Callers, ClientPeer, MayApprove, QuestionListeners, Server, ServerDeps, StopCall};
 pub use sessions::Sessions;
 pub use upstream::{
-    Dropped, Endpoint, EntryPlace, Launch, LaunchedServer, NEEDS_LOGIN, PATIENCE, PREFIX, PinDifference, PinStore,
-    ServerDescription, ServerEvent, ServerListener, ServerPins, ToolDefinition, Transport, Upstream, UpstreamPlan,
-    UpstreamServer, UpstreamSpec, Upstreams, tool_name, tools_of,
+    BegunLogin, Dropped, Endpoint, EndpointLogin, EntryPlace, Launch, LaunchedServer, LoginAnswer, LoginAttempt,
+    LoginDiscovery, LoginStore, LoginTokens, LoginWish, NEEDS_LOGIN, PATIENCE, PREFIX, PinDifference, PinStore,
+    ServerDescription, ServerEvent, ServerListener, ServerLogins, ServerPins, ToolDefinition, Transport, Upstream,
+    UpstreamLogin, UpstreamPlan, UpstreamServer, UpstreamSpec, Upstreams, client_document, tool_name, tools_of,
 };

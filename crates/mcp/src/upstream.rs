@@ -9,6 +9,7 @@ mod definition;
 mod entry_place;
 mod era;
 mod http;
+mod login;
 mod notifications;
 mod pins;
 mod secret_filter;
@@ -19,7 +20,11 @@ mod wire;
 
 pub use definition::{Dropped, ToolDefinition, tool_name};
 pub use entry_place::EntryPlace;
-pub use http::{Endpoint, NEEDS_LOGIN};
+pub use http::{Endpoint, EndpointLogin, NEEDS_LOGIN};
+pub use login::{
+    BegunLogin, LoginAnswer, LoginAttempt, LoginDiscovery, LoginStore, LoginTokens, LoginWish, ServerLogins,
+    UpstreamLogin, client_document,
+};
 pub use pins::{PinDifference, ServerPins};
 pub use server::{
     Launch, LaunchedServer, PATIENCE, ServerDescription, ServerEvent, ServerListener, Transport, Upstream, UpstreamSpec,

@@ -187,7 +187,7 @@ fn backoff(attempts: u32) -> Duration {
     Duration::from_secs(1_u64.checked_shl(attempts).unwrap_or(u64::MAX)).min(LONGEST_BACKOFF)
 }
 
-/// Removes what is over: sign-ins, links and idempotency keys. Gives each tenant its job of the day.
+/// Removes what is over: sign-ins, links, logins that nobody ended and idempotency keys. Gives each tenant its job of the day.
 struct CleanupJob {
     store: Store,
     house: HouseWide,
@@ -206,6 +206,7 @@ impl JobRunner for CleanupJob {
         Box::pin(async move {
             self.store.forget_expired_sign_ins(&self.house).await?;
             self.store.forget_expired_oauth(&self.house).await?;
+            self.store.forget_login_attempts(&self.house).await?;
             self.store.forget_old_idempotency_keys(&self.house).await?;
             self.store.add_job_to_each_tenant(&self.house, OF_EACH_TENANT, self.store.now()).await?;
             Ok(JobEnd::Again(CLEAN_EVERY))

@@ -16,6 +16,7 @@ mod inbox;
 mod jobs;
 mod keys;
 mod length_of_time;
+mod logins;
 mod master_key;
 mod media;
 mod metrics;
@@ -57,6 +58,7 @@ pub use inbox::{InboxItem, InboxItemId, InboxOrder, InboxPage, InboxState};
 pub use jobs::{JobEnd, JobLoop, JobRunner};
 pub use keys::{KeyView, KeyWish, MadeKey};
 pub use length_of_time::length_of_time;
+pub use logins::{LoginAt, LoginHolder, LoginPerson};
 pub use master_key::MasterKey;
 pub use media::{MEDIA_PIECE, MediaLimits, MediaRecord, MediaSignature, MediaUpload, MediaView, is_safe_to_show};
 pub use metrics::ToolMetrics;
@@ -74,7 +76,8 @@ pub use rules::{TenantRules, read_rules};
 pub use runs::{RunSource, ToolRun};
 pub use secrets::SecretView;
 pub use servers::{
-    HttpServerFields, PinsChange, ResolvedServer, ServerDefinition, ServerReach, ServerRecord, StdioCommand,
+    HttpServerFields, LoginFor, PinsChange, ResolvedServer, ServerDefinition, ServerLogin, ServerReach, ServerRecord,
+    StdioCommand,
 };
 pub use sessions::{SessionCounts, SessionStanding, SessionView};
 pub use sign_in::{PasswordChange, PasswordSignIn, SignInRecord, SignInView, SignInsLast, SignedIn};

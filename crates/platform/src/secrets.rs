@@ -108,7 +108,7 @@ impl Platform {
 }
 
 /// Refuses whoever names secrets and may not use any.
-fn refuse_names(caller: &Caller, names: &[String]) -> Result<(), ToolError> {
+pub(crate) fn refuse_names(caller: &Caller, names: &[String]) -> Result<(), ToolError> {
     let needed = Permission::SecretsUse.word();
     if names.is_empty() || caller.permissions.allow(needed) {
         return Ok(());

@@ -1,6 +1,7 @@
 //! The upstream MCP servers of a tenant: who adds, changes and removes them, and what they are given.
 
 mod definition;
+mod login;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use crate::{
     platform::{mistake, not_found},
 };
 pub use definition::{HttpServerFields, ServerDefinition, ServerReach, StdioCommand};
+pub use login::{LoginFor, ServerLogin};
 
 /// The most servers that a tenant has.
 const MOST: usize = 64;
@@ -130,6 +132,7 @@ impl Platform {
                 let refused =
                     |refusal: haft_sandbox::web::Refusal| ToolError::new(ErrorCode::UrlNotAllowed, refusal.to_string());
                 rules.target(url).map_err(refused)?;
+                Self::check_login(caller, server)?;
                 let (host, names) = server.sends()?;
                 self.bind_secrets(caller, &names, &host).await
             }

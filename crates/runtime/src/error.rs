@@ -42,6 +42,8 @@ pub enum ErrorCode {
     NotTrusted,
     /// The tool of an upstream server is no longer what was accepted.
     ToolHeld,
+    /// The upstream server wants to know who asks, and nobody has logged in there.
+    NeedsLogin,
     /// The rules about addresses refuse the URL, in every mode.
     UrlNotAllowed,
     /// Something lies where something new was to be made.
@@ -133,6 +135,7 @@ impl ErrorCode {
         Self::CommandBlocked,
         Self::NotTrusted,
         Self::ToolHeld,
+        Self::NeedsLogin,
         Self::UrlNotAllowed,
         Self::AlreadyExists,
         Self::IsADirectory,
@@ -186,6 +189,7 @@ impl ErrorCode {
             | Self::CommandBlocked
             | Self::NotTrusted
             | Self::ToolHeld
+            | Self::NeedsLogin
             | Self::UrlNotAllowed
             | Self::QuotaReached
             | Self::Rejected

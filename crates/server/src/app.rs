@@ -7,11 +7,15 @@ use std::{
 
 use axum::http::{HeaderMap, header};
 use futures_util::future::BoxFuture;
-use haft_platform::{AuthoredTools, MediaLimits, Platform, SignInsLast, TenantWeb, still_acting};
+use haft_mcp::LoginAnswer;
+use haft_platform::{AuthoredTools, MediaLimits, Platform, ServerDefinition, SignInsLast, TenantWeb, still_acting};
 use haft_runtime::{
     Caller, Catalog, Guard, Journal, Pipeline, Questions, Redactor, SpanSink, ToolError, Workbench, current_trace,
     in_trace,
 };
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -88,6 +92,32 @@ pub trait ServerConnections: Send + Sync {
     /// Asks a server for its tools now. What came of it is in what is known of the server.
     fn refresh<'a>(&'a self, caller: &'a Caller, name: &'a str) -> BoxFuture<'a, Result<(), ToolError>>;
 
+    /// Begins a login of a caller at a server.
+    fn begin_login<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+        back: &'a LoginReturn,
+    ) -> BoxFuture<'a, Result<LoginLink, ToolError>>;
+
+    /// Ends a login that its person has come back from by a sign-in. Says at which server.
+    fn finish_login<'a>(
+        &'a self,
+        caller: &'a Caller,
+        sign_in: &'a str,
+        answer: &'a LoginAnswer,
+    ) -> BoxFuture<'a, Result<String, ToolError>>;
+
+    /// Gives the login of a caller at a server up; `false` when there was none.
+    fn end_login<'a>(&'a self, caller: &'a Caller, name: &'a str) -> BoxFuture<'a, Result<bool, ToolError>>;
+
+    /// Whether a caller has a login at a server; `None` where nobody can log in.
+    fn has_login<'a>(
+        &'a self,
+        caller: &'a Caller,
+        server: &'a ServerDefinition,
+    ) -> BoxFuture<'a, Result<Option<bool>, ToolError>>;
+
     /// Accepts what a server said last of its tools, and says which tools that are.
     fn accept<'a>(
         &'a self,
@@ -95,6 +125,27 @@ pub trait ServerConnections: Send + Sync {
         name: &'a str,
         wanted: &'a AcceptedTools,
     ) -> BoxFuture<'a, Result<Vec<String>, ToolError>>;
+}
+
+/// Where somebody comes back to who logs in at a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginReturn {
+    /// The address of our page for that.
+    pub address: String,
+    /// Where haft describes itself, if others can fetch that.
+    pub document: Option<String>,
+    /// The sign-in that they do it by; `None` for a program of theirs.
+    pub sign_in: Option<String>,
+}
+
+/// A login that was begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoginLink {
+    /// Where the person goes.
+    pub url: String,
+    /// Until when they may come back.
+    pub expires_at: Timestamp,
 }
 
 /// What somebody accepts of a server.

@@ -92,6 +92,7 @@ fn status_of(code: ErrorCode) -> StatusCode {
         | ErrorCode::CommandBlocked
         | ErrorCode::NotTrusted
         | ErrorCode::ToolHeld
+        | ErrorCode::NeedsLogin
         | ErrorCode::UrlNotAllowed => StatusCode::FORBIDDEN,
         ErrorCode::NotFound | ErrorCode::ToolNotFound | ErrorCode::FileNotFound => StatusCode::NOT_FOUND,
         ErrorCode::Conflict

@@ -338,3 +338,29 @@ create table usage (
     used {int} not null,
     primary key (tenant, name, period)
 ) {small_table};
+
+-- Logins at upstream MCP servers, each of one person or of everybody in a tenant, sealed by the master key. Whoever has the
+-- turn refreshes the tokens: one at a time, on whichever node. The revision changes with every write, and begins with the time.
+create table upstream_logins (
+    tenant {text} not null,
+    server {text} not null,
+    holder {text} not null,
+    revision {int} not null,
+    sealed {bytes} not null,
+    turn_until {int} not null,
+    primary key (tenant, server, holder)
+) {small_table};
+
+-- Logins that somebody has begun, found by the hash of what the authorization server sends back. Each is used once.
+create table upstream_login_attempts (
+    id {text} primary key,
+    tenant {text} not null,
+    server {text} not null,
+    holder {text} not null,
+    person {text} not null,
+    sign_in {text} not null,
+    sealed {bytes} not null,
+    expires_at {int} not null
+) {small_table};
+create index upstream_login_attempts_by_end on upstream_login_attempts (expires_at);
+create index upstream_login_attempts_of_server on upstream_login_attempts (tenant, server, holder);

@@ -10,7 +10,7 @@ use crate::{
     batch::ConditionalWrite,
     columns::{Columns, tenant},
     sql::{Row, Statement},
-    tenants,
+    tenants, upstream_logins,
 };
 
 /// A server as it stands in the database now.
@@ -132,7 +132,9 @@ impl Store {
     pub async fn remove_mcp_server(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
         let remove = Statement::new(REMOVE).bind(tenant(scope)).bind(name);
         let remove = ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope));
-        self.change(remove.audited(of_server(AuditAction::ServerRemoved, scope, name))).await
+        let remove = remove.audited(of_server(AuditAction::ServerRemoved, scope, name));
+        let logins = upstream_logins::forget_server(scope, name);
+        self.change(logins.into_iter().fold(remove, ConditionalWrite::and_then)).await
     }
 }
 

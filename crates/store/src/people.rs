@@ -9,7 +9,7 @@ use crate::{
     batch::ConditionalWrite,
     columns::{Columns, tenant},
     sql::{Row, Statement},
-    tenants,
+    tenants, upstream_logins,
     usage::within_quota,
 };
 
@@ -147,6 +147,7 @@ impl Store {
             Statement::new(END_SIGN_INS).bind(person).bind(tenant(scope)).bind(""),
             Statement::new(END_LINKS).bind(person).bind(tenant(scope)),
             Statement::new(END_KEYS).bind(tenant(scope)).bind(person),
+            upstream_logins::forget_person(scope, person),
             tenants::changed(scope),
         ];
         let leave = ConditionalWrite::new(tenant(scope), leave);

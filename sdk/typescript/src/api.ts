@@ -494,7 +494,7 @@ export type Embedded = ({
 });
 
 /** Why a call did not succeed. Each code has a page in `docs/errors/`. */
-export type ErrorCode = "INVALID_ARGS" | "INVALID_PATH" | "FILE_NOT_FOUND" | "PERMISSION_DENIED" | "TIMEOUT" | "EXECUTION_ERROR" | "TOOL_NOT_FOUND" | "FORBIDDEN" | "UNAUTHORIZED" | "NOT_FOUND" | "RATE_LIMITED" | "UPSTREAM_ERROR" | "COMMAND_BLOCKED" | "NOT_TRUSTED" | "TOOL_HELD" | "URL_NOT_ALLOWED" | "ALREADY_EXISTS" | "IS_A_DIRECTORY" | "NOT_A_DIRECTORY" | "NOT_EMPTY" | "NO_MATCH" | "AMBIGUOUS_MATCH" | "STALE_FILE" | "BINARY_FILE" | "TOO_LARGE" | "RESOURCE_LIMIT" | "SANDBOX_UNAVAILABLE" | "UNAVAILABLE" | "NETWORK_ERROR" | "BUSY" | "REJECTED" | "APPROVAL_EXPIRED" | "CANCELLED" | "EXPIRED" | "CONFLICT" | "INTERRUPTED" | "OUTCOME_UNKNOWN" | "STORE_UNAVAILABLE" | "OUTPUT_INVALID" | "INTERNAL";
+export type ErrorCode = "INVALID_ARGS" | "INVALID_PATH" | "FILE_NOT_FOUND" | "PERMISSION_DENIED" | "TIMEOUT" | "EXECUTION_ERROR" | "TOOL_NOT_FOUND" | "FORBIDDEN" | "UNAUTHORIZED" | "NOT_FOUND" | "RATE_LIMITED" | "UPSTREAM_ERROR" | "COMMAND_BLOCKED" | "NOT_TRUSTED" | "TOOL_HELD" | "NEEDS_LOGIN" | "URL_NOT_ALLOWED" | "ALREADY_EXISTS" | "IS_A_DIRECTORY" | "NOT_A_DIRECTORY" | "NOT_EMPTY" | "NO_MATCH" | "AMBIGUOUS_MATCH" | "STALE_FILE" | "BINARY_FILE" | "TOO_LARGE" | "RESOURCE_LIMIT" | "SANDBOX_UNAVAILABLE" | "UNAVAILABLE" | "NETWORK_ERROR" | "BUSY" | "REJECTED" | "APPROVAL_EXPIRED" | "CANCELLED" | "EXPIRED" | "CONFLICT" | "INTERRUPTED" | "OUTCOME_UNKNOWN" | "STORE_UNAVAILABLE" | "OUTPUT_INVALID" | "INTERNAL";
 
 /** The request of a `gateway` tool. */
 export type Execution = {
@@ -573,6 +573,8 @@ export type HttpServerFields = {
   url?: string | null;
   /** What is sent with every request; `{{secret:NAME}}` stands for a secret. */
   headers?: Record<string, string>;
+  /** How people log in there, where it wants to know who asks. */
+  oauth?: ServerLogin;
   /** The only tools that are used; all without it. */
   allowedTools?: Array<string> | null;
   /** Tools that are not used. */
@@ -673,6 +675,17 @@ export type LateView = {
   given: Submission;
   by: CallerRef;
   at: string;
+};
+
+/** Whose login is used at a server. */
+export type LoginFor = "person" | "tenant";
+
+/** A login that was begun. */
+export type LoginLink = {
+  /** Where the person goes. */
+  url: string;
+  /** Until when they may come back. */
+  expiresAt: string;
 };
 
 /** Who asks. */
@@ -924,6 +937,18 @@ export type SecretText = string;
 
 /** A server to be added. */
 export type ServerBody = HttpServerFields;
+
+/** How people log in at a server. */
+export type ServerLogin = {
+  /** The client that was registered for haft by hand; without it haft describes or registers itself. */
+  clientId?: string | null;
+  /** Its secret, as `{{secret:NAME}}`. */
+  clientSecret?: string | null;
+  /** The scopes to ask for; what the server wants without them. */
+  scopes?: Array<string>;
+  /** Whether each person has a login of their own, or one is used for the whole tenant. */
+  for?: LoginFor;
+};
 
 /** A session to be begun. */
 export type SessionBody = {
@@ -1843,6 +1868,43 @@ export interface Routes {
     };
     query: undefined;
     body: AcceptBody;
+    reply: unknown;
+  };
+  /** Begins a login at a server. */
+  "POST /api/servers/{name}/login": {
+    path: {
+      name: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: LoginLink;
+  };
+  /** Gives a login at a server up. */
+  "DELETE /api/servers/{name}/login": {
+    path: {
+      name: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: Done;
+  };
+  /** Ends a login at a server. */
+  "GET /servers/login": {
+    path: undefined;
+    query: {
+      code?: string;
+      state?: string;
+      iss?: string;
+      error?: string;
+    };
+    body: undefined;
+    reply: unknown;
+  };
+  /** Says what haft is to other servers. */
+  "GET /servers/client.json": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
     reply: unknown;
   };
   /** Lists its calls. */

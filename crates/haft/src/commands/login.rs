@@ -29,7 +29,7 @@ const SCOPES: &str = "tools:read tools:execute approvals:decide events:read";
 /// How long a person may take on the page.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(600);
 /// How long a browser may take to say what it wants.
-const SAID_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const SAID_WITHIN: Duration = Duration::from_secs(10);
 /// The longest request of a browser.
 const LONGEST: usize = 16 << 10;
 
@@ -196,7 +196,7 @@ impl LoginPage {
 }
 
 /// What a browser asks for; `None` where it is no request.
-async fn asked_for(browser: &mut TcpStream) -> Option<String> {
+pub(crate) async fn asked_for(browser: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         if head.len() > LONGEST || browser.read_buf(&mut head).await.ok()? == 0 {
@@ -208,7 +208,7 @@ async fn asked_for(browser: &mut TcpStream) -> Option<String> {
 }
 
 /// Tells whoever looks at the browser. It may be gone by now.
-async fn say(browser: &mut TcpStream, status: &str, words: &str) {
+pub(crate) async fn say(browser: &mut TcpStream, status: &str, words: &str) {
     let page = format!("<!doctype html><meta charset=\"utf-8\"><title>haft</title><p>{words}</p>\n");
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",

@@ -11,6 +11,7 @@ use crate::{
     commands::{
         add_server::{self, NewServer},
         mistake, open, remove_server,
+        server_login::{self, ServerLoginArgs},
     },
     exit::CliExit,
     house::House,
@@ -22,7 +23,7 @@ use crate::{
         style::{DIM, STRONG, WARN},
         table::{table, width, wrapped},
     },
-    upstreams::told,
+    upstreams::{can_log_in, told},
 };
 
 #[derive(clap::Args)]
@@ -55,6 +56,13 @@ enum Action {
         /// The server
         name: String,
     },
+    /// Log in at a server that wants to know who asks, in the browser
+    Login(ServerLoginArgs),
+    /// Give up the login at a server
+    Logout {
+        /// The server
+        name: String,
+    },
 }
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<CliExit> {
@@ -72,7 +80,8 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
             add_server::add(new).await?;
             (Some(new.name.clone()), true)
         }
-        Some(Action::Restart { name }) => (Some(name.clone()), true),
+        Some(Action::Restart { name } | Action::Login(ServerLoginArgs { name, .. })) => (Some(name.clone()), true),
+        Some(Action::Logout { name }) => (Some(name.clone()), false),
         Some(Action::Diff { name } | Action::Accept { name }) => (name.clone(), false),
         Some(Action::Remove { .. }) | None => (None, false),
     };
@@ -84,7 +93,21 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
                 servers[0].pins.change(&mut ServerPins::begin_anew).await?;
                 start(out, &house, servers[0]).await.map_err(|err| add_server::with_its_entry(&err, &new.name))
             }
-            Some(Action::Restart { .. } | Action::Remove { .. } | Action::Diff { .. } | Action::Accept { .. })
+            Some(Action::Login(args)) => match server_login::log_in(out, &house, args).await {
+                Ok(None) => {
+                    servers[0].pins.change(&mut ServerPins::restart).await?;
+                    start(out, &house, servers[0]).await
+                }
+                Ok(Some(exit)) => Ok(exit),
+                Err(err) => Err(err),
+            },
+            Some(
+                Action::Restart { .. }
+                | Action::Remove { .. }
+                | Action::Diff { .. }
+                | Action::Accept { .. }
+                | Action::Logout { .. },
+            )
             | None => {
                 servers[0].pins.change(&mut ServerPins::restart).await?;
                 start(out, &house, servers[0]).await
@@ -93,7 +116,10 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Resul
         Ok(servers) => match args.action {
             Some(Action::Diff { .. }) => diff(out, &servers).await,
             Some(Action::Accept { .. }) => accept(out, &servers).await,
-            Some(Action::Add(_) | Action::Remove { .. } | Action::Restart { .. }) | None => Ok(list(out, &house)),
+            Some(Action::Logout { name }) => server_login::log_out(out, &house, &name).await,
+            Some(Action::Add(_) | Action::Remove { .. } | Action::Restart { .. } | Action::Login(_)) | None => {
+                list(out, &house).await
+            }
         },
     };
     house.leave().await?;
@@ -144,20 +170,30 @@ async fn start(out: &Out, house: &House, server: &UpstreamServer) -> Result<CliE
     met.map(|()| CliExit::Success).or_else(|err| if out.json { Ok(CliExit::Failure) } else { Err(err.into()) })
 }
 
-fn list(out: &Out, house: &House) -> CliExit {
+async fn list(out: &Out, house: &House) -> Result<CliExit> {
     let all = house.settings.mcp.servers();
-    let states: Vec<McpServerState> =
-        all.iter().map(|wanted| McpServerState::of(wanted, house.upstreams.server(&wanted.name))).collect();
+    let mut states = Vec::new();
+    for wanted in &all {
+        let server = house.upstreams.server(&wanted.name);
+        let mut state = McpServerState::of(wanted, server);
+        if let Some(server) = server.filter(|_| state.wants_login) {
+            state.wants_login = !server_login::is_logged_in(house, server).await;
+        }
+        states.push(state);
+    }
     if out.json {
         out.document(&states.iter().map(McpServerState::document).collect::<Vec<_>>());
-        return CliExit::Success;
+        return Ok(CliExit::Success);
     }
     if states.is_empty() {
         out.line("no MCP servers; add one: haft mcp-servers add NAME -- COMMAND …");
-        return CliExit::Success;
+        return Ok(CliExit::Success);
     }
     let row = |state: &McpServerState| {
-        let what = state.last_error.clone().unwrap_or_else(|| state.wanted.reached.shown());
+        let what = match state.to_log_in() {
+            Some(command) => command,
+            None => state.last_error.clone().unwrap_or_else(|| state.wanted.reached.shown()),
+        };
         vec![
             state.wanted.name.clone(),
             state.word().to_owned(),
@@ -167,14 +203,14 @@ fn list(out: &Out, house: &House) -> CliExit {
         ]
     };
     out.text(&table(&["SERVER", "STATE", "TOOLS", "MCP", "WHAT"], &states.iter().map(row).collect::<Vec<_>>()));
-    for state in states.iter().filter(|state| state.last_error.is_some()) {
+    for state in states.iter().filter(|state| state.last_error.is_some() && state.to_log_in().is_none()) {
         let why = state.last_error.as_deref().unwrap_or_default();
         let breaks = state.breaks_told();
         out.line(&format!("\n{STRONG}{}{STRONG:#}{breaks}\n{}", state.wanted.name, wrapped(&safe(why), width())));
     }
     states.iter().filter_map(|state| state.wanted.ignored_keys()).for_each(|sentence| Out::warning(&sentence));
     out.hint("what changed: haft mcp-servers diff    start again: haft mcp-servers restart NAME");
-    CliExit::Success
+    Ok(CliExit::Success)
 }
 
 async fn diff(out: &Out, servers: &[&UpstreamServer]) -> Result<CliExit> {
@@ -259,6 +295,8 @@ struct McpServerState<'a> {
     last_error: Option<String>,
     breaks: u64,
     was_met: bool,
+    /// Whether somebody has to log in there.
+    wants_login: bool,
 }
 
 impl<'a> McpServerState<'a> {
@@ -274,13 +312,21 @@ impl<'a> McpServerState<'a> {
             version: pins.version.clone().unwrap_or_default(),
             was_met: pins.was_met(),
             breaks: pins.breaks,
+            wants_login: pins.wants_login && can_log_in(wanted),
             last_error: pins.last_error,
         }
+    }
+
+    /// The command that logs in, where that is what is missing.
+    fn to_log_in(&self) -> Option<String> {
+        (self.word() == "needs login" && can_log_in(self.wanted))
+            .then(|| format!("haft mcp-servers login {}", self.wanted.name))
     }
 
     fn word(&self) -> &'static str {
         match self {
             Self { wanted: McpServer { enabled: false, .. }, .. } => "disabled",
+            Self { wants_login: true, .. } => "needs login",
             Self { last_error: Some(why), .. } if why.contains(NEEDS_LOGIN) => "needs login",
             Self { last_error: Some(_), .. } => "failed",
             Self { was_met: false, .. } => "not met",

@@ -32,6 +32,7 @@ pub(crate) mod receipt;
 mod remove_server;
 pub(crate) mod secret;
 pub(crate) mod serve;
+pub(crate) mod server_login;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod store;

@@ -17,7 +17,12 @@ use haft_platform::{Platform, WorkspaceFolder};
 use haft_runtime::{ErrorCode, Registry, Scope, ToolError};
 use haft_tools::{Workspace, Workspaces};
 
-use crate::{project::ProjectTools, rooms, settings::Settings, upstreams};
+use crate::{
+    project::ProjectTools,
+    rooms,
+    settings::Settings,
+    upstreams::{self, SettingsLogins},
+};
 
 /// The folders that are worked in, each opened when it is first needed.
 pub(super) struct TenantFolders {
@@ -80,7 +85,7 @@ impl TenantFolders {
             return Ok(());
         }
         let unusable = |err: anyhow::Error| ToolError::new(ErrorCode::Unavailable, format!("{err:#}"));
-        let opened = self.opened(folder, version).map_err(unusable)?;
+        let opened = self.opened(scope, folder, version).map_err(unusable)?;
         self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(scope.clone(), Arc::new(opened));
         Ok(())
     }
@@ -90,14 +95,15 @@ impl TenantFolders {
         self.platform.folder_of(scope, &managed(&self.settings.data)).await
     }
 
-    fn opened(self: &Arc<Self>, folder: WorkspaceFolder, version: i64) -> Result<OpenFolder> {
+    fn opened(self: &Arc<Self>, scope: &Scope, folder: WorkspaceFolder, version: i64) -> Result<OpenFolder> {
         let version = AtomicI64::new(version);
         match folder {
             WorkspaceFolder::OfThisUser(folder) => {
                 let settings = Settings::read(&folder)?;
                 let settings = Settings { store_url: self.settings.store_url.clone(), ..settings };
                 let workspace = Arc::new(rooms::workspace(&settings, &folder)?.outliving_calls());
-                let upstreams = upstreams::of(&settings, &workspace);
+                let logins = SettingsLogins::with(&self.platform, scope);
+                let upstreams = upstreams::of(&settings, &workspace, &logins);
                 let workspaces: Arc<dyn Workspaces> = self.clone();
                 let project = self
                     .registry

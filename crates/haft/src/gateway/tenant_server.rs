@@ -10,7 +10,8 @@ use std::{
 };
 
 use haft_mcp::{
-    Endpoint, EntryPlace, LaunchedServer, PinStore, Transport, Upstream, UpstreamPlan, UpstreamSpec, Upstreams,
+    Endpoint, EndpointLogin, EntryPlace, LaunchedServer, PinStore, Transport, Upstream, UpstreamPlan, UpstreamSpec,
+    Upstreams,
 };
 use haft_platform::{Platform, ResolvedServer, ServerDefinition, ServerReach, ServerRecord, StdioCommand, TenantWeb};
 use haft_runtime::{ErrorCode, Redactor, Scope, ToolError};
@@ -18,7 +19,7 @@ use haft_sandbox::web::{Url, WebRules};
 use haft_tools::LongLivedProcess;
 use jiff::Timestamp;
 
-use super::tenant_pins::TenantPins;
+use super::{tenant_logins::TenantLogins, tenant_pins::TenantPins};
 use crate::{
     rooms,
     settings::{
@@ -109,9 +110,9 @@ fn spec(host: &Arc<ServerHost>, scope: &Scope, setup: &ServerSetup) -> UpstreamS
     UpstreamSpec {
         name: definition.name.clone(),
         command,
-        launch: Arc::new(move || {
+        launch: Arc::new(move |person| {
             let launch = launch.clone();
-            Box::pin(async move { launch.0.launched(&launch.1, &launch.2).await })
+            Box::pin(async move { launch.0.launched(&launch.1, &launch.2, person).await })
         }),
         timeout: definition.timeout(),
         allowed_tools: definition.allowed_tools.clone(),
@@ -122,6 +123,7 @@ fn spec(host: &Arc<ServerHost>, scope: &Scope, setup: &ServerSetup) -> UpstreamS
         writes,
         host: at,
         entry: EntryPlace::List,
+        logins: TenantLogins::of(&host.platform, scope, definition).map(|logins| Arc::new(logins) as _),
     }
 }
 
@@ -132,7 +134,12 @@ fn writes(started: &StdioCommand) -> bool {
 
 impl ServerHost {
     /// Starts a server, or says where it is.
-    async fn launched(&self, scope: &Scope, setup: &ServerSetup) -> Result<LaunchedServer, ToolError> {
+    async fn launched(
+        &self,
+        scope: &Scope,
+        setup: &ServerSetup,
+        person: Option<String>,
+    ) -> Result<LaunchedServer, ToolError> {
         let definition = &setup.definition;
         let given = self.platform.resolve_server(scope, definition).await?;
         match &definition.reach {
@@ -141,7 +148,9 @@ impl ServerHost {
                 let rules = setup.rules.clone().unwrap_or_default();
                 let client = Arc::new(self.web.patient_client(rules, patience));
                 let (name, url, headers) = (definition.name.clone(), url.clone(), given.headers.clone());
-                let endpoint = Endpoint { name, client, url, headers, patience, entry: EntryPlace::List };
+                let login = TenantLogins::of(&self.platform, scope, definition);
+                let login = login.map_or(EndpointLogin::Impossible, |logins| logins.endpoint(&client, person));
+                let endpoint = Endpoint { name, client, url, headers, patience, entry: EntryPlace::List, login };
                 Ok(launched(Transport::Http(endpoint), given))
             }
             ServerReach::Stdio(started) => {

@@ -7,15 +7,16 @@ use std::{
 };
 
 use futures_util::future::{BoxFuture, join_all};
-use haft_mcp::{PREFIX, PinStore, ServerPins, tool_name};
-use haft_platform::{Platform, ServerReach, ServerRecord, TenantWeb};
+use haft_mcp::{LoginAnswer, PREFIX, PinStore, ServerPins, tool_name};
+use haft_platform::{Platform, ServerDefinition, ServerReach, ServerRecord, TenantWeb};
 use haft_runtime::{Caller, ErrorCode, Layer, LayerSource, Scope, Source, TenantId, ToolError};
-use haft_server::{AcceptedTools, ServerConnections};
+use haft_server::{AcceptedTools, LoginLink, LoginReturn, ServerConnections};
 use tokio::{sync::Mutex as Turns, task::JoinHandle, time::timeout};
 use tokio_util::task::TaskTracker;
 
 use super::{
     layers::no_tools,
+    tenant_logins::TenantLogins,
     tenant_pins::changed,
     tenant_server::{ServerHost, ServerSetup, TenantServer},
 };
@@ -283,9 +284,52 @@ impl ServerConnections for TenantServers {
                 let message = format!("the server `{name}` is disabled; set `enabled` to true first");
                 return Err(ToolError::new(ErrorCode::Conflict, message));
             };
+            let used = upstream.used_by(caller).await?;
             // What came of it is part of what is known of the server; what takes longer goes on behind.
-            let _looked = timeout(LOOK, upstream.look_again(LOOK)).await;
+            let _looked = timeout(LOOK, used.look_again(LOOK)).await;
             TenantServers::refresh(self, &entry).await.map(drop)
+        })
+    }
+
+    fn begin_login<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+        back: &'a LoginReturn,
+    ) -> BoxFuture<'a, Result<LoginLink, ToolError>> {
+        Box::pin(self.host.begin_login(caller, name, back))
+    }
+
+    fn finish_login<'a>(
+        &'a self,
+        caller: &'a Caller,
+        sign_in: &'a str,
+        answer: &'a LoginAnswer,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
+        Box::pin(async move {
+            let name = self.host.finish_login(caller, sign_in, answer).await?;
+            // What the server has for them is asked for at once; whether that works is no part of logging in.
+            if let Err(error) = ServerConnections::refresh(self, caller, &name).await {
+                tracing::info!(server = name, error = error.message, "a server could not be looked at after a login");
+            }
+            Ok(name)
+        })
+    }
+
+    fn end_login<'a>(&'a self, caller: &'a Caller, name: &'a str) -> BoxFuture<'a, Result<bool, ToolError>> {
+        Box::pin(self.host.end_login(caller, name))
+    }
+
+    fn has_login<'a>(
+        &'a self,
+        caller: &'a Caller,
+        server: &'a ServerDefinition,
+    ) -> BoxFuture<'a, Result<Option<bool>, ToolError>> {
+        Box::pin(async move {
+            match TenantLogins::of(&self.host.platform, &caller.scope, server) {
+                Some(logins) => logins.has_login(caller).await.map(Some),
+                None => Ok(None),
+            }
         })
     }
 

@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use haft_runtime::{Effect, nearest};
+use serde::Deserialize;
 use serde_json::Value;
 
 use entry::{Keys, McpServerEntry};
@@ -76,8 +77,25 @@ pub struct McpServer {
     pub memory: u64,
     /// Open files of each of its processes.
     pub open_files: u64,
+    /// How the user logs in there.
+    pub oauth: McpLogin,
     /// Keys of its entry that nobody obeys.
     pub ignored: Vec<String>,
+}
+
+/// How the user logs in at a server.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpLogin {
+    /// The client that was registered for haft by hand.
+    #[serde(default)]
+    pub client_id: Option<String>,
+    /// Its secret, as `secret:NAME`.
+    #[serde(default)]
+    pub client_secret: Option<String>,
+    /// The scopes to ask for; what the server wants without them.
+    #[serde(default)]
+    pub scopes: Vec<String>,
 }
 
 /// Who wants a server.

@@ -3,11 +3,12 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use haft_mcp::{Endpoint, EntryPlace, Launch, LaunchedServer, Transport, UpstreamSpec};
+use haft_mcp::{Endpoint, EndpointLogin, EntryPlace, Launch, LaunchedServer, Transport, UpstreamSpec};
 use haft_runtime::{ErrorCode, Redactor, ToolError};
 use haft_sandbox::web::{FetchLimits, Url, WebClient};
 use haft_tools::{LongLivedProcess, Script, Workspace};
 
+use super::shared_login::{SettingsLogins, SharedLogin, can_log_in};
 use crate::{
     settings::{
         McpServer, Settings,
@@ -20,11 +21,15 @@ use crate::{
 pub(crate) const FIRST_ANSWER: Duration = Duration::from_secs(30);
 
 /// What `haft-mcp` needs to know of a server.
-pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> UpstreamSpec {
+pub(super) fn spec(
+    server: &McpServer,
+    workspace: &Arc<Workspace>,
+    (settings, logins): (&Settings, &Arc<SettingsLogins>),
+) -> UpstreamSpec {
     UpstreamSpec {
         name: server.name.clone(),
         command: at_home(&server.reached, &settings.home).shown(),
-        launch: launch(server, workspace, settings),
+        launch: launch(server, workspace, (settings, logins)),
         timeout: server.timeout,
         allowed_tools: server.allowed_tools.clone(),
         denied_tools: server.denied_tools.clone(),
@@ -34,6 +39,7 @@ pub(super) fn spec(server: &McpServer, workspace: &Arc<Workspace>, settings: &Se
         writes: server.writes,
         host: host(server, workspace, settings),
         entry: EntryPlace::Settings,
+        logins: can_log_in(server).then(|| Arc::new(SharedLogin) as _),
     }
 }
 
@@ -58,11 +64,15 @@ fn at_home(reached: &Reached, home: &Path) -> Reached {
     Reached::Command { command: command.iter().map(word).collect(), env: env.clone(), cwd: cwd.clone() }
 }
 
-fn launch(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> Launch {
-    let needed = Arc::new((server.clone(), Arc::clone(workspace), settings.clone()));
-    Arc::new(move || {
+fn launch(
+    server: &McpServer,
+    workspace: &Arc<Workspace>,
+    (settings, logins): (&Settings, &Arc<SettingsLogins>),
+) -> Launch {
+    let needed = Arc::new((server.clone(), Arc::clone(workspace), settings.clone(), Arc::clone(logins)));
+    Arc::new(move |_person| {
         let needed = Arc::clone(&needed);
-        blocking(move || launched(&needed.0, &needed.1, &needed.2))
+        blocking(move || launched(&needed.0, &needed.1, (&needed.2, &needed.3)))
     })
 }
 
@@ -74,17 +84,26 @@ pub(crate) fn blocking(
     Box::pin(async move { tokio::task::spawn_blocking(start).await.unwrap_or_else(failed) })
 }
 
-fn launched(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings) -> Result<LaunchedServer, ToolError> {
+fn launched(
+    server: &McpServer,
+    workspace: &Arc<Workspace>,
+    (settings, logins): (&Settings, &SettingsLogins),
+) -> Result<LaunchedServer, ToolError> {
     let ResolvedSecrets { reached, secrets, named } = revealed(server, workspace, settings)?;
     let transport = match at_home(&reached, &settings.home) {
-        Reached::Url { url, headers } => Transport::Http(Endpoint {
-            name: server.name.clone(),
-            client: Arc::new(client(server, &url, settings)),
-            url,
-            headers: headers.into_iter().collect(),
-            patience: server.timeout.max(FIRST_ANSWER),
-            entry: EntryPlace::Settings,
-        }),
+        Reached::Url { url, headers } => {
+            let client = Arc::new(client(server, &url, settings));
+            let login = can_log_in(server).then(|| logins.login(settings, (&server.name, &url), &client)).flatten();
+            Transport::Http(Endpoint {
+                name: server.name.clone(),
+                client,
+                url,
+                headers: headers.into_iter().collect(),
+                patience: server.timeout.max(FIRST_ANSWER),
+                entry: EntryPlace::Settings,
+                login: login.map_or(EndpointLogin::Impossible, EndpointLogin::Of),
+            })
+        }
         Reached::Command { command, env, cwd } => {
             let (process, socket) = workspace.converse(&LongLivedProcess {
                 name: format!("mcp-{}", server.name),
@@ -107,7 +126,11 @@ fn launched(server: &McpServer, workspace: &Arc<Workspace>, settings: &Settings)
 }
 
 /// The entry with secrets and variables in the place of their names.
-fn revealed(server: &McpServer, workspace: &Workspace, settings: &Settings) -> Result<ResolvedSecrets, ToolError> {
+pub(crate) fn revealed(
+    server: &McpServer,
+    workspace: &Workspace,
+    settings: &Settings,
+) -> Result<ResolvedSecrets, ToolError> {
     server.revealed(settings, workspace.path()).map_err(|err| {
         let message = format!("the MCP server `{}` was not started: {err:#}", server.name);
         ToolError::new(ErrorCode::InvalidArgs, message)
@@ -115,7 +138,7 @@ fn revealed(server: &McpServer, workspace: &Workspace, settings: &Settings) -> R
 }
 
 /// The guarded client. Where the user names a server by its URL, that very host and port may be reached.
-fn client(server: &McpServer, url: &str, settings: &Settings) -> WebClient {
+pub(crate) fn client(server: &McpServer, url: &str, settings: &Settings) -> WebClient {
     let mut rules = settings.web.rules();
     let named =
         Url::parse(url).ok().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));

@@ -126,6 +126,20 @@ impl Gateway {
         self.child.id()
     }
 
+    /// The port of a server whose address is another one than people use.
+    pub(crate) fn listening_port(&self) -> u16 {
+        let process = self.process();
+        let own: Vec<String> = std::fs::read_dir(format!("/proc/{process}/fd"))
+            .unwrap()
+            .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()?.to_str().map(str::to_owned))
+            .filter_map(|link| link.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned))
+            .collect();
+        let table = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
+        let listens = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut ports = listens.filter(|row| row[3] == "0A" && own.iter().any(|inode| inode == row[9]));
+        u16::from_str_radix(ports.next().unwrap()[1].rsplit(':').next().unwrap(), 16).unwrap()
+    }
+
     /// Ends it as the system would, without a word.
     pub(crate) fn kill(&mut self) {
         self.child.kill().ok();

@@ -97,7 +97,7 @@ fn on_this_machine_nothing_is_limited_by_itself() {
 #[test]
 fn open_to_others_it_is_limited_by_itself() {
     let served = Gateway::start_as(&[], &[("HAFT_SERVE_PUBLIC_URL", "https://haft.example")]);
-    let port = listening_port(&served);
+    let port = served.listening_port();
     let key = served.admin(&["key", "add", "k", "--tenant", "local", "--scopes", "tools:read"]);
     let head = format!(
         "GET /api/me HTTP/1.1\r\nHost: haft.example\r\nAuthorization: Bearer {}\r\n\r\n",
@@ -112,20 +112,6 @@ fn open_to_others_it_is_limited_by_itself() {
     stream.read_to_string(&mut said).unwrap();
     let (fine, refused) = (said.matches("HTTP/1.1 200").count(), said.matches("HTTP/1.1 429").count());
     assert!(fine >= 400 && refused > 0 && fine + refused == 801, "{fine} {refused}");
-}
-
-/// The port of a server whose address is another one than people use.
-fn listening_port(served: &Gateway) -> u16 {
-    let process = served.process();
-    let own: Vec<String> = std::fs::read_dir(format!("/proc/{process}/fd"))
-        .unwrap()
-        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()?.to_str().map(str::to_owned))
-        .filter_map(|link| link.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned))
-        .collect();
-    let table = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
-    let listens = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let mut ports = listens.filter(|row| row[3] == "0A" && own.iter().any(|inode| inode == row[9]));
-    u16::from_str_radix(ports.next().unwrap()[1].rsplit(':').next().unwrap(), 16).unwrap()
 }
 
 /// Everything that a server says to one connection until it ends it.

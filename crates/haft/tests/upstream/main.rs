@@ -11,12 +11,16 @@ mod fenced;
 #[allow(dead_code, reason = "these tests use a part of it")]
 mod client;
 
+#[path = "../guarded_peer/mod.rs"]
+mod guarded_peer;
+
 mod asks;
 mod bench;
 mod elsewhere;
 mod holds;
 mod lists;
 mod lives;
+mod login;
 mod names;
 mod pasted;
 mod starts;

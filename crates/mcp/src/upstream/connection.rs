@@ -23,7 +23,7 @@ use super::{
     child::{Child, StderrTail},
     definition::{Dropped, ToolDefinition},
     era::{self, UpstreamService},
-    http::{CallChain, TraceHeader},
+    http::{CallChain, NEEDS_LOGIN, NO_RIGHTS, TraceHeader},
     notifications::Notifications,
     secret_filter::SecretFilter,
     server::{ServerDescription, Transport},
@@ -293,7 +293,9 @@ impl UpstreamConnection {
         }
         // The next call begins anew: the server may be another by then.
         let why = self.broke.get_or_init(|| cause::of_request(&err)).clone();
-        if cause::was_never_sent(&err) { UpstreamError::Unreachable(why) } else { UpstreamError::Broke(why) }
+        // Who is not let in has done nothing.
+        let did_nothing = cause::was_never_sent(&err) || why.contains(NEEDS_LOGIN) || why.contains(NO_RIGHTS);
+        if did_nothing { UpstreamError::Unreachable(why) } else { UpstreamError::Broke(why) }
     }
 }
 

@@ -41,8 +41,18 @@ impl EntryPlace {
         }
     }
 
-    /// How a server is given a token.
+    /// How somebody logs in at a server.
     pub(super) fn to_log_in(&self, server: &str) -> String {
+        match self {
+            Self::Settings => format!("run `haft mcp-servers login {server}`"),
+            Self::List => format!(
+                "`POST /api/servers/{server}/login` answers with a link, which a person opens where they are signed in"
+            ),
+        }
+    }
+
+    /// How a server is given a token.
+    pub(super) fn to_send_a_token(&self, server: &str) -> String {
         let restart = self.to_restart(server);
         match self {
             Self::Settings => format!(

@@ -179,7 +179,7 @@ mod tests {
         let (heard, says) = theirs.into_split();
         let server = serve(SlowServer { heard: BufReader::new(heard).lines(), says });
         let wire = SocketTransport::new(ours, StderrTail::default(), Arc::new(OnceLock::new()));
-        let filter = Arc::new(SecretFilter::new("slow", haft_runtime::Redactor::default()));
+        let filter = Arc::new(SecretFilter::new("slow", haft_runtime::Redactor::default(), None));
         let notifications = Arc::new(Notifications::new(filter));
         let begun = begin(|| Ok(wire.clone()), &notifications, None, cause::of_beginning);
         let (begun, _server) = tokio::join!(begun, server);

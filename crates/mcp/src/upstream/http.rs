@@ -27,7 +27,10 @@ use rmcp::{
 use sse_stream::{Sse, SseStream};
 use tokio::time::Instant;
 
-use super::entry_place::EntryPlace;
+use super::{
+    entry_place::EntryPlace,
+    login::{Challenge, MissingRights, UpstreamLogin},
+};
 
 /// The longest answer.
 const LONGEST: usize = 16 << 20;
@@ -36,7 +39,9 @@ const CALL_ID: HeaderName = HeaderName::from_static("x-haft-call-id");
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 /// What is said of a server that wants to know who asks.
-pub const NEEDS_LOGIN: &str = "it needs a login";
+pub const NEEDS_LOGIN: &str = "needs a login";
+/// What is said of one that knows it, and refuses.
+pub(super) const NO_RIGHTS: &str = "it refuses the rights that this needs";
 
 /// The call that a request belongs to, after those that led to it: another haft refuses what goes in a circle.
 #[derive(Clone, Debug)]
@@ -63,9 +68,30 @@ pub struct Endpoint {
     pub patience: Duration,
     /// Where its entry stands.
     pub entry: EntryPlace,
+    /// Whose token is sent.
+    pub login: EndpointLogin,
+}
+
+/// Whose token is sent to a server.
+#[derive(Clone)]
+pub enum EndpointLogin {
+    /// Nobody can log in there: its entry says what is sent.
+    Impossible,
+    /// Nobody has logged in there.
+    Nobody,
+    /// That of this login.
+    Of(Arc<UpstreamLogin>),
 }
 
 impl Endpoint {
+    /// The login whose token is sent.
+    pub(super) fn login(&self) -> Option<Arc<UpstreamLogin>> {
+        match &self.login {
+            EndpointLogin::Of(login) => Some(Arc::clone(login)),
+            EndpointLogin::Impossible | EndpointLogin::Nobody => None,
+        }
+    }
+
     /// The conversation; why it was broken off goes to `broke`.
     pub(super) fn transport(
         self,
@@ -79,8 +105,13 @@ impl Endpoint {
             headers.insert(HeaderName::try_from(name.as_str()).map_err(|_| wrong())?, value);
         }
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str()).custom_headers(headers);
-        let log_in = self.entry.to_log_in(&self.name);
-        let client = Guarded { client: self.client, patience: self.patience, log_in, broke: Arc::clone(broke) };
+        let log_in = match &self.login {
+            EndpointLogin::Of(_) | EndpointLogin::Nobody => self.entry.to_log_in(&self.name),
+            EndpointLogin::Impossible => self.entry.to_send_a_token(&self.name),
+        };
+        let login = self.login();
+        let Self { client, patience, .. } = self;
+        let client = Guarded { client, patience, log_in, login, broke: Arc::clone(broke) };
         Ok(StreamableHttpClientTransport::with_client(client, config.max_sse_event_size(LONGEST)))
     }
 }
@@ -92,12 +123,14 @@ pub(super) struct Guarded {
     patience: Duration,
     /// What to do where it wants to know who asks.
     log_in: String,
+    login: Option<Arc<UpstreamLogin>>,
     broke: Arc<OnceLock<String>>,
 }
 
 type HttpClientError = StreamableHttpError<WebError>;
 
 impl Guarded {
+    /// Sends a request with the token of whoever asks. One that the server does not take is refreshed once.
     async fn ask(
         &self,
         method: Method,
@@ -107,21 +140,57 @@ impl Guarded {
     ) -> Result<Response, HttpClientError> {
         let refused = |why| StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("{why}")));
         let target = self.client.target(uri).map_err(refused)?;
-        let request = Request {
-            target,
-            method,
-            headers,
-            body: body.into(),
-            until: Instant::now() + self.patience,
-            silence: None,
-        };
-        let response = self.client.stream(&request).await.map_err(StreamableHttpError::Client)?;
-        if matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            let why = format!("{NEEDS_LOGIN} (HTTP {}); {}", response.status.as_u16(), self.log_in);
-            self.broke.get_or_init(|| why.clone());
-            return Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why)));
+        let until = Instant::now() + self.patience;
+        let mut request = Request { target, method, headers, body: body.into(), until, silence: None };
+        let Some(login) = &self.login else { return self.admitted(self.sent(&request).await?).await };
+        let token = login.token().await.map_err(|error| self.broken(error.message))?;
+        self.carry(&mut request, token.as_deref())?;
+        let mut response = self.sent(&request).await?;
+        if response.status == StatusCode::UNAUTHORIZED
+            && let Some(token) = token
+            && let Some(next) = login.token_after(&token).await.map_err(|error| self.broken(error.message))?
+        {
+            self.carry(&mut request, Some(&next))?;
+            response = self.sent(&request).await?;
         }
-        Ok(response)
+        self.admitted(response).await
+    }
+
+    async fn sent(&self, request: &Request) -> Result<Response, HttpClientError> {
+        self.client.stream(request).await.map_err(StreamableHttpError::Client)
+    }
+
+    fn carry(&self, request: &mut Request, token: Option<&str>) -> Result<(), HttpClientError> {
+        let Some(token) = token else { return Ok(()) };
+        let unfit = |_| self.broken("its token cannot be sent".to_owned());
+        let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(unfit)?;
+        value.set_sensitive(true);
+        request.headers.insert(header::AUTHORIZATION, value);
+        Ok(())
+    }
+
+    /// The answer, unless the server wants to know who asks.
+    async fn admitted(&self, response: Response) -> Result<Response, HttpClientError> {
+        let status = response.status.as_u16();
+        if !matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Ok(response);
+        }
+        let challenge = Challenge::of(&response.headers).filter(Challenge::wants_more);
+        if let (Some(login), Some(challenge)) = (&self.login, challenge) {
+            let wanted = challenge.scopes.join(" ");
+            let missing = login.lacks(&challenge.scopes).await.map_err(|error| self.broken(error.message))?;
+            return Err(self.broken(match missing {
+                MissingRights::AskForMore => format!("it {NEEDS_LOGIN} with more rights ({wanted}); {}", self.log_in),
+                MissingRights::Refused => format!("{NO_RIGHTS} ({wanted}), although the login asked for them"),
+            }));
+        }
+        Err(self.broken(format!("it {NEEDS_LOGIN} (HTTP {status}); {}", self.log_in)))
+    }
+
+    /// Why the conversation ends here.
+    fn broken(&self, why: String) -> HttpClientError {
+        self.broke.get_or_init(|| why.clone());
+        StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
     }
 }
 

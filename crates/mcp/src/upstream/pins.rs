@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     definition::{Dropped, ToolDefinition, digest},
+    http::NEEDS_LOGIN,
     server::{ServerDescription, ServerEvent},
 };
 
@@ -31,6 +32,9 @@ pub struct ServerPins {
     pub breaks: u64,
     /// What tells what a person was last shown from anything else that it may say.
     pub shown: Option<String>,
+    /// Whether it has ever wanted to know who asks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_login: bool,
 }
 
 /// One tool that is not what was accepted.
@@ -71,12 +75,16 @@ impl ServerPins {
         match report {
             ServerEvent::Met(description) => self.met(started, description),
             ServerEvent::Failed(why) => {
+                self.wants_login |= why.contains(NEEDS_LOGIN);
                 self.last_error = Some(why);
                 if self.version.is_none() {
                     started.clone_into(&mut self.started);
                 }
             }
-            ServerEvent::Broke(why) => (self.last_error, self.breaks) = (Some(why), self.breaks + 1),
+            ServerEvent::Broke(why) => {
+                self.wants_login |= why.contains(NEEDS_LOGIN);
+                (self.last_error, self.breaks) = (Some(why), self.breaks + 1);
+            }
         }
     }
 
@@ -95,6 +103,7 @@ impl ServerPins {
     pub fn move_to(&mut self, started: &str) {
         if !self.started.is_empty() && self.started != started {
             (self.started, self.version, self.last_error) = (String::new(), None, None);
+            self.wants_login = false;
         }
     }
 

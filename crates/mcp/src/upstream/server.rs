@@ -1,7 +1,7 @@
 //! One upstream server: started when it is first needed, started again when it broke, left alone when it breaks often.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::{
@@ -13,9 +13,9 @@ use std::{
 
 use futures_util::{
     FutureExt,
-    future::{BoxFuture, Shared},
+    future::{BoxFuture, Shared, join_all},
 };
-use haft_runtime::{Category, Effect, ErrorCode, Redactor, ToolError};
+use haft_runtime::{Caller, Category, Effect, ErrorCode, Redactor, ToolError};
 use haft_sandbox::fence::Process;
 use tokio::{
     sync::{Mutex as Turns, watch},
@@ -27,7 +27,8 @@ use super::{
     connection::UpstreamConnection,
     definition::{Dropped, ToolDefinition},
     entry_place::EntryPlace,
-    http::{Endpoint, NEEDS_LOGIN},
+    http::{Endpoint, NEEDS_LOGIN, NO_RIGHTS},
+    login::{ServerLogins, UpstreamLogin},
     secret_filter::SecretFilter,
 };
 
@@ -40,13 +41,14 @@ const MOST_RESTARTS: u32 = 3;
 const REST: Duration = Duration::from_secs(60);
 
 /// What does not pass by itself when a server did not start.
-const LASTING: &[&str] = &["was not found in the sandbox", "No such file", "Cannot find module", NEEDS_LOGIN];
+const LASTING: &[&str] =
+    &["was not found in the sandbox", "No such file", "Cannot find module", NEEDS_LOGIN, NO_RIGHTS];
 
 /// What programs say of a file that is not there.
 const MISSING: &[&str] = &["No such file", "Cannot find module", "cannot open", "not found"];
 
-/// Starts the server in the fence, or says where it is.
-pub type Launch = Arc<dyn Fn() -> BoxFuture<'static, Result<LaunchedServer, ToolError>> + Send + Sync>;
+/// Starts the server in the fence, or says where it is; for one person with a login there, or for everybody.
+pub type Launch = Arc<dyn Fn(Option<String>) -> BoxFuture<'static, Result<LaunchedServer, ToolError>> + Send + Sync>;
 
 /// A server that was started.
 pub struct LaunchedServer {
@@ -118,6 +120,8 @@ pub struct UpstreamSpec {
     pub host: Option<String>,
     /// Where its entry stands.
     pub entry: EntryPlace,
+    /// Who logs in there; `None` where nobody can.
+    pub logins: Option<Arc<dyn ServerLogins>>,
 }
 
 impl UpstreamSpec {
@@ -131,6 +135,12 @@ impl UpstreamSpec {
 pub struct Upstream {
     pub(super) spec: UpstreamSpec,
     listener: ServerListener,
+    /// Whose login it is used with, where each person has one.
+    person: Option<String>,
+    /// The same server as it is used by people with logins of their own.
+    people: Mutex<HashMap<String, Arc<Upstream>>>,
+    /// Knows the tokens of the one that was last started.
+    login: Mutex<Option<Arc<UpstreamLogin>>>,
     /// The version that the same command spoke before.
     version: Mutex<Option<String>>,
     /// Takes the secrets of the one that was last started out of what is said of it.
@@ -177,9 +187,16 @@ struct ConnectionState {
 impl Upstream {
     /// A server that nobody has started yet. `version` is the one that the same command spoke before.
     pub fn new(spec: UpstreamSpec, version: Option<String>, listener: ServerListener) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::used(spec, version, listener, None))
+    }
+
+    fn used(spec: UpstreamSpec, version: Option<String>, listener: ServerListener, person: Option<String>) -> Self {
+        Self {
             spec,
             listener,
+            person,
+            people: Mutex::default(),
+            login: Mutex::default(),
             version: Mutex::new(version),
             redactor: Mutex::default(),
             state: Turns::default(),
@@ -188,7 +205,30 @@ impl Upstream {
             is_closed: AtomicBool::new(false),
             uses: watch::Sender::new(0),
             last_used: Mutex::new(Instant::now()),
-        })
+        }
+    }
+
+    /// The server as a caller uses it: with the login of their own, where they have one.
+    // Invariant: a conversation that was begun with somebody's login is used by nobody else.
+    pub async fn used_by(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Self>, ToolError> {
+        let Some(logins) = &self.spec.logins else { return Ok(Arc::clone(self)) };
+        let Some(person) = logins.person(caller).await? else { return Ok(Arc::clone(self)) };
+        let mut people = self.people.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Ok(Arc::clone(self));
+        }
+        let begun = || {
+            let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let listener = Arc::clone(&self.listener);
+            Arc::new(Self::used(self.spec.clone(), version, listener, Some(person.clone())))
+        };
+        let used = people.entry(person.clone()).or_insert_with(begun);
+        used.note_use();
+        Ok(Arc::clone(used))
+    }
+
+    fn people(&self) -> Vec<Arc<Self>> {
+        self.people.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// What it is.
@@ -222,6 +262,17 @@ impl Upstream {
 
     /// Ends it if nobody has used it for so long; the next call starts it again.
     pub async fn end_if_idle(&self, idle: Duration) {
+        join_all(self.people().iter().map(|person| person.end_own_if_idle(idle))).await;
+        self.forget_people(idle);
+        self.end_own_if_idle(idle).await;
+    }
+
+    fn forget_people(&self, idle: Duration) {
+        let is_used = |person: &Self| *person.uses.borrow() > 0 || person.last_used().elapsed() < idle;
+        self.people.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, person| is_used(person));
+    }
+
+    async fn end_own_if_idle(&self, idle: Duration) {
         let is_idle = || *self.uses.borrow() == 0 && self.last_used().elapsed() >= idle;
         if !is_idle() {
             return;
@@ -239,10 +290,16 @@ impl Upstream {
     /// Lets nobody use it any more, and ends it when whoever uses it now is ready, or after so long.
     pub async fn close(&self, patience: Duration) {
         self.is_closed.store(true, Ordering::SeqCst);
+        join_all(self.people().iter().map(|person| person.close_own(patience))).await;
+        self.close_own(patience).await;
+    }
+
+    async fn close_own(&self, patience: Duration) {
+        self.is_closed.store(true, Ordering::SeqCst);
         let mut uses = self.uses.subscribe();
         // What takes longer is broken off.
         drop(timeout(patience, uses.wait_for(|uses| *uses == 0)).await);
-        self.end().await;
+        self.end_own().await;
     }
 
     /// Says that somebody uses it, so that it is not ended meanwhile.
@@ -262,6 +319,11 @@ impl Upstream {
 
     /// Ends it, also while it starts, and forgets how often it broke.
     pub async fn end(&self) {
+        join_all(self.people().iter().map(|person| person.end_own())).await;
+        self.end_own().await;
+    }
+
+    async fn end_own(&self) {
         let start = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(start) = start {
             start.task.abort();
@@ -275,6 +337,7 @@ impl Upstream {
 
     /// Lets the next call start it anew; what is under way then breaks off.
     pub fn end_soon(&self) {
+        self.people().iter().for_each(|person| person.is_stale.store(true, Ordering::SeqCst));
         self.is_stale.store(true, Ordering::SeqCst);
     }
 
@@ -334,10 +397,12 @@ impl Upstream {
         }
         self.refuse_if_it_breaks_often(&mut state)?;
         let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let begun = match (self.spec.launch)().await {
+        let begun = match (self.spec.launch)(self.person.clone()).await {
             Ok(LaunchedServer { transport, redactor, named }) => {
                 *self.redactor.lock().unwrap_or_else(PoisonError::into_inner) = redactor;
-                let filter = SecretFilter::new(&self.spec.name, named);
+                let login = transport.login();
+                self.login.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&login);
+                let filter = SecretFilter::new(&self.spec.name, named, login);
                 UpstreamConnection::begin(filter, transport, version.as_deref(), patience).await
             }
             Err(error) => {
@@ -361,13 +426,22 @@ impl Upstream {
                 tracing::warn!(server = self.spec.name, reason = why, "upstream server did not start");
                 state.note(why.clone());
                 let mut error = self.unavailable(&format!("did not start: {why}"), &why);
-                if LASTING.iter().any(|words| why.contains(words)) || !self.hints(&why).is_empty() {
+                let lasts = LASTING.iter().any(|words| why.contains(words)) || !self.hints(&why).is_empty();
+                if error.code == ErrorCode::Unavailable && lasts {
                     error.recoverable = false;
                     error = error.in_category(Category::Execution);
                 }
-                (self.listener)(ServerEvent::Failed(error.message.clone())).await;
+                self.tell(ServerEvent::Failed(error.message.clone()), &error).await;
                 Err(error.having_done_nothing())
             }
+        }
+    }
+
+    /// Tells the listener what went wrong. That one person has to log in says nothing of the server.
+    async fn tell(&self, event: ServerEvent, error: &ToolError) {
+        let is_own = matches!(error.code, ErrorCode::NeedsLogin | ErrorCode::Forbidden) && self.person.is_some();
+        if !is_own {
+            (self.listener)(event).await;
         }
     }
 
@@ -408,13 +482,15 @@ impl Upstream {
         tracing::warn!(server = self.spec.name, reason = why, "upstream server broke");
         self.state.lock().await.note(why.clone());
         let error = self.unavailable(&format!("broke: {why}"), &why);
-        (self.listener)(ServerEvent::Broke(error.message.clone())).await;
+        self.tell(ServerEvent::Broke(error.message.clone()), &error).await;
         error
     }
 
     /// What it said, without what it was trusted with.
     pub(super) fn without_secrets(&self, said: &str) -> String {
-        self.redactor.lock().unwrap_or_else(PoisonError::into_inner).text(said).into_owned()
+        let said = self.redactor.lock().unwrap_or_else(PoisonError::into_inner).text(said).into_owned();
+        let login = self.login.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        login.map_or(said.clone(), |login| login.redactor().known(&said).into_owned())
     }
 
     /// What it said of a failure, and the setting that lets it write if it may not.
@@ -444,9 +520,38 @@ impl Upstream {
 
     fn unavailable(&self, what: &str, why: &str) -> ToolError {
         let (name, command) = (&self.spec.name, &self.spec.command);
+        if let Some(error) = self.refused(why) {
+            return error;
+        }
         let mut message = format!("the MCP server `{name}` (`{command}`) {what}");
         message.extend(self.hints(why).into_iter().map(|hint| format!("\n{hint}")));
         ToolError::new(ErrorCode::Unavailable, message).with("server", name.as_str())
+    }
+}
+
+impl Upstream {
+    /// What is said where the server wants to know who asks, or knows it and refuses.
+    fn refused(&self, why: &str) -> Option<ToolError> {
+        let UpstreamSpec { name, command, .. } = &self.spec;
+        let code = if why.contains(NEEDS_LOGIN) && self.spec.logins.is_some() {
+            ErrorCode::NeedsLogin
+        } else if why.contains(NO_RIGHTS) {
+            ErrorCode::Forbidden
+        } else {
+            return None;
+        };
+        let why = why.strip_prefix("it ").unwrap_or(why);
+        let error = ToolError::new(code, format!("the MCP server `{name}` (`{command}`) {why}"));
+        Some(error.with("server", name.as_str()))
+    }
+}
+
+impl Transport {
+    fn login(&self) -> Option<Arc<UpstreamLogin>> {
+        match self {
+            Self::Process(..) => None,
+            Self::Http(endpoint) => endpoint.login(),
+        }
     }
 }
 

@@ -222,9 +222,14 @@ impl UpstreamServer {
     }
 
     /// The same for a call, which must be answered before its client gives up. The start goes on behind it.
-    async fn meet_for_a_call(&self) -> Result<(), ToolError> {
-        let met = timeout(CALL_PATIENCE, self.meet_if_new()).await;
-        met.unwrap_or_else(|_late| Err(self.upstream.still_starts(CALL_PATIENCE)))
+    async fn meet_for_a_call(&self, caller: &Caller) -> Result<(), ToolError> {
+        if self.was_met() {
+            return Ok(());
+        }
+        let used = self.upstream.used_by(caller).await?;
+        let is_shared = Arc::ptr_eq(&used, &self.upstream);
+        let meeting = async { if is_shared { self.meet().await } else { used.meet(PATIENCE).await } };
+        timeout(CALL_PATIENCE, meeting).await.unwrap_or_else(|_late| Err(used.still_starts(CALL_PATIENCE)))
     }
 
     async fn meet_within(&self, patience: Duration) -> Result<(), ToolError> {
@@ -270,10 +275,10 @@ impl UpstreamServer {
 }
 
 impl LayerSource for Upstreams {
-    fn look<'a>(&'a self, _caller: &'a Caller, name: Option<&'a str>) -> BoxFuture<'a, Result<(), ToolError>> {
+    fn look<'a>(&'a self, caller: &'a Caller, name: Option<&'a str>) -> BoxFuture<'a, Result<(), ToolError>> {
         self.refresh();
         match name.and_then(|name| self.server_of(name)) {
-            Some(server) => Box::pin(server.meet_for_a_call()),
+            Some(server) => Box::pin(server.meet_for_a_call(caller)),
             None => Box::pin(std::future::ready(Ok(()))),
         }
     }
@@ -327,7 +332,7 @@ mod tests {
         let spec = UpstreamSpec {
             name: "slow".to_owned(),
             command: "slow".to_owned(),
-            launch: Arc::new(move || {
+            launch: Arc::new(move |_person| {
                 let mut starts = starts.clone();
                 Box::pin(async move {
                     let _ended = starts.changed().await;
@@ -343,6 +348,7 @@ mod tests {
             writes: false,
             host: None,
             entry: EntryPlace::Settings,
+            logins: None,
         };
         (ends, Upstreams::new(vec![UpstreamPlan { spec, pins: Arc::new(NothingKnown), can_be_met: true }]))
     }

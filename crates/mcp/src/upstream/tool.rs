@@ -7,8 +7,8 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    AnyTool, Asks, Described, Effect, ErrorCode, Isolation, Prepared, Ran, Reach, Shape, Shown, ToolCtx, ToolError,
-    ToolOutput, ToolSpec,
+    AnyTool, Asks, Caller, Described, Effect, ErrorCode, Isolation, Prepared, Ran, Reach, Shape, Shown, ToolCtx,
+    ToolError, ToolOutput, ToolSpec,
 };
 use serde_json::Value;
 use tokio::time::timeout;
@@ -70,10 +70,11 @@ struct UpstreamTool {
 impl UpstreamTool {
     async fn call(&self, ctx: &ToolCtx, input: &Value) -> Result<ToolOutput, ToolError> {
         let tool = &self.definition.name;
-        let _use = self.upstream.begin_use();
+        let upstream = &self.upstream.used_by(&ctx.caller).await?;
+        let _use = upstream.begin_use();
         let connection = tokio::select! {
-            connection = timeout(CALL_PATIENCE, self.upstream.connection()) => {
-                connection.unwrap_or_else(|_late| Err(self.upstream.still_starts(CALL_PATIENCE)))?
+            connection = timeout(CALL_PATIENCE, upstream.connection()) => {
+                connection.unwrap_or_else(|_late| Err(upstream.still_starts(CALL_PATIENCE)))?
             }
             () = ctx.cancel.cancelled() => {
                 return Err(ToolError::new(ErrorCode::Cancelled, "the call was cancelled").having_done_nothing());
@@ -81,10 +82,10 @@ impl UpstreamTool {
         };
         let (now, news) = match connection.definition(tool).await {
             Ok(found) => found,
-            Err(trouble) => return Err(self.told(trouble).await.having_done_nothing()),
+            Err(trouble) => return Err(told(upstream, trouble).await.having_done_nothing()),
         };
         if let Some(contact) = news {
-            self.upstream.heard(contact).await;
+            upstream.heard(contact).await;
         }
         // Invariant: nothing is sent to a tool that is not what was accepted.
         if now.as_ref() != Some(&self.definition) {
@@ -92,31 +93,24 @@ impl UpstreamTool {
         }
         match connection.call(ctx, (tool, input), self.upstream.spec.timeout).await {
             Ok(result) => {
-                self.upstream.worked().await;
+                upstream.worked().await;
                 let output = answer::read(result).map_err(|error| self.upstream.with_write_hint(error))?;
                 self.conforming(output)
             }
-            Err(trouble) => Err(self.told(trouble).await),
+            Err(trouble) => Err(told(upstream, trouble).await),
         }
     }
 
     /// Asks the server itself whether it has come back to what was accepted.
-    async fn is_as_accepted_again(&self) -> bool {
-        let _use = self.upstream.begin_use();
-        let Ok(connection) = self.upstream.connection().await else { return false };
+    async fn is_as_accepted_again(&self, caller: &Caller) -> bool {
+        let Ok(upstream) = self.upstream.used_by(caller).await else { return false };
+        let _use = upstream.begin_use();
+        let Ok(connection) = upstream.connection().await else { return false };
         let Ok((now, news)) = connection.definition(&self.definition.name).await else { return false };
         if let Some(contact) = news {
-            self.upstream.heard(contact).await;
+            upstream.heard(contact).await;
         }
         now.as_ref() == Some(&self.definition)
-    }
-
-    async fn told(&self, trouble: UpstreamError) -> ToolError {
-        match trouble {
-            UpstreamError::Broke(why) => self.upstream.broke(&why).await,
-            UpstreamError::Unreachable(why) => self.upstream.broke(&why).await.having_done_nothing(),
-            UpstreamError::Refused(error) => error,
-        }
     }
 
     /// A server that lies about what comes out is not believed.
@@ -131,6 +125,14 @@ impl UpstreamTool {
             );
             Err(ToolError::new(ErrorCode::OutputInvalid, message))
         })
+    }
+}
+
+async fn told(upstream: &Upstream, trouble: UpstreamError) -> ToolError {
+    match trouble {
+        UpstreamError::Broke(why) => upstream.broke(&why).await,
+        UpstreamError::Unreachable(why) => upstream.broke(&why).await.having_done_nothing(),
+        UpstreamError::Refused(error) => error,
     }
 }
 
@@ -149,13 +151,13 @@ impl AnyTool for UpstreamTool {
 
     fn prepare<'a>(
         &'a self,
-        _ctx: &'a ToolCtx,
+        ctx: &'a ToolCtx,
         _input: &'a Value,
     ) -> BoxFuture<'a, Result<Prepared<ToolOutput>, ToolError>> {
         let (upstream, tool) = (&self.upstream.spec, &self.definition.name);
         Box::pin(async move {
             // Nobody is asked about what would not be done.
-            if self.is_held && !self.is_as_accepted_again().await {
+            if self.is_held && !self.is_as_accepted_again(&ctx.caller).await {
                 return Err(held(upstream, tool));
             }
             Ok(described(upstream, tool))

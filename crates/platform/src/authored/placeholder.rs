@@ -17,6 +17,11 @@ pub(crate) fn names(text: &str) -> Result<Vec<&str>, ToolError> {
     Ok(names)
 }
 
+/// The name of the secret that a text is, if it is nothing else.
+pub(crate) fn only(text: &str) -> Option<&str> {
+    text.strip_prefix(BEGIN)?.strip_suffix(END).filter(|name| is_secret_name(name))
+}
+
 /// The text with something in the place of each name.
 pub(crate) fn filled(text: &str, value: impl Fn(&str) -> String) -> String {
     let mut parts = text.split(BEGIN);

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::login::ServerLogin;
 use crate::{
     authored::placeholder,
     platform::mistake,
@@ -47,6 +48,9 @@ pub struct HttpServerFields {
     /// What is sent with every request; `{{secret:NAME}}` stands for a secret.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// How people log in there, where it wants to know who asks.
+    #[serde(default, skip_serializing_if = "ServerLogin::is_usual")]
+    pub oauth: ServerLogin,
     /// The only tools that are used; all without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<BTreeSet<String>>,
@@ -98,6 +102,9 @@ pub enum ServerReach {
         url: String,
         /// What is sent with every request.
         headers: BTreeMap<String, String>,
+        /// How people log in there.
+        #[serde(default)]
+        oauth: ServerLogin,
     },
     /// It is started here, as the operator says.
     Stdio(StdioCommand),
@@ -159,10 +166,14 @@ impl ServerDefinition {
         let unreadable = |err: serde_json::Error| mistake(format!("this is no server: {err}"));
         let fields: HttpServerFields = serde_json::from_value(Value::Object(fields)).map_err(unreadable)?;
         let reach = match (command, fields.url) {
-            (None, Some(url)) => ServerReach::Http { url, headers: fields.headers },
+            (None, Some(url)) => ServerReach::Http { url, headers: fields.headers, oauth: fields.oauth },
             (None, None) => return Err(mistake("`url` is missing: it says where the server is")),
-            (Some(command), None) if fields.headers.is_empty() => ServerReach::Stdio(command.clone()),
-            (Some(_), _) => return Err(mistake("this server is started here, so it has neither `url` nor `headers`")),
+            (Some(command), None) if fields.headers.is_empty() && fields.oauth.is_usual() => {
+                ServerReach::Stdio(command.clone())
+            }
+            (Some(_), _) => {
+                return Err(mistake("this server is started here, so it has no `url`, no `headers` and no `oauth`"));
+            }
         };
         if fields.transport.is_some_and(|transport| transport != "http") {
             return Err(mistake("`transport` is `http`"));
@@ -193,22 +204,23 @@ impl ServerDefinition {
             return Err(mistake(format!("a server has at most {} KiB", LONGEST >> 10)));
         }
         match &self.reach {
-            ServerReach::Http { url, headers } => check_http(url, headers),
+            ServerReach::Http { url, headers, oauth } => check_http(url, headers).and_then(|()| oauth.check()),
             ServerReach::Stdio(command) => command.check(),
         }
     }
 
     /// What somebody may have written to get it.
     pub fn fields(&self) -> HttpServerFields {
-        let (url, headers) = match &self.reach {
-            ServerReach::Http { url, headers } => (Some(url.clone()), headers.clone()),
-            ServerReach::Stdio(_) => (None, BTreeMap::new()),
+        let (url, headers, oauth) = match &self.reach {
+            ServerReach::Http { url, headers, oauth } => (Some(url.clone()), headers.clone(), oauth.clone()),
+            ServerReach::Stdio(_) => Default::default(),
         };
         HttpServerFields {
             name: self.name.clone(),
             transport: None,
             url,
             headers,
+            oauth,
             allowed_tools: self.allowed_tools.clone(),
             denied_tools: self.denied_tools.clone(),
             timeout: self.timeout,
@@ -230,7 +242,7 @@ impl ServerDefinition {
     /// Whom its secrets are for, and their names. A process is called `mcp:NAME`: no host has such a name.
     pub(super) fn sends(&self) -> Result<(String, Vec<String>), ToolError> {
         Ok(match &self.reach {
-            ServerReach::Http { url, headers } => {
+            ServerReach::Http { url, headers, .. } => {
                 let mut names = Vec::new();
                 for value in headers.values() {
                     names.extend(placeholder::names(value)?.into_iter().map(str::to_owned));

@@ -21,6 +21,7 @@ mod samples;
 mod servers;
 mod sessions;
 mod tenants;
+mod upstream_logins;
 mod versions;
 mod views;
 mod workspaces;

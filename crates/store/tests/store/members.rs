@@ -66,6 +66,10 @@ async fn whoever_leaves_or_changes_is_signed_in_no_longer() {
     }
     store.add_api_key(&acme, &key("k1", "bob")).await.unwrap();
     store.add_api_key(&bolt, &key("k2", "bob")).await.unwrap();
+    let login = haft_store::LoginKey { server: "docs".to_owned(), holder: "person:bob".to_owned() };
+    for scope in [&acme, &bolt] {
+        store.set_upstream_login(scope, &login, vec![1]).await.unwrap();
+    }
     let version = store.tenant_version(&acme).await.unwrap();
     assert!(store.change_role(&acme, ("bob", "viewer"), "here").await.unwrap());
     let ids = |all: Vec<haft_store::SignInRecord>| all.into_iter().map(|one| one.id).collect::<Vec<_>>();
@@ -76,6 +80,8 @@ async fn whoever_leaves_or_changes_is_signed_in_no_longer() {
     assert_eq!(ids(store.sign_ins_of(&house(), "bob").await.unwrap()), ["there"]);
     assert!(store.api_key(&house(), "k1").await.unwrap().is_none());
     assert!(store.api_key(&house(), "k2").await.unwrap().is_some());
+    assert!(store.upstream_login(&acme, &login).await.unwrap().is_none(), "his logins elsewhere go with him");
+    assert!(store.upstream_login(&bolt, &login).await.unwrap().is_some());
     assert!(store.name_person(&bolt, "bob", "Robert").await.unwrap());
     signed_in(&store, &bolt, "new", "bob").await;
     let version = store.tenant_version(&bolt).await.unwrap();

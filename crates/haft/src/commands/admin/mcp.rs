@@ -115,7 +115,7 @@ fn variables(typed: &[String]) -> Result<BTreeMap<String, String>> {
 
 /// A server as the operator sees it: also how it is started, but no value of a variable.
 fn view(record: &ServerRecord) -> Value {
-    let mut view = server_view(record);
+    let mut view = server_view(record, None);
     if let ServerReach::Stdio(started) = &record.definition.reach {
         let shown = |value: &String| if value.starts_with("secret:") { value.clone() } else { "…".to_owned() };
         let env: BTreeMap<&String, String> = started.env.iter().map(|(name, value)| (name, shown(value))).collect();

@@ -10,7 +10,7 @@ use haft_runtime::{Effect, nearest};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CPU, MEMORY, McpServer, OPEN_FILES, Reached, ServerOrigin};
+use super::{CPU, MEMORY, McpLogin, McpServer, OPEN_FILES, Reached, ServerOrigin};
 use crate::settings::{
     values::{argv, duration, number, size},
     web::{SECRET, checked_url},
@@ -35,6 +35,7 @@ const KEYS: &[&str] = &[
     "cpu",
     "memory",
     "open_files",
+    "oauth",
 ];
 /// What other programs call a key in their lists.
 const OTHER_NAMES: &[(&str, &str)] = &[
@@ -139,6 +140,7 @@ pub(super) struct McpServerEntry {
     cpu: Option<Duration>,
     memory: Option<u64>,
     open_files: Option<u64>,
+    oauth: Option<McpLogin>,
     /// What it says in a pasted list, and nobody obeys.
     ignored: Vec<String>,
 }
@@ -178,6 +180,9 @@ impl McpServerEntry {
             cpu: read(part("cpu"), "cpu", |value| duration(&written(value)))?,
             memory: read(part("memory"), "memory", |value| size(&written(value)))?,
             open_files: read(part("open_files"), "open_files", |value| number(&written(value)))?,
+            oauth: read(part("oauth"), "oauth", |value| {
+                McpLogin::deserialize(value).context("it has `client_id`, `client_secret` and `scopes`")
+            })?,
             ignored: all.keys().filter(|key| !keys.obeys(key) && !is_known(key)).cloned().collect(),
         })
     }
@@ -219,6 +224,7 @@ impl McpServerEntry {
             cpu: self.cpu.or(under.cpu),
             memory: self.memory.or(under.memory),
             open_files: self.open_files.or(under.open_files),
+            oauth: self.oauth.or(under.oauth),
             ignored: under.ignored.into_iter().chain(self.ignored).collect(),
         }
     }
@@ -241,6 +247,7 @@ impl McpServerEntry {
             cpu: self.cpu.unwrap_or(CPU),
             memory: self.memory.unwrap_or(MEMORY),
             open_files: self.open_files.unwrap_or(OPEN_FILES),
+            oauth: self.oauth.unwrap_or_default(),
             ignored: self.ignored,
         })
     }

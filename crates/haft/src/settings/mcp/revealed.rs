@@ -58,6 +58,20 @@ impl McpServer {
     }
 }
 
+impl McpServer {
+    /// The client that was registered for haft by hand, and its secret.
+    pub(crate) fn login_client(
+        &self,
+        settings: &Settings,
+        workspace: &Path,
+    ) -> Result<Option<(String, Option<String>)>> {
+        let Some(id) = self.oauth.client_id.clone() else { return Ok(None) };
+        let mut names = EntryVariables { server: self, settings, workspace, secrets: Vec::new(), named: Vec::new() };
+        let secret = self.oauth.client_secret.as_deref().map(|name| names.secret(name)).transpose();
+        Ok(Some((id, secret.context("its `oauth.client_secret`")?)))
+    }
+}
+
 /// What the names in one entry stand for.
 struct EntryVariables<'a> {
     server: &'a McpServer,
