@@ -327,7 +327,12 @@ pub const KEYS: &[SettingKey] = &[
         "headers for the collector, as `secret:NAME`; the secret is `name=value`, several with commas between",
         SetBy::User,
     ),
-    key("telemetry.service", "\"\"", "what haft is called in spans; empty for `haft`", SetBy::User),
+    key(
+        "telemetry.service",
+        "\"\"",
+        "what haft is called in spans; empty for `OTEL_SERVICE_NAME`, or else `haft`",
+        SetBy::User,
+    ),
     key("telemetry.sample", "1.0", "the share of traces that is kept, from 0 to 1", SetBy::User),
     key("telemetry.content", "false", "whether spans hold the inputs and results of calls, 8 KiB of each", SetBy::User),
     key(
