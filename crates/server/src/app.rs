@@ -7,7 +7,7 @@ use std::{
 
 use axum::http::{HeaderMap, header};
 use futures_util::future::BoxFuture;
-use haft_platform::{AuthoredTools, MediaLimits, Platform, SignInsLast, TenantWeb};
+use haft_platform::{AuthoredTools, MediaLimits, OidcSignIn, Platform, SignInsLast, TenantWeb};
 use haft_runtime::{Caller, Catalog, Guard, Journal, Pipeline, Questions, Redactor, ToolError, Workbench};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -41,6 +41,8 @@ pub struct App {
     pub place: Place,
     /// How long people stay signed in.
     pub sign_ins_last: SignInsLast,
+    /// How people sign in, beside links.
+    pub sign_in: SignInMethods,
     /// The most that may be uploaded.
     pub media_limits: MediaLimits,
     /// Cancelled when no new requests are taken.
@@ -53,6 +55,14 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// How much is taken from whom.
     pub limits: ServerLimits,
+}
+
+/// How people sign in, beside links.
+pub struct SignInMethods {
+    /// By password.
+    pub password: bool,
+    /// With providers of OpenID Connect.
+    pub oidc: OidcSignIn,
 }
 
 /// Requests that are under way.

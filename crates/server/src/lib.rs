@@ -37,7 +37,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use admit::Admission;
-pub use app::{AcceptedTools, App, OpenRequests, Place, ServerConnections, ServerLimits};
+pub use app::{AcceptedTools, App, OpenRequests, Place, ServerConnections, ServerLimits, SignInMethods};
 pub use client_address::AddressRange;
 pub use connections::listen;
 pub use large_bodies::LargeBodies;

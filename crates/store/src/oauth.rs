@@ -74,6 +74,8 @@ pub struct NewConsent {
 pub enum OAuthTokenKind {
     /// Becomes tokens, once.
     Code,
+    /// The same for a program on a device without a browser, which holds it from the beginning.
+    Device,
     /// Comes with requests.
     Access,
     /// Becomes new tokens, once.
@@ -175,21 +177,8 @@ impl Store {
         consent: &NewConsent,
         code: &NewOAuthToken,
     ) -> Result<(), StoreError> {
-        let now = Timestamp::now().as_microsecond();
-        let add = Statement::new(ADD_CONSENT)
-            .bind(consent.id.as_str())
-            .bind(tenant(scope))
-            .bind(workspace(scope))
-            .bind(consent.person.as_str())
-            .bind(consent.client.as_str())
-            .bind(consent.client_name.as_str())
-            .bind(consent.scopes.as_str())
-            .bind(consent.resource.as_str())
-            .bind(now)
-            .bind(code.expires_at.as_microsecond());
-        let used = Statement::new(CLIENT_USED).bind(consent.client.as_str()).bind(now);
-        let write = ConditionalWrite::of_database(add).and_then(token(&consent.id, code)?).and_then(used);
-        self.change(write).await.map(drop)
+        let [add, code, used] = consent_writes(scope, consent, code)?;
+        self.change(ConditionalWrite::of_database(add).and_then(code).and_then(used)).await.map(drop)
     }
 
     /// The code or token with this hash, if its person is still a member.
@@ -238,6 +227,28 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// What keeps a yes and the code for it.
+pub(crate) fn consent_writes(
+    scope: &Scope,
+    consent: &NewConsent,
+    code: &NewOAuthToken,
+) -> Result<[Statement; 3], StoreError> {
+    let now = Timestamp::now().as_microsecond();
+    let add = Statement::new(ADD_CONSENT)
+        .bind(consent.id.as_str())
+        .bind(tenant(scope))
+        .bind(workspace(scope))
+        .bind(consent.person.as_str())
+        .bind(consent.client.as_str())
+        .bind(consent.client_name.as_str())
+        .bind(consent.scopes.as_str())
+        .bind(consent.resource.as_str())
+        .bind(now)
+        .bind(code.expires_at.as_microsecond());
+    let used = Statement::new(CLIENT_USED).bind(consent.client.as_str()).bind(now);
+    Ok([add, token(&consent.id, code)?, used])
 }
 
 fn token(consent: &str, given: &NewOAuthToken) -> Result<Statement, StoreError> {

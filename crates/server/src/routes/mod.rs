@@ -7,6 +7,7 @@ mod authored;
 mod batch;
 mod calls;
 mod changes;
+mod device;
 mod events;
 mod grants;
 mod health;
@@ -14,6 +15,7 @@ mod keys;
 mod me;
 mod media;
 mod oauth;
+mod oidc;
 mod page;
 mod people;
 mod policy;
@@ -22,6 +24,7 @@ mod results;
 mod secrets;
 pub(crate) mod servers;
 mod sessions;
+mod sign_in;
 mod story;
 mod tenants;
 mod tool_runs;
@@ -38,8 +41,11 @@ pub(crate) fn all() -> Vec<Route> {
     let nouns = [
         health::routes(),
         page::routes(),
+        sign_in::routes(),
+        oidc::routes(),
         me::routes(),
         oauth::routes(),
+        device::routes(),
         keys::routes(),
         people::routes(),
         tenants::routes(),
