@@ -1,4 +1,6 @@
-//! The official MCP conformance suite against our own server.
+//! The official MCP conformance suite against our own server, and against our own authorization server.
+
+mod authorization;
 
 use std::{
     env, fs,
@@ -27,21 +29,26 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         .status()
         .context("cannot start cargo")?;
     ensure!(built.success(), "the server of the suite cannot be built");
+    let built =
+        cargo(root).args(["build", "--quiet", "--locked", "-p", "haft"]).status().context("cannot start cargo")?;
+    ensure!(built.success(), "haft cannot be built");
+    let path = env::join_paths([programs].into_iter().chain(env::split_paths(&path_variable())))?;
     let mut all_hold = true;
     for revision in REVISIONS {
         let known = root.join(SUITE).join(format!("{revision}.yaml"));
         explained(&known, &root.join(PAGE))?;
         let mut served = ConformanceServer::start(root)?;
         println!("== {revision} at {}", served.url);
-        let path = env::join_paths([programs.clone()].into_iter().chain(env::split_paths(&path_variable())))?;
         let ended = Command::new(&suite)
             .args(["server", "--url", &served.url, "--requirements", revision, "--expected-failures"])
             .arg(&known)
-            .env("PATH", path)
+            .env("PATH", &path)
             .status()
             .context("cannot start the suite")?;
         served.end()?;
         all_hold &= ended.success();
+        all_hold &=
+            authorization::run(&target(root).join("debug/haft"), Command::new(&suite).env("PATH", &path), revision)?;
     }
     Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -63,8 +70,7 @@ struct ConformanceServer {
 
 impl ConformanceServer {
     fn start(root: &Path) -> Result<Self> {
-        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let mut child = Command::new(target.join("debug/examples/conformance"))
+        let mut child = Command::new(target(root).join("debug/examples/conformance"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -91,6 +97,11 @@ impl Drop for ConformanceServer {
         let _ended = self.child.kill();
         let _ended = self.child.wait();
     }
+}
+
+/// Where programs are built.
+fn target(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 /// Where `scripts/setup` puts what tests need.

@@ -180,7 +180,7 @@ impl OidcSignIn {
             Some(_) | None => Err(ToolError::new(
                 ErrorCode::Forbidden,
                 format!(
-                    "{email} signs in with another account of {} already; if that one is gone, ask the operator to run \
+                    "another account of {} is linked with {email} already; if that one is gone, ask the operator to run \
                      `haft admin person unlink {email}`",
                     provider.label
                 ),
@@ -236,8 +236,8 @@ fn verified_email(provider: &OidcProvider, claims: &IdClaims) -> Result<String, 
 }
 
 fn not_a_member(email: Option<&str>) -> ToolError {
-    let who = email.map_or_else(|| "this account".to_owned(), short);
-    let message = format!("{who} is not a member here; ask an administrator to add this address");
+    let whom = email.map_or_else(|| "your address".to_owned(), short);
+    let message = format!("you are not a member here; ask an administrator to add {whom}");
     ToolError::new(ErrorCode::Forbidden, message)
 }
 
