@@ -69,15 +69,20 @@ fn refused(answer: &Answer, status: u16, words: &str) {
     assert!(html(answer).contains("id=\"password\""), "every other way stays open");
 }
 
-#[test]
-fn somebody_signs_in_with_a_provider_that_others_keep() {
-    let provider = Provider::real();
+/// A gateway where people sign in with this provider.
+fn served_with(provider: &Provider) -> Gateway {
     let settings = format!(
         "[auth.oidc.acme]\nissuer = \"{}\"\nclient_id = \"haft\"\nclient_secret = \"secret:SSO\"\nlabel = \"Acme & Co\"\n\
          private = true\n",
         provider.url
     );
-    let served = Gateway::start_among(&settings, &[("SSO", "some-secret-of-haft"), ("HAFT_LOG", "info")]);
+    Gateway::start_among(&settings, &[("SSO", "some-secret-of-haft"), ("HAFT_LOG", "info")])
+}
+
+#[test]
+fn somebody_signs_in_with_a_provider_that_others_keep() {
+    let provider = Provider::real();
+    let served = served_with(&provider);
     served.admin(&["tenant", "add", "acme"]);
     served.admin(&["person", "add", "ann@acme.example", "--tenant", "acme"]);
     let page = served.get("/sign-in?to=%2Fdevice%3Fcode%3DBCDF-GHJK", None);
@@ -112,6 +117,29 @@ fn somebody_signs_in_with_a_provider_that_others_keep() {
     let log = served.log();
     let code = address.split("code=").nth(1).unwrap().split('&').next().unwrap();
     assert!(!log.contains("some-secret-of-haft") && !log.contains(code), "{log}");
+}
+
+/// The pages in Chromium, by keyboard alone.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a browser is started as people start it")]
+fn somebody_at_a_browser_signs_in_and_lets_a_device_in() {
+    let provider = Provider::real();
+    let served = served_with(&provider);
+    served.admin(&["tenant", "add", "acme"]);
+    served.admin(&["person", "add", "ann@acme.example", "--tenant", "acme"]);
+    let grant = "urn:ietf:params:oauth:grant-type:device_code";
+    let client = served.post("/oauth/register", &json!({"grant_types": [grant]}), None).body["client_id"].clone();
+    let client = client.as_str().unwrap();
+    let given = fetch("POST", &format!("{}/oauth/device", served.url), "", &format!("client_id={client}")).body;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oidc/browser.py");
+    let page = given["verification_uri_complete"].as_str().unwrap();
+    let ran = std::process::Command::new(http_client::clients_python()).args([script, page]).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "The device is let in\n");
+    let code = given["device_code"].as_str().unwrap();
+    let body = format!("grant_type={grant}&client_id={client}&device_code={code}");
+    let tokens = fetch("POST", &format!("{}/oauth/token", served.url), "", &body).body;
+    assert_eq!(served.get("/api/me", tokens["access_token"].as_str()).body["tenant"]["slug"], "acme", "{tokens}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ pub(super) fn page(body: &str) -> Response {
 /// A page for one thing that somebody does: its title is its headline, too.
 pub(super) fn task_page(title: &str, body: &str) -> Response {
     let title = escaped(title);
-    titled_page(&format!("{title} · haft"), &format!("<main class=\"task\"><h1>{title}</h1>{body}</main>"))
+    titled_page(&title, &format!("<main class=\"task\"><h1>{title}</h1>{body}</main>"))
 }
 
 fn titled_page(title: &str, body: &str) -> Response {

@@ -68,7 +68,7 @@ pub(super) fn sign_in_page(app: &App, query: &SignInQuery, said: &str) -> Respon
         })
         .collect();
     let quiet = if providers.is_empty() { "" } else { " class=\"quiet\"" };
-    let or = if providers.is_empty() { "" } else { "<p class=\"or\">or with a password</p>" };
+    let or = if providers.is_empty() { "" } else { "<p class=\"or\">or</p>" };
     let password = match app.sign_in.password {
         true => format!(
             "{or}<form id=\"password\"><label>E-mail \
