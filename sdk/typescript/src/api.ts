@@ -472,6 +472,19 @@ export type Described = {
   reach?: Reach | null;
 };
 
+/** The answer of whoever was asked. */
+export type DeviceAnswerBody = {
+  /** The code that the device shows. */
+  code: string;
+  /** Which of one's tenants. */
+  tenant: string;
+  /** The workspace there; none when it is empty or absent. */
+  workspace?: string | null;
+  /** What the program may do, of what it asked for. */
+  scopes: Array<string>;
+  allow: boolean;
+};
+
 /** Nothing but that it is done. */
 export type Done = {
   /** Always `true`. */
@@ -1296,7 +1309,12 @@ export interface Routes {
   /** The page to sign in. */
   "GET /sign-in": {
     path: undefined;
-    query: undefined;
+    query: {
+      /** The page here that is shown then. */
+      to?: string;
+      /** The tenant; the first one by default. */
+      tenant?: string;
+    };
     body: undefined;
     reply: unknown;
   };
@@ -1311,6 +1329,35 @@ export interface Routes {
   "GET /sign-in.js": {
     path: undefined;
     query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** Goes to a provider to sign in there. */
+  "GET /sign-in/oidc/{provider}": {
+    path: {
+      provider: string;
+    };
+    query: {
+      /** The page here that is shown then. */
+      to?: string;
+      /** The tenant; the first one by default. */
+      tenant?: string;
+    };
+    body: undefined;
+    reply: unknown;
+  };
+  /** Comes back from a provider. */
+  "GET /sign-in/oidc/{provider}/back": {
+    path: {
+      provider: string;
+    };
+    query: {
+      state?: string;
+      code?: string;
+      iss?: string;
+      error?: string;
+      error_description?: string;
+    };
     body: undefined;
     reply: unknown;
   };
@@ -1452,6 +1499,32 @@ export interface Routes {
     query: undefined;
     body: undefined;
     reply: Done;
+  };
+  /** Gives codes to a program on a device. */
+  "POST /oauth/device": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** The page on which somebody types the code of a device. */
+  "GET /device": {
+    path: undefined;
+    query: {
+      /** The code that the device shows. */
+      code?: string;
+      /** What somebody has just answered. */
+      answered?: string;
+    };
+    body: undefined;
+    reply: unknown;
+  };
+  /** Lets the program on a device in, or refuses it. */
+  "POST /api/oauth/devices": {
+    path: undefined;
+    query: undefined;
+    body: DeviceAnswerBody;
+    reply: ConsentReply;
   };
   /** Lists keys. */
   "GET /api/keys": {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// Runs every scenario of a revision, and says whether all passed.
 pub(super) fn run(program: &Path, suite: &mut Command, revision: &str) -> Result<bool> {
-    let served = Gateway::start(program)?;
+    let served = SuiteGateway::start(program)?;
     let person = served.person()?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let back = format!("http://127.0.0.1:{port}/callback");
@@ -42,13 +42,13 @@ pub(super) fn run(program: &Path, suite: &mut Command, revision: &str) -> Result
 }
 
 /// What the browser of somebody holds who is signed in.
-struct Person {
+struct SignedInPerson {
     cookie: String,
     csrf: String,
 }
 
 /// `haft serve` on data of its own, which go with it.
-struct Gateway {
+struct SuiteGateway {
     program: PathBuf,
     folder: PathBuf,
     url: String,
@@ -56,7 +56,7 @@ struct Gateway {
     _lines: BufReader<ChildStdout>,
 }
 
-impl Gateway {
+impl SuiteGateway {
     fn start(program: &Path) -> Result<Self> {
         let folder = env::temp_dir().join(format!("haft-conformance-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
@@ -71,7 +71,7 @@ impl Gateway {
     }
 
     /// Somebody who is signed in.
-    fn person(&self) -> Result<Person> {
+    fn person(&self) -> Result<SignedInPerson> {
         let add = ["admin", "person", "add", "ann@example.org", "--tenant", "local", "--json"];
         let added = haft(&self.program, &self.folder).args(add).output()?;
         ensure!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
@@ -80,11 +80,11 @@ impl Gateway {
         let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")?.split(';').next());
         let cookie = cookie.context("nobody was signed in")?.to_owned();
         let body: Value = serde_json::from_str(&body)?;
-        Ok(Person { cookie, csrf: body["csrf"].as_str().context("nobody was signed in")?.to_owned() })
+        Ok(SignedInPerson { cookie, csrf: body["csrf"].as_str().context("nobody was signed in")?.to_owned() })
     }
 
     /// Does what the page does when somebody presses its button, and goes back as a browser would.
-    fn let_in(&self, asked: &str, person: &Person) -> Result<()> {
+    fn let_in(&self, asked: &str, person: &SignedInPerson) -> Result<()> {
         let mut answer = json!({"tenant": "local", "scopes": ["tools:read"], "allow": true});
         for pair in asked.trim().split('&') {
             let (name, value) = pair.split_once('=').context("the suite asked in an odd way")?;
@@ -116,7 +116,7 @@ impl Gateway {
     }
 }
 
-impl Drop for Gateway {
+impl Drop for SuiteGateway {
     fn drop(&mut self) {
         let _ended = self.child.kill();
         let _ended = self.child.wait();
