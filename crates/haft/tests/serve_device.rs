@@ -77,7 +77,7 @@ impl Site {
     }
 }
 
-fn answer(person: &Person<'_>, code: &str, otherwise: Value) -> Answer {
+fn answer(person: &Person<'_>, code: &str, otherwise: &Value) -> Answer {
     let mut body = json!({
         "code": code, "tenant": "acme", "workspace": "shop", "scopes": ["tools:read", "tools:execute"], "allow": true,
     });
@@ -116,10 +116,10 @@ fn a_device_is_let_in_for_a_person_and_for_what_they_chose() {
         assert!(html(&page).contains(shown), "{shown}: {}", html(&page));
     }
     assert_eq!(site.says(&device), "authorization_pending", "to look is not to answer");
-    let allowed = answer(&ann, &code, json!({"scopes": ["tools:read"]}));
+    let allowed = answer(&ann, &code, &json!({"scopes": ["tools:read"]}));
     assert_eq!((allowed.status, &allowed.body["to"]), (200, &json!("/device?answered=yes")), "{allowed:?}");
     assert!(html(&ann.get("/device?answered=yes")).contains("Go back to it"));
-    let again = answer(&ann, &code, json!({"allow": false}));
+    let again = answer(&ann, &code, &json!({"allow": false}));
     assert_eq!(again.status, 404, "it was answered: {again:?}");
 
     let (status, given) = site.poll(&device);
@@ -149,25 +149,25 @@ fn a_device_gets_nothing_without_a_yes_in_time() {
     let site = Site::new();
     let ann = site.ann();
     let (device, code) = site.codes();
-    assert_eq!(answer(&ann, &code, json!({"allow": false, "scopes": []})).body["to"], "/device?answered=no");
+    assert_eq!(answer(&ann, &code, &json!({"allow": false, "scopes": []})).body["to"], "/device?answered=no");
     assert_eq!(site.poll(&device).1["error"], "access_denied");
-    assert_eq!(answer(&ann, &code, json!({})).status, 404, "a no stays one");
+    assert_eq!(answer(&ann, &code, &json!({})).status, 404, "a no stays one");
 
     let (device, code) = site.codes();
     let late = site.codes();
-    assert_eq!(answer(&ann, &late.1, json!({})).status, 200);
+    assert_eq!(answer(&ann, &late.1, &json!({})).status, 200);
     site.database().execute("update oauth_devices set expires_at = 1", []).unwrap();
     assert_eq!(
         (site.poll(&device).1["error"].clone(), site.poll(&late.0).1["error"].clone()),
         (json!("expired_token"), json!("expired_token"))
     );
-    assert_eq!(answer(&ann, &code, json!({})).status, 404);
+    assert_eq!(answer(&ann, &code, &json!({})).status, 404);
     assert_eq!(ann.get(&format!("/device?code={code}")).status, 404);
 
     // What was let in and is taken back before it is fetched, or after.
     for fetched in [false, true] {
         let (device, code) = site.codes();
-        assert_eq!(answer(&ann, &code, json!({})).status, 200);
+        assert_eq!(answer(&ann, &code, &json!({})).status, 200);
         let given = if fetched { site.poll(&device).1 } else { Value::Null };
         let programs = ann.get("/api/me/programs").body;
         let last = programs["items"].as_array().unwrap().last().unwrap()["id"].clone();
@@ -201,10 +201,10 @@ fn only_a_page_of_this_server_lets_a_device_in_and_only_where_its_person_belongs
     let ann = site.ann();
     site.served.admin(&["tenant", "add", "bolt"]);
     let (device, code) = site.codes();
-    assert_eq!(answer(&ann, &code, json!({"tenant": "bolt"})).status, 404);
-    assert_eq!(answer(&ann, &code, json!({"workspace": "not-there"})).status, 404);
+    assert_eq!(answer(&ann, &code, &json!({"tenant": "bolt"})).status, 404);
+    assert_eq!(answer(&ann, &code, &json!({"workspace": "not-there"})).status, 404);
     assert_eq!(
-        answer(&ann, &code, json!({"scopes": ["tools:write", "approvals:decide"]})).status,
+        answer(&ann, &code, &json!({"scopes": ["tools:write", "approvals:decide"]})).status,
         400,
         "nothing that it did not ask for"
     );
@@ -218,8 +218,8 @@ fn only_a_page_of_this_server_lets_a_device_in_and_only_where_its_person_belongs
     assert_eq!(site.says(&device), "authorization_pending");
     // The first of two answers counts.
     let (yes, no) = std::thread::scope(|both| {
-        let yes = both.spawn(|| answer(&ann, &code, json!({})).status);
-        let no = both.spawn(|| answer(&ann, &code, json!({"allow": false})).status);
+        let yes = both.spawn(|| answer(&ann, &code, &json!({})).status);
+        let no = both.spawn(|| answer(&ann, &code, &json!({"allow": false})).status);
         (yes.join().unwrap(), no.join().unwrap())
     });
     assert!((yes == 200) != (no == 200), "{yes} {no}");
@@ -244,12 +244,12 @@ fn whoever_guesses_codes_is_told_to_wait() {
         assert!(html(&looked).contains("There is no device with this code"), "{looked:?}");
     }
     for _ in 0..4 {
-        assert_eq!(answer(&ann, "DDDD-DDDD", json!({})).status, 404);
+        assert_eq!(answer(&ann, "DDDD-DDDD", &json!({})).status, 404);
     }
     let looked = ann.get(&format!("/device?code={code}"));
     assert!(looked.status == 429 && looked.header("retry-after").is_some(), "the right one, too: {looked:?}");
     assert!(html(&looked).contains("There were too many attempts"), "{looked:?}");
-    assert_eq!(answer(&ann, &code, json!({})).status, 429);
+    assert_eq!(answer(&ann, &code, &json!({})).status, 429);
     for _ in 0..20 {
         assert_eq!(bob.get(&format!("/device?code={code}")).status, 200, "somebody else is not kept waiting");
     }
@@ -272,7 +272,7 @@ fn log_in(site: &Site, args: &[&str], person: &Person<'_>, allow: bool) -> (Vec<
         shown.push(line.trim_end().to_owned());
     }
     let code = shown[2].trim().to_owned();
-    let answered = answer(person, &code, json!({"allow": allow, "scopes": ["tools:read", "tools:execute"]}));
+    let answered = answer(person, &code, &json!({"allow": allow, "scopes": ["tools:read", "tools:execute"]}));
     assert_eq!(answered.status, 200, "{answered:?}");
     let mut stdout = String::new();
     lines.read_to_string(&mut stdout).unwrap();

@@ -185,9 +185,9 @@ fn check(claims: &TokenClaims, expected: &ExpectedToken<'_>) -> Result<(), Token
         (claims.iss != expected.issuer, "it is from another issuer"),
         (!is_for_us, "it is meant for somebody else"),
         (party.map_or(others > 0, |party| party != expected.client_id), "it was given to somebody else"),
-        (!(claims.exp > earlier), "its time is over"),
-        (!(claims.iat <= later), "it is from the future"),
-        (claims.nbf.is_some_and(|begins| !(begins <= later)), "it does not count yet"),
+        (claims.exp <= earlier, "its time is over"),
+        (claims.iat > later, "it is from the future"),
+        (claims.nbf.is_some_and(|begins| begins > later), "it does not count yet"),
         (!claims.nonce.as_deref().is_some_and(is_nonce), "it belongs to another sign-in"),
     ];
     match faults.into_iter().find(|(is_wrong, _)| *is_wrong) {
