@@ -76,8 +76,8 @@ async fn a_browser_comes_back_once_and_is_the_one_that_left() {
 async fn an_account_is_one_person_and_a_person_has_one_of_each_provider() {
     let (_folder, store) = new_store().await;
     let account = |issuer, subject| OidcAccount { issuer, subject };
-    let people = ["ann", "bob", "cid"];
-    let linked = join_all(people.map(|person| store.link_account(&house(), account("i", "s"), person))).await;
+    let (people, house_wide) = (["ann", "bob", "cid"], house());
+    let linked = join_all(people.map(|person| store.link_account(&house_wide, account("i", "s"), person))).await;
     assert_eq!(linked.into_iter().filter(|linked| *linked.as_ref().unwrap()).count(), 1);
     let whose = store.person_of_account(&house(), account("i", "s")).await.unwrap().unwrap();
     assert!(!store.link_account(&house(), account("i", "other"), &whose).await.unwrap());
@@ -98,9 +98,9 @@ async fn a_device_is_answered_once() {
             !store.add_device(&house(), &DeviceRecord { id: "x".into(), ..device(&id) }).await.unwrap(),
             "one code"
         );
-        let (consent, code) = yes(&id);
+        let ((consent, code), house_wide) = (yes(&id), house());
         let (allowed, denied) =
-            tokio::join!(store.allow_device(&scope, &id, &consent, &code), store.deny_device(&house(), &id));
+            tokio::join!(store.allow_device(&scope, &id, &consent, &code), store.deny_device(&house_wide, &id));
         let (allowed, denied) = (allowed.unwrap(), denied.unwrap());
         assert_ne!(allowed, denied, "{round}");
         let kept = store.device(&house(), &id).await.unwrap().unwrap();
