@@ -8,7 +8,7 @@ use crate::{
     NewConsent, NewOAuthToken, Store, StoreError,
     batch::ConditionalWrite,
     columns::{Columns, word},
-    oauth::consent_writes,
+    oauth::{consent_writes, let_in},
     sql::{Row, Statement},
 };
 
@@ -111,7 +111,8 @@ impl Store {
         code: &NewOAuthToken,
     ) -> Result<bool, StoreError> {
         let write = ConditionalWrite::of_database(answer(id, DeviceState::Allowed)?);
-        self.change(consent_writes(scope, consent, code)?.into_iter().fold(write, ConditionalWrite::and_then)).await
+        let write = consent_writes(scope, consent, code)?.into_iter().fold(write, ConditionalWrite::and_then);
+        self.change(write.audited(let_in(scope, consent))).await
     }
 
     /// Somebody refuses the program; `false` when it was answered before.

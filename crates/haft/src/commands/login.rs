@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    commands::{mistake, open::browser, prompt::Interrupts, serve::make_private},
+    commands::{mistake, open::browser, prompt::Interrupts, serve::make_private, user_settings},
     exit::CliExit,
     remote::{
         Client, KEY,
@@ -49,7 +49,7 @@ pub(crate) struct LogoutArgs {
 }
 
 pub(crate) async fn login(out: &Out, args: &LoginArgs) -> Result<CliExit> {
-    let settings = Settings::of_user()?;
+    let settings = user_settings()?;
     let client = Client::unknown(&args.url)?;
     let url = client.url().to_owned();
     let about = client.get("/.well-known/oauth-authorization-server").await?;
@@ -113,7 +113,7 @@ async fn told(out: &Out, url: &str, settings: &Settings) -> Result<CliExit> {
 }
 
 pub(crate) async fn logout(out: &Out, args: &LogoutArgs) -> Result<CliExit> {
-    let settings = Settings::of_user()?;
+    let settings = user_settings()?;
     let client = Client::unknown(&args.url)?;
     let url = client.url();
     let Some(tokens) = Login::forget(&settings.data, url)? else {
