@@ -1,4 +1,7 @@
-//! The official MCP conformance suite against our own server, and against our client of servers with a login.
+//! The official MCP conformance suite against our own server, our own authorization server, and our client of servers with
+//! a login.
+
+mod authorization;
 
 use std::{
     env,
@@ -41,6 +44,9 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         .status()
         .context("cannot start cargo")?;
     ensure!(built.success(), "the programs of the suite cannot be built");
+    let built =
+        cargo(root).args(["build", "--quiet", "--locked", "-p", "haft"]).status().context("cannot start cargo")?;
+    ensure!(built.success(), "haft cannot be built");
     let path = env::join_paths([programs].into_iter().chain(env::split_paths(&path_variable())))?;
     let mut all_hold = logins_hold(root, &suite, &path)?;
     for revision in REVISIONS {
@@ -56,6 +62,8 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
             .context("cannot start the suite")?;
         served.end()?;
         all_hold &= ended.success();
+        all_hold &=
+            authorization::run(&target(root).join("debug/haft"), Command::new(&suite).env("PATH", &path), revision)?;
     }
     Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -94,8 +102,7 @@ fn login_scenario<'a>(line: &'a str, revision: &str) -> Option<&'a str> {
 
 /// Where a program for the suite was built.
 fn example(root: &Path, name: &str) -> PathBuf {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    target.join("debug/examples").join(name)
+    target(root).join("debug/examples").join(name)
 }
 
 /// Whatever is left out is named on a page, where the reason stands.
@@ -142,6 +149,11 @@ impl Drop for ConformanceServer {
         let _ended = self.child.kill();
         let _ended = self.child.wait();
     }
+}
+
+/// Where programs are built.
+fn target(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 /// Where `scripts/setup` puts what tests need.

@@ -15,15 +15,15 @@ use anyhow::Result;
 use futures_util::future::BoxFuture;
 use haft_mcp::{Callers, ClientPeer, QuestionListeners, Server, ServerDeps};
 use haft_platform::{
-    AuthoredTools, JobLoop, JobRunner, MasterKey, PatchedTools, Platform, SignInsLast, TenantGuard, TenantWeb,
-    WorkspaceFolder,
+    AuthoredTools, JobLoop, JobRunner, MasterKey, OidcSignIn, PatchedTools, Platform, SignInsLast, TenantGuard,
+    TenantWeb, WorkspaceFolder,
 };
 use haft_runtime::{
     Caller, Catalog, Doors, ErrorCode, HouseWide, Journal, LayerSource, Layers, Limits, Pipeline, Questions, Redactor,
     Registry, Scope, Shown, SpanSink, ToolError, Within, Workbench,
 };
 use haft_sandbox::web::{FetchLimits, WebClient};
-use haft_server::{App, Metrics, OpenRequests, Place};
+use haft_server::{App, Metrics, OpenRequests, Place, SignInMethods};
 use haft_store::Store;
 use haft_tools::{OpenWorkspaces, SandboxWorkbench, Workspaces};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -96,6 +96,7 @@ pub(crate) async fn build(
     key: MasterKey,
     (place, sign_ins_last): (Place, SignInsLast),
 ) -> Result<TenantHouse> {
+    let (password, providers) = settings.sign_in_methods()?;
     let platform = Arc::new(Platform::new(store.clone(), wide(), key));
     platform.have_local_tenant().await?;
     let folders = Arc::new(TenantFolders::new(settings.clone(), platform.clone()));
@@ -129,6 +130,7 @@ pub(crate) async fn build(
     });
     let mcp = mcp_server(&settings, &platform, &pipeline, (listed, asked));
     let jobs = jobs(&settings, &platform, &pipeline).await?;
+    let oidc = OidcSignIn::new(platform.clone(), providers, web.everybody());
     let app = Arc::new(App {
         platform,
         pipeline,
@@ -144,6 +146,7 @@ pub(crate) async fn build(
         limits: settings.serve.limits.at(&place),
         place,
         sign_ins_last,
+        sign_in: SignInMethods { password, oidc },
         requests: OpenRequests::default(),
         media_limits: settings.serve.media,
         stop: CancellationToken::new(),

@@ -14,6 +14,7 @@ use haft_runtime::{AutoApprove, Rule, nearest};
 use haft_store::Durability;
 use haft_tools::LanguageServers;
 
+mod auth;
 mod client;
 mod key;
 mod limits;
@@ -27,6 +28,7 @@ mod values;
 mod web;
 mod workspace;
 
+pub use auth::{AuthSettings, OidcEntry};
 pub use client::ClientSettings;
 use key::key;
 pub use key::{SetBy, SettingKey};
@@ -73,6 +75,20 @@ pub const KEYS: &[SettingKey] = &[
         "\"24h\"",
         "how long a question stays open",
         SetBy::Workspace(|new, old| new.expire <= old.expire),
+    ),
+    key(
+        "auth.oidc",
+        "{}",
+        "providers of OpenID Connect that people sign in with at `haft serve`: `[auth.oidc.NAME]` with `issuer`, `client_id`, \
+         `client_secret = \"secret:NAME\"`, and where wanted `label`, `scopes`, `private` and `join`; \
+         [serve.md](serve.md) explains them",
+        SetBy::UserFile,
+    ),
+    key(
+        "auth.password",
+        "true",
+        "whether people sign in by password at `haft serve`; it can be switched off where `auth.oidc` has a provider",
+        SetBy::User,
     ),
     key(
         "limits.work",
@@ -484,6 +500,8 @@ pub struct Settings {
     pub retention: Retention,
     /// What commands run in.
     pub sandbox: SandboxSettings,
+    /// How people sign in at the server of tenants.
+    pub auth: AuthSettings,
     /// Where the server of tenants listens.
     pub serve: ServeSettings,
     /// How long a command may run when its call does not say.
@@ -583,6 +601,7 @@ impl Settings {
             retention: Retention::default(),
             telemetry: TelemetrySettings::default(),
             sandbox: SandboxSettings::default(),
+            auth: AuthSettings::default(),
             serve: ServeSettings::default(),
             shell_timeout: Duration::from_secs(120),
             sync: Durability::Normal,
@@ -668,6 +687,7 @@ impl Settings {
             "store.url" => self.store_url = database(value)?,
             other => {
                 let taken = self.sandbox.take(other, value)?
+                    || self.auth.take(other, value)?
                     || self.telemetry.take(other, value)?
                     || self.serve.take(other, value)?
                     || self.web.take(other, value)?

@@ -19,6 +19,8 @@ pub(crate) enum Tried {
     Mail(String),
     /// A person who is signed in.
     Person(String),
+    /// The same, who types the code of a device.
+    DeviceCode(String),
     /// Where the request comes from: an address, or the network of one of version 6.
     From(IpAddr),
 }
@@ -39,7 +41,7 @@ impl Tried {
     /// How many at once, and after how long there is one more.
     fn allowed(&self) -> (u32, Duration) {
         match self {
-            Self::Mail(_) | Self::Person(_) => (10, Duration::from_secs(60)),
+            Self::Mail(_) | Self::Person(_) | Self::DeviceCode(_) => (10, Duration::from_secs(60)),
             Self::From(_) => (30, Duration::from_secs(10)),
         }
     }

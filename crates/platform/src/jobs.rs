@@ -207,6 +207,8 @@ impl JobRunner for CleanupJob {
             self.store.forget_expired_sign_ins(&self.house).await?;
             self.store.forget_expired_oauth(&self.house).await?;
             self.store.forget_login_attempts(&self.house).await?;
+            self.store.forget_expired_devices(&self.house).await?;
+            self.store.forget_expired_oidc_requests(&self.house).await?;
             self.store.forget_old_idempotency_keys(&self.house).await?;
             self.store.add_job_to_each_tenant(&self.house, OF_EACH_TENANT, self.store.now()).await?;
             Ok(JobEnd::Again(CLEAN_EVERY))

@@ -21,6 +21,7 @@ mod master_key;
 mod media;
 mod metrics;
 mod oauth;
+mod oidc;
 mod password;
 mod people;
 mod permission;
@@ -63,9 +64,10 @@ pub use master_key::MasterKey;
 pub use media::{MEDIA_PIECE, MediaLimits, MediaRecord, MediaSignature, MediaUpload, MediaView, is_safe_to_show};
 pub use metrics::ToolMetrics;
 pub use oauth::{
-    ClientDescription, CodeExchange, ConsentPlace, ConsentView, ConsentWish, GivenTokens, OAuthClient, OAuthError,
-    resource_parts, with_answer,
+    ClientDescription, CodeExchange, ConsentPlace, ConsentView, ConsentWish, DEVICE_GRANT, DeviceView, DeviceWish,
+    GivenDeviceCode, GivenTokens, OAuthClient, OAuthError, resource_parts, with_answer,
 };
+pub use oidc::{OidcAnswer, OidcJoin, OidcProvider, OidcSignIn, OidcWish};
 pub use people::{AddedPerson, NewPerson, PersonChange, PersonView};
 pub use permission::Permission;
 pub use platform::{LatencyCounts, LatencyHistogram, Platform};

@@ -2,11 +2,12 @@
 //! tokens for it; every token hangs on the person's yes and ends with it.
 
 pub(crate) mod client;
+mod device;
 
 use std::{collections::BTreeSet, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use haft_runtime::{Caller, CallerId, CallerKind, Source, ToolError, Via};
+use haft_runtime::{Caller, CallerId, CallerKind, Scope, Source, ToolError, Via};
 use haft_sandbox::web::Url;
 use haft_store::{ConsentRecord, NewConsent, NewOAuthToken, OAuthTokenKind, OAuthTokenRecord};
 use jiff::Timestamp;
@@ -20,6 +21,7 @@ use crate::{
     roles::granted, sign_in::after,
 };
 pub use client::{ClientDescription, OAuthClient};
+pub use device::{DEVICE_GRANT, DeviceView, DeviceWish, GivenDeviceCode};
 
 /// How long a code waits to be used, and how long tokens last.
 const CODE_LASTS: Duration = Duration::from_secs(60);
@@ -146,23 +148,9 @@ impl Platform {
         (tenant, workspace): (&str, Option<&str>),
         wish: &ConsentWish<'_>,
     ) -> Result<String, ToolError> {
-        let own = self.store.tenants_of(&self.house, &sign_in.person).await?;
-        let wanted = own.into_iter().find(|(found, _)| found.slug == tenant);
-        let (tenant, _) = wanted.ok_or_else(|| not_found(&format!("tenant `{tenant}`")))?;
-        let scope = match workspace {
-            Some(name) => self.workspace_named(&tenant.scope, name).await?.scope,
-            None => tenant.scope,
-        };
+        let scope = self.consent_scope(sign_in, (tenant, workspace)).await?;
         let code = random::text(random::SECRET)?;
-        let words: Vec<&str> = wish.scopes.iter().map(|scope| scope.word()).collect();
-        let consent = NewConsent {
-            id: format!("oc_{}", random::text(20)?),
-            person: sign_in.person.clone(),
-            client: wish.client.id.clone(),
-            client_name: wish.client.name.clone(),
-            scopes: words.join(","),
-            resource: wish.resource.to_owned(),
-        };
+        let consent = new_consent(sign_in, wish.client, wish.scopes, wish.resource)?;
         let kept = NewOAuthToken {
             id: random::hash(&code),
             kind: OAuthTokenKind::Code,
@@ -172,6 +160,21 @@ impl Platform {
         };
         self.store.add_consent(&scope, &consent, &kept).await?;
         Ok(code)
+    }
+
+    /// Where a program is let in: one of the person's tenants, and there a workspace.
+    async fn consent_scope(
+        &self,
+        sign_in: &SignInRecord,
+        (tenant, workspace): (&str, Option<&str>),
+    ) -> Result<Scope, ToolError> {
+        let own = self.store.tenants_of(&self.house, &sign_in.person).await?;
+        let wanted = own.into_iter().find(|(found, _)| found.slug == tenant);
+        let (tenant, _) = wanted.ok_or_else(|| not_found(&format!("tenant `{tenant}`")))?;
+        match workspace {
+            Some(name) => Ok(self.workspace_named(&tenant.scope, name).await?.scope),
+            None => Ok(tenant.scope),
+        }
     }
 
     /// Tokens for a code. A code that comes a second time was stolen on one of its ways: everything that hangs on it ends.
@@ -309,6 +312,24 @@ impl Platform {
     }
 }
 
+/// The yes of somebody who is signed in.
+fn new_consent(
+    sign_in: &SignInRecord,
+    client: &OAuthClient,
+    scopes: &[KeyScope],
+    resource: &str,
+) -> Result<NewConsent, ToolError> {
+    let words: Vec<&str> = scopes.iter().map(|scope| scope.word()).collect();
+    Ok(NewConsent {
+        id: format!("oc_{}", random::text(20)?),
+        person: sign_in.person.clone(),
+        client: client.id.clone(),
+        client_name: client.name.clone(),
+        scopes: words.join(","),
+        resource: resource.to_owned(),
+    })
+}
+
 /// Whether two texts name the same resource; a slash at the end makes no difference.
 fn same_resource(one: &str, other: &str) -> bool {
     one.trim_end_matches('/') == other.trim_end_matches('/')
@@ -329,7 +350,7 @@ pub fn with_answer(address: &str, answer: &[(&str, &str)]) -> Option<String> {
 }
 
 /// What a program shows first of a secret that it shows later.
-fn challenge_of(verifier: &str) -> String {
+pub(crate) fn challenge_of(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()))
 }
 

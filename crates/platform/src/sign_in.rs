@@ -83,8 +83,18 @@ pub enum SignInsLast {
 impl Platform {
     /// The code of a link by which somebody signs in once.
     pub async fn make_link(&self, scope: &Scope, person: &str) -> Result<String, ToolError> {
+        self.make_brief_link(scope, person, LINK_LASTS).await
+    }
+
+    /// The same for so long.
+    pub(crate) async fn make_brief_link(
+        &self,
+        scope: &Scope,
+        person: &str,
+        lasts: Duration,
+    ) -> Result<String, ToolError> {
         let code = random::text(random::SECRET)?;
-        self.store.add_link(scope, (&random::hash(&code), person), after(LINK_LASTS)).await?;
+        self.store.add_link(scope, (&random::hash(&code), person), after(lasts)).await?;
         Ok(code)
     }
 
@@ -100,6 +110,11 @@ impl Platform {
         let person = self.have_person(&format!("{user}@localhost")).await?;
         self.have_member(scope, &person.id, role).await?;
         Ok(person.id)
+    }
+
+    /// What tells a browser from others while it is at a provider.
+    pub fn new_browser_secret(&self) -> Result<String, ToolError> {
+        random::text(random::SECRET)
     }
 
     /// Whether the code of a link has not been used yet, and still can be.

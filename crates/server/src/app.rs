@@ -8,7 +8,9 @@ use std::{
 use axum::http::{HeaderMap, header};
 use futures_util::future::BoxFuture;
 use haft_mcp::LoginAnswer;
-use haft_platform::{AuthoredTools, MediaLimits, Platform, ServerDefinition, SignInsLast, TenantWeb, still_acting};
+use haft_platform::{
+    AuthoredTools, MediaLimits, OidcSignIn, Platform, ServerDefinition, SignInsLast, TenantWeb, still_acting,
+};
 use haft_runtime::{
     Caller, Catalog, Guard, Journal, Pipeline, Questions, Redactor, SpanSink, ToolError, Workbench, current_trace,
     in_trace,
@@ -49,6 +51,8 @@ pub struct App {
     pub place: Place,
     /// How long people stay signed in.
     pub sign_ins_last: SignInsLast,
+    /// How people sign in, beside links.
+    pub sign_in: SignInMethods,
     /// The most that may be uploaded.
     pub media_limits: MediaLimits,
     /// Cancelled when no new requests are taken.
@@ -73,6 +77,14 @@ impl App {
     {
         self.under_way.spawn(still_acting(in_trace(current_trace(), work)))
     }
+}
+
+/// How people sign in, beside links.
+pub struct SignInMethods {
+    /// By password.
+    pub password: bool,
+    /// With providers of OpenID Connect.
+    pub oidc: OidcSignIn,
 }
 
 /// Requests that are under way.

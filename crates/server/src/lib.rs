@@ -37,7 +37,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use admit::Admission;
-pub use app::{AcceptedTools, App, LoginLink, LoginReturn, OpenRequests, Place, ServerConnections, ServerLimits};
+pub use app::{
+    AcceptedTools, App, LoginLink, LoginReturn, OpenRequests, Place, ServerConnections, ServerLimits, SignInMethods,
+};
 pub use client_address::AddressRange;
 pub use connections::listen;
 pub use large_bodies::LargeBodies;

@@ -284,6 +284,46 @@ create table oauth_tokens (
 create index oauth_tokens_of_consent on oauth_tokens (consent, id);
 create index oauth_tokens_by_end on oauth_tokens (expires_at);
 
+-- Programs on devices without a browser, each while it waits for somebody to say yes. It is found by the hash of what the
+-- program holds, and by a hash with the master key of the short code that a person types. After the yes the program's code is
+-- among the tokens.
+create table oauth_devices (
+    id {text} primary key,
+    user_code {text} not null,
+    client {text} not null,
+    scopes {text} not null,
+    resource {text} not null,
+    asked_from {text},
+    state {text} not null,
+    created_at {int} not null,
+    expires_at {int} not null,
+    polled_at {int}
+) {small_table};
+create unique index oauth_devices_by_user_code on oauth_devices (user_code);
+create index oauth_devices_by_end on oauth_devices (expires_at);
+
+-- Browsers that were sent to an OpenID Connect provider and have not come back. It is found by the hash of the state, counts
+-- only in the browser that has its cookie, and is deleted when it is used.
+create table oidc_requests (
+    id {text} primary key,
+    provider {text} not null,
+    browser {text} not null,
+    tenant_slug {text},
+    page {text} not null,
+    expires_at {int} not null
+) {small_table};
+create index oidc_requests_by_end on oidc_requests (expires_at);
+
+-- Which account of which provider is whom: one of each provider for a person.
+create table oidc_accounts (
+    issuer {text} not null,
+    subject {text} not null,
+    person {text} not null,
+    created_at {int} not null,
+    primary key (issuer, subject)
+) {small_table};
+create unique index oidc_accounts_of_person on oidc_accounts (person, issuer);
+
 -- Who has agreed to what a question asks, by approval rules of this version: each person once.
 create table agreements (
     tenant {text} not null,

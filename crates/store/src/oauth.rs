@@ -75,6 +75,8 @@ pub struct NewConsent {
 pub enum OAuthTokenKind {
     /// Becomes tokens, once.
     Code,
+    /// The same for a program on a device without a browser, which holds it from the beginning.
+    Device,
     /// Comes with requests.
     Access,
     /// Becomes new tokens, once.
@@ -177,24 +179,9 @@ impl Store {
         consent: &NewConsent,
         code: &NewOAuthToken,
     ) -> Result<(), StoreError> {
-        let now = Timestamp::now().as_microsecond();
-        let add = Statement::new(ADD_CONSENT)
-            .bind(consent.id.as_str())
-            .bind(tenant(scope))
-            .bind(workspace(scope))
-            .bind(consent.person.as_str())
-            .bind(consent.client.as_str())
-            .bind(consent.client_name.as_str())
-            .bind(consent.scopes.as_str())
-            .bind(consent.resource.as_str())
-            .bind(now)
-            .bind(code.expires_at.as_microsecond());
-        let used = Statement::new(CLIENT_USED).bind(consent.client.as_str()).bind(now);
-        let write = ConditionalWrite::of_database(add).and_then(token(&consent.id, code)?).and_then(used);
-        let what = json!({"name": consent.client_name, "client": consent.client, "scopes": consent.scopes,
-            "person": consent.person, "workspace": workspace(scope)});
-        let act = AuditEntry::new(AuditAction::ProgramLetIn, scope, ("program", &consent.id));
-        self.change(write.audited(act.change(Value::Null, what))).await.map(drop)
+        let [add, code, used] = consent_writes(scope, consent, code)?;
+        let write = ConditionalWrite::of_database(add).and_then(code).and_then(used);
+        self.change(write.audited(let_in(scope, consent))).await.map(drop)
     }
 
     /// The code or token with this hash, if its person is still a member.
@@ -248,6 +235,35 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// What the audit log says of a yes.
+pub(crate) fn let_in(scope: &Scope, consent: &NewConsent) -> AuditEntry {
+    let what = json!({"name": consent.client_name, "client": consent.client, "scopes": consent.scopes,
+        "person": consent.person, "workspace": workspace(scope)});
+    AuditEntry::new(AuditAction::ProgramLetIn, scope, ("program", &consent.id)).change(Value::Null, what)
+}
+
+/// What keeps a yes and the code for it.
+pub(crate) fn consent_writes(
+    scope: &Scope,
+    consent: &NewConsent,
+    code: &NewOAuthToken,
+) -> Result<[Statement; 3], StoreError> {
+    let now = Timestamp::now().as_microsecond();
+    let add = Statement::new(ADD_CONSENT)
+        .bind(consent.id.as_str())
+        .bind(tenant(scope))
+        .bind(workspace(scope))
+        .bind(consent.person.as_str())
+        .bind(consent.client.as_str())
+        .bind(consent.client_name.as_str())
+        .bind(consent.scopes.as_str())
+        .bind(consent.resource.as_str())
+        .bind(now)
+        .bind(code.expires_at.as_microsecond());
+    let used = Statement::new(CLIENT_USED).bind(consent.client.as_str()).bind(now);
+    Ok([add, token(&consent.id, code)?, used])
 }
 
 fn token(consent: &str, given: &NewOAuthToken) -> Result<Statement, StoreError> {

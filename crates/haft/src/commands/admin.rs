@@ -131,6 +131,11 @@ enum PersonCommand {
         #[arg(long)]
         tenant: String,
     },
+    /// Forget with which accounts of OpenID Connect somebody signs in; their next one is linked anew
+    Unlink {
+        /// Their mail address
+        email: String,
+    },
     /// Take somebody out of a tenant
     Remove {
         /// Their mail address or id
@@ -364,6 +369,14 @@ async fn person(platform: &Platform, command: PersonCommand, url: &str) -> Resul
         PersonCommand::List { tenant } => {
             let people = platform.people(&scope(platform, &tenant).await?).await?;
             Told::List(people.iter().map(|person| json!(person)).collect(), &["email", "role", "name", "id"])
+        }
+        PersonCommand::Unlink { email } => {
+            let unlinked = platform.unlink_accounts(&email).await?;
+            let sentence = match unlinked {
+                true => format!("{email} is linked with no account any more; the next one with this address is"),
+                false => format!("{email} was linked with no account"),
+            };
+            Told::One(json!({"unlinked": unlinked}), sentence)
         }
         PersonCommand::Remove { email, tenant } => {
             let scope = scope(platform, &tenant).await?;

@@ -150,7 +150,7 @@ pub(super) fn written(value: &toml::Value) -> String {
 }
 
 /// The tables whose keys are names that the user chooses.
-const NAMED: &[&str] = &["lsp.servers", "mcp.servers"];
+const NAMED: &[&str] = &["auth.oidc", "lsp.servers", "mcp.servers"];
 
 /// Every value with its dotted key.
 pub(super) fn flattened(table: &toml::Table, prefix: &str) -> Vec<(String, toml::Value)> {

@@ -315,6 +315,24 @@ pub(crate) fn clients_python() -> PathBuf {
     python
 }
 
+/// One request to any server of the test.
+pub(crate) fn fetch(method: &str, address: &str, cookie: &str, body: &str) -> Answer {
+    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut text = format!("{method} /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+    if !cookie.is_empty() {
+        text.push_str(&format!("Cookie: {cookie}\r\n"));
+    }
+    if method == "POST" {
+        let kind = if body.starts_with('{') { "application/json" } else { "application/x-www-form-urlencoded" };
+        text.push_str(&format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len()));
+    }
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.write_all(format!("{text}\r\n{body}").as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    read(&String::from_utf8_lossy(&answer))
+}
+
 fn read(text: &str) -> Answer {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
     let mut lines = head.lines();

@@ -292,7 +292,9 @@ fn nothing_of_another_tenant_is_seen_or_changed_through_any_route() {
                 let theirs = bolt.ask(method, path, body.as_deref().map(str::as_bytes));
                 let nobodys = bolt.ask(method, &other_path, other_body.as_deref().map(str::as_bytes));
                 let sent = format!("{method} {path} {body:?}");
-                assert_eq!(words(&theirs, id), words(&nobodys, never), "{sent}");
+                // Whoever types the codes of devices has to wait after a while, whatever they type.
+                let has_to_wait = [&theirs, &nobodys].iter().any(|reply| reply.status == 429);
+                assert!(has_to_wait || words(&theirs, id) == words(&nobodys, never), "{sent}: {theirs:?} {nobodys:?}");
                 let told = theirs.text.replace(id.as_str(), "");
                 assert!(!told.contains(CANARY), "{sent}: {told}");
                 asked += 1;

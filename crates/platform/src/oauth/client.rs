@@ -13,7 +13,7 @@ use haft_sandbox::web::{
 use haft_store::OAuthClientRecord;
 use serde::Deserialize;
 
-use super::OAuthError;
+use super::{DEVICE_GRANT, OAuthError};
 use crate::{Platform, random};
 
 /// How long a document of a program is believed.
@@ -62,11 +62,17 @@ pub struct ClientDescription {
     /// How it proves who it is when it fetches a token; only `none` is known here.
     #[serde(default)]
     pub token_endpoint_auth_method: Option<String>,
+    /// How it gets tokens.
+    #[serde(default)]
+    pub grant_types: Vec<String>,
 }
 
 impl ClientDescription {
     fn checked(self, fallback: &str) -> Result<(String, Vec<String>), OAuthError> {
-        if self.redirect_uris.is_empty() || self.redirect_uris.len() > MOST_ADDRESSES {
+        // Nobody is sent back to a program on a device without a browser.
+        let only_on_devices = self.grant_types.iter().any(|grant| grant == DEVICE_GRANT)
+            && !self.grant_types.iter().any(|grant| grant == "authorization_code");
+        if (self.redirect_uris.is_empty() && !only_on_devices) || self.redirect_uris.len() > MOST_ADDRESSES {
             return Err(unfit(format!("`redirect_uris` names 1 to {MOST_ADDRESSES} addresses")));
         }
         if let Some(wrong) = self.redirect_uris.iter().find(|address| !is_place_to_return_to(address)) {

@@ -21,7 +21,7 @@ form.addEventListener("submit", async (event) => {
     allow: event.submitter.value === "yes",
   };
   said.textContent = "One moment…";
-  const answer = await fetch("/api/oauth/consents", {
+  const answer = await fetch(form.dataset.route, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
     body: JSON.stringify(body),

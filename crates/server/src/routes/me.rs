@@ -57,6 +57,7 @@ pub(super) async fn sign_in(asked: Asked<NoFields, SignInBody>) -> Result<JsonRe
     let signed_in = match (&body.link, &body.email, &body.password) {
         (Some(link), None, None) => app.platform.sign_in_by_link(code_of(link), app.sign_ins_last).await?,
         (None, Some(email), Some(password)) => {
+            refuse_without_passwords(app)?;
             let given = PasswordSignIn { email, password, tenant: body.tenant.as_deref(), from: asked.from };
             app.platform.sign_in_by_password(&given, app.sign_ins_last).await?
         }
@@ -67,6 +68,14 @@ pub(super) async fn sign_in(asked: Asked<NoFields, SignInBody>) -> Result<JsonRe
     let tenant = app.platform.tenant_of(&identity.caller.scope).await?;
     let reply = SignInReply { csrf: signed_in.csrf.clone(), caller: identity.caller.who(), tenant };
     Ok(JsonReply::ok(reply).header(header::SET_COOKIE, set_cookie(app, &signed_in.cookie)?))
+}
+
+/// Passwords count for nothing where the operator has switched them off.
+fn refuse_without_passwords(app: &App) -> Result<(), Problem> {
+    match app.sign_in.password {
+        true => Ok(()),
+        false => Err(Problem::new(haft_runtime::ErrorCode::Forbidden, "nobody signs in by password here")),
+    }
 }
 
 /// Signs in by the code of a link: what only the page may know, and the cookie.
@@ -144,6 +153,7 @@ pub(super) struct PasswordBody {
 
 /// Sets one's password, and ends all other sign-ins.
 pub(super) async fn set_password(asked: Asked<NoFields, PasswordBody>) -> Result<JsonReply<Done>, Problem> {
+    refuse_without_passwords(&asked.app)?;
     let PasswordBody { password, old_password } = &asked.body;
     let change = PasswordChange { old: old_password.as_deref(), new: password, from: asked.from };
     asked.app.platform.change_password(own_sign_in(&asked)?, &change).await?;

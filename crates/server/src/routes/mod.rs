@@ -8,6 +8,7 @@ mod authored;
 mod batch;
 mod calls;
 mod changes;
+mod device;
 mod events;
 mod grants;
 mod health;
@@ -15,6 +16,7 @@ mod keys;
 mod me;
 mod media;
 mod oauth;
+mod oidc;
 mod page;
 mod people;
 mod policy;
@@ -24,6 +26,7 @@ mod results;
 mod secrets;
 pub(crate) mod servers;
 mod sessions;
+mod sign_in;
 mod story;
 mod tenants;
 mod tool_runs;
@@ -40,8 +43,11 @@ pub(crate) fn all() -> Vec<Route> {
     let nouns = [
         health::routes(),
         page::routes(),
+        sign_in::routes(),
+        oidc::routes(),
         me::routes(),
         oauth::routes(),
+        device::routes(),
         keys::routes(),
         people::routes(),
         tenants::routes(),

@@ -7,8 +7,8 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use haft_platform::{
-    ClientDescription, CodeExchange, ConsentPlace, ConsentView, ConsentWish, KeyScope, OAuthClient, OAuthError,
-    SignInRecord, resource_parts, with_answer,
+    ClientDescription, CodeExchange, ConsentPlace, ConsentView, ConsentWish, DEVICE_GRANT, KeyScope, OAuthClient,
+    OAuthError, SignInRecord, resource_parts, with_answer,
 };
 use haft_runtime::ErrorCode;
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{
     DONE, Done, ListPage, me,
-    page::{escaped, page},
+    page::{escaped, script, task_page},
 };
 use crate::{
     app::App,
@@ -79,10 +79,11 @@ async fn authorization_server(asked: Asked<NoFields, Body>) -> Result<Response, 
         "authorization_endpoint": format!("{url}/oauth/authorize"),
         "token_endpoint": format!("{url}/oauth/token"),
         "registration_endpoint": format!("{url}/oauth/register"),
+        "device_authorization_endpoint": format!("{url}/oauth/device"),
         "revocation_endpoint": format!("{url}/oauth/revoke"),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "grant_types_supported": ["authorization_code", "refresh_token", DEVICE_GRANT],
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": ["none"],
         "revocation_endpoint_auth_methods_supported": ["none"],
@@ -93,14 +94,15 @@ async fn authorization_server(asked: Asked<NoFields, Body>) -> Result<Response, 
 }
 
 /// JSON as OAuth sends it, which nobody keeps.
-fn document(value: Value) -> Response {
+pub(super) fn document(value: Value) -> Response {
     ([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(value)).into_response()
 }
 
 /// What OAuth says when something is wrong.
-fn refused(error: &OAuthError) -> Response {
+pub(super) fn refused(error: &OAuthError) -> Response {
     let status = match error.code {
         "temporarily_unavailable" => StatusCode::SERVICE_UNAVAILABLE,
+        "invalid_client" => StatusCode::UNAUTHORIZED,
         _ => StatusCode::BAD_REQUEST,
     };
     let body = json!({"error": error.code, "error_description": error.description});
@@ -115,21 +117,29 @@ async fn register(asked: Asked<NoFields, Body>) -> Result<Response, Problem> {
     let described = serde_json::from_slice::<ClientDescription>(&bytes).map_err(unreadable);
     let registered = match described {
         Ok(described) => {
-            let addresses = described.redirect_uris.clone();
-            app.platform.register_client(described).await.map(|client| (client, addresses))
+            let told =
+                (described.redirect_uris.clone(), described.grant_types.iter().any(|grant| grant == DEVICE_GRANT));
+            app.platform.register_client(described).await.map(|client| (client, told))
         }
         Err(error) => Err(error),
     };
-    let (client, addresses) = match registered {
+    let (client, (addresses, on_devices)) = match registered {
         Ok(registered) => registered,
         Err(error) => return Ok(refused(&error)),
     };
+    let mut grants = vec!["authorization_code", "refresh_token"];
+    if on_devices {
+        grants.push(DEVICE_GRANT);
+    }
+    if addresses.is_empty() {
+        grants.retain(|grant| *grant != "authorization_code");
+    }
     let reply = json!({
         "client_id": client.id,
         "client_name": client.name,
         "redirect_uris": addresses,
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
+        "response_types": if addresses.is_empty() { json!([]) } else { json!(["code"]) },
+        "grant_types": grants,
         "token_endpoint_auth_method": "none",
     });
     Ok((StatusCode::CREATED, document(reply)).into_response())
@@ -188,20 +198,8 @@ impl AuthorizeQuery {
             let why = "`code_challenge` is a SHA-256 in base64url, and `code_challenge_method` is `S256`";
             return Err(told("invalid_request", why.to_owned()));
         }
-        let resource = self.resource.clone().unwrap_or_else(|| format!("{url}/mcp"));
-        if !is_ours(app, &resource) {
-            return Err(told("invalid_target", format!("tokens are given for `{url}/mcp` alone")));
-        }
-        let scopes = match self.scope.as_deref().map(str::trim).filter(|scope| !scope.is_empty()) {
-            None => USUAL.to_vec(),
-            Some(scope) => {
-                let parsed =
-                    scope.split(' ').filter(|word| !word.is_empty()).map(|word| KeyScope::parse(word).ok_or(word));
-                parsed.collect::<Result<Vec<_>, _>>().map_err(|word| {
-                    told("invalid_scope", format!("`{word}` is none of {}", words(KeyScope::ALL).join(", ")))
-                })?
-            }
-        };
+        let resource = asked_resource(app, url, self.resource.as_deref()).map_err(Wrong::Told)?;
+        let scopes = asked_scopes(self.scope.as_deref()).map_err(Wrong::Told)?;
         Ok(Wanted { client, redirect_uri, challenge, scopes, resource })
     }
 
@@ -212,6 +210,25 @@ impl AuthorizeQuery {
         let answer: Vec<(&str, &str)> = answer.iter().copied().chain(state).chain([("iss", url)]).collect();
         with_answer(to, &answer).ok_or_else(|| Problem::mistake("`redirect_uri` is no address"))
     }
+}
+
+/// The address that tokens are asked for, which is one of this server.
+pub(super) fn asked_resource(app: &App, url: &str, asked: Option<&str>) -> Result<String, OAuthError> {
+    let resource = asked.map_or_else(|| format!("{url}/mcp"), str::to_owned);
+    match is_ours(app, &resource) {
+        true => Ok(resource),
+        false => Err(OAuthError::new("invalid_target", format!("tokens are given for `{url}/mcp` alone"))),
+    }
+}
+
+/// What a program asks to do; the usual where it does not say.
+pub(super) fn asked_scopes(asked: Option<&str>) -> Result<Vec<KeyScope>, OAuthError> {
+    let Some(asked) = asked.map(str::trim).filter(|asked| !asked.is_empty()) else { return Ok(USUAL.to_vec()) };
+    let unknown = |word: &str| {
+        OAuthError::new("invalid_scope", format!("`{word}` is none of {}", words(KeyScope::ALL).join(", ")))
+    };
+    let asked = asked.split(' ').filter(|word| !word.is_empty());
+    asked.map(|word| KeyScope::parse(word).ok_or_else(|| unknown(word))).collect()
 }
 
 /// Whether a token for this address is one for this server.
@@ -232,10 +249,10 @@ async fn authorize(asked: Asked<AuthorizeQuery, Body>) -> Result<Response, Probl
     match query.wanted(&app, &url).await {
         Ok(wanted) => {
             let places = app.platform.consent_places(&sign_in.person).await?;
-            Ok(page(&consent_page(&query, &wanted, sign_in, &places)))
+            Ok(consent_page(&query, &wanted, sign_in, &places))
         }
         Err(Wrong::Shown(why)) => {
-            let shown = page(&format!("<h1>This program cannot be let in</h1><p>{}</p>", escaped(&why)));
+            let shown = task_page("This program cannot be let in", &format!("<p>{}</p>", escaped(&why)));
             Ok((StatusCode::BAD_REQUEST, shown).into_response())
         }
         Err(Wrong::Told(error)) => {
@@ -264,15 +281,36 @@ fn place_options(places: &[ConsentPlace], current: &str) -> String {
     options
 }
 
-fn consent_page(query: &AuthorizeQuery, wanted: &Wanted, sign_in: &SignInRecord, places: &[ConsentPlace]) -> String {
-    let name = escaped(&wanted.client.name);
-    let known = match &wanted.client.host {
+fn consent_page(query: &AuthorizeQuery, wanted: &Wanted, sign_in: &SignInRecord, places: &[ConsentPlace]) -> Response {
+    let request = json!(query);
+    task_page(
+        &format!("Let {} in?", wanted.client.name),
+        &format!(
+            "<p>{known} It would act for you, <b>{who}</b>. Afterwards you are sent back to <code>{back}</code>.</p>{form}",
+            known = known_by(&wanted.client),
+            who = escaped(&sign_in.name),
+            back = escaped(&wanted.redirect_uri),
+            form = consent_form(("/api/oauth/consents", &request), &wanted.scopes, (places, &sign_in.slug)),
+        ),
+    )
+}
+
+/// By what a program is known, in a sentence.
+pub(super) fn known_by(client: &OAuthClient) -> String {
+    match &client.host {
         Some(host) => format!("It describes itself at <b>{}</b>.", escaped(host)),
         None => "It registered itself: nobody vouches for its name.".to_owned(),
-    };
-    let options = place_options(places, &sign_in.slug);
-    let scopes: String = wanted
-        .scopes
+    }
+}
+
+/// What somebody chooses for a program: where it may come in, and what it may do. The answer goes to a route here, with what
+/// was asked.
+pub(super) fn consent_form(
+    (route, request): (&str, &Value),
+    scopes: &[KeyScope],
+    (places, current): (&[ConsentPlace], &str),
+) -> String {
+    let scopes: String = scopes
         .iter()
         .map(|scope| {
             // Whoever may answer their own questions is asked nothing any more: that is chosen, not left as it is.
@@ -281,24 +319,23 @@ fn consent_page(query: &AuthorizeQuery, wanted: &Wanted, sign_in: &SignInRecord,
             format!("<label><input type=\"checkbox\" name=\"scope\" value=\"{word}\"{chosen}> {what}</label>")
         })
         .collect();
-    let request = escaped(&serde_json::to_string(query).unwrap_or_default());
-    let back = escaped(&wanted.redirect_uri);
     format!(
-        "<h1>Let {name} in?</h1><p>{known} It would act for you, <b>{who}</b>. Afterwards you are sent back to \
-         <code>{back}</code>.</p><form id=\"consent\" data-request=\"{request}\">\
+        "<form id=\"consent\" data-route=\"{route}\" data-request=\"{request}\">\
          <label>Where <select name=\"place\">{options}</select></label>\
          <fieldset><legend>It may</legend>{scopes}</fieldset>\
-         <p><button value=\"yes\">Let it in</button> <button value=\"no\" class=\"quiet\">Refuse</button></p></form>\
+         <p id=\"said\" class=\"said\" role=\"alert\"></p>\
+         <p class=\"choice\"><button value=\"yes\">Let it in</button> <button value=\"no\" class=\"quiet\">Refuse</button></p></form>\
          <p class=\"facts\">You can take this back at any time: <code>DELETE /api/me/programs/ID</code>.</p>\
-         <p id=\"said\" role=\"status\"></p><script src=\"/oauth/consent.js\"></script>",
-        who = escaped(&sign_in.name),
+         <noscript><p>This page needs JavaScript to send your answer.</p></noscript>\
+         <script src=\"/oauth/consent.js\"></script>",
+        request = escaped(&request.to_string()),
+        options = place_options(places, current),
     )
 }
 
 /// What the page does.
 async fn consent_script(_asked: Asked<NoFields, Body>) -> Result<Response, Problem> {
-    let kind = HeaderValue::from_static("text/javascript; charset=utf-8");
-    Ok(([(header::CONTENT_TYPE, kind)], include_str!("consent.js")).into_response())
+    Ok(script(include_str!("consent.js")))
 }
 
 /// The answer of whoever was asked.
@@ -318,7 +355,7 @@ pub(super) struct ConsentBody {
 /// Where to go next.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ConsentReply {
-    to: String,
+    pub(super) to: String,
 }
 
 /// Lets a program in, or refuses it. Only a page of this server sends this, for whoever is signed in there.
@@ -360,11 +397,12 @@ struct TokenForm {
     redirect_uri: Option<String>,
     code_verifier: Option<String>,
     refresh_token: Option<String>,
+    device_code: Option<String>,
     resource: Option<String>,
 }
 
 /// A form, which is how OAuth sends things.
-async fn form<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+pub(super) async fn form<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
     let bytes = whole_body(headers, body, LONGEST).await?;
     serde_urlencoded::from_bytes(&bytes).map_err(|_| Problem::mistake("the body must be a form, with each field once"))
 }
@@ -397,7 +435,14 @@ async fn token(asked: Asked<NoFields, Body>) -> Result<Response, Problem> {
             let (refresh, client) = (sent.refresh_token.unwrap_or_default(), sent.client_id.unwrap_or_default());
             app.platform.refresh(&refresh, &client).await
         }
-        _ => Err(OAuthError::new("unsupported_grant_type", "`grant_type` is `authorization_code` or `refresh_token`")),
+        Some(DEVICE_GRANT) => {
+            let (code, client) = (sent.device_code.unwrap_or_default(), sent.client_id.unwrap_or_default());
+            app.platform.exchange_device_code(&code, &client).await
+        }
+        _ => {
+            let known = format!("`grant_type` is `authorization_code`, `refresh_token` or `{DEVICE_GRANT}`");
+            Err(OAuthError::new("unsupported_grant_type", known))
+        }
     };
     Ok(given.map_or_else(|error| refused(&error), |tokens| document(json!(tokens))))
 }

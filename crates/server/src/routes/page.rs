@@ -6,30 +6,20 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use haft_platform::{Permission, QuestionFilter};
-use haft_runtime::{About, Caller, ErrorCode, Question, TenantId};
-use serde::Deserialize;
+use haft_runtime::{About, Caller, Question, TenantId};
 
-use super::me;
 use crate::{
     app::App,
     problem::Problem,
-    route::{Asked, NoFields, Route, RouteAccess, raw_route, whole_body},
+    route::{Asked, NoFields, Route, RouteAccess, raw_route},
 };
 
 /// How many open questions the page shows.
 const SHOWN: u32 = 50;
-/// The longest form that signs in.
-const LONGEST_FORM: usize = 4096;
 
 /// Its routes.
 pub(super) fn routes() -> Vec<Route> {
-    use RouteAccess::Open;
-    vec![
-        raw_route(Method::GET, "/", Open, "The page of this server.", home),
-        raw_route(Method::GET, "/sign-in", Open, "The page to sign in.", sign_in),
-        raw_route(Method::POST, "/sign-in", Open, "Signs in by the form that `haft open` makes.", sign_in_by_form),
-        raw_route(Method::GET, "/sign-in.js", Open, "What the page to sign in does.", sign_in_script),
-    ]
+    vec![raw_route(Method::GET, "/", RouteAccess::Open, "The page of this server.", home)]
 }
 
 /// What there is here, until there is an app.
@@ -96,69 +86,22 @@ fn listed(app: &App, question: &Question, is_local: bool) -> String {
     )
 }
 
-/// Signing in. The code of a link stands behind `#`, which no server and no log sees; it is used when the button is pressed.
-pub(super) async fn sign_in(_asked: Asked<NoFields, Body>) -> Result<Response, Problem> {
-    Ok(page(
-        "<h1>Sign in to haft</h1><form id=\"link\" hidden><button>Sign in</button></form>\
-         <form id=\"password\"><label>E-mail <input name=\"email\" type=\"email\" autocomplete=\"username\" required></label>\
-         <label>Password <input name=\"password\" type=\"password\" autocomplete=\"current-password\" required></label>\
-         <button>Sign in</button></form><p id=\"said\" role=\"status\"></p><script src=\"/sign-in.js\"></script>",
-    ))
-}
-
-/// What the file of `haft open` posts.
-#[derive(Deserialize)]
-struct SignInForm {
-    /// The code of a link.
-    code: String,
-    /// The page to go to.
-    #[serde(default)]
-    to: String,
-}
-
-/// Signs in by the file that `haft open` hands to the browser: a form with the code, so that this is in no address and no
-/// history. What only the page may know is in the answer.
-pub(super) async fn sign_in_by_form(asked: Asked<NoFields, Body>) -> Result<Response, Problem> {
-    let Asked { app, body, headers, .. } = asked;
-    let bytes = whole_body(&headers, body, LONGEST_FORM).await?;
-    let unreadable = |_| Problem::mistake("the form has a `code` and, where wanted, a page `to` go to");
-    let SignInForm { code, to } = serde_urlencoded::from_bytes(&bytes).map_err(unreadable)?;
-    let (csrf, cookie) = match me::begin_by_link(&app, &code).await {
-        Ok(begun) => begun,
-        Err(problem) if problem.error().code == ErrorCode::Unauthorized => {
-            let why = escaped(&problem.error().message);
-            let page = page(&format!("<h1>Not signed in</h1><p>{why}</p>"));
-            return Ok((StatusCode::UNAUTHORIZED, page).into_response());
-        }
-        Err(problem) => return Err(problem),
-    };
-    let to = if is_own_page(&to) { to.as_str() } else { "/" };
-    let body = format!(
-        "<h1>Signed in</h1><p><a id=\"signed-in\" href=\"{}\" data-csrf=\"{}\">Go on</a></p><script src=\"/sign-in.js\"></script>",
-        escaped(to),
-        escaped(&csrf)
-    );
-    let mut response = page(&body);
-    response.headers_mut().append(header::SET_COOKIE, cookie);
-    Ok(response)
-}
-
-/// Whether a text is the path of a page here, and not the address of another server.
-fn is_own_page(path: &str) -> bool {
-    path.starts_with('/') && !path.starts_with("//") && !path.contains(['\\', '\n', '\r', '\t'])
-}
-
-/// What the page does.
-pub(super) async fn sign_in_script(_asked: Asked<NoFields, Body>) -> Result<Response, Problem> {
-    let kind = HeaderValue::from_static("text/javascript; charset=utf-8");
-    Ok(([(header::CONTENT_TYPE, kind)], include_str!("sign_in.js")).into_response())
-}
-
 const STYLE: &str = include_str!("page.css");
 
+/// A page of its own.
 pub(super) fn page(body: &str) -> Response {
+    titled_page("haft", body)
+}
+
+/// A page for one thing that somebody does: its title is its headline, too.
+pub(super) fn task_page(title: &str, body: &str) -> Response {
+    let title = escaped(title);
+    titled_page(&title, &format!("<main class=\"task\"><h1>{title}</h1>{body}</main>"))
+}
+
+fn titled_page(title: &str, body: &str) -> Response {
     let html = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>haft</title>\
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><style>{STYLE}</style></head>\
          <body>{body}</body></html>"
     );
@@ -169,11 +112,23 @@ pub(super) fn page(body: &str) -> Response {
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static(
                 "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; \
-                 frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+                 frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
             ),
         ),
     ];
     (StatusCode::OK, headers, html).into_response()
+}
+
+/// A script of a page.
+pub(super) fn script(text: &'static str) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("text/javascript; charset=utf-8"))], text).into_response()
+}
+
+/// Whether a text is the path of a page here, and not the address of another server.
+pub(super) fn is_own_page(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.starts_with("//")
+        && !path.contains(|letter: char| letter == '\\' || letter.is_control())
 }
 
 pub(super) fn escaped(text: &str) -> String {

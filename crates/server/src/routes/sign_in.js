@@ -1,8 +1,9 @@
-// Signs in: by the code behind `#` when the button is pressed, or by address and password. A page that is signed in already
-// only keeps what it was given and goes on.
+// Signs in: by the code behind `#` when the button is pressed, or by address and password. A page that somebody came back to
+// from a provider has the code already and signs in at once; one that is signed in already only keeps what it was given.
 const said = document.getElementById("said");
 const byLink = document.getElementById("link");
 const byPassword = document.getElementById("password");
+const otherWays = document.getElementById("other-ways");
 const signedIn = document.getElementById("signed-in");
 
 function goOn(csrf, to) {
@@ -17,36 +18,43 @@ function wantedPage() {
   return to.startsWith("/") && new URL(to, location.origin).origin === location.origin ? to : "/";
 }
 
-async function signIn(body) {
+async function signIn(body, to) {
   said.textContent = "Signing in…";
-  const answer = await fetch("/api/sign-in", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  const given = await answer.json();
-  if (!answer.ok) {
-    said.textContent = given.error.message;
-    return;
+  try {
+    const answer = await fetch("/api/sign-in", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    const given = await answer.json();
+    if (answer.ok) {
+      goOn(given.csrf, to);
+    } else {
+      said.textContent = given.error.message;
+    }
+  } catch {
+    said.textContent = "haft does not answer. Check your connection, then try again.";
   }
-  goOn(given.csrf, wantedPage());
 }
 
-if (signedIn) {
+if (signedIn?.dataset.csrf) {
   goOn(signedIn.dataset.csrf, signedIn.href);
+} else if (signedIn) {
+  signedIn.addEventListener("click", (event) => event.preventDefault());
+  signIn({ link: signedIn.dataset.link }, signedIn.href);
 } else {
   const code = location.hash.slice(1);
   if (code) {
     byLink.hidden = false;
-    byPassword.hidden = true;
+    otherWays.hidden = true;
     history.replaceState(null, "", location.pathname + location.search);
   }
   byLink.addEventListener("submit", (event) => {
     event.preventDefault();
-    signIn({ link: code });
+    signIn({ link: code }, wantedPage());
   });
-  byPassword.addEventListener("submit", (event) => {
+  byPassword?.addEventListener("submit", (event) => {
     event.preventDefault();
-    signIn(Object.fromEntries(new FormData(byPassword)));
+    signIn(Object.fromEntries(new FormData(byPassword)), wantedPage());
   });
 }

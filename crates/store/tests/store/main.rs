@@ -3,6 +3,7 @@
 
 mod audit;
 mod authored;
+mod away;
 mod batches;
 mod copies;
 mod database;
