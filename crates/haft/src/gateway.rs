@@ -14,7 +14,7 @@ use anyhow::Result;
 use futures_util::future::BoxFuture;
 use haft_mcp::{Callers, ClientPeer, QuestionListeners, Server, ServerDeps};
 use haft_platform::{
-    AuthoredTools, JobLoop, JobRunner, MasterKey, PatchedTools, Platform, SignInsLast, TenantGuard, TenantWeb,
+    AuthoredTools, JobLoop, JobRunner, MasterKey, Notices, PatchedTools, Platform, SignInsLast, TenantGuard, TenantWeb,
     WorkspaceFolder,
 };
 use haft_runtime::{
@@ -118,7 +118,9 @@ pub(crate) async fn build(
         limits: Limits { recorded_first: true, ..rooms::limits(&settings) },
     });
     let mcp = mcp_server(&settings, &platform, &pipeline, (listed, asked));
-    let jobs = jobs(&settings, &platform, &pipeline).await?;
+    let channels = (settings.mailer()?, web.clone());
+    let notices = Arc::new(Notices::new(platform.clone(), channels, place.url(), settings.mail.times));
+    let jobs = jobs(&settings, &platform, &pipeline, notices.clone()).await?;
     let app = Arc::new(App {
         platform,
         pipeline,
@@ -126,6 +128,7 @@ pub(crate) async fn build(
         authored,
         servers: servers.clone(),
         web,
+        notices,
         guard,
         journal,
         questions,
@@ -168,13 +171,13 @@ fn mcp_server(
 }
 
 /// What goes on by itself on this node.
-async fn jobs(settings: &Settings, platform: &Platform, pipeline: &Pipeline) -> Result<JobLoop> {
+async fn jobs(settings: &Settings, platform: &Platform, pipeline: &Pipeline, notices: Arc<Notices>) -> Result<JobLoop> {
     let (store, local) = (platform.store().clone(), platform.tenant("local").await?.scope);
     let runners: Vec<Arc<dyn JobRunner>> = vec![
         Arc::new(JournalRetention { store: store.clone(), settings: settings.clone() }),
         Arc::new(FolderRetention { store, settings: settings.clone(), local }),
     ];
-    Ok(JobLoop::new(platform, pipeline.clone(), &settings.serve.node, runners))
+    Ok(JobLoop::new(platform, pipeline.clone(), &settings.serve.node, runners, notices))
 }
 
 /// The tools of all tenants, and where those come from that are not code.

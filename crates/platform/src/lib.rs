@@ -1,5 +1,6 @@
 //! The rules of tenants, people, keys and the tools they write, without HTTP and without SQL.
 
+mod answer_link;
 mod approval_rules;
 mod approvals;
 mod attempts;
@@ -18,10 +19,12 @@ mod length_of_time;
 mod master_key;
 mod media;
 mod metrics;
+mod notices;
 mod oauth;
 mod password;
 mod people;
 mod permission;
+mod plain_text;
 mod platform;
 mod random;
 mod roles;
@@ -37,7 +40,8 @@ mod tenant_web;
 mod tenants;
 mod workspaces;
 
-pub use approval_rules::{ApprovalRules, Approvers, WrittenApprovalRule};
+pub use answer_link::{ChosenAnswer, LinkHolder};
+pub use approval_rules::{ApprovalRules, Approvers, OnExpiry, WrittenApprovalRule};
 pub use approvals::{AgreementRecord, QuestionFilter, QuestionPage, alike_of, digest_of};
 pub use authored::{
     AuthoredTool, AuthoredTools, ExecutionType, PatchedTools, SavedContent, SavedTool, ToolOrigin, ToolOverride,
@@ -47,6 +51,7 @@ pub use calls::{CallFilter, CallOrigin, CallRow};
 pub use events::{EventStream, EventsOf, JournalEvent, StreamItem, ToldEvent};
 pub use grants::{GrantFilter, GrantRow};
 pub use guard::TenantGuard;
+pub use haft_store::ChannelRecord;
 pub use identity::{CallerIdentity, Credential};
 pub use inbox::{InboxItem, InboxItemId, InboxOrder, InboxPage, InboxState};
 pub use jobs::{JobEnd, JobLoop, JobRunner};
@@ -55,12 +60,17 @@ pub use length_of_time::length_of_time;
 pub use master_key::MasterKey;
 pub use media::{MEDIA_PIECE, MediaLimits, MediaRecord, MediaSignature, MediaUpload, MediaView, is_safe_to_show};
 pub use metrics::ToolMetrics;
+pub use notices::{
+    MailServer, MailTls, MailWish, Mailer, NoticeChannel, NoticeKind, NoticeTimes, NoticeWebhook, Notices,
+    PersonNotices, TenantNotices,
+};
 pub use oauth::{
     ClientDescription, CodeExchange, ConsentPlace, ConsentView, ConsentWish, GivenTokens, OAuthClient, OAuthError,
     resource_parts, with_answer,
 };
 pub use people::{AddedPerson, NewPerson, PersonChange, PersonView};
 pub use permission::Permission;
+pub use plain_text::{plain_line, plain_lines};
 pub use platform::{LatencyCounts, LatencyHistogram, Platform};
 pub use roles::{KeyScope, Role, RoleView};
 pub use rules::{TenantRules, read_rules};

@@ -7,7 +7,7 @@ use std::{
 
 use axum::http::{HeaderMap, header};
 use futures_util::future::BoxFuture;
-use haft_platform::{AuthoredTools, MediaLimits, Platform, SignInsLast, TenantWeb};
+use haft_platform::{AuthoredTools, MediaLimits, Notices, Platform, SignInsLast, TenantWeb};
 use haft_runtime::{Caller, Catalog, Guard, Journal, Pipeline, Questions, Redactor, ToolError, Workbench};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -27,6 +27,8 @@ pub struct App {
     pub servers: Arc<dyn ServerConnections>,
     /// What tenants may reach.
     pub web: TenantWeb,
+    /// What tells people of questions.
+    pub notices: Arc<Notices>,
     /// Who may.
     pub guard: Arc<dyn Guard>,
     /// What is recorded.
