@@ -26,8 +26,8 @@ use tokio::{
 
 use crate::plain_text::plain_line;
 
-/// The most that a server may say on one connection.
-const MOST_SAID: usize = 1 << 20;
+/// The most that a server may say before it is its turn to listen, with what secures the connection.
+const MOST_SAID: usize = 32 << 10;
 /// The most that is told of what it said.
 const MOST_TOLD: usize = 300;
 
@@ -175,7 +175,8 @@ impl Mailer {
     }
 }
 
-/// A connection on which only so much can be read: a server that talks for ever fills no memory.
+/// A connection on which only so much can be read between two writes: a server that talks for ever costs neither memory nor
+/// time.
 #[derive(Debug)]
 struct BoundedStream {
     stream: TcpStream,
@@ -204,6 +205,7 @@ impl AsyncRead for BoundedStream {
 
 impl AsyncWrite for BoundedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.left = MOST_SAID;
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
