@@ -173,7 +173,8 @@ fn bad_server(manner: &Arc<Mutex<Manner>>) -> u16 {
 #[test]
 fn a_bad_mail_server_delays_no_call_and_is_given_up() {
     let manner = Arc::new(Mutex::new(Manner::Hang));
-    let served = Gateway::start_among(&mail(bad_server(&manner)), &[("HAFT_LOG", "warn")]);
+    let settings = mail(bad_server(&manner)).replace("retry = \"50ms\"", "retry = \"5ms\"");
+    let served = Gateway::start_among(&settings, &[("HAFT_LOG", "warn")]);
     let office = Office::on(served, "Acme", "builder");
     let ann = office.person("ann", "admin");
     let mail_of = || ann.get("/api/notices").body["channels"]["mail"].clone();

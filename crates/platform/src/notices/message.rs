@@ -1,7 +1,7 @@
 //! What a notice says, by mail and by webhook: who asks, with which tool, why, and where to answer. Never what a file holds,
 //! what a command is, or a secret.
 
-use haft_runtime::{About, CallerKind, Evidence, Question, Redactor};
+use haft_runtime::{About, CallerKind, Change, Evidence, Question, Redactor};
 use jiff::Timestamp;
 use lettre::{
     Message,
@@ -39,8 +39,8 @@ impl Notice {
         let shown = |text: &str, most| plain_line(&redactor.text(text), most);
         let by = &question.asked_by;
         let asked_by = match by.id.kind {
-            CallerKind::Key => format!("the key {}", shown(&by.name, 80)),
-            CallerKind::Agent => format!("the agent {}", shown(&by.name, 80)),
+            CallerKind::Key => format!("The key {}", shown(&by.name, 80)),
+            CallerKind::Agent => format!("The agent {}", shown(&by.name, 80)),
             CallerKind::Person | CallerKind::Owner | CallerKind::Token | CallerKind::House => shown(&by.name, 80),
         };
         let reason = match &question.about {
@@ -68,7 +68,8 @@ impl Notice {
 /// The first paths that a call would change, and how many more there are.
 fn files(question: &Question) -> Option<String> {
     let Some(Evidence::Staged { changes, .. }) = question.evidence() else { return None };
-    let told = changes.told();
+    // A new folder is seen from what lies in it.
+    let told: Vec<&Change> = changes.told().into_iter().filter(|change| !change.directory).collect();
     let first: Vec<&str> = told.iter().take(PATHS).map(|change| change.path.as_str()).collect();
     match told.len().saturating_sub(PATHS) {
         _ if first.is_empty() => None,

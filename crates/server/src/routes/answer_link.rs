@@ -1,7 +1,7 @@
 //! `/a/…`: the page of a link by which one person answers one question. Looking decides nothing, and neither does one press:
 //! a yes or no is chosen, then confirmed on the next page.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -56,6 +56,14 @@ impl OpenedLink {
         Caller { scope: question.scope(&caller.scope), source, ..caller }
     }
 
+    /// What people call the workspace that a question is about.
+    async fn workspace(&self, app: &App, question: &Question) -> Result<Option<String>, Problem> {
+        let Some(wanted) = &question.workspace else { return Ok(None) };
+        let all = app.platform.workspaces(&self.holder.caller.scope).await?;
+        let found = all.into_iter().find(|known| known.scope.workspace() == Some(wanted));
+        Ok(Some(found.map_or_else(|| wanted.as_str().to_owned(), |known| known.name)))
+    }
+
     async fn shown<'a>(&'a self, app: &'a App, question: &'a Question) -> Result<Shown<'a>, Problem> {
         let needs_sign_in = app.platform.needs_sign_in(&self.holder.caller.scope, question).await? && !self.signed_in;
         Ok(Shown {
@@ -64,6 +72,7 @@ impl OpenedLink {
             signed_in: self.signed_in,
             needs_sign_in,
             question,
+            workspace: self.workspace(app, question).await?,
             redactor: &app.redactor,
         })
     }
@@ -77,7 +86,7 @@ async fn opened(app: &App, token: &str, headers: &HeaderMap) -> Result<Option<Op
     let (question, answered) = match found {
         Some((question, answered)) => (Some(question), answered),
         // The call has asked something else since.
-        None => (None, app.questions.wait(scope, id, std::time::Duration::ZERO).await?),
+        None => (None, app.questions.wait(scope, id, Duration::ZERO).await?),
     };
     let signed_in = is_signed_in(app, &holder, headers).await;
     Ok(Some(OpenedLink { token: token.to_owned(), holder, signed_in, question, answered }))
@@ -164,17 +173,16 @@ async fn settle(app: &Arc<App>, link: &OpenedLink, question: &Question, answer: 
         Ok(reply) => return Ok(answer_page::done(&link.holder, yes, &reply)),
         Err(problem) => problem,
     };
-    match problem.error().code {
-        ErrorCode::Conflict => {
-            let first =
-                app.questions.wait(&link.holder.caller.scope, &question.id(), std::time::Duration::ZERO).await?;
-            Ok(answer_page::decided(StatusCode::CONFLICT, &link.holder, first.as_ref()))
-        }
-        ErrorCode::Forbidden => {
-            Ok(answer_page::again(StatusCode::FORBIDDEN, &link.token, &answer_page::sentence(&problem.error().message)))
-        }
-        _ => Err(problem),
+    let code = problem.error().code;
+    if code == ErrorCode::Conflict {
+        let first = app.questions.wait(&link.holder.caller.scope, &question.id(), Duration::ZERO).await?;
+        return Ok(answer_page::decided(StatusCode::CONFLICT, &link.holder, first.as_ref()));
     }
+    if code == ErrorCode::Forbidden {
+        let why = answer_page::sentence(&problem.error().message);
+        return Ok(answer_page::again(StatusCode::FORBIDDEN, &link.token, &why));
+    }
+    Err(problem)
 }
 
 async fn form<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {

@@ -29,6 +29,8 @@ pub(super) struct Shown<'a> {
     /// Whether they have to before a yes of theirs counts.
     pub(super) needs_sign_in: bool,
     pub(super) question: &'a Question,
+    /// What the workspace is called that it is about.
+    pub(super) workspace: Option<String>,
     pub(super) redactor: &'a Redactor,
 }
 
@@ -69,8 +71,8 @@ impl Shown<'_> {
     fn facts(&self) -> String {
         let question = self.question;
         let by = match question.asked_by.id.kind {
-            CallerKind::Key => format!("{}, by a key", self.line(&question.asked_by.name)),
-            CallerKind::Agent => format!("{}, an agent", self.line(&question.asked_by.name)),
+            CallerKind::Key => format!("the key {}", self.line(&question.asked_by.name)),
+            CallerKind::Agent => format!("the agent {}", self.line(&question.asked_by.name)),
             CallerKind::Person | CallerKind::Owner | CallerKind::Token | CallerKind::House => {
                 self.line(&question.asked_by.name)
             }
@@ -81,8 +83,8 @@ impl Shown<'_> {
             facts += &fact("nearly allowed", &self.line(nearly));
         }
         facts += &fact("effect", effect(question.effect));
-        if let Some(place) = &question.workspace {
-            facts += &fact("workspace", &self.line(place.as_str()));
+        if let Some(place) = &self.workspace {
+            facts += &fact("workspace", &self.line(place));
         }
         facts += &fact("asked", &moment(question.asked_at));
         if let Some(at) = question.escalated_at {
@@ -120,6 +122,7 @@ impl Shown<'_> {
 
     fn change(&self, change: &Change) -> String {
         let kind = match change.kind {
+            ChangeKind::Created if change.directory => "new folder",
             ChangeKind::Created => "new",
             ChangeKind::Changed => "changed",
             ChangeKind::Deleted => "deleted",
@@ -148,6 +151,7 @@ impl Shown<'_> {
         )
     }
 
+    /// A diff line by line. Before its first place it only names the file, which stands above it.
     fn diff(&self, diff: &str) -> String {
         let line = |line: &str| {
             let kind = match line.as_bytes().first() {
@@ -158,7 +162,8 @@ impl Shown<'_> {
             };
             format!("<span class=\"{kind}\">{}</span>", escaped(&plain_lines(line, MOST_SHOWN)))
         };
-        self.redactor.text(diff).lines().map(line).collect()
+        let names_file = |line: &&str| line.starts_with("--- ") || line.starts_with("+++ ");
+        self.redactor.text(diff).lines().skip_while(names_file).map(line).collect()
     }
 
     /// The exact input; closed where the changes say it all.
@@ -286,9 +291,19 @@ pub(super) fn decided(status: StatusCode, holder: &LinkHolder, answered: Option<
                 Answer::Cancel | Answer::Expire | Answer::TimedOut { .. } => "It was cancelled",
             };
             let message = match answer {
-                Answer::Reject { message: Some(message) } => format!("<blockquote>{}</blockquote>", line(message)),
-                _ => String::new(),
+                Answer::Reject { message } => message.as_deref(),
+                Answer::Approve { .. }
+                | Answer::Always { .. }
+                | Answer::Edit { .. }
+                | Answer::Fill { .. }
+                | Answer::Result { .. }
+                | Answer::Failed { .. }
+                | Answer::Cancel
+                | Answer::Expire
+                | Answer::TimedOut { .. } => None,
             };
+            let message =
+                message.map(|message| format!("<blockquote>{}</blockquote>", line(message))).unwrap_or_default();
             (title, format!("<p>By {} {}, on {}.</p>{message}", line(&by.name), door(*source), moment(*at)))
         }
     };
