@@ -1,5 +1,9 @@
 //! People hear of questions by mail and webhook: who does, what it says, and what a bad server does to it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on fails, and starts the program itself"
+)]
 
 mod http_client;
 
