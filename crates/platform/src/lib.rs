@@ -4,6 +4,7 @@ mod answer_link;
 mod approval_rules;
 mod approvals;
 mod attempts;
+mod audit;
 mod authored;
 mod calls;
 mod events;
@@ -26,7 +27,10 @@ mod people;
 mod permission;
 mod plain_text;
 mod platform;
+mod quota_cache;
+mod quotas;
 mod random;
+mod receipts;
 mod roles;
 mod rules;
 mod runs;
@@ -43,6 +47,7 @@ mod workspaces;
 pub use answer_link::{ChosenAnswer, LinkHolder};
 pub use approval_rules::{ApprovalRules, Approvers, OnExpiry, WrittenApprovalRule};
 pub use approvals::{AgreementRecord, QuestionFilter, QuestionPage, alike_of, digest_of};
+pub use audit::{Actor, ActorView, AuditAction, AuditCheck, AuditFilter, AuditView, acting_as, still_acting};
 pub use authored::{
     AuthoredTool, AuthoredTools, ExecutionType, PatchedTools, SavedContent, SavedTool, ToolOrigin, ToolOverride,
     ToolStanding, VersionView,
@@ -72,6 +77,8 @@ pub use people::{AddedPerson, NewPerson, PersonChange, PersonView};
 pub use permission::Permission;
 pub use plain_text::{plain_line, plain_lines};
 pub use platform::{LatencyCounts, LatencyHistogram, Platform};
+pub use quotas::{QuotaKind, QuotaView};
+pub use receipts::{Receipt, ReceiptAnswer, ReceiptKey};
 pub use roles::{KeyScope, Role, RoleView};
 pub use rules::{TenantRules, read_rules};
 pub use runs::{RunSource, ToolRun};
@@ -82,7 +89,7 @@ pub use servers::{
 pub use sessions::{SessionCounts, SessionStanding, SessionView};
 pub use sign_in::{PasswordChange, PasswordSignIn, SignInRecord, SignInView, SignInsLast, SignedIn};
 pub use submit_token::SubmitToken;
-pub use tenant_settings::TenantSettings;
+pub use tenant_settings::{TENANT_SETTINGS, TenantRetention, TenantSettings, tenant_settings};
 pub use tenant_web::TenantWeb;
 pub use tenants::TenantView;
 pub use workspaces::{WorkspaceFolder, WorkspaceSummary, is_node_name};

@@ -2,6 +2,9 @@
 
 mod agreements;
 mod api_keys;
+mod audit;
+mod audit_action;
+mod audit_log;
 mod batch;
 mod calls;
 mod columns;
@@ -45,11 +48,15 @@ mod store;
 mod tenant_settings;
 mod tenants;
 mod tool_rows;
+mod usage;
 mod workspaces;
 mod write_queue;
 
 pub use agreements::AgreementRecord;
 pub use api_keys::{ApiKeyRecord, NewApiKey};
+pub use audit::{Actor, AuditEntry, AuditRow, acting_as, still_acting};
+pub use audit_action::AuditAction;
+pub use audit_log::{AuditChain, AuditFilter};
 pub use calls::{CallFilter, CallRow, LastError};
 pub use copy::CopiedTable;
 pub use counters::ToolUse;
@@ -71,11 +78,12 @@ pub use notices::{ChannelRecord, DueNotice, NoticeListener, NoticeRow, NoticesOf
 pub use oauth::{ConsentRecord, NewConsent, NewOAuthToken, OAuthClientRecord, OAuthTokenKind, OAuthTokenRecord};
 pub use people::{MemberRecord, PersonRecord};
 pub use questions::{OpenCounts, QuestionFilter};
-pub use retention::{Holding, KeptOutput, OldCall};
+pub use retention::{Holding, KeptOutput, OldCall, OldThings};
 pub use secrets::SealedSecret;
 pub use sessions::{SessionCalls, SessionRecord};
 pub use sign_ins::{NewSignIn, SignInRecord};
 pub use store::{Durability, Health, Options, Store};
 pub use tenants::TenantRecord;
 pub use tool_rows::{NewToolRow, TenantToolRows, ToolRow, ToolRowKind, ToolVersion};
+pub use usage::{QuotaKind, QuotaUse};
 pub use workspaces::WorkspaceRecord;

@@ -5,6 +5,7 @@ mod answer_page;
 mod approval_card;
 mod approval_rules;
 mod approvals;
+mod audit;
 mod authored;
 mod batch;
 mod calls;
@@ -20,6 +21,7 @@ mod oauth;
 mod page;
 mod people;
 mod policy;
+mod receipts;
 mod remembered_yes;
 mod results;
 mod secrets;
@@ -46,6 +48,7 @@ pub(crate) fn all() -> Vec<Route> {
         keys::routes(),
         people::routes(),
         tenants::routes(),
+        audit::routes(),
         workspaces::routes(),
         secrets::routes(),
         media::routes(),
@@ -58,6 +61,7 @@ pub(crate) fn all() -> Vec<Route> {
         grants::routes(),
         calls::routes(),
         story::routes(),
+        receipts::routes(),
         changes::routes(),
         batch::routes(),
         results::routes(),
