@@ -63,14 +63,14 @@ impl JobRunner for WebhookJob {
 }
 
 /// What is sent at once to one person, or to a webhook.
-struct Batch {
+struct NoticeBatch {
     id: String,
     rows: Vec<NoticeRow>,
     /// The first of the questions, and whether each was passed on.
     questions: Vec<(Question, bool)>,
 }
 
-impl Batch {
+impl NoticeBatch {
     fn more(&self) -> usize {
         self.rows.len().saturating_sub(self.questions.len())
     }
@@ -143,7 +143,7 @@ impl Notices {
         channel: &str,
         rows: Vec<NoticeRow>,
         known: &mut HashMap<CallId, Option<Question>>,
-    ) -> Result<Option<Batch>, ToolError> {
+    ) -> Result<Option<NoticeBatch>, ToolError> {
         let (open, answered): (Vec<NoticeRow>, Vec<NoticeRow>) = rows.into_iter().partition(|row| row.open);
         self.forget(scope, channel, &answered).await?;
         let tried = open.iter().find_map(|row| row.batch.clone());
@@ -165,7 +165,7 @@ impl Notices {
             let question = self.open_question(scope, &row.question, known).await?;
             questions.extend(question.map(|question| (question, row.escalated)));
         }
-        Ok((!questions.is_empty()).then_some(Batch { id, rows, questions }))
+        Ok((!questions.is_empty()).then_some(NoticeBatch { id, rows, questions }))
     }
 
     async fn open_question(
@@ -186,7 +186,7 @@ impl Notices {
         mailer: &Mailer,
         scope: &Scope,
         (tenant, member): (&TenantView, &MemberRecord),
-        (batch, connection): (&Batch, &mut Option<AsyncSmtpConnection>),
+        (batch, connection): (&NoticeBatch, &mut Option<AsyncSmtpConnection>),
     ) -> Result<(), MailFailure> {
         let person = &member.person;
         let link = |question: &Question| self.link(scope, &question.id(), &person.id);

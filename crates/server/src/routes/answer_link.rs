@@ -13,7 +13,7 @@ use haft_runtime::{Answer, Answered, Caller, ErrorCode, Question, Source};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    answer_page::{self, Shown},
+    answer_page::{self, LinkCard},
     approvals::{given, no_to},
 };
 use crate::{
@@ -64,9 +64,9 @@ impl OpenedLink {
         Ok(Some(found.map_or_else(|| wanted.as_str().to_owned(), |known| known.name)))
     }
 
-    async fn shown<'a>(&'a self, app: &'a App, question: &'a Question) -> Result<Shown<'a>, Problem> {
+    async fn shown<'a>(&'a self, app: &'a App, question: &'a Question) -> Result<LinkCard<'a>, Problem> {
         let needs_sign_in = app.platform.needs_sign_in(&self.holder.caller.scope, question).await? && !self.signed_in;
-        Ok(Shown {
+        Ok(LinkCard {
             token: &self.token,
             holder: &self.holder,
             signed_in: self.signed_in,

@@ -21,7 +21,7 @@ const MOST_SHOWN: usize = 300_000;
 const LONGEST_LINE: usize = 500;
 
 /// A question as somebody sees it by a link.
-pub(super) struct Shown<'a> {
+pub(super) struct LinkCard<'a> {
     pub(super) token: &'a str,
     pub(super) holder: &'a LinkHolder,
     /// Whether they are signed in, too.
@@ -34,7 +34,7 @@ pub(super) struct Shown<'a> {
     pub(super) redactor: &'a Redactor,
 }
 
-impl Shown<'_> {
+impl LinkCard<'_> {
     /// Whether a yes can be said here: to an approval that is shown whole, by somebody who is known well enough.
     pub(super) fn may_say_yes(&self) -> bool {
         self.question.evidence().is_some() && !self.needs_sign_in && self.work().1
