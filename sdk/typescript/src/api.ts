@@ -8,6 +8,20 @@ export type AcceptBody = {
   digest?: string | null;
 };
 
+/** Who did something, and how they came. */
+export type ActorView = {
+  /** Who, as `kind:id`; absent where nobody was known. */
+  id?: string | null;
+  /** What they were called. */
+  name?: string | null;
+  /** Through which door: `web`, `api`, `mcp`, `cli`, `house`. */
+  source: string;
+  /** By which key, program or sign-in. */
+  via?: string | null;
+  /** From which address. */
+  address?: string | null;
+};
+
 /** Somebody's yes, where approval rules decide who says it. */
 export type AgreementView = {
   /** The person, or the key where nobody is behind it. */
@@ -96,6 +110,8 @@ export type ApprovalCard = ({
   workspace: WorkspaceId | null;
   askedAt: string;
   expiresAt: string;
+  /** When it was passed on to others, because nobody had answered in time. */
+  escalatedAt?: string | null;
   /** Which bound of which grant nearly matched. */
   nearly?: string | null;
   answer?: string;
@@ -188,6 +204,36 @@ export type Audio = {
   mimeType: string;
   /** The bytes in base64. */
   data: string;
+};
+
+/** One act. */
+export type AuditView = {
+  /** Which row of the tenant's log, from 1. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** What was done, such as `key.added`. */
+  action: string;
+  /** To what, as `kind:id`. */
+  on: string;
+  /** Who did it. */
+  by: ActorView;
+  /** What it was and what it is now, without secrets. */
+  change?: unknown;
+  /** The hash of the row before, as hexadecimal digits. */
+  previous: string;
+  /** The hash of this row. */
+  hash: string;
+  /** Whose log it is in, where it is one of several. */
+  tenant?: string | null;
+};
+
+/** One page of a list. */
+export type AuditViewPage = {
+  /** What is on it. */
+  items: Array<AuditView>;
+  /** What leads to the next one; absent on the last. */
+  next?: string | null;
 };
 
 /** A tool as somebody wrote it, checked. */
@@ -400,6 +446,25 @@ export type ChangesView = {
   output?: string | null;
 };
 
+/** How a channel went last. */
+export type ChannelView = {
+  /** Whether it is set up. */
+  available: boolean;
+  /** How many notices wait to be sent. */
+  waiting: number;
+  sentAt?: string | null;
+  failedAt?: string | null;
+  /** What went wrong last. */
+  failure?: string | null;
+  /** How often notices were given up. */
+  givenUp: number;
+};
+
+export type ChannelViews = {
+  mail: ChannelView;
+  webhook: ChannelView;
+};
+
 /** The answer of whoever was asked. */
 export type ConsentBody = {
   response_type?: string | null;
@@ -494,7 +559,7 @@ export type Embedded = ({
 });
 
 /** Why a call did not succeed. Each code has a page in `docs/errors/`. */
-export type ErrorCode = "INVALID_ARGS" | "INVALID_PATH" | "FILE_NOT_FOUND" | "PERMISSION_DENIED" | "TIMEOUT" | "EXECUTION_ERROR" | "TOOL_NOT_FOUND" | "FORBIDDEN" | "UNAUTHORIZED" | "NOT_FOUND" | "RATE_LIMITED" | "UPSTREAM_ERROR" | "COMMAND_BLOCKED" | "NOT_TRUSTED" | "TOOL_HELD" | "URL_NOT_ALLOWED" | "ALREADY_EXISTS" | "IS_A_DIRECTORY" | "NOT_A_DIRECTORY" | "NOT_EMPTY" | "NO_MATCH" | "AMBIGUOUS_MATCH" | "STALE_FILE" | "BINARY_FILE" | "TOO_LARGE" | "RESOURCE_LIMIT" | "SANDBOX_UNAVAILABLE" | "UNAVAILABLE" | "NETWORK_ERROR" | "BUSY" | "REJECTED" | "APPROVAL_EXPIRED" | "CANCELLED" | "EXPIRED" | "CONFLICT" | "INTERRUPTED" | "OUTCOME_UNKNOWN" | "STORE_UNAVAILABLE" | "OUTPUT_INVALID" | "INTERNAL";
+export type ErrorCode = "INVALID_ARGS" | "INVALID_PATH" | "FILE_NOT_FOUND" | "PERMISSION_DENIED" | "TIMEOUT" | "EXECUTION_ERROR" | "TOOL_NOT_FOUND" | "FORBIDDEN" | "UNAUTHORIZED" | "NOT_FOUND" | "RATE_LIMITED" | "QUOTA_REACHED" | "UPSTREAM_ERROR" | "COMMAND_BLOCKED" | "NOT_TRUSTED" | "TOOL_HELD" | "URL_NOT_ALLOWED" | "ALREADY_EXISTS" | "IS_A_DIRECTORY" | "NOT_A_DIRECTORY" | "NOT_EMPTY" | "NO_MATCH" | "AMBIGUOUS_MATCH" | "STALE_FILE" | "BINARY_FILE" | "TOO_LARGE" | "RESOURCE_LIMIT" | "SANDBOX_UNAVAILABLE" | "UNAVAILABLE" | "NETWORK_ERROR" | "BUSY" | "REJECTED" | "APPROVAL_EXPIRED" | "CANCELLED" | "EXPIRED" | "CONFLICT" | "INTERRUPTED" | "OUTCOME_UNKNOWN" | "STORE_UNAVAILABLE" | "OUTPUT_INVALID" | "INTERNAL";
 
 /** The request of a `gateway` tool. */
 export type Execution = {
@@ -675,6 +740,9 @@ export type LateView = {
   at: string;
 };
 
+/** Of which questions somebody hears by mail. */
+export type MailWish = "off" | "mine" | "all";
+
 /** Who asks. */
 export type Me = {
   caller: CallerRef;
@@ -687,6 +755,28 @@ export type Me = {
 
 /** What may happen without asking. */
 export type ModeWord = "none" | "safe" | "all";
+
+/** A kind of question. */
+export type NoticeKind = "approval" | "form" | "result";
+
+/** Where a tenant is told of questions by HTTP. */
+export type NoticeWebhook = {
+  /** An address that takes what Slack's incoming webhooks take. `{{secret:NAME}}` stands for a secret of the tenant. */
+  url: string;
+  /** The name of the secret that each request is signed with. */
+  secret?: string | null;
+};
+
+/** What a tenant is told. */
+export type NoticesView = {
+  /** What holds for people who have not chosen. */
+  mail: MailWish;
+  /** Where the tenant itself is told. */
+  webhook?: NoticeWebhook | null;
+  /** Of which kinds of questions people are told. */
+  kinds: Array<NoticeKind>;
+  channels: ChannelViews;
+};
 
 /** One of them. */
 export type OfferView = {
@@ -703,6 +793,9 @@ export type OffersView = {
   /** Why it cannot. */
   withheld?: string | null;
 };
+
+/** What happens to a question that nobody has answered in time. */
+export type OnExpiry = "reject" | "escalate";
 
 /** How a call ended, or where it stands while it waits. */
 export type Outcome = ({
@@ -762,6 +855,18 @@ export type OutsideFailure = {
   message: string;
 };
 
+/** Of what somebody is told. */
+export type OwnNoticesView = {
+  /** Of which questions one hears by mail. */
+  mail: MailWish;
+  /** Whether one has chosen that, and not the tenant. */
+  chosen: boolean;
+  /** Where mail goes. */
+  address: string;
+  /** Whether there is a server that takes mail. */
+  available: boolean;
+};
+
 /** Another name of a parameter, which is never listed. */
 export type ParameterAlias = {
   /** What may be written. */
@@ -810,6 +915,12 @@ export type PersonChangeBody = {
   name?: string | null;
 };
 
+/** What somebody wants for themselves. */
+export type PersonNotices = {
+  /** `None` for what the tenant has set. */
+  mail?: MailWish | null;
+};
+
 export type PlainAnswer = "approve" | "reject";
 
 /** A yes that names its call. */
@@ -849,6 +960,26 @@ export type Problem = {
   };
 };
 
+/** How much of something a tenant may have, and has. */
+export type QuotaView = {
+  /** What it is about: `calls_per_day`, `people`, `keys`, `tools`, `open_questions` or `media` (bytes). */
+  name: string;
+  /** The most; absent where the operator set none. */
+  most?: number | null;
+  /** How much it is now. Calls are counted only where there is a quota, open questions up to 10,000. */
+  used: number;
+  /** Whether four fifths of it are used. */
+  near: boolean;
+};
+
+/** One page of a list. */
+export type QuotaViewPage = {
+  /** What is on it. */
+  items: Array<QuotaView>;
+  /** What leads to the next one; absent on the last. */
+  next?: string | null;
+};
+
 /** The one host that a call reaches. */
 export type Reach = {
   /** Its name or address. */
@@ -857,6 +988,68 @@ export type Reach = {
   listed: boolean;
   /** Whether the call sends something there that may change it; bounds on hosts cover only what is read. */
   sends: boolean;
+};
+
+/** What a yes was about. Digests are SHA-256 of canonical JSON: keys in order, no spaces. */
+export type Receipt = {
+  /** Always `haft-receipt-1`. */
+  format: string;
+  /** The tenant. */
+  tenant: string;
+  /** The call. */
+  callId: string;
+  /** The tool. */
+  tool: string;
+  /** Who asked for the call. */
+  caller: CallerRef;
+  /** Who said yes; empty where a rule, a grant or the mode did. */
+  answeredBy: Array<ReceiptAnswer>;
+  /** What said yes: `user`, `auto` or `config`. */
+  how: ApprovedBy;
+  /** The rule or the grant, where one said yes. */
+  rule?: string | null;
+  /** The digest of the exact input. */
+  inputDigest: string;
+  /** How far the call reaches. */
+  effect?: Effect | null;
+  /** The digest of what the call would do, or did where nobody was asked. */
+  effectDigest: string;
+  /** The digest of all that the question showed, where somebody was asked. */
+  questionDigest?: string | null;
+  /** The version of the tenant's policy that held. */
+  policyVersion?: number | null;
+  /** The version of the tenant's approval rules that held. */
+  rulesVersion?: number | null;
+  /** When the yes counted. */
+  at: string;
+  /** The id of the key that signed this. */
+  keyId: string;
+  /** The Ed25519 signature of the canonical JSON of all the rest, in base64. */
+  signature: string;
+};
+
+/** The yes of one person. */
+export type ReceiptAnswer = {
+  /** What kind of caller. */
+  kind: CallerKind;
+  /** Which one of that kind, within the tenant. */
+  id: string;
+  /** The name people see. */
+  name: string;
+  /** Through which door. */
+  source: Source;
+  /** When. */
+  at: string;
+};
+
+/** What others check receipts by. */
+export type ReceiptKey = {
+  /** Always `Ed25519`. */
+  algorithm: string;
+  /** What receipts name it by. */
+  keyId: string;
+  /** The public key, in base64. */
+  publicKey: string;
 };
 
 /** A no. */
@@ -987,7 +1180,7 @@ export type SignedAddress = {
 };
 
 /** Through which door a call or an answer came in. */
-export type Source = "cli" | "mcp" | "web" | "api" | "edit" | "house";
+export type Source = "cli" | "mcp" | "web" | "api" | "link" | "edit" | "house";
 
 /** A call to be made. */
 export type StartBody = {
@@ -1028,12 +1221,36 @@ export type TenantBody = {
   slug: string;
 };
 
+/** What a tenant wants to be told, and where. */
+export type TenantNotices = {
+  /** What holds for people who have not chosen. */
+  mail?: MailWish;
+  /** Where the tenant itself is told. */
+  webhook?: NoticeWebhook | null;
+  /** Of which kinds of questions people are told. */
+  kinds?: Array<NoticeKind>;
+};
+
+/** For how many days a tenant keeps what is past, each from 1 to 3650. What is not set is kept as long as the operator says; nothing is kept longer. */
+export type TenantRetention = {
+  /** Ended calls, with their questions and events. */
+  journalDays?: number | null;
+  /** The whole of long results. */
+  outputsDays?: number | null;
+  /** What was uploaded; without it, until somebody removes it. */
+  mediaDays?: number | null;
+  /** Items of inboxes that were read; without it, for ever. */
+  inboxDays?: number | null;
+};
+
 /** The settings of a tenant. What is not set has its default. */
 export type TenantSettings = {
   /** After how many hours people must sign in again, from 1 to 720. */
   signInHours: number;
   /** After how many days a new key ends at the latest, from 1 to 3650; without it a key lasts until it is removed. */
   keyDays?: number | null;
+  /** How long what is past is kept, where that is shorter than the operator keeps it. */
+  retention?: TenantRetention;
 };
 
 /** The settings of a tenant. What is not set has its default. */
@@ -1042,6 +1259,8 @@ export type TenantSettingsBody = {
   signInHours?: number;
   /** After how many days a new key ends at the latest, from 1 to 3650; without it a key lasts until it is removed. */
   keyDays?: number | null;
+  /** How long what is past is kept, where that is shorter than the operator keeps it. */
+  retention?: TenantRetention;
 };
 
 /** A tenant as others see it. */
@@ -1052,6 +1271,22 @@ export type TenantView = {
   slug: string;
   /** The name that people read. */
   name: string;
+};
+
+/** What is to be tried. */
+export type TestBody = {
+  /** `mail` (the default), to oneself, or `webhook`. */
+  channel?: TestChannel;
+};
+
+export type TestChannel = "mail" | "webhook";
+
+/** What was sent. */
+export type TestReply = {
+  channel: TestChannel;
+  sent: boolean;
+  /** The address that it went to. */
+  to?: string | null;
 };
 
 /** What a caller learns about a call that did not succeed. */
@@ -1234,6 +1469,10 @@ export type WrittenApprovalRule = {
   escalateAfter?: string | null;
   /** Who those are. */
   escalateTo?: Approvers | null;
+  /** What happens when nobody has answered in time; `reject` when absent. It is never a yes. */
+  onExpiry?: OnExpiry | null;
+  /** Whether a yes counts only from somebody who is signed in, not by a key, a program or a link in a mail. */
+  signIn?: boolean;
 };
 
 /** A rule as it is written. */
@@ -1254,6 +1493,10 @@ export type WrittenApprovalRuleBody = {
   escalateAfter?: string | null;
   /** Who those are. */
   escalateTo?: Approvers | null;
+  /** What happens when nobody has answered in time; `reject` when absent. It is never a yes. */
+  onExpiry?: OnExpiry | null;
+  /** Whether a yes counts only from somebody who is signed in, not by a key, a program or a link in a mail. */
+  signIn?: boolean;
 };
 
 /** Every route, by its method and path. */
@@ -1544,6 +1787,35 @@ export interface Routes {
     query: undefined;
     body: TenantSettingsBody;
     reply: TenantSettings;
+  };
+  /** Shows how much the tenant may have, and has. */
+  "GET /api/quotas": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: QuotaViewPage;
+  };
+  /** Lists administrative acts, newest first; as JSON Lines with `format=jsonl`. */
+  "GET /api/audit": {
+    path: undefined;
+    query: {
+      /** Acts of this kind, such as `key.added`. */
+      action?: string;
+      /** By whom, as `person:ID` or `key:ID`. */
+      by?: string;
+      /** On what, as `kind:id`. */
+      on?: string;
+      /** Not before this time. */
+      since?: string;
+      /** How many, 50 by default and 200 at most. */
+      limit?: number;
+      /** What the page before gave as `next`. */
+      after?: string;
+      /** `json`, or `jsonl` for one row a line. */
+      format?: string;
+    };
+    body: undefined;
+    reply: AuditViewPage;
   };
   /** Lists workspaces. */
   "GET /api/workspaces": {
@@ -2020,6 +2292,22 @@ export interface Routes {
     body: undefined;
     reply: Outcome;
   };
+  /** What a yes was about, signed. */
+  "GET /api/calls/{id}/receipt": {
+    path: {
+      id: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: Receipt;
+  };
+  /** The public key that receipts are checked by. */
+  "GET /api/receipts/key": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: ReceiptKey;
+  };
   /** Shows its changes. */
   "GET /api/calls/{id}/changes": {
     path: {
@@ -2292,5 +2580,67 @@ export interface Routes {
     query: undefined;
     body: ApprovalRulesBodyBody;
     reply: ApprovalRulesView;
+  };
+  /** Shows of what the tenant is told, and how that went. */
+  "GET /api/notices": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: NoticesView;
+  };
+  /** Changes of what the tenant is told. */
+  "PUT /api/notices": {
+    path: undefined;
+    query: undefined;
+    body: TenantNotices;
+    reply: NoticesView;
+  };
+  /** Sends a notice to try it. */
+  "POST /api/notices/test": {
+    path: undefined;
+    query: undefined;
+    body: TestBody;
+    reply: TestReply;
+  };
+  /** Shows of what one is told oneself. */
+  "GET /api/me/notices": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: OwnNoticesView;
+  };
+  /** Changes of what one is told oneself. */
+  "PUT /api/me/notices": {
+    path: undefined;
+    query: undefined;
+    body: PersonNotices;
+    reply: OwnNoticesView;
+  };
+  /** Shows what somebody is asked by a link. */
+  "GET /a/{token}": {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** Chooses an answer, which decides nothing yet. */
+  "POST /a/{token}": {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** Confirms the answer that was chosen. */
+  "POST /a/{token}/confirm": {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: unknown;
   };
 }
