@@ -41,7 +41,11 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "mcp", may_use: &["haft-runtime", "haft-sandbox"], owns: &["rmcp", "sse-stream"] },
     Room { name: "store", may_use: &["haft-runtime"], owns: &["rusqlite", "tokio-postgres", "tokio-postgres-rustls"] },
-    Room { name: "platform", may_use: &["haft-runtime", "haft-sandbox", "haft-store"], owns: &["argon2", "ring"] },
+    Room {
+        name: "platform",
+        may_use: &["haft-runtime", "haft-sandbox", "haft-store"],
+        owns: &["argon2", "lettre", "ring"],
+    },
     Room {
         name: "server",
         may_use: &["haft-runtime", "haft-platform", "haft-mcp"],

@@ -15,7 +15,7 @@ use anyhow::Result;
 use futures_util::future::BoxFuture;
 use haft_mcp::{Callers, ClientPeer, QuestionListeners, Server, ServerDeps};
 use haft_platform::{
-    AuthoredTools, JobLoop, JobRunner, MasterKey, OidcSignIn, PatchedTools, Platform, SignInsLast, TenantGuard,
+    AuthoredTools, JobLoop, JobRunner, MasterKey, Notices, OidcSignIn, PatchedTools, Platform, SignInsLast, TenantGuard,
     TenantWeb, WorkspaceFolder,
 };
 use haft_runtime::{
@@ -129,7 +129,9 @@ pub(crate) async fn build(
         spans: spans.clone(),
     });
     let mcp = mcp_server(&settings, &platform, &pipeline, (listed, asked));
-    let jobs = jobs(&settings, &platform, &pipeline).await?;
+    let channels = (settings.mailer()?, web.clone());
+    let notices = Arc::new(Notices::new(platform.clone(), channels, place.url(), settings.mail.times));
+    let jobs = jobs(&settings, &platform, &pipeline, notices.clone()).await?;
     let oidc = OidcSignIn::new(platform.clone(), providers, web.everybody());
     let app = Arc::new(App {
         platform,
@@ -138,6 +140,7 @@ pub(crate) async fn build(
         authored,
         servers: servers.clone(),
         web,
+        notices,
         guard,
         journal,
         questions,
@@ -182,13 +185,18 @@ fn mcp_server(
 }
 
 /// What goes on by itself on this node.
-async fn jobs(settings: &Settings, platform: &Arc<Platform>, pipeline: &Pipeline) -> Result<JobLoop> {
+async fn jobs(
+    settings: &Settings,
+    platform: &Arc<Platform>,
+    pipeline: &Pipeline,
+    notices: Arc<Notices>,
+) -> Result<JobLoop> {
     let (store, local) = (platform.store().clone(), platform.tenant("local").await?.scope);
     let runners: Vec<Arc<dyn JobRunner>> = vec![
         Arc::new(JournalRetention { platform: platform.clone(), settings: settings.clone() }),
         Arc::new(FolderRetention { store, settings: settings.clone(), local }),
     ];
-    Ok(JobLoop::new(platform, pipeline.clone(), &settings.serve.node, runners))
+    Ok(JobLoop::new(platform, pipeline.clone(), &settings.serve.node, runners, notices))
 }
 
 /// The tools of all tenants, and where those come from that are not code.

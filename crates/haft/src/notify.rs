@@ -32,12 +32,13 @@ impl Notifier {
         self.running.wait().await;
     }
 
-    fn start(&self, question: &Question) {
+    fn start(&self, scope: &Scope, question: &Question) {
         let Some((program, arguments)) = self.command.split_first() else { return };
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.folder).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.env("HAFT_CALL", question.call.as_str()).env("HAFT_TOOL", &question.tool);
+        command.env("HAFT_TENANT", scope.tenant().as_str());
         command.env("HAFT_WORKSPACE", question.workspace.as_ref().map_or("", WorkspaceId::as_str));
         let program = program.clone();
         self.running.spawn(async move {
@@ -71,8 +72,8 @@ async fn stop(child: &mut Child) {
 }
 
 impl Delivery for Notifier {
-    fn asked<'a>(&'a self, _scope: &'a Scope, question: &'a Question) -> BoxFuture<'a, ()> {
-        self.start(question);
+    fn asked<'a>(&'a self, scope: &'a Scope, question: &'a Question) -> BoxFuture<'a, ()> {
+        self.start(scope, question);
         Box::pin(std::future::ready(()))
     }
 

@@ -19,6 +19,7 @@ mod client;
 mod key;
 mod limits;
 mod lsp;
+mod mail;
 pub(crate) mod mcp;
 mod page;
 mod sandbox;
@@ -32,6 +33,7 @@ pub use auth::{AuthSettings, OidcEntry};
 pub use client::ClientSettings;
 use key::key;
 pub use key::{SetBy, SettingKey};
+pub use mail::MailSettings;
 pub use mcp::{McpServer, McpSettings};
 pub(crate) use page::{commented, listed};
 pub use sandbox::SandboxSettings;
@@ -134,6 +136,28 @@ pub const KEYS: &[SettingKey] = &[
         SetBy::UserFile,
     ),
     key(
+        "mail.host",
+        "\"\"",
+        "the mail server by which `haft serve` tells people of questions; empty for no mail",
+        SetBy::User,
+    ),
+    key("mail.port", "0", "its port; 0 for the usual one: 587, with `tls` 465, with `none` 25", SetBy::User),
+    key(
+        "mail.tls",
+        "\"starttls\"",
+        "how the connection with it is secured: `starttls`, `tls` (from the beginning) or `none`",
+        SetBy::User,
+    ),
+    key("mail.user", "\"\"", "the name that it knows haft by; empty for none", SetBy::User),
+    key(
+        "mail.password",
+        "\"\"",
+        "the password as `secret:NAME`: the file `secrets/NAME` in haft's data folder, or the variable `NAME`",
+        SetBy::User,
+    ),
+    key("mail.from", "\"\"", "whom mail comes from, such as `haft <haft@example.org>`", SetBy::User),
+    key("mail.timeout", "\"20s\"", "how long one mail may take before it is tried again later", SetBy::User),
+    key(
         "mcp.client_may_approve",
         "\"safe\"",
         "what you may approve in an MCP client: `none`, `safe` (all but deletions and flagged changes) or `all`",
@@ -156,9 +180,29 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "notify.command",
         "[]",
-        "a program and its arguments, started when a question opens; it finds `HAFT_CALL`, `HAFT_TOOL` and \
-         `HAFT_WORKSPACE` in its environment and is stopped after five seconds",
+        "a program and its arguments, started when a question opens; it finds `HAFT_CALL`, `HAFT_TOOL`, \
+         `HAFT_TENANT` and `HAFT_WORKSPACE` in its environment and is stopped after five seconds",
         SetBy::UserFile,
+    ),
+    key(
+        "notify.grace",
+        "\"10s\"",
+        "how long a question is open before `haft serve` tells people by mail or webhook; one that is answered by then \
+         sends nothing",
+        SetBy::User,
+    ),
+    key(
+        "notify.every",
+        "\"1m\"",
+        "the shortest time between two mails to one person, or two calls of a webhook; what opens meanwhile goes together",
+        SetBy::User,
+    ),
+    key(
+        "notify.retry",
+        "\"30s\"",
+        "how long after a mail or webhook failed it is tried again; each further time takes twice as long, and after six \
+         it is given up",
+        SetBy::User,
     ),
     key("retention.journal", "\"90d\"", "how long ended calls are remembered", SetBy::User),
     key("retention.outputs", "\"30d\"", "how long the whole of a long result is kept", SetBy::User),
@@ -428,6 +472,7 @@ const OTHER_VARIABLES: &[&str] = &[
     LOG,
     "HAFT_CALL",
     "HAFT_TOOL",
+    "HAFT_TENANT",
     "HAFT_WORKSPACE",
     SERVER,
     crate::remote::KEY,
@@ -490,6 +535,8 @@ pub struct Settings {
     pub lsp: LanguageServers,
     /// What MCP clients get.
     pub client: ClientSettings,
+    /// The mail server, and when people are told of questions.
+    pub mail: MailSettings,
     /// Upstream MCP servers.
     pub mcp: McpSettings,
     /// The folder of the user's own settings, where it is known.
@@ -595,6 +642,7 @@ impl Settings {
             idle: None,
             lsp: LanguageServers::default(),
             client: ClientSettings::default(),
+            mail: MailSettings::default(),
             mcp: McpSettings::default(),
             config: None,
             notify: Vec::new(),
@@ -691,6 +739,7 @@ impl Settings {
                     || self.telemetry.take(other, value)?
                     || self.serve.take(other, value)?
                     || self.web.take(other, value)?
+                    || self.mail.take(other, value)?
                     || self.client.take(other, value)?
                     || self.mcp.take(other, value)?
                     || lsp::take(&mut self.lsp, other, value)?;

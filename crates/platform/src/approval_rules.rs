@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use haft_runtime::{
-    Agreement, Answer, Caller, CallerId, CallerKind, ErrorCode, Journal, Question, Rule, Scope, ToolError,
+    Agreement, Answer, Caller, CallerId, CallerKind, Effect, ErrorCode, Journal, Question, Questions, Rule, Scope,
+    Source, ToolError,
 };
 use haft_store::AgreementRecord;
 use jiff::Timestamp;
@@ -60,15 +61,31 @@ pub struct WrittenApprovalRule {
     /// Who those are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escalate_to: Option<Approvers>,
+    /// What happens when nobody has answered in time; `reject` when absent. It is never a yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_expiry: Option<OnExpiry>,
+    /// Whether a yes counts only from somebody who is signed in, not by a key, a program or a link in a mail.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sign_in: bool,
+}
+
+/// What happens to a question that nobody has answered in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnExpiry {
+    /// The call is rejected.
+    Reject,
+    /// Those of `escalateTo` are asked, once, with as much time again.
+    Escalate,
 }
 
 /// A rule that was read.
 #[derive(Clone, Debug)]
-struct ApprovalRule {
+pub(crate) struct ApprovalRule {
     /// What it is about; it asks.
-    about: Rule,
-    written: WrittenApprovalRule,
-    escalate_after: Option<Duration>,
+    pub(crate) about: Rule,
+    pub(crate) written: WrittenApprovalRule,
+    pub(crate) escalate_after: Option<Duration>,
 }
 
 /// The approval rules of a tenant, in the version that holds.
@@ -103,7 +120,7 @@ impl ApprovalRules {
     }
 
     /// The first that is about a question.
-    fn of(&self, question: &Question) -> Option<&ApprovalRule> {
+    pub(crate) fn of(&self, question: &Question) -> Option<&ApprovalRule> {
         self.rules.iter().find(|rule| rule.about.asks_about(question))
     }
 }
@@ -113,25 +130,30 @@ impl ApprovalRule {
         self.written.count.unwrap_or(1).try_into().unwrap_or(usize::MAX)
     }
 
+    /// When others may answer, too, because nobody has for so long.
+    pub(crate) fn escalates_at(&self, question: &Question) -> Option<Timestamp> {
+        let after = self.escalate_after.and_then(|after| question.asked_at.checked_add(after).ok());
+        [question.escalated_at, after].into_iter().flatten().min()
+    }
+
     /// Whether somebody is among those who may answer by now.
-    fn admits(&self, who: &Answerer, question: &Question, now: Timestamp) -> bool {
+    pub(crate) fn admits(&self, who: &Answerer, question: &Question, now: Timestamp) -> bool {
         let Some(approvers) = &self.written.approvers else { return true };
-        let waited = now.duration_since(question.asked_at);
-        let escalated = self.escalate_after.is_some_and(|after| waited >= after.try_into().unwrap_or_default());
+        let escalated = self.escalates_at(question).is_some_and(|at| at <= now);
         let others = self.written.escalate_to.as_ref().filter(|_| escalated);
         [Some(approvers), others].into_iter().flatten().any(|approvers| who.is_among(approvers))
     }
 }
 
 /// Somebody who answers.
-struct Answerer {
+pub(crate) struct Answerer {
     /// The person behind them, or the key where there is none.
-    person: String,
-    role: Option<String>,
+    pub(crate) person: String,
+    pub(crate) role: Option<String>,
 }
 
 impl Answerer {
-    fn is_among(&self, approvers: &Approvers) -> bool {
+    pub(crate) fn is_among(&self, approvers: &Approvers) -> bool {
         let has_role = self.role.as_ref().is_some_and(|role| approvers.roles.contains(role));
         has_role || approvers.people.contains(&self.person)
     }
@@ -182,6 +204,31 @@ impl Platform {
         Ok(())
     }
 
+    /// Passes a question that nobody has answered in time on to others, once, where its rule says so.
+    pub(crate) async fn escalate(&self, scope: &Scope, question: &Question) -> Result<bool, ToolError> {
+        let rules = self.approval_rules(scope).await?;
+        let rule = rules.of(question).filter(|rule| rule.written.on_expiry == Some(OnExpiry::Escalate));
+        if rule.is_none() || question.escalated_at.is_some() {
+            return Ok(false);
+        }
+        let (now, time) = (self.store.now(), question.expires_at.duration_since(question.asked_at));
+        let expires_at = now.checked_add(time).unwrap_or(Timestamp::MAX);
+        let escalated = Question { expires_at, escalated_at: Some(now), ..question.clone() };
+        if self.store.escalate_question(scope, question, &escalated).await? {
+            return Ok(true);
+        }
+        // Another process may have done so at the same moment.
+        let found = Questions::find(&self.store, scope, &question.call).await?;
+        Ok(found.is_some_and(|(found, answer)| found.escalated_at.is_some() && answer.is_none()))
+    }
+
+    /// Whether a yes to a question counts only from somebody who is signed in: what destroys something is not decided by
+    /// whoever can read a mail.
+    pub async fn needs_sign_in(&self, scope: &Scope, question: &Question) -> Result<bool, ToolError> {
+        let rules = self.approval_rules(scope).await?;
+        Ok(question.effect == Effect::Destroy || rules.of(question).is_some_and(|rule| rule.written.sign_in))
+    }
+
     /// Notes the yes of somebody whom the rules let decide, and says whether it is enough. A no is enough by itself.
     pub(crate) async fn note_agreement(
         &self,
@@ -195,6 +242,11 @@ impl Platform {
         self.refuse_who_may_not_decide(caller, &who, (rule, question)).await?;
         if matches!(said, Answer::Reject { .. }) {
             return Ok(Agreement::Enough);
+        }
+        if rule.written.sign_in && caller.source != Source::Web {
+            let message =
+                format!("{} wants a yes of somebody who is signed in; sign in and answer there", rule.about.name);
+            return Err(ToolError::new(ErrorCode::Forbidden, message));
         }
         if matches!(said, Answer::Always { .. }) {
             return Err(mistake(format!("{} asks each time: say yes without `always`", rule.about.name)));
@@ -283,7 +335,7 @@ impl Platform {
     }
 
     /// Everybody who asked for a call, by whatever key or program; `None` where that cannot be known any more.
-    async fn authors(&self, scope: &Scope, question: &Question) -> Result<Option<Vec<String>>, ToolError> {
+    pub(crate) async fn authors(&self, scope: &Scope, question: &Question) -> Result<Option<Vec<String>>, ToolError> {
         let Some(first) = self.behind(&question.asked_by.id).await? else { return Ok(None) };
         let mut authors = vec![first];
         let record = Journal::find(&self.store, scope, &question.call).await?;
@@ -341,7 +393,12 @@ fn check(written: &WrittenApprovalRule, number: usize) -> Result<ApprovalRule, T
     {
         return Err(wrong("approvers are `roles` or `people`, at least one of them".to_owned()));
     }
+    let passes_on = written.on_expiry == Some(OnExpiry::Escalate);
+    if passes_on && written.escalate_to.is_none() {
+        return Err(wrong("`onExpiry: escalate` needs `escalateTo`: whom it is passed on to".to_owned()));
+    }
     let escalate_after = match (&written.escalate_after, &written.escalate_to) {
+        (None, Some(_)) if passes_on => None,
         (Some(after), Some(_)) if written.approvers.is_some() => {
             let unreadable = || wrong("`escalateAfter` is a length of time such as `30m`, `8h` or `2d`".to_owned());
             Some(length_of_time(after).ok_or_else(unreadable)?)
@@ -367,6 +424,7 @@ mod tests {
         rule(json!({"tool": "x", "count": 2, "notTheAuthor": true, "approvers": {"roles": ["admin"]}})).unwrap();
         rule(json!({"approvers": {"roles": ["admin"]}, "escalateAfter": "2h", "escalateTo": {"roles": ["owner"]}}))
             .unwrap();
+        rule(json!({"onExpiry": "escalate", "escalateTo": {"roles": ["owner"]}})).unwrap();
         for wrong in [
             json!({"count": 0}),
             json!({"count": 21}),
@@ -374,6 +432,8 @@ mod tests {
             json!({"approvers": {"roles": ["admin"]}, "escalateAfter": "2h"}),
             json!({"approvers": {"roles": ["admin"]}, "escalateAfter": "soon", "escalateTo": {"roles": ["owner"]}}),
             json!({"escalateAfter": "2h", "escalateTo": {"roles": ["owner"]}}),
+            json!({"onExpiry": "escalate"}),
+            json!({"onExpiry": "reject", "escalateTo": {"roles": ["owner"]}}),
             json!({"bounds": {"path": ["a"]}}),
         ] {
             rule(wrong.clone()).map(|_| ()).expect_err(&wrong.to_string());

@@ -54,9 +54,10 @@ impl Platform {
     }
 }
 
-/// What a yes is bound to: everything that the question shows.
+/// What a yes is bound to: everything that the question shows, but for how long it can be given.
 pub fn digest_of(question: &Question) -> String {
-    random::hash(&serde_json::to_string(question).unwrap_or_default())
+    let whenever = Question { expires_at: question.asked_at, escalated_at: None, ..question.clone() };
+    random::hash(&serde_json::to_string(&whenever).unwrap_or_default())
 }
 
 /// What questions have in common that one answer fits as well as another; `None` where one is like no other.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use haft_runtime::{
-    About, Agreement, Answer, AutoApprove, Caller, CallerKind, CallerRecord, ErrorCode, Guard, Permissions, Question,
-    Scope, TenantId, ToolError, ToolSpec,
+    About, Agreement, Answer, AutoApprove, Caller, CallerKind, CallerRecord, Effect, ErrorCode, Guard, Permissions,
+    Question, Scope, Source, TenantId, ToolError, ToolSpec,
 };
 
 use crate::{
@@ -71,7 +71,19 @@ impl Guard for TenantGuard {
         question: &'a Question,
         said: &'a Answer,
     ) -> BoxFuture<'a, Result<Agreement, ToolError>> {
-        Box::pin(self.platform.note_agreement(caller, question, said))
+        Box::pin(async move {
+            let is_yes = !matches!(said, Answer::Reject { .. });
+            if is_yes && caller.source == Source::Link && question.effect == Effect::Destroy {
+                let message =
+                    "what destroys something needs a yes of somebody who is signed in; sign in and answer there";
+                return Err(ToolError::new(ErrorCode::Forbidden, message));
+            }
+            self.platform.note_agreement(caller, question, said).await
+        })
+    }
+
+    fn escalate<'a>(&'a self, scope: &'a Scope, question: &'a Question) -> BoxFuture<'a, Result<bool, ToolError>> {
+        Box::pin(self.platform.escalate(scope, question))
     }
 
     fn most_unasked(&self, caller: &Caller) -> AutoApprove {

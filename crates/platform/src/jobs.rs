@@ -1,4 +1,4 @@
-//! What goes on by itself, in one loop: questions expire, calls of dead processes are ended or carried on, and jobs are done
+//! What goes on by itself, in one loop: questions expire, people are told of them, calls of dead processes are ended or carried on, and jobs are done
 //! when they are due. Waiting costs nothing: however many questions are open, one look asks an index for the next of them.
 
 use std::{sync::Arc, time::Duration};
@@ -10,7 +10,10 @@ use jiff::Timestamp;
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::Platform;
+use crate::{
+    Platform,
+    notices::{MailJob, Notices, WebhookJob},
+};
 
 /// The longest time between two looks: another process may have added something, or died.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -58,15 +61,27 @@ pub struct JobLoop {
     node: String,
     kinds: Vec<&'static str>,
     runners: Vec<Arc<dyn JobRunner>>,
+    notices: Arc<Notices>,
 }
 
 impl JobLoop {
     /// For the node of this name. Others bring the kinds of jobs that they know.
-    pub fn new(platform: &Platform, pipeline: Pipeline, node: &str, mut runners: Vec<Arc<dyn JobRunner>>) -> Self {
+    pub fn new(
+        platform: &Platform,
+        pipeline: Pipeline,
+        node: &str,
+        mut runners: Vec<Arc<dyn JobRunner>>,
+        notices: Arc<Notices>,
+    ) -> Self {
         let (store, house) = (platform.store.clone(), platform.house.clone());
         runners.push(Arc::new(CleanupJob { store: store.clone(), house: house.clone() }));
+        // A node without a mail server leaves mail to those that have one.
+        if notices.has_mail() {
+            runners.push(Arc::new(MailJob(Arc::clone(&notices))));
+        }
+        runners.push(Arc::new(WebhookJob(Arc::clone(&notices))));
         let kinds = runners.iter().map(|runner| runner.kind()).collect();
-        Self { store, house, pipeline, node: node.to_owned(), kinds, runners }
+        Self { store, house, pipeline, node: node.to_owned(), kinds, runners, notices }
     }
 
     /// Looks after everything until it is told to stop.
@@ -112,8 +127,12 @@ impl JobLoop {
     /// Does what is due, and says how long there is nothing more to do.
     async fn look(&self, running: &mut JoinSet<()>) -> Duration {
         while running.try_join_next().is_some() {}
-        let looks =
-            [self.pipeline.expire().await, self.pipeline.recover_in_background().await, self.begin(running).await];
+        let looks = [
+            self.pipeline.expire().await,
+            self.pipeline.recover_in_background().await,
+            self.notices.look().await,
+            self.begin(running).await,
+        ];
         let failed = looks.into_iter().filter_map(Result::err).next();
         let next = match failed {
             Some(error) => Err(error),
@@ -139,11 +158,12 @@ impl JobLoop {
         Ok(())
     }
 
-    /// How long until the next job is due or the next question expires.
+    /// How long until the next job is due, the next question expires, or somebody is to be told of one.
     async fn next(&self, running: usize) -> Result<Duration, ToolError> {
         let expiry = self.store.next_expiry(&self.house).await?;
         let job = if running < AT_ONCE { self.store.next_job(&self.house, self.filter()).await? } else { None };
-        let Some(next) = expiry.into_iter().chain(job).min() else { return Ok(LONGEST_PAUSE) };
+        let notice = self.notices.next().await?;
+        let Some(next) = expiry.into_iter().chain(job).chain(notice).min() else { return Ok(LONGEST_PAUSE) };
         let wait = Duration::try_from(next.duration_since(self.store.now())).unwrap_or(Duration::ZERO);
         Ok(wait.clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
     }
@@ -170,7 +190,11 @@ async fn see_to(store: Store, house: HouseWide, runner: Arc<dyn JobRunner>, mut 
     let now = store.now();
     let after = |time: Duration| now.checked_add(time).unwrap_or(Timestamp::MAX);
     let noted = match end {
-        Ok(JobEnd::Done) => store.finish_job(&house, &job).await,
+        Ok(JobEnd::Done) => match store.finish_job(&house, &job).await {
+            // Something was added meanwhile, or it is another node's.
+            Ok(false) => store.put_off_job(&house, &job, now, 0).await,
+            finished => finished,
+        },
         Ok(JobEnd::Again(time)) => store.put_off_job(&house, &job, after(time), 0).await,
         Err(error) => {
             tracing::warn!(kind = job.kind, attempts = job.attempts, error = error.message, "a job failed");
@@ -210,6 +234,7 @@ impl JobRunner for CleanupJob {
             self.store.forget_expired_devices(&self.house).await?;
             self.store.forget_expired_oidc_requests(&self.house).await?;
             self.store.forget_old_idempotency_keys(&self.house).await?;
+            self.store.forget_expired_choices(&self.house).await?;
             self.store.add_job_to_each_tenant(&self.house, OF_EACH_TENANT, self.store.now()).await?;
             Ok(JobEnd::Again(CLEAN_EVERY))
         })

@@ -1,5 +1,6 @@
 //! The rules of tenants, people, keys and the tools they write, without HTTP and without SQL.
 
+mod answer_link;
 mod approval_rules;
 mod approvals;
 mod attempts;
@@ -20,11 +21,13 @@ mod logins;
 mod master_key;
 mod media;
 mod metrics;
+mod notices;
 mod oauth;
 mod oidc;
 mod password;
 mod people;
 mod permission;
+mod plain_text;
 mod platform;
 mod quota_cache;
 mod quotas;
@@ -43,7 +46,8 @@ mod tenant_web;
 mod tenants;
 mod workspaces;
 
-pub use approval_rules::{ApprovalRules, Approvers, WrittenApprovalRule};
+pub use answer_link::{ChosenAnswer, LinkHolder};
+pub use approval_rules::{ApprovalRules, Approvers, OnExpiry, WrittenApprovalRule};
 pub use approvals::{AgreementRecord, QuestionFilter, QuestionPage, alike_of, digest_of};
 pub use audit::{Actor, ActorView, AuditAction, AuditCheck, AuditFilter, AuditView, acting_as, still_acting};
 pub use authored::{
@@ -54,6 +58,7 @@ pub use calls::{CallFilter, CallOrigin, CallRow};
 pub use events::{EventStream, EventsOf, JournalEvent, StreamItem, ToldEvent};
 pub use grants::{GrantFilter, GrantRow};
 pub use guard::TenantGuard;
+pub use haft_store::ChannelRecord;
 pub use identity::{CallerIdentity, Credential};
 pub use inbox::{InboxItem, InboxItemId, InboxOrder, InboxPage, InboxState};
 pub use jobs::{JobEnd, JobLoop, JobRunner};
@@ -63,6 +68,10 @@ pub use logins::{LoginAt, LoginHolder, LoginPerson};
 pub use master_key::MasterKey;
 pub use media::{MEDIA_PIECE, MediaLimits, MediaRecord, MediaSignature, MediaUpload, MediaView, is_safe_to_show};
 pub use metrics::ToolMetrics;
+pub use notices::{
+    MailServer, MailTls, MailWish, Mailer, NoticeChannel, NoticeKind, NoticeTimes, NoticeWebhook, Notices,
+    PersonNotices, TenantNotices,
+};
 pub use oauth::{
     ClientDescription, CodeExchange, ConsentPlace, ConsentView, ConsentWish, DEVICE_GRANT, DeviceView, DeviceWish,
     GivenDeviceCode, GivenTokens, OAuthClient, OAuthError, resource_parts, with_answer,
@@ -70,6 +79,7 @@ pub use oauth::{
 pub use oidc::{OidcAnswer, OidcJoin, OidcProvider, OidcSignIn, OidcWish};
 pub use people::{AddedPerson, NewPerson, PersonChange, PersonView};
 pub use permission::Permission;
+pub use plain_text::{plain_line, plain_lines};
 pub use platform::{LatencyCounts, LatencyHistogram, Platform};
 pub use quotas::{QuotaKind, QuotaView};
 pub use receipts::{Receipt, ReceiptAnswer, ReceiptKey};

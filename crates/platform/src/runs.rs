@@ -52,7 +52,7 @@ impl RunSource {
         match (caller.who.id.kind, caller.source) {
             (CallerKind::Agent, _) => Self::Agent,
             (_, Source::Web) => Self::Web,
-            (_, Source::Cli | Source::Mcp | Source::Api | Source::Edit | Source::House) => Self::Api,
+            (_, Source::Cli | Source::Mcp | Source::Api | Source::Link | Source::Edit | Source::House) => Self::Api,
         }
     }
 }

@@ -115,7 +115,7 @@ impl Pipeline {
         Ok(Question { input, effect, reason, about: About::Approval(evidence), ..question.clone() })
     }
 
-    /// Answers the questions that nobody answered in time with a no. A living owner ends its call itself; that is not
+    /// Answers the questions that nobody answered in time with a no, or passes them on where a rule says so. A living owner ends its call itself; that is not
     /// waited for.
     pub async fn expire(&self) -> Result<(), ToolError> {
         let overdue = self.doors.questions.overdue(&self.doors.house).await?;
@@ -127,6 +127,9 @@ impl Pipeline {
 
     async fn expire_one(&self, scope: &Scope, question: &QuestionId) -> Result<(), ToolError> {
         let Some(asked) = self.open_question(scope, question).await? else { return Ok(()) };
+        if self.doors.guard.escalate(scope, &asked).await? {
+            return Ok(());
+        }
         let receipt = give(&self.doors, &Caller::house(scope), &asked, Answer::Expire).await?;
         if receipt == AnswerReceipt::Taken
             && let Some(_in_hand) = self.claim(scope, &asked.call).await?

@@ -184,6 +184,8 @@ pub enum Source {
     Web,
     /// A program, by HTTP.
     Api,
+    /// A page that whoever was sent its link opens: they are known by the link alone.
+    Link,
     /// An approver, who gave another input than was asked for.
     Edit,
     /// haft itself.

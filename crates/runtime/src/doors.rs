@@ -48,6 +48,12 @@ pub trait Guard: Send + Sync {
         Box::pin(std::future::ready(Ok(Agreement::Enough)))
     }
 
+    /// Whether a question that nobody answered in time was passed on to others, who have another time to answer it. It is
+    /// rejected otherwise.
+    fn escalate<'a>(&'a self, _scope: &'a Scope, _question: &'a Question) -> BoxFuture<'a, Result<bool, ToolError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     /// The most that the caller may let happen without asking, whatever a request says.
     fn most_unasked(&self, caller: &Caller) -> AutoApprove;
 
@@ -126,6 +132,9 @@ pub struct Question {
     pub asked_at: Timestamp,
     /// When an answer comes too late.
     pub expires_at: Timestamp,
+    /// When it was passed on to others because nobody had answered, with another time to answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalated_at: Option<Timestamp>,
 }
 
 impl Question {

@@ -197,6 +197,7 @@ impl CallLog {
             workspace: self.scope.workspace().cloned(),
             asked_at,
             expires_at: asked_at.checked_add(within).unwrap_or(Timestamp::MAX),
+            escalated_at: None,
         }
     }
 

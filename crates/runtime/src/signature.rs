@@ -71,6 +71,7 @@ mod tests {
             workspace: Some(crate::WorkspaceId::new("/w")),
             asked_at: Timestamp::UNIX_EPOCH,
             expires_at: Timestamp::UNIX_EPOCH,
+            escalated_at: None,
         }
     }
 

@@ -530,7 +530,7 @@ impl ToolCtx {
     pub fn room(&self) -> usize {
         match self.caller.source {
             Source::Cli => usize::MAX,
-            Source::Mcp | Source::Web | Source::Api | Source::Edit | Source::House => ROOM,
+            Source::Mcp | Source::Web | Source::Api | Source::Link | Source::Edit | Source::House => ROOM,
         }
     }
 

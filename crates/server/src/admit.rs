@@ -42,8 +42,8 @@ pub(crate) async fn admit(State(app): State<Arc<App>>, request: Request, next: N
     let path = request.uri().path();
     let is_health = matches!(path, "/healthz" | "/readyz");
     let watches = path == "/metrics";
-    // Whoever signs in shows something else than who they are now.
-    let signs_in = matches!(path, "/api/sign-in" | "/sign-in");
+    // Whoever signs in shows something else than who they are now, and whoever answers by a link shows the link.
+    let signs_in = matches!(path, "/api/sign-in" | "/sign-in") || answers_by_link(path);
     let client = request.extensions().get::<ClientAddress>().copied();
     if !is_health && let Err(problem) = look_at_head(&app, &request) {
         return app.limits.rates.count_unknown(client).err().unwrap_or(problem).into_response();
@@ -134,11 +134,18 @@ fn look_at_head(app: &App, request: &Request) -> Result<(), Problem> {
         let origin = text(headers, &header::ORIGIN);
         // The file by which `haft open` signs in has no origin. It shows a code that only this machine's user knows.
         let is_from_file = path == "/sign-in" && origin == Some("null") && app.place.public_url.is_none();
-        if !is_from_file && !origin.is_some_and(|origin| app.place.is_origin(origin)) {
+        // Pages that say nothing of where they are have no origin either. They show a link that only its person knows.
+        let is_own_link = answers_by_link(path) && origin == Some("null");
+        if !is_from_file && !is_own_link && !origin.is_some_and(|origin| app.place.is_origin(origin)) {
             return Err(Problem::new(ErrorCode::Forbidden, "pages of another origin change nothing here"));
         }
     }
     Ok(())
+}
+
+/// Whether a path is that of a link by which a question is answered.
+fn answers_by_link(path: &str) -> bool {
+    path.starts_with("/a/")
 }
 
 /// Whether somebody may see what is counted here: whoever is on this machine and comes by no proxy, and the operator's keys.

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use futures_util::future::BoxFuture;
 use haft_mcp::LoginAnswer;
 use haft_platform::{
-    AuthoredTools, MediaLimits, OidcSignIn, Platform, ServerDefinition, SignInsLast, TenantWeb, still_acting,
+    AuthoredTools, MediaLimits, Notices, OidcSignIn, Platform, ServerDefinition, SignInsLast, TenantWeb, still_acting,
 };
 use haft_runtime::{
     Caller, Catalog, Guard, Journal, Pipeline, Questions, Redactor, SpanSink, ToolError, Workbench, current_trace,
@@ -37,6 +37,8 @@ pub struct App {
     pub servers: Arc<dyn ServerConnections>,
     /// What tenants may reach.
     pub web: TenantWeb,
+    /// What tells people of questions.
+    pub notices: Arc<Notices>,
     /// Who may.
     pub guard: Arc<dyn Guard>,
     /// What is recorded.

@@ -9,6 +9,9 @@ create index calls_of_session on calls (tenant, session, id) where session is no
 -- caller's inbox.
 alter table questions add column kind {text} not null default 'approval';
 alter table questions add column waited {int} not null default 0;
+-- When people are to be told of it next; empty when nobody is.
+alter table questions add column notice_at {int};
+create index questions_to_tell on questions (notice_at) where open = 1 and notice_at is not null;
 
 alter table grants add column given_by {text};
 
@@ -38,6 +41,7 @@ create table memberships (
     person {text} not null,
     role {text} not null,
     created_at {int} not null,
+    notices {text},
     primary key (tenant, person)
 ) {small_table};
 create index memberships_of_person on memberships (person, tenant);
@@ -338,6 +342,45 @@ create table agreements (
     at {int} not null,
     primary key (tenant, call, number, person)
 ) {small_table};
+
+-- Who is still to be told of which question, by mail or by the tenant's webhook (which has no person). What is sent together
+-- has one batch, so that it is sent together again when nobody knows whether it went.
+create table notices (
+    tenant {text} not null,
+    channel {text} not null,
+    person {text} not null,
+    call {text} not null,
+    number {int} not null,
+    escalated {int} not null,
+    tries {int} not null,
+    batch {text},
+    primary key (tenant, channel, person, call, number)
+) {small_table};
+
+-- How a channel of a tenant went last.
+create table notice_channels (
+    tenant {text} not null,
+    channel {text} not null,
+    sent_at {int},
+    failed_at {int},
+    failure {text},
+    given_up {int} not null,
+    primary key (tenant, channel)
+) {small_table};
+
+-- What somebody has chosen on a page that they were sent a link to, until they confirm it: one choice for each person and
+-- question, found by the hash of what only that page holds.
+create table link_choices (
+    tenant {text} not null,
+    call {text} not null,
+    number {int} not null,
+    person {text} not null,
+    nonce {text} not null,
+    body {text} not null,
+    expires_at {int} not null,
+    primary key (tenant, call, number, person)
+) {small_table};
+create index link_choices_by_end on link_choices (expires_at);
 
 -- The audit log: one row for each administrative act, in the transaction of the act. The rows of a tenant are a chain, each
 -- with the hash of the one before. They stay when their tenant is removed.

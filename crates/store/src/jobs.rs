@@ -90,8 +90,13 @@ const CLAIM: &str = "update jobs set owner = $4, lease_until = $5, due = $5, att
                      where tenant = $1 and id = $2 and due = $3 returning 1 as claimed";
 const RENEW: &str = "update jobs set lease_until = $5, due = $5 \
                      where tenant = $1 and id = $2 and owner = $3 and lease_until = $4 returning 1 as renewed";
-const FINISH: &str =
-    "delete from jobs where tenant = $1 and id = $2 and owner = $3 and lease_until = $4 returning 1 as finished";
+/// A job to which something was added meanwhile is not done.
+const FINISH: &str = "delete from jobs where tenant = $1 and id = $2 and owner = $3 and lease_until = $4 \
+                      and payload = $5 returning 1 as finished";
+/// Adds to a job that may be there already, which then has another payload.
+const ADD_OR_RENEW: &str = "insert into jobs (tenant, id, kind, name, payload, due, node, owner, lease_until, attempts) \
+                            values ($1, $2, $3, $4, $5, $6, '', '', 0, 0) on conflict (tenant, kind, name) \
+                            do update set payload = excluded.payload";
 const PUT_OFF: &str = "update jobs set owner = '', lease_until = 0, due = $5, attempts = $6 \
                        where tenant = $1 and id = $2 and owner = $3 and lease_until = $4 returning 1 as put_off";
 
@@ -181,9 +186,10 @@ impl Store {
         Ok(renewed.then(|| ClaimedJob { lease_until: until, ..job.clone() }))
     }
 
-    /// A job is done and gone; `false` when it is another node's by now.
+    /// A job is done and gone; `false` when it is another node's by now, or something was added to it meanwhile.
     pub async fn finish_job(&self, _house: &HouseWide, job: &ClaimedJob) -> Result<bool, StoreError> {
-        self.change(ConditionalWrite::of_database(job.held_by(self, FINISH))).await
+        let finish = job.held_by(self, FINISH).bind(job.payload.as_str());
+        self.change(ConditionalWrite::of_database(finish)).await
     }
 
     /// A job is to be done again at another time, and was begun in vain so often until now. `false` when it is another
@@ -224,6 +230,18 @@ impl ClaimedJob {
     fn held_by(&self, store: &Store, sql: &'static str) -> Statement {
         self.statement(sql).bind(store.owner()).bind(self.lease_until.as_microsecond())
     }
+}
+
+/// A statement that adds a job of a tenant for any node, due now, or adds to the one that is there.
+pub(crate) fn adding_or_renewing(tenant: &str, kind: &str, now: Timestamp) -> Statement {
+    let id = uuid::Uuid::now_v7().simple();
+    Statement::new(ADD_OR_RENEW)
+        .bind(tenant)
+        .bind(format!("jb_{id}"))
+        .bind(kind)
+        .bind("")
+        .bind(serde_json::json!({"added": id.to_string()}).to_string())
+        .bind(now.as_microsecond())
 }
 
 fn job(row: &Row, lease_until: Timestamp) -> Result<ClaimedJob, StoreError> {

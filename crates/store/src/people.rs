@@ -35,6 +35,8 @@ pub struct MemberRecord {
     pub role: String,
     /// Since when.
     pub since: Timestamp,
+    /// Which notices they want, as JSON; `None` where they have not said.
+    pub notices: Option<String>,
 }
 
 macro_rules! people {
@@ -62,8 +64,10 @@ const CHANGE_ROLE: &str = "update memberships set role = $3 where tenant = $1 an
 const LEAVE: &str = "delete from memberships where tenant = $1 and person = $2 and (role <> 'owner' \
                      or exists (select 1 from memberships o where o.tenant = $1 and o.person <> $2 \
                      and o.role = 'owner')) returning 1 as removed";
+const SET_NOTICES: &str =
+    "update memberships set notices = $3 where tenant = $1 and person = $2 returning 1 as changed";
 const ROLE: &str = "select role from memberships where tenant = $1 and person = $2";
-const MEMBERS: &str = "select p.id, p.email, p.name, p.password, m.role, m.created_at from memberships m \
+const MEMBERS: &str = "select p.id, p.email, p.name, p.password, m.role, m.created_at, m.notices from memberships m \
                        join people p on p.id = m.person where m.tenant = $1 order by m.person";
 const TENANTS: &str = "select t.id as tenant, t.slug, t.name, t.version, t.created_at, m.role from memberships m \
                        join tenants t on t.id = m.tenant where m.person = $1 order by m.tenant";
@@ -156,6 +160,12 @@ impl Store {
         self.change(ends.into_iter().fold(leave, ConditionalWrite::and_then).audited(act)).await
     }
 
+    /// Keeps which notices a member wants; `false` when they are no member.
+    pub async fn set_notices(&self, scope: &Scope, person: &str, wanted: &str) -> Result<bool, StoreError> {
+        let set = Statement::new(SET_NOTICES).bind(tenant(scope)).bind(person).bind(wanted);
+        self.change(ConditionalWrite::new(tenant(scope), set)).await
+    }
+
     /// The role of somebody in a tenant.
     pub async fn role_of(&self, scope: &Scope, person: &str) -> Result<Option<String>, StoreError> {
         let row = self.read_one(Statement::new(ROLE).bind(tenant(scope)).bind(person)).await?;
@@ -167,7 +177,8 @@ impl Store {
         let rows = self.read(Statement::new(MEMBERS).bind(tenant(scope))).await?;
         let member = |row: &Row| {
             let columns = Columns { of: "memberships", row };
-            Ok(MemberRecord { person: person(row)?, role: columns.text("role")?, since: columns.time("created_at")? })
+            let (role, since) = (columns.text("role")?, columns.time("created_at")?);
+            Ok(MemberRecord { person: person(row)?, role, since, notices: columns.text_or_none("notices")? })
         };
         rows.iter().map(member).collect()
     }
@@ -199,7 +210,7 @@ mod tests {
     #[test]
     fn no_statement_reads_everybody() {
         use super::*;
-        let people = [BY_EMAIL, BY_ID, SET_PASSWORD, NAME, ROLE, MEMBERS, TENANTS];
+        let people = [BY_EMAIL, BY_ID, SET_PASSWORD, SET_NOTICES, NAME, ROLE, MEMBERS, TENANTS];
         let changes = [CHANGE_ROLE, LEAVE, END_SIGN_INS, END_ALL_SIGN_INS, END_KEYS, CHANGED_EVERYWHERE];
         crate::schema::tests::assert_quick(&people);
         crate::schema::tests::assert_quick(&changes);

@@ -34,7 +34,10 @@ pub(crate) struct QuestionRow {
 }
 
 const INSERT: &str = "insert into questions (tenant, call, number, workspace, kind, asked_at, expires_at, open, \
-                      waited, body) values ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9)";
+                      waited, body, notice_at) values ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $6)";
+/// The time to answer is part of what nobody else has changed meanwhile, so that this happens once.
+const ESCALATE: &str = "update questions set expires_at = $5, body = $6, notice_at = $7 where tenant = $1 and call = $2 \
+                        and number = $3 and open = 1 and expires_at = $4 returning 1 as escalated";
 const ANSWER: &str = "update questions set open = 0, answer = $4 \
                       where tenant = $1 and call = $2 and number = $3 and open = 1 returning 1 as counted";
 /// Whoever starts next finds the call, should whoever answered die before it is carried on.
@@ -253,6 +256,21 @@ impl Store {
         Ok(earlier.map_or(AnswerReceipt::NoQuestion, AnswerReceipt::TooLate))
     }
 
+    /// Gives an open question, as it was, other people and another time to answer; `false` when it was answered or passed on
+    /// meanwhile. They are told of it.
+    pub async fn escalate_question(&self, scope: &Scope, was: &Question, now: &Question) -> Result<bool, StoreError> {
+        let told_at = now.escalated_at.unwrap_or(now.asked_at).as_microsecond();
+        let escalate = of_call(ESCALATE, scope, &was.call)
+            .bind(was.number)
+            .bind(was.expires_at.as_microsecond())
+            .bind(now.expires_at.as_microsecond())
+            .bind(serde_json::to_string(now)?)
+            .bind(told_at);
+        let escalated = self.change(ConditionalWrite::new(tenant(scope), escalate).telling(Topic::Questions)).await?;
+        self.work().notify_one();
+        Ok(escalated)
+    }
+
     /// When the next open question expires, if there is any.
     pub async fn next_expiry(&self, _house: &HouseWide) -> Result<Option<Timestamp>, StoreError> {
         let row = self.read_one(Statement::new(NEXT_EXPIRY)).await?;
@@ -403,8 +421,18 @@ mod tests {
 
     #[test]
     fn no_statement_reads_all_questions() {
-        let statements =
-            [ANSWER, STOP_WAITING, WAITED_BY_THE_DEAD, FIND, ANSWER_OF, OPEN, OPEN_OF_WORKSPACE, WAITING_OWNER, CLAIM];
+        let statements = [
+            ANSWER,
+            ESCALATE,
+            STOP_WAITING,
+            WAITED_BY_THE_DEAD,
+            FIND,
+            ANSWER_OF,
+            OPEN,
+            OPEN_OF_WORKSPACE,
+            WAITING_OWNER,
+            CLAIM,
+        ];
         crate::schema::tests::assert_quick(&statements);
         crate::schema::tests::assert_quick(&[WAITING_FOR]);
         for (statement, index) in [(OPEN_COUNT, "questions_"), (WAITING_COUNT, "open_calls_waiting")] {

@@ -110,6 +110,8 @@ export type ApprovalCard = ({
   workspace: WorkspaceId | null;
   askedAt: string;
   expiresAt: string;
+  /** When it was passed on to others, because nobody had answered in time. */
+  escalatedAt?: string | null;
   /** Which bound of which grant nearly matched. */
   nearly?: string | null;
   answer?: string;
@@ -444,6 +446,25 @@ export type ChangesView = {
   output?: string | null;
 };
 
+/** How a channel went last. */
+export type ChannelView = {
+  /** Whether it is set up. */
+  available: boolean;
+  /** How many notices wait to be sent. */
+  waiting: number;
+  sentAt?: string | null;
+  failedAt?: string | null;
+  /** What went wrong last. */
+  failure?: string | null;
+  /** How often notices were given up. */
+  givenUp: number;
+};
+
+export type ChannelViews = {
+  mail: ChannelView;
+  webhook: ChannelView;
+};
+
 /** The answer of whoever was asked. */
 export type ConsentBody = {
   response_type?: string | null;
@@ -744,6 +765,8 @@ export type LoginLink = {
   /** Until when they may come back. */
   expiresAt: string;
 };
+/** Of which questions somebody hears by mail. */
+export type MailWish = "off" | "mine" | "all";
 
 /** Who asks. */
 export type Me = {
@@ -757,6 +780,28 @@ export type Me = {
 
 /** What may happen without asking. */
 export type ModeWord = "none" | "safe" | "all";
+
+/** A kind of question. */
+export type NoticeKind = "approval" | "form" | "result";
+
+/** Where a tenant is told of questions by HTTP. */
+export type NoticeWebhook = {
+  /** An address that takes what Slack's incoming webhooks take. `{{secret:NAME}}` stands for a secret of the tenant. */
+  url: string;
+  /** The name of the secret that each request is signed with. */
+  secret?: string | null;
+};
+
+/** What a tenant is told. */
+export type NoticesView = {
+  /** What holds for people who have not chosen. */
+  mail: MailWish;
+  /** Where the tenant itself is told. */
+  webhook?: NoticeWebhook | null;
+  /** Of which kinds of questions people are told. */
+  kinds: Array<NoticeKind>;
+  channels: ChannelViews;
+};
 
 /** One of them. */
 export type OfferView = {
@@ -773,6 +818,9 @@ export type OffersView = {
   /** Why it cannot. */
   withheld?: string | null;
 };
+
+/** What happens to a question that nobody has answered in time. */
+export type OnExpiry = "reject" | "escalate";
 
 /** How a call ended, or where it stands while it waits. */
 export type Outcome = ({
@@ -832,6 +880,18 @@ export type OutsideFailure = {
   message: string;
 };
 
+/** Of what somebody is told. */
+export type OwnNoticesView = {
+  /** Of which questions one hears by mail. */
+  mail: MailWish;
+  /** Whether one has chosen that, and not the tenant. */
+  chosen: boolean;
+  /** Where mail goes. */
+  address: string;
+  /** Whether there is a server that takes mail. */
+  available: boolean;
+};
+
 /** Another name of a parameter, which is never listed. */
 export type ParameterAlias = {
   /** What may be written. */
@@ -878,6 +938,12 @@ export type PersonBody = {
 export type PersonChangeBody = {
   role?: string | null;
   name?: string | null;
+};
+
+/** What somebody wants for themselves. */
+export type PersonNotices = {
+  /** `None` for what the tenant has set. */
+  mail?: MailWish | null;
 };
 
 export type PlainAnswer = "approve" | "reject";
@@ -1151,7 +1217,7 @@ export type SignedAddress = {
 };
 
 /** Through which door a call or an answer came in. */
-export type Source = "cli" | "mcp" | "web" | "api" | "edit" | "house";
+export type Source = "cli" | "mcp" | "web" | "api" | "link" | "edit" | "house";
 
 /** A call to be made. */
 export type StartBody = {
@@ -1190,6 +1256,16 @@ export type Submission = {
 /** Which tenant to change to. */
 export type TenantBody = {
   slug: string;
+};
+
+/** What a tenant wants to be told, and where. */
+export type TenantNotices = {
+  /** What holds for people who have not chosen. */
+  mail?: MailWish;
+  /** Where the tenant itself is told. */
+  webhook?: NoticeWebhook | null;
+  /** Of which kinds of questions people are told. */
+  kinds?: Array<NoticeKind>;
 };
 
 /** For how many days a tenant keeps what is past, each from 1 to 3650. What is not set is kept as long as the operator says; nothing is kept longer. */
@@ -1232,6 +1308,22 @@ export type TenantView = {
   slug: string;
   /** The name that people read. */
   name: string;
+};
+
+/** What is to be tried. */
+export type TestBody = {
+  /** `mail` (the default), to oneself, or `webhook`. */
+  channel?: TestChannel;
+};
+
+export type TestChannel = "mail" | "webhook";
+
+/** What was sent. */
+export type TestReply = {
+  channel: TestChannel;
+  sent: boolean;
+  /** The address that it went to. */
+  to?: string | null;
 };
 
 /** What a caller learns about a call that did not succeed. */
@@ -1414,6 +1506,10 @@ export type WrittenApprovalRule = {
   escalateAfter?: string | null;
   /** Who those are. */
   escalateTo?: Approvers | null;
+  /** What happens when nobody has answered in time; `reject` when absent. It is never a yes. */
+  onExpiry?: OnExpiry | null;
+  /** Whether a yes counts only from somebody who is signed in, not by a key, a program or a link in a mail. */
+  signIn?: boolean;
 };
 
 /** A rule as it is written. */
@@ -1434,6 +1530,10 @@ export type WrittenApprovalRuleBody = {
   escalateAfter?: string | null;
   /** Who those are. */
   escalateTo?: Approvers | null;
+  /** What happens when nobody has answered in time; `reject` when absent. It is never a yes. */
+  onExpiry?: OnExpiry | null;
+  /** Whether a yes counts only from somebody who is signed in, not by a key, a program or a link in a mail. */
+  signIn?: boolean;
 };
 
 /** Every route, by its method and path. */
@@ -2614,5 +2714,67 @@ export interface Routes {
     query: undefined;
     body: ApprovalRulesBodyBody;
     reply: ApprovalRulesView;
+  };
+  /** Shows of what the tenant is told, and how that went. */
+  "GET /api/notices": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: NoticesView;
+  };
+  /** Changes of what the tenant is told. */
+  "PUT /api/notices": {
+    path: undefined;
+    query: undefined;
+    body: TenantNotices;
+    reply: NoticesView;
+  };
+  /** Sends a notice to try it. */
+  "POST /api/notices/test": {
+    path: undefined;
+    query: undefined;
+    body: TestBody;
+    reply: TestReply;
+  };
+  /** Shows of what one is told oneself. */
+  "GET /api/me/notices": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: OwnNoticesView;
+  };
+  /** Changes of what one is told oneself. */
+  "PUT /api/me/notices": {
+    path: undefined;
+    query: undefined;
+    body: PersonNotices;
+    reply: OwnNoticesView;
+  };
+  /** Shows what somebody is asked by a link. */
+  "GET /a/{token}": {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** Chooses an answer, which decides nothing yet. */
+  "POST /a/{token}": {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** Confirms the answer that was chosen. */
+  "POST /a/{token}/confirm": {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: unknown;
   };
 }

@@ -1,6 +1,7 @@
 //! `haft doctor`: what works here, what does not, and what to do about it.
 
 use haft_mcp::UpstreamServer;
+use haft_platform::MailTls;
 use std::{os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::Result;
@@ -93,6 +94,7 @@ async fn look(everywhere: &Everywhere) -> Vec<DoctorCheck> {
     findings.extend(settings_found(&settings));
     findings.push(store(&settings).await);
     findings.push(open_files_found(&settings));
+    findings.extend(mail_found(&settings));
     match folder {
         Ok(folder) => {
             findings.extend(commands_found(&settings, &folder));
@@ -103,6 +105,24 @@ async fn look(everywhere: &Everywhere) -> Vec<DoctorCheck> {
         Err(err) => findings.push(DoctorCheck::bad("workspace", format!("{err:#}"), "name a folder with --workspace")),
     }
     findings
+}
+
+/// The mail server, where one is set. Nothing is sent.
+fn mail_found(settings: &Settings) -> Option<DoctorCheck> {
+    let mail = &settings.mail;
+    match settings.mailer() {
+        Ok(None) => None,
+        Ok(Some(_)) => {
+            let tls = match mail.tls {
+                MailTls::Starttls => "STARTTLS",
+                MailTls::Tls => "TLS",
+                MailTls::None => "no TLS",
+            };
+            let found = format!("{}:{} with {tls}, from {}", safe(&mail.host), mail.port(), safe(&mail.from));
+            Some(DoctorCheck::good("mail", format!("{found}; `POST /api/notices/test` sends one to yourself")))
+        }
+        Err(err) => Some(DoctorCheck::bad("mail", format!("{err:#}"), "correct that; `haft serve` does not start so")),
+    }
 }
 
 /// A connection is an open file. It matters only to those who serve others.

@@ -139,6 +139,7 @@ pub(super) struct RemoteCard {
     workspace: Option<WorkspaceId>,
     asked_at: Timestamp,
     expires_at: Timestamp,
+    escalated_at: Option<Timestamp>,
     changes: Option<ChangeList>,
     output: Option<ToolOutput>,
     turn: Option<Turn>,
@@ -190,6 +191,7 @@ impl RemoteCard {
             workspace: self.workspace,
             asked_at: self.asked_at,
             expires_at: self.expires_at,
+            escalated_at: self.escalated_at,
         };
         Ok((question, self.decided.map(Answered::from)))
     }

@@ -274,6 +274,7 @@ mod tests {
             workspace: None,
             asked_at: Timestamp::now(),
             expires_at: Timestamp::now(),
+            escalated_at: None,
         }
     }
 

@@ -198,6 +198,7 @@ fn door(source: Source) -> &'static str {
         Source::Cli => "command line",
         Source::Web => "web page",
         Source::Api => "HTTP",
+        Source::Link => "a link",
         Source::Mcp => "an MCP client",
         Source::Edit => "an edited input",
         Source::House => "haft itself",
@@ -208,7 +209,9 @@ fn door(source: Source) -> &'static str {
 fn relation(call: &CallRow) -> String {
     match call.source {
         Source::Edit => "the edited input:".to_owned(),
-        Source::Cli | Source::Mcp | Source::Web | Source::Api | Source::House => format!("{}:", safe(&call.tool)),
+        Source::Cli | Source::Mcp | Source::Web | Source::Api | Source::Link | Source::House => {
+            format!("{}:", safe(&call.tool))
+        }
     }
 }
 

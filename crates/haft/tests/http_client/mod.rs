@@ -7,6 +7,7 @@
 )]
 
 pub(crate) mod event_stream;
+pub(crate) mod mail_server;
 pub(crate) mod person;
 
 use std::{
@@ -214,6 +215,20 @@ impl Gateway {
         body: Option<&Value>,
         headers: &[(&str, &str)],
     ) -> io::Result<Answer> {
+        self.send((method, path), ("application/json", &body.map(ToString::to_string).unwrap_or_default()), headers)
+    }
+
+    /// What a browser sends when a form is submitted.
+    pub(crate) fn submit(&self, path: &str, form: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send(("POST", path), ("application/x-www-form-urlencoded", form), headers).unwrap()
+    }
+
+    fn send(
+        &self,
+        (method, path): (&str, &str),
+        (kind, body): (&str, &str),
+        headers: &[(&str, &str)],
+    ) -> io::Result<Answer> {
         let address = self.url.trim_start_matches("http://");
         let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "Host") {
@@ -222,9 +237,8 @@ impl Gateway {
         for (name, value) in headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
-        let body = body.map(ToString::to_string).unwrap_or_default();
         if !body.is_empty() {
-            text.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
+            text.push_str(&format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len()));
         }
         let mut stream = TcpStream::connect(address)?;
         stream.write_all(format!("{text}\r\n{body}").as_bytes())?;

@@ -33,6 +33,7 @@ fn question(evidence: Evidence) -> Question {
         workspace: None,
         asked_at: Timestamp::UNIX_EPOCH,
         expires_at: Timestamp::UNIX_EPOCH,
+        escalated_at: None,
     }
 }
 

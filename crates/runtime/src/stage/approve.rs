@@ -231,6 +231,10 @@ async fn wait(doors: &Doors, call: &PreparedCall, question: &Question, log: &Cal
         biased;
         () = request.hand_back.cancelled() => return None,
         answered = doors.questions.wait(&log.scope, &id, request.wait.min(expires)) => match answered {
+            // Others have another time to answer it; the caller does not wait for them.
+            Ok(None) if request.wait >= expires && doors.guard.escalate(&log.scope, question).await.unwrap_or(false) => {
+                return None;
+            }
             Ok(None) if request.wait >= expires => Answer::Expire,
             answered => return answered.ok().flatten(),
         },

@@ -40,6 +40,9 @@ pub(super) struct ApprovalCard<'a> {
     workspace: Option<&'a WorkspaceId>,
     asked_at: Timestamp,
     expires_at: Timestamp,
+    /// When it was passed on to others, because nobody had answered in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    escalated_at: Option<Timestamp>,
     /// Which bound of which grant nearly matched.
     #[serde(skip_serializing_if = "Option::is_none")]
     nearly: Option<&'a str>,
@@ -126,6 +129,7 @@ pub(super) fn card(redactor: &Redactor, (question, answered): &QuestionAndAnswer
         workspace: question.workspace.as_ref(),
         asked_at: question.asked_at,
         expires_at: question.expires_at,
+        escalated_at: question.escalated_at,
         nearly: question.nearly.as_deref(),
         about,
         decided: answered.as_ref().map(decided),

@@ -381,7 +381,7 @@ pub(super) struct AnswerReply {
     answered: bool,
     /// How many others have to say the same before it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    needed: Option<u32>,
+    pub(super) needed: Option<u32>,
     by: CallerRef,
     /// What the yes is remembered as.
     #[serde(skip_serializing_if = "Option::is_none")]

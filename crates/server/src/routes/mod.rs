@@ -1,5 +1,7 @@
 //! Every route, one line each.
 
+mod answer_link;
+mod answer_page;
 mod approval_card;
 mod approval_rules;
 mod approvals;
@@ -15,6 +17,7 @@ mod health;
 mod keys;
 mod me;
 mod media;
+mod notices;
 mod oauth;
 mod oidc;
 mod page;
@@ -72,6 +75,8 @@ pub(crate) fn all() -> Vec<Route> {
         approvals::routes(),
         remembered_yes::routes(),
         approval_rules::routes(),
+        notices::routes(),
+        answer_link::routes(),
     ];
     nouns.into_iter().flatten().collect()
 }

@@ -77,7 +77,7 @@ fn listed(app: &App, question: &Question, is_local: bool) -> String {
     let answers: String = answers.iter().map(|answer| format!("<code>{answer}</code>")).collect();
     let place = question.workspace.as_ref().map(|place| format!(" in {}", escaped(place.as_str()))).unwrap_or_default();
     format!(
-        "<li><h3>{tool}</h3><p>{reason}</p><p class=\"facts\">asked by {by}{place} · open until {until} · \
+        "<li id=\"{call}\"><h3>{tool}</h3><p>{reason}</p><p class=\"facts\">asked by {by}{place} · open until {until} · \
          <a href=\"/api/approvals/{call}\">details as JSON</a></p><div class=\"answers\">{answers}</div></li>",
         tool = escaped(&question.tool),
         reason = escaped(&app.redactor.text(&question.reason)),

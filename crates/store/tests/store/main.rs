@@ -15,6 +15,7 @@ mod jobs;
 mod mcp_servers;
 mod media;
 mod members;
+mod notices;
 mod order;
 mod processes;
 mod refusals;

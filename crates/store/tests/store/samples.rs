@@ -148,6 +148,7 @@ pub(crate) fn question(call: &CallId) -> Question {
         workspace: scope().workspace().cloned(),
         asked_at: now(),
         expires_at: now() + SignedDuration::from_hours(24),
+        escalated_at: None,
     }
 }
 
