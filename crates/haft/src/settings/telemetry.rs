@@ -41,7 +41,8 @@ impl TelemetrySettings {
             "telemetry.headers" if value.is_empty() => self.headers = None,
             "telemetry.headers" => self.headers = Some(secret_name(value)?),
             "telemetry.service" => self.service = Some(value.to_owned()).filter(|name| !name.is_empty()),
-            "telemetry.sample" => self.sample = Some(share(value)?),
+            // All of them is what holds without it.
+            "telemetry.sample" => self.sample = Some(share(value)?).filter(|share| *share < 1.0),
             "telemetry.content" => self.content = switch(value)?,
             _ => return Ok(false),
         }
