@@ -7,7 +7,7 @@ use haft_platform::{MailServer, MailTls, Mailer, NoticeTimes};
 
 use super::{
     Settings,
-    values::{duration, number},
+    values::duration,
     web::{found_secret, secret_name},
 };
 
@@ -53,7 +53,7 @@ impl MailSettings {
     pub(super) fn take(&mut self, key: &str, value: &str) -> Result<bool> {
         match key {
             "mail.host" => self.host = value.trim().to_owned(),
-            "mail.port" => self.port = u16::try_from(number(value)?).context("a port is at most 65535")?,
+            "mail.port" => self.port = value.parse().context("a port is a number up to 65535")?,
             "mail.tls" => self.tls = tls(value)?,
             "mail.user" => self.user = value.to_owned(),
             "mail.password" => self.password = secret_name(value)?,
