@@ -1,6 +1,7 @@
 //! The program: settings, commands, and the houses they are built from.
 
 mod backend;
+mod backup;
 pub mod cli;
 mod commands;
 pub mod complete;
