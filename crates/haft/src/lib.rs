@@ -11,6 +11,7 @@ pub mod exit;
 mod gateway;
 pub mod house;
 pub mod logging;
+mod master_key;
 mod notify;
 mod open_files;
 mod project;

@@ -391,7 +391,8 @@ const OTHER_VARIABLES: &[&str] = &[
     SERVER,
     crate::remote::KEY,
     crate::commands::mcp::TOKEN,
-    crate::commands::serve::SECRET_KEY,
+    crate::master_key::SECRET_KEY,
+    crate::master_key::NEW_SECRET_KEY,
     crate::complete::VARIABLE,
 ];
 

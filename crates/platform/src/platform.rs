@@ -33,7 +33,7 @@ pub struct Platform {
     /// Hashing a password takes memory and time on purpose: only so many at once.
     pub(crate) hashing: Semaphore,
     /// When the use of each key was last noted.
-    pub(crate) noted_keys: Mutex<HashMap<String, Instant>>,
+    pub(crate) noted_uses: Mutex<HashMap<String, Instant>>,
     /// What programs say of themselves at their own addresses.
     pub(crate) documents: ClientDocuments,
 }
@@ -56,7 +56,7 @@ impl Platform {
             settings: Mutex::default(),
             attempts: Attempts::default(),
             hashing: Semaphore::new(HASHES_AT_ONCE),
-            noted_keys: Mutex::default(),
+            noted_uses: Mutex::default(),
             documents: ClientDocuments::default(),
         }
     }

@@ -106,7 +106,11 @@ mod tests {
                 assert!(table.columns.iter().any(|known| known.name == column), "{name}: no column {column}");
             }
         }
-        let other = VERSIONS.concat().lines().filter(|line| line.contains("{bytes}") && !line.contains("sealed {bytes}")).count();
+        let other = VERSIONS
+            .concat()
+            .lines()
+            .filter(|line| line.contains("{bytes}") && !line.contains("sealed {bytes}"))
+            .count();
         assert_eq!(other, 2, "bytes that are not sealed: outputs and pieces of media; sealed ones are called `sealed`");
     }
 

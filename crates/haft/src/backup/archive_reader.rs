@@ -49,7 +49,8 @@ pub(super) fn read(
     file.rewind()?;
     let mut packed = BufReader::new(file);
     let mut archive = Archive::new(GzDecoder::new(&mut packed));
-    let mut reading = Reading { digest: Sha256::new(), found: BackupManifest::default(), most, head: None, has_key: false };
+    let mut reading =
+        Reading { digest: Sha256::new(), found: BackupManifest::default(), most, head: None, has_key: false };
     let mut manifest: Option<BackupManifest> = None;
     let mut entries = archive.entries().context(DAMAGED)?.raw(true);
     while let Some(head) = next_head(&mut entries)? {
@@ -177,7 +178,8 @@ fn entry_head(described: &[u8], header: &tar::Header) -> Result<EntryHead> {
 
 /// A path that leads beneath one of the folders that a backup has, or is one of its own files.
 fn known_path(path: PathBuf, kind: &HeadKind) -> Result<PathBuf> {
-    let outside = || format!("the backup holds the path `{}`; nothing of it is used", path.display().to_string().escape_debug());
+    let outside =
+        || format!("the backup holds the path `{}`; nothing of it is used", path.display().to_string().escape_debug());
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
     // `a/./b` and `a//b` have plain components, too.
     ensure!(plain && path == path.components().collect::<PathBuf>() && !path.as_os_str().is_empty(), outside());

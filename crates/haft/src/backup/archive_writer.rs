@@ -93,7 +93,11 @@ impl<W: Write> ArchiveWriter<W> {
     }
 
     /// An entry of a folder, beneath another name. What cannot be copied is counted, and said by its path.
-    pub(super) fn add_entry(&mut self, beneath: &Path, entry: TreeEntry) -> io::Result<Option<(PathBuf, &'static str)>> {
+    pub(super) fn add_entry(
+        &mut self,
+        beneath: &Path,
+        entry: TreeEntry,
+    ) -> io::Result<Option<(PathBuf, &'static str)>> {
         let is_top = entry.path.as_os_str().is_empty();
         let path = if is_top { beneath.to_owned() } else { beneath.join(&entry.path) };
         if path.as_os_str().len() > LONGEST_PATH {
@@ -156,6 +160,13 @@ impl<W: Write> ArchiveWriter<W> {
         self.tar.append(&header, io::BufReader::with_capacity(PIECE, filled))
     }
 
+    /// An entry without content, whatever it says.
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+    pub(super) fn add_raw(&mut self, head: &EntryHead) {
+        self.add(head, io::empty()).unwrap();
+    }
+
     /// Writes the manifest and everything that is still on its way.
     pub(super) fn finish(mut self) -> io::Result<(W, BackupManifest)> {
         self.manifest.sha256 = hex(&self.digest.clone().finalize());
@@ -169,7 +180,8 @@ impl<W: Write> ArchiveWriter<W> {
 /// Whether a link may lie here: in a workspace, or where something of one is kept. Elsewhere haft itself would follow it.
 pub(super) fn may_be_link(path: &Path) -> bool {
     let depth = path.components().count();
-    (path.starts_with(CHANGES) && depth > 2) || ((path.starts_with(WORKSPACES) || path.starts_with(SERVERS)) && depth > 3)
+    (path.starts_with(CHANGES) && depth > 2)
+        || ((path.starts_with(WORKSPACES) || path.starts_with(SERVERS)) && depth > 3)
 }
 
 /// A ustar header holds 100 bytes of a name; the whole name stands in front of it.

@@ -11,7 +11,7 @@ use haft_sandbox::changes;
 use super::manifest::{CHANGES, DATA, SERVERS, WORKSPACES};
 
 /// What of a data folder is in no backup: what is copied by itself, what belongs to running processes, and caches.
-const LEFT_OUT: [&str; 12] = [
+const LEFT_OUT: [&str; 14] = [
     "haft.db",
     "haft.db-wal",
     "haft.db-shm",
@@ -19,6 +19,8 @@ const LEFT_OUT: [&str; 12] = [
     "owners",
     "locks",
     "private",
+    "fence.json",
+    "swept",
     "server.json",
     "server.lock",
     "server.log",

@@ -3,11 +3,12 @@
 mod archive_reader;
 mod archive_writer;
 mod folders;
-mod key;
 mod manifest;
 mod restore;
 pub(crate) mod switch;
 mod take;
+#[cfg(test)]
+mod tests;
 mod unpack;
 
 pub(crate) use manifest::BackupManifest;

@@ -15,17 +15,14 @@ use sha2::{Digest, Sha256};
 use super::{
     archive_reader::{self, CheckedBackup, OnlyChecked},
     folders,
-    key::{self, GivenKey},
     manifest::{BackupHead, BackupManifest},
     switch,
     unpack::{UnpackedKey, Unpacker},
 };
 use crate::{
-    commands::{
-        mistake,
-        serve::{SECRET_KEY, ServerState},
-    },
+    commands::{mistake, serve::ServerState},
     house,
+    master_key::{self, GivenKey, SECRET_KEY},
     settings::Settings,
     show::{Out, time::bytes},
 };
@@ -98,7 +95,7 @@ fn refuse_newer(head: &BackupHead) -> Result<()> {
 /// Without its key a database is of little use, so that it is asked for before anything is touched.
 fn refuse_other_key(settings: &Settings, checked: &CheckedBackup) -> Result<()> {
     let Some(wanted) = checked.head.key else { return Ok(()) };
-    let file = key::file(settings);
+    let file = master_key::file(settings);
     let (named, given) = match GivenKey::of(settings)? {
         Some(given @ GivenKey::Variable(_)) => (format!("the variable {SECRET_KEY}"), given),
         Some(_) | None if settings.store_url.is_some() => {
@@ -130,7 +127,8 @@ fn refuse_other_key(settings: &Settings, checked: &CheckedBackup) -> Result<()> 
 /// The right to be alone with what is replaced.
 async fn refuse_in_use(settings: &Settings, replace: bool) -> Result<LoneUse> {
     let data = &settings.data;
-    let in_use = || mistake(format!("haft uses {}: end it first (haft serve --stop, and every other haft)", data.display()));
+    let in_use =
+        || mistake(format!("haft uses {}: end it first (haft serve --stop, and every other haft)", data.display()));
     ensure!(ServerState::of(data) == ServerState::Absent, in_use());
     let alone = LoneUse::take(&house::whole(), data).map_err(ToolError::from)?.ok_or_else(in_use)?;
     if let Some(above) = data.parent().filter(|_| data.exists())
@@ -159,7 +157,8 @@ async fn refuse_in_use(settings: &Settings, replace: bool) -> Result<LoneUse> {
         }
     };
     if (holds_files || holds_rows) && !replace {
-        let place = settings.store_url.as_ref().map_or_else(|| data.display().to_string(), |_| "this database".to_owned());
+        let place =
+            settings.store_url.as_ref().map_or_else(|| data.display().to_string(), |_| "this database".to_owned());
         return Err(mistake(format!("{place} has data already; add --replace to have the backup in its place")));
     }
     Ok(alone)
@@ -208,7 +207,8 @@ async fn load(
     }
     archived.rename_node(&house, &checked.head.node, &settings.serve.node).await.map_err(ToolError::from)?;
     let data = staging.join("data");
-    let to = Store::open(&data, Options { sync: Durability::Normal, ..settings.store() }).await.map_err(ToolError::from)?;
+    let to =
+        Store::open(&data, Options { sync: Durability::Normal, ..settings.store() }).await.map_err(ToolError::from)?;
     let snapshot = archived.snapshot(&house).await.map_err(ToolError::from)?;
     let progress = |table: &'static str, rows: i64| _ = out.passing(&format!("{table}: {rows} rows"));
     let copied = snapshot.copy_to(&house, (&to, CopyOver::Everything), progress).await;
@@ -240,7 +240,7 @@ fn place_key(settings: &Settings, staging: &Path, brought: UnpackedKey) -> Resul
     let from_text = brought.text.map(|text| Sha256::digest(text.as_bytes()).to_vec());
     let kept = match brought.bytes.or(from_text) {
         Some(bytes) => Some(bytes),
-        None => fs::read(key::file(settings)).ok(),
+        None => fs::read(master_key::file(settings)).ok(),
     };
     let Some(bytes) = kept else { return Ok(()) };
     let known: [u8; 32] = bytes.as_slice().try_into().context("the master key in the backup is damaged")?;

@@ -57,7 +57,8 @@ pub(crate) fn finish(data: &Path) -> Result<()> {
 
 /// One folder into its place. Another process may do the same at this moment.
 fn put(new: &Path, place: &Path, old: &Path) -> io::Result<()> {
-    if !new.exists() {
+    let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    if !new.exists() || (is_empty(new) && !place.exists()) {
         return Ok(());
     }
     match fs::rename(place, old) {

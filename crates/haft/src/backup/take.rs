@@ -20,12 +20,12 @@ use jiff::Timestamp;
 use super::{
     archive_writer::ArchiveWriter,
     folders::{self, beside},
-    key::GivenKey,
     manifest::{BackupHead, BackupManifest, CHANGES, DATABASE, FORMAT, HEAD, KEY_FILE, KEY_TEXT},
 };
 use crate::{
     commands::mistake,
     house,
+    master_key::GivenKey,
     settings::Settings,
     show::{Out, time::bytes},
 };
@@ -89,7 +89,9 @@ async fn write<W: Write>(
     archive.add_own(HEAD, &serde_json::to_vec(&head(settings, store, key).await?)?)?;
     if let (true, Some(given)) = (with_key, &given) {
         if key != Some(given.number()?) {
-            return Err(mistake("the master key at hand is not that of the database, so that it is not put into the backup"));
+            return Err(mistake(
+                "the master key at hand is not that of the database, so that it is not put into the backup",
+            ));
         }
         match given {
             GivenKey::Variable(text) => archive.add_own(KEY_TEXT, text.as_bytes())?,
@@ -127,7 +129,8 @@ async fn copy_folders<W: Write>(
     out: Out,
 ) -> Result<Snapshot> {
     let data = &settings.data;
-    let held = HeldWorkspaces::take(data, &folders::kept_workspaces(data)).context("commits are under way; try again")?;
+    let held =
+        HeldWorkspaces::take(data, &folders::kept_workspaces(data)).context("commits are under way; try again")?;
     let (mut held, begun) = (Some(held), Instant::now());
     let snapshot = store.snapshot(&house::whole()).await.map_err(ToolError::from)?;
     let (mut told, mut left_out) = (begun, Vec::new());
@@ -145,7 +148,9 @@ async fn copy_folders<W: Write>(
             }
             if held.is_some() && begun.elapsed() > HELD {
                 held = None;
-                Out::warning("this takes long: commits go on now, and what is committed meanwhile may be in the backup twice or not at all; undoing it may then be a conflict");
+                Out::warning(
+                    "this takes long: commits go on now, and what is committed meanwhile may be in the backup twice or not at all; undoing it may then be a conflict",
+                );
             }
             Ok(())
         });

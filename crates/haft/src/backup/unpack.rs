@@ -108,7 +108,8 @@ impl Unpacker {
         }
         if self.wanted.is_none() {
             let data = self.top.join("data");
-            let inodes = changes::sets(&data).iter().flat_map(|set| changes::inodes_of(set).unwrap_or_default()).collect();
+            let inodes =
+                changes::sets(&data).iter().flat_map(|set| changes::inodes_of(set).unwrap_or_default()).collect();
             self.wanted = Some(inodes);
         }
         if self.wanted.as_ref().is_some_and(|wanted| wanted.contains(&mark.inode())) {
