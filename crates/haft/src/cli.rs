@@ -7,15 +7,15 @@ use haft_runtime::{ErrorCode, ToolError};
 use serde_json::json;
 
 use crate::{
-    commands,
+    commands::{self, admin::as_operator},
     exit::CliExit,
     settings::{self, LogFormat},
     show::{Out, pager::page, style::STRONG},
 };
 
 const TOPICS: &str = "\
-Topics: calls, approvals, changes, commands, mcp, policy, remote, servers, trust,
-settings
+Topics: calls, approvals, changes, commands, policy, trust, settings, servers,
+        mcp, remote
 `haft help TOPIC` explains a topic, `haft help COMMAND` a command.";
 
 /// What somebody is told who starts the MCP server by hand.
@@ -133,6 +133,8 @@ pub(crate) enum CliCommand {
     Cancel(commands::cancel::Args),
     /// Wait until a call has ended
     Wait(commands::wait::Args),
+    /// Print what the yes to a call was about, signed, or check such a receipt
+    Receipt(commands::receipt::Args),
     /// List, add and revoke remembered answers
     Grants(commands::grants::Args),
     /// List the rules, test them, explain a decision
@@ -209,7 +211,7 @@ pub(crate) fn program() -> clap::Command {
         }
     }
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{STRONG}Options{STRONG:#}\n{{options}}\n\n{{after-help}}"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{STRONG}Options{STRONG:#}\n{{options}}{{after-help}}"
     );
     program.help_template(template)
 }
@@ -279,6 +281,7 @@ impl CliCommand {
             Self::Undo(args) | Self::Redo(args) => Some(&args.server),
             Self::Cancel(args) => Some(&args.server),
             Self::Wait(args) => Some(&args.server),
+            Self::Receipt(args) => Some(&args.server),
             Self::Batch(_)
             | Self::Grants(_)
             | Self::Policy(_)
@@ -311,6 +314,9 @@ pub async fn run(mut cli: Cli) -> CliExit {
     {
         anstream::eprintln!("{MCP_BY_HAND}");
     }
+    for name in settings::ignored_variables() {
+        Out::warning(&format!("haft has no setting `{name}`, so the variable is ignored"));
+    }
     let out = Out::new(cli.everywhere.json);
     if let Some(ServerFlag { server }) = cli.command.as_ref().and_then(CliCommand::server) {
         cli.everywhere.server = server.clone().or_else(settings::server);
@@ -330,6 +336,7 @@ pub async fn run(mut cli: Cli) -> CliExit {
         Some(CliCommand::Undo(args)) => commands::undo::undo(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Redo(args)) => commands::undo::redo(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Cancel(args)) => commands::cancel::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Receipt(args)) => commands::receipt::run(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Wait(args)) => commands::wait::run(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Grants(args)) => commands::grants::run(&cli.everywhere, &out, args).await,
         Some(CliCommand::Policy(args)) => commands::policy::run(&cli.everywhere, &out, &args).await,
@@ -343,9 +350,9 @@ pub async fn run(mut cli: Cli) -> CliExit {
         Some(CliCommand::Backup(args)) => commands::backup::run(&out, &args).await,
         Some(CliCommand::Restore(args)) => commands::restore::run(&out, &args).await,
         Some(CliCommand::Serve(args)) => commands::serve::run(&out, &args).await,
-        Some(CliCommand::Open(args)) => commands::open::run(&out, &args).await,
-        Some(CliCommand::Admin(args)) => commands::admin::run(&out, args, cli.everywhere.workspace).await,
-        Some(CliCommand::Secret(args)) => commands::secret::run(&out, &args).await,
+        Some(CliCommand::Open(args)) => as_operator(commands::open::run(&out, &args)).await,
+        Some(CliCommand::Admin(args)) => as_operator(commands::admin::run(&out, args, cli.everywhere.workspace)).await,
+        Some(CliCommand::Secret(args)) => as_operator(commands::secret::run(&out, &args)).await,
         Some(CliCommand::Doctor) => commands::doctor::run(&cli.everywhere, &out).await,
         Some(CliCommand::Login(args)) => commands::login::login(&out, &args).await,
         Some(CliCommand::Logout(args)) => commands::login::logout(&out, &args).await,

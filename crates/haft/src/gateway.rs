@@ -19,7 +19,7 @@ use haft_platform::{
 };
 use haft_runtime::{
     Caller, Catalog, Doors, ErrorCode, HouseWide, Journal, LayerSource, Layers, Limits, Pipeline, Questions, Redactor,
-    Registry, Scope, Shown, ToolError, Within, Workbench,
+    Registry, Scope, Shown, SpanSink, ToolError, Within, Workbench,
 };
 use haft_sandbox::web::{FetchLimits, WebClient};
 use haft_server::{App, Metrics, OpenRequests, Place};
@@ -32,6 +32,7 @@ use crate::{
     notify::Notifier,
     rooms,
     settings::Settings,
+    telemetry::Telemetry,
 };
 use folders::TenantFolders;
 use layers::{ProjectLayer, UpstreamLayer, UsableTools, WorkspaceTools};
@@ -55,6 +56,7 @@ pub struct TenantHouse {
     folders: Arc<TenantFolders>,
     servers: Arc<TenantServers>,
     notifier: Arc<Notifier>,
+    telemetry: Option<Arc<Telemetry>>,
     store: Store,
 }
 
@@ -78,6 +80,9 @@ impl TenantHouse {
         });
         if ended.await.is_err() {
             tracing::warn!("something was still under way at the end");
+        }
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.finish().await;
         }
         Ok(self.store.leave().await.map_err(ToolError::from)?)
     }
@@ -108,6 +113,9 @@ pub(crate) async fn build(
     let (asked, notifier) = (Arc::new(QuestionListeners::default()), Arc::new(Notifier::new(&settings)));
     let guard = Arc::new(TenantGuard::new(platform.clone()));
     let metrics = Arc::new(Metrics::new(authored.code_names()));
+    let collector = settings.telemetry.collector(&settings.data, &settings.variables)?;
+    let telemetry = collector.map(|collector| Telemetry::start(&collector, &settings.serve.node)).transpose()?;
+    let spans = telemetry.clone().map(|telemetry| telemetry as Arc<dyn SpanSink>);
     let pipeline = Pipeline::new(Doors {
         catalog: catalog.clone(),
         guard: guard.clone(),
@@ -118,6 +126,7 @@ pub(crate) async fn build(
         house: wide(),
         policies: Arc::new(TenantPolicies::new(&platform, &folders, &catalog)),
         limits: Limits { recorded_first: true, ..rooms::limits(&settings) },
+        spans: spans.clone(),
     });
     let mcp = mcp_server(&settings, &platform, &pipeline, (listed, asked));
     let jobs = jobs(&settings, &platform, &pipeline).await?;
@@ -141,9 +150,10 @@ pub(crate) async fn build(
         stop: CancellationToken::new(),
         under_way: TaskTracker::new(),
         metrics,
+        spans,
     });
     app.pipeline.recover_in_background().await?;
-    Ok(TenantHouse { app, mcp, jobs, folders, servers, notifier, store })
+    Ok(TenantHouse { app, mcp, jobs, folders, servers, notifier, telemetry, store })
 }
 
 /// The tools over MCP, for whoever the HTTP door lets in.
@@ -170,10 +180,10 @@ fn mcp_server(
 }
 
 /// What goes on by itself on this node.
-async fn jobs(settings: &Settings, platform: &Platform, pipeline: &Pipeline) -> Result<JobLoop> {
+async fn jobs(settings: &Settings, platform: &Arc<Platform>, pipeline: &Pipeline) -> Result<JobLoop> {
     let (store, local) = (platform.store().clone(), platform.tenant("local").await?.scope);
     let runners: Vec<Arc<dyn JobRunner>> = vec![
-        Arc::new(JournalRetention { store: store.clone(), settings: settings.clone() }),
+        Arc::new(JournalRetention { platform: platform.clone(), settings: settings.clone() }),
         Arc::new(FolderRetention { store, settings: settings.clone(), local }),
     ];
     Ok(JobLoop::new(platform, pipeline.clone(), &settings.serve.node, runners))

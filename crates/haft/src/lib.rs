@@ -22,6 +22,7 @@ pub mod rules;
 pub mod settings;
 mod show;
 mod solo;
+mod telemetry;
 mod trust;
 mod upstreams;
 mod workspace;

@@ -85,6 +85,11 @@ impl Remote {
         Ok(read::<RemoteStory>(self.client.get(&format!("/api/calls/{call}/story")).await?)?.into_story())
     }
 
+    /// What the yes to a call was about, as the gateway signs it.
+    pub(crate) async fn receipt(&self, call: &CallId) -> Result<Value> {
+        Ok(self.client.get(&format!("/api/calls/{call}/receipt")).await?)
+    }
+
     /// The calls that a filter lets through, newest first.
     pub(crate) async fn calls(&self, filter: &CallFilter) -> Result<Vec<ListedCall>> {
         let mut found = Vec::new();

@@ -4,9 +4,10 @@
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
+use haft_platform::{TENANT_SETTINGS, TenantRetention, tenant_settings};
 use haft_runtime::{CallId, HouseWide, Scope};
 use haft_sandbox::fence;
-use haft_store::{Holding, Store};
+use haft_store::{Holding, OldThings, Store};
 use haft_tools::{GiveUpResult, KeptChanges};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -37,11 +38,32 @@ pub struct Retention {
     pub quota: Option<u64>,
     /// What is needed to undo a commit that nobody was asked about, whatever the quota.
     pub unasked: Duration,
+    /// Administrative acts.
+    pub audit: Duration,
+}
+
+impl Retention {
+    /// What holds for one tenant, which may keep things for a shorter time than the operator does.
+    fn of(&self, tenant: &TenantRetention) -> Self {
+        let shorter = |own: Duration, days: Option<u32>| days.map_or(own, |days| own.min(days * DAY));
+        Self {
+            journal: shorter(self.journal, tenant.journal_days),
+            outputs: shorter(self.outputs, tenant.outputs_days),
+            ..self.clone()
+        }
+    }
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { journal: 90 * DAY, outputs: 30 * DAY, changes: 30 * DAY, quota: Some(2_000_000_000), unasked: 7 * DAY }
+        Self {
+            journal: 90 * DAY,
+            outputs: 30 * DAY,
+            changes: 30 * DAY,
+            quota: Some(2_000_000_000),
+            unasked: 7 * DAY,
+            audit: 400 * DAY,
+        }
     }
 }
 
@@ -61,6 +83,14 @@ pub struct Swept {
     pub calls: u64,
     /// Whole outputs.
     pub outputs: SpaceUse,
+    /// What was uploaded.
+    pub media: u64,
+    /// Items of inboxes that were read.
+    pub inbox: u64,
+    /// Sessions without calls.
+    pub sessions: u64,
+    /// Administrative acts.
+    pub acts: u64,
     /// Changes of calls, with what lay in the files before.
     pub changes: SpaceUse,
     /// Changes of calls that the journal does not know: a process was killed while it prepared them.
@@ -102,6 +132,8 @@ enum Thing {
 struct SweepTarget<'a> {
     store: &'a Store,
     settings: &'a Settings,
+    /// How long what is past is kept here.
+    retention: Retention,
     wide: HouseWide,
     /// The tenant whose journal it is.
     scope: Scope,
@@ -110,7 +142,8 @@ struct SweepTarget<'a> {
 impl<'a> SweepTarget<'a> {
     fn of(house: &'a House) -> Self {
         let wide = house::wide(house.workspace.path());
-        Self { store: &house.store, settings: &house.settings, wide, scope: house.scope.clone() }
+        let retention = house.settings.retention.clone();
+        Self { store: &house.store, settings: &house.settings, retention, wide, scope: house.scope.clone() }
     }
 }
 
@@ -126,20 +159,41 @@ pub async fn sweep(house: &House, mode: Sweep) -> Result<Swept> {
     Ok(collector.swept)
 }
 
-/// Lets go of what one tenant's journal has of old calls and their outputs.
-pub(crate) async fn sweep_journal(store: &Store, settings: &Settings, scope: &Scope) -> Result<Swept> {
-    let target = SweepTarget { store, settings, wide: house::whole(), scope: scope.clone() };
-    let mut collector = Collector::new(target, Sweep::Remove, None);
+/// Lets go of what one tenant has of old calls and their outputs, media, inbox items, sessions and administrative acts, as long
+/// as the tenant and the operator keep them; or says what that would be.
+pub(crate) async fn sweep_journal(
+    store: &Store,
+    settings: &Settings,
+    (scope, own): (&Scope, &TenantRetention),
+    mode: Sweep,
+) -> Result<Swept> {
+    let retention = settings.retention.of(own);
+    let target = SweepTarget { store, settings, retention, wide: house::whole(), scope: scope.clone() };
+    let mut collector = Collector::new(target, mode, None);
     collector.outputs().await?;
     collector.quota().await?;
     collector.calls().await?;
+    collector.things(own).await?;
+    collector.audit().await?;
     Ok(collector.swept)
+}
+
+/// The same for every tenant of the database, each with what it is called. None where haft serves nobody from here.
+pub(crate) async fn sweep_tenants(house: &House, mode: Sweep) -> Result<Vec<(String, Swept)>> {
+    let (store, settings) = (&house.store, &house.settings);
+    let mut all = Vec::new();
+    for tenant in store.tenants(&house::whole()).await? {
+        let own = tenant_settings(store.tenant_setting(&tenant.scope, TENANT_SETTINGS).await?.as_deref())?;
+        all.push((tenant.slug, sweep_journal(store, settings, (&tenant.scope, &own.retention), mode).await?));
+    }
+    Ok(all)
 }
 
 /// Lets go of what lies in the data folder of this node, whichever tenant's it is: old changes, and what processes and
 /// workspaces have left that are gone.
 pub(crate) async fn sweep_folder(store: &Store, settings: &Settings, local: &Scope) -> Result<Swept> {
-    let target = SweepTarget { store, settings, wide: house::whole(), scope: local.clone() };
+    let retention = settings.retention.clone();
+    let target = SweepTarget { store, settings, retention, wide: house::whole(), scope: local.clone() };
     let mut collector = Collector::new(target, Sweep::Remove, None);
     collector.changes().await?;
     collector.quota().await?;
@@ -196,8 +250,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn retention(&self) -> &'a Retention {
-        &self.of.settings.retention
+    fn retention(&self) -> &Retention {
+        &self.of.retention
     }
 
     fn is_out_of_time(&self) -> bool {
@@ -342,6 +396,43 @@ impl<'a> Collector<'a> {
         }
         if self.mode == Sweep::Remove {
             self.of.store.forget_counters(&self.of.scope, before).await?;
+        }
+        Ok(())
+    }
+
+    /// What a tenant has beside its calls.
+    async fn things(&mut self, own: &TenantRetention) -> Result<()> {
+        let SweepTarget { store, scope, .. } = &self.of;
+        let before = |days: u32| self.before(days * DAY);
+        let kinds = [
+            (OldThings::Media, own.media_days.map(before)),
+            (OldThings::Inbox, own.inbox_days.map(before)),
+            // A session without calls is of no use to anybody.
+            (OldThings::Sessions, Some(self.before(self.retention().journal))),
+        ];
+        for (kind, before) in kinds {
+            let Some(before) = before else { continue };
+            let old = store.count_old(scope, kind, before).await?;
+            if self.mode == Sweep::Remove && old > 0 {
+                store.forget_old(scope, kind, before).await?;
+            }
+            match kind {
+                OldThings::Media => self.swept.media += old,
+                OldThings::Inbox => self.swept.inbox += old,
+                OldThings::Sessions => self.swept.sessions += old,
+            }
+        }
+        Ok(())
+    }
+
+    /// Administrative acts, which only the operator says how long to keep.
+    async fn audit(&mut self) -> Result<()> {
+        let SweepTarget { store, scope, wide, .. } = &self.of;
+        let before = self.before(self.retention().audit);
+        let Some(through) = store.old_audit(wide, scope.tenant().as_str(), before).await? else { return Ok(()) };
+        self.swept.acts += store.count_audit(scope, through).await?;
+        if self.mode == Sweep::Remove {
+            store.forget_audit(scope, through).await?;
         }
         Ok(())
     }

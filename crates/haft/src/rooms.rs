@@ -116,6 +116,7 @@ pub(crate) fn policy(settings: &Settings, tools: &Tools) -> Policy {
         defaults: settings.shipped().rules(),
         tightening: rules::named(settings.workspace_rules.clone(), tools),
         minimum_unasked: settings.sandbox.minimum_unasked,
+        versions: None,
         mode: None,
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod mcp;
 mod page;
 mod sandbox;
 mod serve;
+mod telemetry;
 mod values;
 mod web;
 mod workspace;
@@ -34,6 +35,8 @@ pub(crate) use page::{commented, listed};
 pub use sandbox::SandboxSettings;
 pub use serve::{LogFormat, ServeSettings};
 pub(crate) use serve::{listen as listen_address, public_url as public_address};
+pub(crate) use telemetry::SpanCollector;
+pub use telemetry::TelemetrySettings;
 pub use values::{duration, mode};
 pub use web::WebSettings;
 pub(crate) use workspace::{Obeyed, WorkspaceSetting};
@@ -117,7 +120,7 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "mcp.client_may_approve",
         "\"safe\"",
-        "what you may approve in an MCP client: `none`, `safe` (all but what destroys and what is flagged) or `all`",
+        "what you may approve in an MCP client: `none`, `safe` (all but deletions and flagged changes) or `all`",
         SetBy::Workspace(|new, old| new.client.may_approve <= old.client.may_approve),
     ),
     key(
@@ -143,10 +146,11 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key("retention.journal", "\"90d\"", "how long ended calls are remembered", SetBy::User),
     key("retention.outputs", "\"30d\"", "how long the whole of a long result is kept", SetBy::User),
+    key("retention.audit", "\"400d\"", "how long the audit log keeps each administrative act", SetBy::User),
     key(
         "retention.changes",
         "\"30d\"",
-        "how long a call can be undone, and what it left staged be committed",
+        "how long a call can be undone, and changes that it left staged can be committed",
         SetBy::User,
     ),
     key(
@@ -164,13 +168,13 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "sandbox.minimum.asked",
         "\"landlock\"",
-        "the lowest rung that commands may run on after a yes: `none`, `limits`, `landlock` or `namespaces`",
+        "the weakest isolation in which a command may run after a yes: `none`, `limits`, `landlock` or `namespaces`",
         SetBy::Workspace(|new, old| new.sandbox.minimum_asked >= old.sandbox.minimum_asked),
     ),
     key(
         "sandbox.minimum.unasked",
         "\"namespaces\"",
-        "the lowest rung that commands may run on without being asked for",
+        "the weakest isolation in which a command may run without a question",
         SetBy::Workspace(|new, old| new.sandbox.minimum_unasked >= old.sandbox.minimum_unasked),
     ),
     key(
@@ -206,14 +210,14 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "sandbox.write",
         "[]",
-        "folders outside the workspace that the manifest of a project tool may name to be written",
+        "folders outside the workspace that project tools may write to, where their manifests name them",
         SetBy::UserFile,
     ),
     key(
         "sandbox.hide",
         "[]",
-        "more names of files and folders that hold secrets, beside the usual ones: neither tools nor commands see them, \
-         unless the commit that is checked out has the same bytes",
+        "more names of files and folders that hold secrets, beside the usual ones, such as `tokens.txt` or `*.tfstate`: \
+         neither tools nor commands see them, unless the commit that is checked out has the same bytes",
         SetBy::UserFile,
     ),
     key(
@@ -241,8 +245,8 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "serve.node",
         "\"\"",
-        "what this node is called among several that serve one PostgreSQL database; empty for the name of its host, with some \
-         letters that stand for its data folder where `HAFT_DATA_DIR` names one",
+        "the name of this node among several that serve one PostgreSQL database; empty means the name of the host, followed \
+         by a few letters for the data folder if `HAFT_DATA_DIR` is set",
         SetBy::User,
     ),
     key(
@@ -262,26 +266,26 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "serve.workspace_quota",
         "\"10GiB\"",
-        "the most that a workspace of a tenant may hold whose folder haft keeps; what would exceed it is not committed",
+        "the most that one workspace may hold, if its folder is haft's own; a change beyond that is not committed",
         SetBy::User,
     ),
     key(
         "serve.rate_per_caller",
         "\"auto\"",
-        "how many requests `haft serve` answers each caller, such as `100/s burst 400`, or `off`; `auto` is that, and `off` \
-         where only this machine can ask",
+        "the most requests that `haft serve` answers one caller, such as `20/s burst 80`, or `off`; `auto` is `100/s burst \
+         400`, and `off` if only this machine can connect",
         SetBy::User,
     ),
     key(
         "serve.rate_per_tenant",
         "\"auto\"",
-        "the same for all callers of a tenant together; `auto` is `500/s burst 2000`, or `off`",
+        "the same for all callers of a tenant together; `auto` is `500/s burst 2000`, and `off` as above",
         SetBy::User,
     ),
     key(
         "serve.rate_per_address",
         "\"auto\"",
-        "the same for each address that asks without a valid key or sign-in; `auto` is `5/s burst 50`, or `off`",
+        "the same for each address that asks without a valid key or sign-in; `auto` is `5/s burst 50`, and `off` as above",
         SetBy::User,
     ),
     key("serve.connections", "10000", "how many connections `haft serve` has open at a time", SetBy::User),
@@ -310,6 +314,22 @@ pub const KEYS: &[SettingKey] = &[
         "the PostgreSQL database that holds the journal, as `postgres://user:password@host:5432/name`; empty for `haft.db` in the data folder",
         SetBy::User,
     ),
+    key(
+        "telemetry.endpoint",
+        "\"\"",
+        "the OpenTelemetry collector that `haft serve` sends spans to, such as `http://127.0.0.1:4318`; empty for none, \
+         or what `OTEL_EXPORTER_OTLP_ENDPOINT` says",
+        SetBy::User,
+    ),
+    key(
+        "telemetry.headers",
+        "\"\"",
+        "headers for the collector, as `secret:NAME`; the secret is `name=value`, several with commas between",
+        SetBy::User,
+    ),
+    key("telemetry.service", "\"haft\"", "what haft is called in spans", SetBy::User),
+    key("telemetry.sample", "1.0", "the share of traces that is kept, from 0 to 1", SetBy::User),
+    key("telemetry.content", "false", "whether spans hold the inputs and results of calls, 8 KiB of each", SetBy::User),
     key(
         "web.allowlist",
         "[]",
@@ -355,7 +375,7 @@ pub const KEYS: &[SettingKey] = &[
     key(
         "web.search.url",
         "\"\"",
-        "where the provider is; Exa and Brave are found without it, and what speaks their language lies elsewhere",
+        "the provider's address; needed for SearXNG, or if a service like Exa or Brave is at an address of its own",
         SetBy::User,
     ),
     key(
@@ -402,7 +422,7 @@ pub(crate) fn pager() -> String {
 }
 
 /// The name of the user that this process runs as. `USER` can be set to anything.
-fn user_name() -> String {
+pub(crate) fn user_name() -> String {
     let me = nix::unistd::Uid::effective();
     let known = nix::unistd::User::from_uid(me).ok().flatten();
     known.map_or_else(|| format!("uid {me}"), |user| user.name)
@@ -466,6 +486,8 @@ pub struct Settings {
     pub shell_timeout: Duration,
     /// How durable the store is.
     pub sync: Durability,
+    /// Where spans are sent to.
+    pub telemetry: TelemetrySettings,
     /// The address of the database; `None` is the one in the data folder.
     pub store_url: Option<String>,
     /// What of the web may be reached.
@@ -557,6 +579,7 @@ impl Settings {
             config: None,
             notify: Vec::new(),
             retention: Retention::default(),
+            telemetry: TelemetrySettings::default(),
             sandbox: SandboxSettings::default(),
             serve: ServeSettings::default(),
             shell_timeout: Duration::from_secs(120),
@@ -613,7 +636,7 @@ impl Settings {
     pub fn with_environment(mut self) -> Result<Self> {
         for (name, value) in std::env::vars_os() {
             let Some(name) = name.to_str().filter(|name| name.starts_with("HAFT_")) else { continue };
-            if OTHER_VARIABLES.contains(&name) {
+            if OTHER_VARIABLES.contains(&name) || is_of_somebody_else(name) {
                 continue;
             }
             let key = key_of_variable(name)?;
@@ -634,6 +657,7 @@ impl Settings {
             "notify.command" => self.notify = argv(value)?,
             "retention.journal" => self.retention.journal = duration(value)?,
             "retention.outputs" => self.retention.outputs = duration(value)?,
+            "retention.audit" => self.retention.audit = duration(value)?,
             "retention.changes" => self.retention.changes = duration(value)?,
             "retention.quota" => self.retention.quota = if value == "off" { None } else { Some(size(value)?) },
             "retention.unasked" => self.retention.unasked = duration(value)?,
@@ -642,6 +666,7 @@ impl Settings {
             "store.url" => self.store_url = database(value)?,
             other => {
                 let taken = self.sandbox.take(other, value)?
+                    || self.telemetry.take(other, value)?
                     || self.serve.take(other, value)?
                     || self.web.take(other, value)?
                     || self.client.take(other, value)?
@@ -658,9 +683,27 @@ impl Settings {
     }
 }
 
+/// Variables that begin like ours, are none, and resemble none: another program's, or forgotten ones.
+pub(crate) fn ignored_variables() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let ours = |name: &String| !name.starts_with("HAFT_") || OTHER_VARIABLES.contains(&name.as_str());
+    names.filter(|name| !ours(name) && is_of_somebody_else(name)).collect()
+}
+
+/// Whether no setting can have been meant: neither one with a few other letters nor one of the same section.
+fn is_of_somebody_else(variable: &str) -> bool {
+    let known: Vec<String> = KEYS.iter().map(SettingKey::as_variable).collect();
+    let section = |name: &str| name.splitn(3, '_').nth(1).map(str::to_owned);
+    nearest(variable, known.iter().map(String::as_str)).is_empty()
+        && known.iter().all(|known| section(known) != section(variable))
+}
+
 fn key_of_variable(name: &str) -> Result<&'static SettingKey> {
     if let Some(key) = KEYS.iter().find(|key| key.variable().as_deref() == Some(name)) {
         return Ok(key);
+    }
+    if let Some(key) = KEYS.iter().find(|key| key.as_variable() == name) {
+        bail!("`{name}` has no effect: `{}` can only be set in your own haft.toml", key.name);
     }
     let variables: Vec<String> = KEYS.iter().filter_map(SettingKey::variable).collect();
     bail!("there is no setting `{name}`{}", hint(name, variables.iter().map(String::as_str)))

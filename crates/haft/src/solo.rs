@@ -63,6 +63,7 @@ pub(crate) async fn build(
         house: wide(folder),
         policies: Arc::new(OnePolicy::new(rooms::policy(&settings, &catalog.tools(&caller)))),
         limits: rooms::limits(&settings),
+        spans: None,
     });
     let redactor = Redactor::default();
     let house = House {

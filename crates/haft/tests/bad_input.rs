@@ -549,6 +549,9 @@ fn wrong_settings_are_named() {
         ("HAFT_LIMITS_WORK", "1parsec"),
         ("HAFT_LIMITS_IDLE", "nan"),
         ("HAFT_STORE_SYNC", "maybe"),
+        ("HAFT_APROVALS_MODE", "none"),
+        ("HAFT_WEB_ANYTHING", "1"),
+        ("HAFT_SANDBOX_READ", "/srv"),
     ] {
         let mut command = fixture.haft(&["call", "list_directory"]);
         command.env(variable, value);
@@ -577,6 +580,18 @@ fn wrong_settings_are_named() {
     }
     fs::write(&file, "[approvals]\nmode = \"none\"\n").unwrap();
     assert_eq!(fixture.run(&["call", "list_directory"]).code, Some(4));
+}
+
+#[test]
+fn a_variable_of_another_program_is_named_and_ignored() {
+    let fixture = Fixture::new();
+    for arguments in [&["call", "list_directory", "--json"][..], &["log", "--json"]] {
+        let mut command = fixture.haft(arguments);
+        command.env("HAFT_FOO", "1");
+        let ran = Running::start(command).finish();
+        assert_eq!((ran.code, ran.stderr.matches("`HAFT_FOO`").count()), (Some(0), 1), "{ran:?}");
+        ran.json();
+    }
 }
 
 #[test]

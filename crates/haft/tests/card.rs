@@ -121,7 +121,7 @@ fn a_commit_and_a_folder_that_goes_are_one_line_each() {
             " (1 file)\n",
             "delete build/  31 paths inside, 180 B\n",
             "A yes makes commit ",
-            "and commits",
+            "changes 32 more paths. The",
         ],
     );
     assert!(!card.contains(".git/objects") && !card.contains("build/deep"), "{card}");
@@ -297,6 +297,8 @@ fn an_undo_has_a_card_of_its_own() {
     let help = terminal.read_until("press Enter");
     assert!(help.contains("undo_call: Undo the file changes") && !help.contains("always"), "{help}");
     terminal.type_in("y\n");
+    let done = terminal.read_until("redo with:").replace('\r', "");
+    has_in_order(&done, &["↶ delete made", "↶ mode run.sh  8 B\n"]);
     assert_eq!(terminal.exit_code(), Some(0));
     let mut terminal = Terminal::start(fixture.haft(&["redo"]));
     let card = terminal.read_until("Redo this?").replace('\r', "");

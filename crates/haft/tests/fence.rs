@@ -403,18 +403,21 @@ fn a_link_shows_no_more_than_what_it_leads_to() {
 fn the_user_s_settings_hide_names_and_show_paths_for_tools_and_commands_alike() {
     let person = Person::us();
     person.put("tokens.txt", "not-for-you\n");
+    person.put("state/main.tfstate", "not-for-you\n");
     person.put("fixtures/test.pem", "for you\n");
     person.put("other/test.pem", "not-for-you\n");
     let shown = person.fixture.path("fixtures");
     person.put_home(
         ".config/haft/haft.toml",
-        format!("[sandbox]\nhide = [\"tokens.txt\"]\nshow = [\"{}\"]\n", shown.display()),
+        format!("[sandbox]\nhide = [\"tokens.txt\", \"*.tfstate\"]\nshow = [\"{}\"]\n", shown.display()),
     );
     assert_eq!(
-        person.says("cat tokens.txt fixtures/test.pem other/test.pem 2>/dev/null; ls"),
-        "for you\nfixtures\nother\n"
+        person.says("cat tokens.txt state/* fixtures/test.pem other/test.pem 2>/dev/null; ls"),
+        "for you\nfixtures\nother\nstate\n"
     );
-    for (path, shown) in [("tokens.txt", false), ("fixtures/test.pem", true), ("other/test.pem", false)] {
+    for (path, shown) in
+        [("tokens.txt", false), ("state/main.tfstate", false), ("fixtures/test.pem", true), ("other/test.pem", false)]
+    {
         let (_, outcome) = person.call("read_file", &json!({"path": path}), &[]);
         assert_eq!(outcome["status"] == json!("success"), shown, "{path}: {outcome:#}");
         let (_, outcome) = person.call("grep", &json!({"pattern": "you", "path": path}), &[]);

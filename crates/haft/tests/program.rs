@@ -152,10 +152,12 @@ fn a_mistake_has_a_code_of_its_own() {
     }
     assert_eq!(fixture.json(&["log"]), json!([]));
     fixture.put("haft.toml", "");
-    let mut command = fixture.haft(&["log", "--json"]);
-    command.env("HAFT_APPROVALS_MODE", "nonsense");
-    let ran = Running::start(command).finish();
-    assert_eq!((ran.code, &ran.json()["error"]["code"]), (Some(1), &json!("INVALID_ARGS")), "{ran:?}");
+    for args in [&["log"][..], &["mcp"], &["init"], &["store", "copy", "--to", "postgres://localhost/x"]] {
+        let mut command = fixture.haft(&[args, &["--json"]].concat());
+        command.env("HAFT_APPROVALS_MODE", "nonsense");
+        let ran = Running::start(command).finish();
+        assert_eq!((ran.code, &ran.json()["error"]["code"]), (Some(1), &json!("INVALID_ARGS")), "{args:?}: {ran:?}");
+    }
 }
 
 #[test]

@@ -127,9 +127,14 @@ fn a_time_limit_has_one_field_and_its_old_name_keeps_its_unit() {
 fn a_read_has_nothing_to_commit() {
     let fixture = Fixture::new();
     fixture.put("a", "a\n");
-    let (_, outcome) = fixture.call("read_file", &json!({"path": "a"}), &[]);
-    let ran = fixture.run(&["commit", &id(&outcome)]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("changed no files, so there is nothing to commit"), "{ran:?}");
+    for (tool, input) in [("read_file", json!({"path": "a"})), ("shell_exec", json!({"command": "cat a"}))] {
+        let (_, outcome) = fixture.call(tool, &input, &[]);
+        for command in ["commit", "discard"] {
+            let ran = fixture.run(&[command, &id(&outcome)]);
+            let said = format!("changed no files, so there is nothing to {command}");
+            assert!(ran.code == Some(1) && ran.stderr.contains(&said), "{tool}: {ran:?}");
+        }
+    }
 }
 
 #[test]

@@ -285,7 +285,11 @@ fn what_a_yes_to_a_run_leaves_staged_is_said_first() {
     let first = told.lines().next().unwrap();
     assert!(first.contains("`.envrc`") && first.contains(&format!("Apply: haft commit {call} ")), "{told}");
     assert!(fixture.path("plain").exists() && !fixture.path(".envrc").exists());
-    assert_eq!(fixture.run(&["commit", &call]).code, Some(0));
+    unasked(&fixture, "cat plain");
+    for command in ["changes", "commit"] {
+        let ran = fixture.run(&[command]);
+        assert!(ran.code == Some(0) && ran.stderr.contains(&call), "without an id it is meant: {ran:?}");
+    }
     assert!(fixture.path(".envrc").exists());
 }
 

@@ -10,7 +10,7 @@ use haft_runtime::{
 
 use crate::{
     Permission, Platform,
-    identity::{counts, permissions_of_key, permissions_of_role},
+    identity::{counts, permissions_of_role},
 };
 
 /// Asks what each caller's role or key allows.
@@ -38,6 +38,10 @@ impl Guard for TenantGuard {
         };
         let may = Self::may_use(caller, tool);
         Box::pin(std::future::ready(if may { Ok(()) } else { Err(refusal()) }))
+    }
+
+    fn begin<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.platform.count_call(&caller.scope))
     }
 
     fn may_answer<'a>(&'a self, caller: &'a Caller, question: &'a Question) -> BoxFuture<'a, Result<(), ToolError>> {
@@ -95,7 +99,7 @@ impl Guard for TenantGuard {
                 CallerKind::Key => {
                     let key = store.api_key(house, id).await?;
                     let key = key.filter(|key| key.scope.tenant() == scope.tenant() && counts(key));
-                    key.map_or_else(Permissions::none, |key| permissions_of_key(&key))
+                    key.map_or_else(Permissions::none, |key| self.platform.permissions_of_key(&key))
                 }
                 CallerKind::Owner | CallerKind::Agent | CallerKind::Token | CallerKind::House => Permissions::none(),
             })

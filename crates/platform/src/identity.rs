@@ -1,6 +1,6 @@
 //! Who asks: a credential becomes a caller, and nothing else makes one.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::PoisonError};
 
 use haft_runtime::{Caller, CallerId, CallerKind, ErrorCode, Permissions, Source, ToolError, Via};
 use haft_store::ApiKeyRecord;
@@ -11,6 +11,9 @@ use crate::{
     roles::granted,
     sign_in::{SignInRecord, length},
 };
+
+/// For how many different scopes and roles what a key may do is kept at hand.
+const MOST_KINDS_OF_KEYS: usize = 1024;
 
 /// What came with a request.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +99,16 @@ impl Platform {
         }
     }
 
+    /// What a key may do. Keys of the same scopes and role share one set, so that it is not made for every request.
+    pub(crate) fn permissions_of_key(&self, key: &ApiKeyRecord) -> Permissions {
+        let kind = (key.scopes.clone(), key.made_by.as_ref().map(|(_, role)| role.clone()));
+        let mut known = self.key_permissions.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_KINDS_OF_KEYS {
+            known.clear();
+        }
+        known.entry(kind).or_insert_with(|| permissions_of_key(key)).clone()
+    }
+
     /// Who asks by a key; nobody once it is over or whoever made it has left.
     fn of_key(&self, key: ApiKeyRecord, source: Source, by: KeySecret) -> Option<CallerIdentity> {
         if !counts(&key) {
@@ -106,7 +119,7 @@ impl Platform {
             id: CallerId { kind: CallerKind::Key, id: key.id.clone() },
             name: key.name.clone(),
             scope: key.scope.clone(),
-            permissions: permissions_of_key(&key),
+            permissions: self.permissions_of_key(&key),
             source,
             via: Via::default(),
         };
@@ -167,7 +180,7 @@ pub(crate) fn permissions_of_role(role: &str) -> Permissions {
 }
 
 /// What a key is for, as far as whoever made it may do so now.
-pub(crate) fn permissions_of_key(key: &ApiKeyRecord) -> Permissions {
+fn permissions_of_key(key: &ApiKeyRecord) -> Permissions {
     let scopes = key.scopes.split(',').filter_map(KeyScope::parse);
     let wanted: BTreeSet<Permission> = scopes.flat_map(KeyScope::permissions).collect();
     match &key.made_by {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    KeyScope, Permission, Platform,
+    KeyScope, Permission, Platform, QuotaKind,
     platform::{mistake, not_found},
     random,
 };
@@ -131,7 +131,10 @@ impl Platform {
             made_by,
             expires_at: wish.expires_at,
         };
-        self.store.add_api_key(scope, &new).await?;
+        if !self.store.add_api_key(scope, &new).await? {
+            let full = self.reached_quota(scope, QuotaKind::Keys).await?;
+            return Err(full.unwrap_or_else(|| mistake("the key could not be added; try once more")));
+        }
         Ok(MadeKey { key: format!("haft_{id}_{secret}"), id })
     }
 

@@ -3,6 +3,7 @@
 mod approval_rules;
 mod approvals;
 mod attempts;
+mod audit;
 mod authored;
 mod calls;
 mod events;
@@ -24,7 +25,10 @@ mod password;
 mod people;
 mod permission;
 mod platform;
+mod quota_cache;
+mod quotas;
 mod random;
+mod receipts;
 mod roles;
 mod rules;
 mod runs;
@@ -40,6 +44,7 @@ mod workspaces;
 
 pub use approval_rules::{ApprovalRules, Approvers, WrittenApprovalRule};
 pub use approvals::{AgreementRecord, QuestionFilter, QuestionPage, alike_of, digest_of};
+pub use audit::{Actor, ActorView, AuditAction, AuditCheck, AuditFilter, AuditView, acting_as, still_acting};
 pub use authored::{
     AuthoredTool, AuthoredTools, ExecutionType, PatchedTools, SavedContent, SavedTool, ToolOrigin, ToolOverride,
     ToolStanding, VersionView,
@@ -64,6 +69,8 @@ pub use oauth::{
 pub use people::{AddedPerson, NewPerson, PersonChange, PersonView};
 pub use permission::Permission;
 pub use platform::{LatencyCounts, LatencyHistogram, Platform};
+pub use quotas::{QuotaKind, QuotaView};
+pub use receipts::{Receipt, ReceiptAnswer, ReceiptKey};
 pub use roles::{KeyScope, Role, RoleView};
 pub use rules::{TenantRules, read_rules};
 pub use runs::{RunSource, ToolRun};
@@ -74,7 +81,7 @@ pub use servers::{
 pub use sessions::{SessionCounts, SessionStanding, SessionView};
 pub use sign_in::{PasswordChange, PasswordSignIn, SignInRecord, SignInView, SignInsLast, SignedIn};
 pub use submit_token::SubmitToken;
-pub use tenant_settings::TenantSettings;
+pub use tenant_settings::{TENANT_SETTINGS, TenantRetention, TenantSettings, tenant_settings};
 pub use tenant_web::TenantWeb;
 pub use tenants::TenantView;
 pub use workspaces::{WorkspaceFolder, WorkspaceSummary, is_node_name};

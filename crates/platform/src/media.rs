@@ -10,7 +10,7 @@ use ring::digest;
 use serde::Serialize;
 
 use crate::{
-    Platform, file_type,
+    Platform, QuotaKind, file_type,
     platform::{mistake, not_found},
     random,
 };
@@ -93,9 +93,12 @@ impl Platform {
         limits: MediaLimits,
     ) -> Result<MediaUpload<'_>, ToolError> {
         let scope = caller.scope.clone();
-        let left = limits.of_tenant.saturating_sub(self.store.media_size(&scope).await?);
+        let quota = self.most_media(&scope).await?;
+        let most = quota.map_or(limits.of_tenant, |most| most.min(limits.of_tenant));
+        let left = most.saturating_sub(self.store.media_size(&scope).await?);
         if left == 0 {
-            return Err(full(limits.of_tenant));
+            let reached = if quota == Some(most) { self.reached_quota(&scope, QuotaKind::Media).await? } else { None };
+            return Err(reached.unwrap_or_else(|| full(most)));
         }
         let id = format!("me_{}", uuid::Uuid::now_v7().simple());
         self.store.begin_media(&scope, (&id, &kept_name(name)), &caller.id.to_string()).await?;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    CallerIdentity, Platform, Role,
+    CallerIdentity, Platform, QuotaKind, Role,
     platform::{mistake, not_found},
 };
 
@@ -70,6 +70,11 @@ impl Platform {
         if known.as_deref() == Some(role.word()) || self.store.add_member(scope, person, role.word()).await? {
             return Ok(());
         }
+        if known.is_none()
+            && let Some(full) = self.reached_quota(scope, QuotaKind::People).await?
+        {
+            return Err(full);
+        }
         match self.store.change_role(scope, (person, role.word()), "").await? {
             true => Ok(()),
             false => Err(last_owner()),
@@ -94,6 +99,11 @@ impl Platform {
             return Err(elsewhere);
         }
         if !self.store.add_member(scope, &person.id, role.word()).await? {
+            if self.store.role_of(scope, &person.id).await?.is_none()
+                && let Some(full) = self.reached_quota(scope, QuotaKind::People).await?
+            {
+                return Err(full);
+            }
             let message = format!("`{}` is here already; change their role instead", person.email);
             return Err(ToolError::new(ErrorCode::AlreadyExists, message));
         }

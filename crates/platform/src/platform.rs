@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_runtime::{ErrorCode, HouseWide, Scope, TenantId, ToolError};
+use haft_runtime::{ErrorCode, HouseWide, Permissions, Scope, TenantId, ToolError};
 pub use haft_store::{LatencyCounts, LatencyHistogram};
 use haft_store::{OpenCounts, Store};
 use tokio::sync::Semaphore;
 
-use crate::{MasterKey, TenantSettings, attempts::Attempts, oauth::client::ClientDocuments};
+use crate::{MasterKey, TenantSettings, attempts::Attempts, oauth::client::ClientDocuments, quota_cache::QuotaCache};
 
 /// How many passwords are hashed at once.
 const HASHES_AT_ONCE: usize = 4;
@@ -28,15 +28,22 @@ pub struct Platform {
     versions: Mutex<HashMap<TenantId, SeenVersion>>,
     /// The settings of tenants, each as of a version.
     settings: Mutex<HashMap<TenantId, (i64, TenantSettings)>>,
+    /// The quotas of tenants, each as of a version.
+    pub(crate) quota_cache: QuotaCache,
     /// How often passwords were tried.
     pub(crate) attempts: Attempts,
     /// Hashing a password takes memory and time on purpose: only so many at once.
     pub(crate) hashing: Semaphore,
     /// When the use of each key was last noted.
     pub(crate) noted_uses: Mutex<HashMap<String, Instant>>,
+    /// What keys may do, by their scopes and, of those that somebody made, by the role of whoever made them.
+    pub(crate) key_permissions: Mutex<HashMap<KeyKind, Permissions>>,
     /// What programs say of themselves at their own addresses.
     pub(crate) documents: ClientDocuments,
 }
+
+/// The scopes of a key, and the role of whoever made it: of the operator's none, and of somebody who left `Some(None)`.
+pub(crate) type KeyKind = (String, Option<Option<String>>);
 
 /// The version of a tenant, and when somebody saw it in the database.
 #[derive(Clone, Copy)]
@@ -54,9 +61,11 @@ impl Platform {
             key,
             versions: Mutex::default(),
             settings: Mutex::default(),
+            quota_cache: QuotaCache::default(),
             attempts: Attempts::default(),
             hashing: Semaphore::new(HASHES_AT_ONCE),
             noted_uses: Mutex::default(),
+            key_permissions: Mutex::default(),
             documents: ClientDocuments::default(),
         }
     }

@@ -2,9 +2,9 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use haft_runtime::{ErrorCode, Scope, ToolError};
+use haft_runtime::{ErrorCode, Scope, TenantId, ToolError};
 pub use haft_store::SignInRecord;
-use haft_store::{NewSignIn, TenantRecord};
+use haft_store::{AuditAction, AuditEntry, NewSignIn, TenantRecord};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -114,9 +114,12 @@ impl Platform {
 
     /// Signs in by the code of a link, which is used up.
     pub async fn sign_in_by_link(&self, code: &str, last: SignInsLast) -> Result<SignedIn, ToolError> {
-        let used = self.store.use_link(&self.house, &random::hash(code)).await?;
-        let message = "this link does not work any more; ask for another one, or run `haft open` on the machine itself";
-        let (scope, person) = used.ok_or_else(|| ToolError::new(ErrorCode::Unauthorized, message))?;
+        let Some((scope, person)) = self.store.use_link(&self.house, &random::hash(code)).await? else {
+            self.note_failed_sign_in(None).await?;
+            let message =
+                "this link does not work any more; ask for another one, or run `haft open` on the machine itself";
+            return Err(ToolError::new(ErrorCode::Unauthorized, message));
+        };
         self.begin(&scope, &person, last).await
     }
 
@@ -134,6 +137,7 @@ impl Platform {
         let person = self.store.person_by_email(&self.house, &email).await?;
         let kept = person.as_ref().and_then(|person| person.password.clone());
         if !password::is_right(&self.hashing, kept, given.password.to_owned()).await? {
+            self.note_failed_sign_in(person.as_ref().map(|person| person.id.as_str())).await?;
             return Err(refused());
         }
         let person = person.ok_or_else(refused)?;
@@ -142,6 +146,20 @@ impl Platform {
         let (tenant, _) = tenants.iter().find(wanted).ok_or_else(refused)?;
         self.attempts.give_back(&tried);
         self.begin(&tenant.scope, &person.id, last).await
+    }
+
+    /// Writes down a sign-in that was refused: in the log of a tenant of whoever it was about, else in the operator's. What was
+    /// typed is no part of it, since it may be a password in the wrong place.
+    async fn note_failed_sign_in(&self, person: Option<&str>) -> Result<(), ToolError> {
+        let tenants = match person {
+            Some(person) => self.store.tenants_of(&self.house, person).await?,
+            None => Vec::new(),
+        };
+        let local = TenantId::local();
+        let tenant = tenants.first().map_or(&local, |(tenant, _)| tenant.scope.tenant());
+        let on = ("person", person.unwrap_or("unknown"));
+        let act = AuditEntry::in_tenant(AuditAction::SignInFailed, tenant, on);
+        Ok(self.store.note_act(&self.house, act).await?)
     }
 
     async fn begin(&self, scope: &Scope, person: &str, last: SignInsLast) -> Result<SignedIn, ToolError> {
@@ -228,7 +246,7 @@ impl Platform {
             self.attempts.give_back(&tried);
         }
         let hash = password::hash(&self.hashing, change.new.to_owned()).await?;
-        self.store.set_password(&self.house, (&person.id, &hash), &sign_in.id).await?;
+        self.store.set_password(&sign_in.scope, (&person.id, &hash), &sign_in.id).await?;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{CallEvent, Caller, CallerRef, RegisteredTool};
+use crate::{CallEvent, Caller, CallerRef, RegisteredTool, TraceContext, current_trace};
 
 /// The id of a call: `tc_` and a UUIDv7.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -105,6 +105,8 @@ pub struct CallRequest {
     pub cancel: CancellationToken,
     /// Told of every event.
     pub listener: Option<CallListener>,
+    /// The span that it was asked for in.
+    pub trace: Option<TraceContext>,
 }
 
 impl CallRequest {
@@ -126,6 +128,7 @@ impl CallRequest {
             fresh: false,
             cancel: CancellationToken::new(),
             listener: None,
+            trace: current_trace(),
         }
     }
 }

@@ -29,6 +29,11 @@ pub trait Guard: Send + Sync {
     /// Whether the caller may use the tool; refuses by an error.
     fn permit<'a>(&'a self, caller: &'a Caller, tool: &'a ToolSpec) -> BoxFuture<'a, Result<(), ToolError>>;
 
+    /// Counts a new call of the caller's tenant; refuses by an error where it has made as many as it may.
+    fn begin<'a>(&'a self, _caller: &'a Caller) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Whether the caller may answer the question; refuses by an error.
     fn may_answer<'a>(&'a self, caller: &'a Caller, question: &'a Question) -> BoxFuture<'a, Result<(), ToolError>>;
 
@@ -467,6 +472,15 @@ impl CallRecord {
             changes.0.iter().filter(|change| change.state == wanted).map(|change| change.path.clone()).collect();
         let turn = Turn { of: done.of.clone(), direction: done.direction.reversed(), paths: Some(paths) };
         turn.paths.as_ref().is_some_and(|paths| !paths.is_empty()).then_some(turn)
+    }
+
+    /// Whether it came to a good end and changed no files, so that none were ever kept of it.
+    pub fn changed_nothing(&self) -> bool {
+        let without_changes = |outcome: &Outcome| {
+            matches!(outcome.end, End::Success { .. })
+                && outcome.changes.as_ref().is_none_or(|changes| changes.0.is_empty())
+        };
+        self.turn.is_none() || self.outcome.as_ref().is_some_and(without_changes)
     }
 
     /// The call that goes on in the place of this one, where an approver gave another input.

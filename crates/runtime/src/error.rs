@@ -32,6 +32,8 @@ pub enum ErrorCode {
     NotFound,
     /// The caller asks more often than it may.
     RateLimited,
+    /// The tenant has or uses as much as it may.
+    QuotaReached,
     /// A service that the tool called answered with an error.
     UpstreamError,
     /// The command is refused outright, in every mode.
@@ -126,6 +128,7 @@ impl ErrorCode {
         Self::Unauthorized,
         Self::NotFound,
         Self::RateLimited,
+        Self::QuotaReached,
         Self::UpstreamError,
         Self::CommandBlocked,
         Self::NotTrusted,
@@ -184,6 +187,7 @@ impl ErrorCode {
             | Self::NotTrusted
             | Self::ToolHeld
             | Self::UrlNotAllowed
+            | Self::QuotaReached
             | Self::Rejected
             | Self::ApprovalExpired => Category::Permission,
             Self::Timeout => Category::Timeout,

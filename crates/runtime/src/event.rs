@@ -4,7 +4,10 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Answer, ApprovedBy, CallId, CallerRef, ChangeList, Effect, Form, OutsideResult, Source, ToolError, Turn};
+use crate::{
+    Answer, ApprovedBy, CallId, CallerRef, ChangeList, Effect, Form, OutsideResult, PolicyVersions, Source, ToolError,
+    Turn,
+};
 
 /// One thing that happened to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +57,9 @@ pub enum CallEvent {
         /// The call that carries an edited input on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         continued_as: Option<CallId>,
+        /// Which versions of the tenant's rules held.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under: Option<PolicyVersions>,
     },
     /// A person said no, or nobody answered in time.
     #[serde(rename = "tool.rejected")]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     About, ApprovedBy, AutoApprove, CallEvent, CallId, CallListener, CallRequest, CallState, CalledAs, ChangeList,
-    Effect, Entry, Isolation, Opening, Outcome, Question, Scope, Source, ToolOutput, Turn, Via,
+    Effect, Entry, Isolation, Opening, Outcome, PolicyVersions, Question, Scope, Source, ToolOutput, Turn, Via,
 };
 
 /// Follows one call down the line. Stages add events; the line hands them to the journal when it must.
@@ -45,6 +45,8 @@ pub(crate) struct CallLog {
     pub(crate) turn: Option<Turn>,
     /// The rung of the processes that it has started by now.
     pub(crate) isolation: Isolation,
+    /// How far it reaches, once that is known.
+    pub(crate) effect: Option<Effect>,
 }
 
 impl CallLog {
@@ -85,6 +87,7 @@ impl CallLog {
             held: Vec::new(),
             turn: None,
             isolation: Isolation::None,
+            effect: None,
         }
     }
 
@@ -123,8 +126,8 @@ impl CallLog {
     }
 
     /// Somebody or something said yes.
-    pub(crate) fn approved(&mut self, approved_by: ApprovedBy, by: Option<String>) {
-        self.note(CallEvent::Approved { approved_by, by, continued_as: None });
+    pub(crate) fn approved(&mut self, approved_by: ApprovedBy, by: Option<String>, under: Option<PolicyVersions>) {
+        self.note(CallEvent::Approved { approved_by, by, continued_as: None, under });
         for event in std::mem::take(&mut self.held) {
             self.tell(&event);
         }

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     ApprovedBy, CallEvent, CallId, CallRequest, CallsInHand, Catalog, Delivery, Guard, HouseWide, InputEdit, Journal,
-    Limits, Outcome, Pending, Policies, Policy, Questions, Scope, Source, ToolError, Workbench,
+    Limits, Outcome, Pending, Policies, Policy, Questions, Scope, Source, SpanSink, ToolError, Workbench,
     cache::Cache,
     finish_in_background::FinishInBackground,
     log::CallLog,
@@ -23,6 +23,7 @@ use crate::{
         resolve::resolve,
         validate::validate,
     },
+    trace::{stage, tell, traced},
 };
 
 /// The doors, and what the line decides by.
@@ -45,6 +46,8 @@ pub struct Doors {
     pub policies: Arc<dyn Policies>,
     /// How long things may take.
     pub limits: Limits,
+    /// Who watches how long each part takes, if anybody does.
+    pub spans: Option<Arc<dyn SpanSink>>,
 }
 
 /// The line of one house. Cheap to clone.
@@ -107,8 +110,14 @@ impl Pipeline {
             tracing::info!(call = %request.id, tool = request.tool, "call started");
             let _in_hand = self.in_hand.hold(&request.id);
             let mut log = CallLog::new(&request);
-            let walked = self.walk(request.clone(), &mut log).await;
-            self.close(walked, request, &mut log).await
+            let (parent, input) = (request.trace, self.doors.spans.is_some().then(|| request.input.clone()));
+            let walk = async {
+                let walked = self.walk(request.clone(), &mut log).await;
+                self.close(walked, request, &mut log).await
+            };
+            let (outcome, span) = traced(self.doors.spans.as_ref(), parent, walk).await;
+            tell(span, &outcome, log.effect, input.as_ref());
+            outcome
         })
     }
 
@@ -117,9 +126,10 @@ impl Pipeline {
         let call = resolve(doors, request, log).await?;
         let call = authorize(doors, call, log).await?;
         let call = validate(doors, call).await?;
-        let call = prepare(doors, call, log).await?;
-        let call = approve(doors, call, log).await?;
-        execute((doors, &self.cache), call, log).await
+        let spans = doors.spans.as_ref();
+        let call = stage(spans, "prepare", prepare(doors, call, log)).await?;
+        let call = stage(spans, "approve", approve(doors, call, log)).await?;
+        stage(spans, "execute", execute((doors, &self.cache), call, log)).await
     }
 
     /// Ends the call as it went, or carries it on as another one.
@@ -164,7 +174,7 @@ impl Pipeline {
         };
         child.caller.source = Source::Edit;
         let continued_as = Some(child.id.clone());
-        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as });
+        log.note(CallEvent::Approved { approved_by: ApprovedBy::User, by: Some(by), continued_as, under: None });
         let expires_at = Timestamp::now().checked_add(self.doors.limits.answer_within).unwrap_or(Timestamp::MAX);
         let pending = Pending { pending_tool_call_id: child.id.clone(), expires_at };
         self.end(log, Ending::Continued(pending)).await;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use rule::{Rule, Verdict};
@@ -34,12 +36,31 @@ pub struct Policy {
     pub minimum_unasked: Isolation,
     /// What may happen without asking, whatever a call wishes for; `None` leaves it to the call.
     pub mode: Option<AutoApprove>,
+    /// Which versions of a tenant's rules these are; `None` where nobody counts them.
+    pub versions: Option<PolicyVersions>,
+}
+
+/// Which versions of a tenant's rules were in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyVersions {
+    /// Of the rules that say what is asked.
+    pub policy: i64,
+    /// Of the rules that say who answers.
+    pub approval_rules: i64,
 }
 
 impl Policy {
     /// No rules: the mode and the grants decide.
     pub fn without_rules(minimum_unasked: Isolation) -> Self {
-        Self { rules: Vec::new(), defaults: Vec::new(), tightening: Vec::new(), minimum_unasked, mode: None }
+        Self {
+            rules: Vec::new(),
+            defaults: Vec::new(),
+            tightening: Vec::new(),
+            minimum_unasked,
+            mode: None,
+            versions: None,
+        }
     }
 
     /// The rules that may allow, in the order in which they are looked at.

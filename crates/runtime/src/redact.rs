@@ -137,6 +137,7 @@ impl Redactor {
     /// The value without the secrets that it was told of, at any depth. Whatever else is in it stays.
     pub fn known_out_of(&self, value: Value) -> Value {
         match value {
+            value if !self.knows_any() => value,
             Value::Object(fields) => {
                 let told = |(name, inner): (String, Value)| (self.known(&name).into_owned(), self.known_out_of(inner));
                 Value::Object(fields.into_iter().map(told).collect())

@@ -10,6 +10,7 @@ use crate::{
     Within,
     answers::withdraw,
     await_result::ended_elsewhere,
+    current_trace,
     in_hand::CallInHand,
     log::CallLog,
     stage::{
@@ -21,6 +22,7 @@ use crate::{
         resolve::resolve,
         validate::validate_again,
     },
+    trace::{stage, tell, traced},
 };
 
 /// How long one look for an outcome or a dead owner lasts.
@@ -118,16 +120,24 @@ impl Pipeline {
             let executed = ended_elsewhere(&question, awaited, answered, &mut log);
             return Ok(self.end(&mut log, Ending::Executed(executed)).await);
         }
+        let (parent, input) = (current_trace(), self.doors.spans.is_some().then(|| request.input.clone()));
         let caller = &mut request.caller;
         // What they may do is looked up again: a key may be revoked by now.
-        let walked = match self.doors.guard.permissions_of(&caller.scope, &caller.record()).await {
-            Ok(permissions) => {
-                caller.permissions = permissions;
-                self.walk_again(request.clone(), question, answered, &mut log).await
-            }
-            Err(refused) => Err(refused.into()),
-        };
-        Ok(self.close(walked, request, &mut log).await)
+        let permissions = self.doors.guard.permissions_of(&caller.scope, &caller.record()).await;
+        // On the heap: whoever answers is deep in other work already.
+        let walk = Box::pin(async {
+            let walked = match permissions {
+                Ok(permissions) => {
+                    request.caller.permissions = permissions;
+                    self.walk_again(request.clone(), question, answered, &mut log).await
+                }
+                Err(refused) => Err(refused.into()),
+            };
+            self.close(walked, request, &mut log).await
+        });
+        let (outcome, span) = traced(self.doors.spans.as_ref(), parent, walk).await;
+        tell(span, &outcome, log.effect, input.as_ref());
+        Ok(outcome)
     }
 
     async fn walk_again(
@@ -145,7 +155,7 @@ impl Pipeline {
         let call = validate_again(call)?;
         let call = prepared_before(call, question, log)?;
         let call = apply_answer(doors, call, answered, log).await?;
-        execute((doors, &self.cache), call, log).await
+        stage(doors.spans.as_ref(), "execute", execute((doors, &self.cache), call, log)).await
     }
 
     /// Ends what a dead process left behind, or this one let go, and carries on what was answered of it. Never touches a

@@ -12,7 +12,7 @@ use crate::workspace_path::WorkspacePath;
 /// Which names of a workspace hold secrets: the usual ones, those that the user adds, less those that the user shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SensitiveNames {
-    /// Folded names that the user adds.
+    /// Folded names that the user adds; `*` stands for any letters.
     hide: Vec<String>,
     /// Places that the user shows, with everything beneath them.
     show: Vec<PathBuf>,
@@ -66,7 +66,7 @@ impl SensitiveNames {
     /// Whether the name alone says that an entry holds secrets, be it a file or a folder.
     fn hold_anything_called(&self, name: &OsStr) -> bool {
         let name = fold(name);
-        is_sensitive_folded(&name) || self.hide.iter().any(|hidden| *hidden == name)
+        is_sensitive_folded(&name) || self.hide.iter().any(|hidden| fits(hidden, &name))
     }
 
     /// Whether the user shows what lies here.
@@ -113,6 +113,21 @@ fn is_file_name(name: &str, above: &Path) -> bool {
         "config" => is_in(".kube"),
         other => other.starts_with("id_") && other.strip_suffix(".pub").unwrap_or(other).find('.').is_none(),
     }
+}
+
+/// Whether a name is as written, where each `*` stands for any letters or none.
+fn fits(written: &str, name: &str) -> bool {
+    let Some((first, rest)) = written.split_once('*') else { return written == name };
+    let Some(mut left) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match left.split_once(part) {
+            Some((_, after)) => left = after,
+            None => return false,
+        }
+    }
+    left.ends_with(last)
 }
 
 /// One spelling for all spellings that a filesystem may take for the same name.
@@ -172,5 +187,21 @@ mod tests {
         assert!(names.hold_file(Path::new("a/tokens")) && names.hold_folder(Path::new("tokens")));
         assert!(names.hold_file(Path::new("x.pem")) && !names.hold_file(Path::new("certs/deep/x.pem")));
         assert!(names.hold_file(Path::new("certs2/x.pem")));
+    }
+
+    #[test]
+    fn a_star_in_a_hidden_name_stands_for_any_letters() {
+        let names = |hidden: &str| SensitiveNames::new(&[hidden.to_owned()], &[], Path::new("/w"));
+        for (hidden, name, holds) in [
+            ("*.tfstate", "infra/main.TFSTATE", true),
+            ("*.tfstate", "main.tfstate.txt", false),
+            ("vault*", "vault", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("*", "anything", true),
+        ] {
+            assert_eq!(names(hidden).hold_file(Path::new(name)), holds, "{hidden} {name}");
+        }
     }
 }

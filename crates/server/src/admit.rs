@@ -8,7 +8,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use haft_platform::{CallerIdentity, Credential};
+use haft_platform::{Actor, CallerIdentity, Credential, acting_as};
 use haft_runtime::{CallId, ErrorCode, Source, TenantId, ToolError};
 
 use crate::{
@@ -77,13 +77,28 @@ pub(crate) async fn admit(State(app): State<Arc<App>>, request: Request, next: N
         // The MCP server takes its caller from here.
         request.extensions_mut().insert(identity.caller.clone());
     }
+    let actor = actor(&admission, source, client);
     request.extensions_mut().insert(admission);
-    let mut response = next.run(request).await;
+    let mut response = acting_as(actor, next.run(request)).await;
     if let Some(caller) = caller {
         // The log takes its caller from here.
         response.extensions_mut().insert(caller);
     }
     response
+}
+
+/// In whose name everything is done that a request asks for.
+fn actor(admission: &Admission, source: Source, client: Option<ClientAddress>) -> Actor {
+    let address = client.map(|client| client.0.to_string());
+    let Admission::Known(identity) = admission else {
+        return Actor { by: None, source, via: None, address };
+    };
+    let via = match (&identity.consent, &identity.sign_in) {
+        (Some(consent), _) => Some(format!("program:{consent}")),
+        (None, Some(_)) => Some("page".to_owned()),
+        (None, None) => Some(identity.caller.id.to_string()),
+    };
+    Actor { by: Some(identity.caller.who()), source: identity.caller.source, via, address }
 }
 
 /// The calls that led to this request; tools that call each other in a circle come to an end here.
@@ -184,9 +199,7 @@ pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// What keeps browsers from doing more with an answer than it is for.
-pub(crate) async fn protect(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
+pub(crate) fn protect(headers: &mut HeaderMap) {
     let set = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
@@ -200,5 +213,4 @@ pub(crate) async fn protect(request: Request, next: Next) -> Response {
     for (name, value) in set {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    response
 }

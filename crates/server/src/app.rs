@@ -7,8 +7,12 @@ use std::{
 
 use axum::http::{HeaderMap, header};
 use futures_util::future::BoxFuture;
-use haft_platform::{AuthoredTools, MediaLimits, Platform, SignInsLast, TenantWeb};
-use haft_runtime::{Caller, Catalog, Guard, Journal, Pipeline, Questions, Redactor, ToolError, Workbench};
+use haft_platform::{AuthoredTools, MediaLimits, Platform, SignInsLast, TenantWeb, still_acting};
+use haft_runtime::{
+    Caller, Catalog, Guard, Journal, Pipeline, Questions, Redactor, SpanSink, ToolError, Workbench, current_trace,
+    in_trace,
+};
+use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{client_address::AddressRange, large_bodies::LargeBodies, metrics::Metrics, rates::RateLimits};
@@ -53,6 +57,18 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// How much is taken from whom.
     pub limits: ServerLimits,
+    /// Who watches how long each request takes, if anybody does.
+    pub spans: Option<Arc<dyn SpanSink>>,
+}
+
+impl App {
+    /// Goes on with work of a request whether or not anybody waits for it, in the same name and the same trace.
+    pub(crate) fn carry_on<W>(&self, work: W) -> JoinHandle<W::Output>
+    where
+        W: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.under_way.spawn(still_acting(in_trace(current_trace(), work)))
+    }
 }
 
 /// Requests that are under way.

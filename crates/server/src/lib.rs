@@ -69,11 +69,7 @@ pub async fn serve_tenants(
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(&app), admit::admit))
-        .layer(from_fn(refusal::shape))
-        .layer(from_fn(admit::protect))
-        .layer(from_fn(refusal::bound_target))
-        .layer(from_fn_with_state(Arc::clone(&app), challenge))
-        .layer(from_fn(refusal::survive))
+        .layer(from_fn_with_state(Arc::clone(&app), guarded))
         .layer(from_fn_with_state(Arc::clone(&app), observe::observe))
         .layer(from_fn_with_state(Arc::clone(&app.limits.proxies), client_address::locate));
     connections::serve(listener, everything, app.limits.connections, closing).await
@@ -110,16 +106,21 @@ async fn known_only(State(door): State<Arc<McpDoor>>, mut request: Request, next
     response
 }
 
-/// Whoever is not known learns where to look for how to get in.
-async fn challenge(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+/// What holds for every request and every answer, whoever asks for whatever.
+async fn guarded(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let url = app.place.url_for(request.headers());
-    let mut response = next.run(request).await;
+    let mut response = refusal::shape(request, next).await;
+    admit::protect(response.headers_mut());
     if response.status() == StatusCode::UNAUTHORIZED {
-        let metadata = format!("{url}/.well-known/oauth-protected-resource/mcp");
-        let challenge = HeaderValue::from_str(&format!("Bearer realm=\"haft\", resource_metadata=\"{metadata}\""));
-        response.headers_mut().extend(challenge.map(|challenge| (header::WWW_AUTHENTICATE, challenge)));
+        response.headers_mut().extend(challenge(&url).map(|challenge| (header::WWW_AUTHENTICATE, challenge)));
     }
     response
+}
+
+/// Tells whoever is not known where to look for how to get in.
+fn challenge(url: &str) -> Option<HeaderValue> {
+    let metadata = format!("{url}/.well-known/oauth-protected-resource/mcp");
+    HeaderValue::from_str(&format!("Bearer realm=\"haft\", resource_metadata=\"{metadata}\"")).ok()
 }
 
 async fn unknown_route() -> Problem {

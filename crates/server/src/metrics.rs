@@ -45,6 +45,8 @@ pub(crate) struct MetricsNow {
     pub(crate) waiting: i64,
     pub(crate) reads: LatencyCounts,
     pub(crate) commits: LatencyCounts,
+    /// Spans that were sent and that were dropped, where somebody watches.
+    pub(crate) spans: Option<(u64, u64)>,
 }
 
 impl Metrics {
@@ -129,6 +131,12 @@ impl Metrics {
         text.line("haft_waiting_calls", &[], now.waiting);
         text.histogram("haft_database_read_seconds", "How long reads of the database took.", &now.reads);
         text.histogram("haft_database_commit_seconds", "How long commits of the database took.", &now.commits);
+        if let Some((sent, dropped)) = now.spans {
+            text.kind("haft_spans_sent_total", "counter", "Spans that the collector took.");
+            text.line("haft_spans_sent_total", &[], sent);
+            text.kind("haft_spans_dropped_total", "counter", "Spans that the collector did not take in time.");
+            text.line("haft_spans_dropped_total", &[], dropped);
+        }
         of_process(&mut text);
         text.0
     }
@@ -234,7 +242,7 @@ mod tests {
         let open = metrics.stream();
         assert_eq!(metrics.idle_for(), Duration::ZERO);
         let counts = LatencyHistogram::default().counts();
-        let now = MetricsNow { questions: 3, waiting: 2, reads: counts.clone(), commits: counts };
+        let now = MetricsNow { questions: 3, waiting: 2, reads: counts.clone(), commits: counts, spans: None };
         assert!(metrics.text(&now).contains("\nhaft_open_streams 1\n"));
         drop(open);
         let text = metrics.text(&now);

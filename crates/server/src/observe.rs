@@ -5,16 +5,17 @@ use std::{sync::Arc, time::Instant};
 use axum::{
     body::{Body, Bytes},
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
-use haft_runtime::{CallerId, ErrorCode};
+use haft_runtime::{CallerId, ErrorCode, OpenSpan, SpanKind, TraceContext, in_trace};
 
 use crate::{app::App, metrics::OpenStream, problem::Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The longest id that is taken from a client.
 const LONGEST_ID: usize = 64;
 /// The last word of a stream when the server ends. Clients come back by themselves.
@@ -33,7 +34,10 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
     if !is_watched {
         app.metrics.somebody_asked();
     }
-    let mut response = if is_watched { next.run(request).await } else { until_the_end(&app, request, next).await };
+    let mut response = match is_watched {
+        true => next.run(request).await,
+        false => traced(&app, (&method, route), request, next).await,
+    };
     let (caller, status, time) = (response.extensions_mut().remove::<CallerId>(), response.status(), began.elapsed());
     app.metrics.answered((&method, route), status.as_u16(), time);
     tracing::info!(
@@ -50,6 +54,28 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
         true => counted(&app, response),
         false => response,
     }
+}
+
+/// Answers a request as a part of the trace that it says it belongs to, or as the beginning of one.
+async fn traced(app: &App, (method, route): (&Method, &'static str), mut request: Request, next: Next) -> Response {
+    let parent = request.headers().get(TRACEPARENT).and_then(|told| told.to_str().ok()).and_then(TraceContext::parse);
+    let span = OpenSpan::begin(app.spans.as_ref(), parent);
+    let place = span.as_ref().map(OpenSpan::place).or(parent);
+    // The MCP server works in tasks of its own and takes its place from here.
+    if let Some(place) = place {
+        request.extensions_mut().insert(place);
+    }
+    let response = in_trace(place, until_the_end(app, request, next)).await;
+    if let Some(span) = span {
+        let status = response.status();
+        span.end(SpanKind::Server, format!("{method} {route}"), |span, _| {
+            span.attributes.push(("http.request.method", method.as_str().into()));
+            span.attributes.push(("http.route", route.into()));
+            span.attributes.push(("http.response.status_code", status.as_u16().into()));
+            span.error = status.is_server_error().then(|| status.as_u16().to_string());
+        });
+    }
+    response
 }
 
 /// Answers a request, unless the server has begun to end. What is under way then may end by itself, until all of it is cut

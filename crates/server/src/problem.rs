@@ -101,7 +101,7 @@ fn status_of(code: ErrorCode) -> StatusCode {
         | ErrorCode::Interrupted => StatusCode::CONFLICT,
         ErrorCode::Expired | ErrorCode::ApprovalExpired => StatusCode::GONE,
         ErrorCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::RateLimited | ErrorCode::QuotaReached => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::OutputInvalid
         | ErrorCode::IsADirectory
         | ErrorCode::NotADirectory

@@ -29,13 +29,14 @@ pub(crate) async fn survive(request: Request, next: Next) -> Response {
     }
 }
 
-/// Refuses what is too long to be a path with its query.
-pub(crate) async fn bound_target(request: Request, next: Next) -> Response {
+/// Refuses what is too long to be a path with its query, and gives the one shape to what a service behind refuses in plain
+/// words or breaks off.
+pub(crate) async fn shape(request: Request, next: Next) -> Response {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if target > LONGEST_TARGET {
         return too_long_a_target().into_response();
     }
-    next.run(request).await
+    shaped(survive(request, next).await).await
 }
 
 fn too_long_a_target() -> Problem {
@@ -43,9 +44,8 @@ fn too_long_a_target() -> Problem {
     Problem::new(ErrorCode::TooLarge, message).status(StatusCode::URI_TOO_LONG)
 }
 
-/// Gives the one shape to what a service behind refuses in plain words.
-pub(crate) async fn shape(request: Request, next: Next) -> Response {
-    let response = next.run(request).await;
+/// Of errors, plain words become the one shape; everything else stays as it is.
+async fn shaped(response: Response) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
     let is_plain = kind.is_none_or(|kind| kind.starts_with(b"text/plain"));
     let status = response.status();

@@ -234,6 +234,23 @@ where
     Route { method, path, access, what, query: schema::<Q>, body: schema::<NoFields>, reply: None, answer }
 }
 
+/// The same for one that answers with JSON, and on request with something else.
+pub(crate) fn raw_route_of<R, Q, F, A>(
+    method: Method,
+    path: &'static str,
+    access: RouteAccess,
+    what: &'static str,
+    handle: F,
+) -> Route
+where
+    R: JsonSchema + 'static,
+    Q: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(Asked<Q, Body>) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Result<Response, Problem>> + Send + 'static,
+{
+    Route { reply: Some(schema::<R>), ..raw_route(method, path, access, what, handle) }
+}
+
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }

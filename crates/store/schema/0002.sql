@@ -302,3 +302,43 @@ create table agreements (
     at {int} not null,
     primary key (tenant, call, number, person)
 ) {small_table};
+
+-- The audit log: one row for each administrative act, in the transaction of the act. The rows of a tenant are a chain, each
+-- with the hash of the one before. They stay when their tenant is removed.
+create table audit (
+    tenant {text} not null,
+    seq {int} not null,
+    at {int} not null,
+    action {text} not null,
+    subject {text} not null,
+    actor {text} not null,
+    actor_name {text} not null,
+    source {text} not null,
+    via {text},
+    address {text},
+    detail {text} not null,
+    previous {text} not null,
+    hash {text} not null,
+    primary key (tenant, seq)
+) {table};
+create index audit_by_action on audit (tenant, action, seq);
+create index audit_by_actor on audit (tenant, actor, seq);
+create index audit_by_subject on audit (tenant, subject, seq);
+create index audit_by_time on audit (tenant, at);
+
+-- The most that a tenant may have or use of something, as the operator says.
+create table quotas (
+    tenant {text} not null,
+    name {text} not null,
+    most {int} not null,
+    primary key (tenant, name)
+) {small_table};
+
+-- How much of something a tenant has used in a period that has a quota, such as calls on a day since the epoch.
+create table usage (
+    tenant {text} not null,
+    name {text} not null,
+    period {int} not null,
+    used {int} not null,
+    primary key (tenant, name, period)
+) {small_table};

@@ -2,13 +2,15 @@
 
 use haft_runtime::{HouseWide, Scope};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::{ConditionalWrite, StoreWrite},
     columns::{Columns, tenant, workspace},
     sql::{Row, Statement},
     tenants,
+    usage::within_quota,
 };
 
 /// A key, with everything that one request needs to know of it.
@@ -67,8 +69,12 @@ macro_rules! keys {
         )
     };
 }
-const INSERT: &str = "insert into api_keys (id, tenant, name, secret, scopes, workspace, made_by, created_at, \
-                      expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning 1 as added";
+const INSERT: &str = concat!(
+    "insert into api_keys (id, tenant, name, secret, scopes, workspace, made_by, created_at, expires_at) ",
+    "select $1, $2, $3, $4, $5, $6, $7, $8, $9",
+    within_quota!("keys", "api_keys c where", "$2"),
+    " returning 1 as added"
+);
 const FIND: &str = keys!("k.id = $1");
 const ALL: &str = keys!("k.tenant = $1 order by k.id");
 const USED: &str = "update api_keys set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $2) \
@@ -78,8 +84,8 @@ const ROTATE: &str = "update api_keys set old_secret = secret, old_until = $4, s
 const REMOVE: &str = "delete from api_keys where tenant = $1 and id = $2 returning 1 as removed";
 
 impl Store {
-    /// Adds a key, for the workspace of the scope where it has one.
-    pub async fn add_api_key(&self, scope: &Scope, key: &NewApiKey) -> Result<(), StoreError> {
+    /// Adds a key, for the workspace of the scope where it has one; `false` when the tenant has as many as it may.
+    pub async fn add_api_key(&self, scope: &Scope, key: &NewApiKey) -> Result<bool, StoreError> {
         let insert = Statement::new(INSERT)
             .bind(key.id.as_str())
             .bind(tenant(scope))
@@ -90,7 +96,10 @@ impl Store {
             .bind(key.made_by.as_deref())
             .bind(Timestamp::now().as_microsecond())
             .bind(key.expires_at.map(Timestamp::as_microsecond));
-        self.change(ConditionalWrite::new(tenant(scope), insert)).await.map(drop)
+        let made =
+            json!({"name": key.name, "scopes": key.scopes, "workspace": workspace(scope), "until": key.expires_at});
+        let act = AuditEntry::new(AuditAction::KeyAdded, scope, ("key", &key.id)).change(Value::Null, made);
+        self.change(ConditionalWrite::new(tenant(scope), insert).audited(act)).await
     }
 
     /// The key with this id, of whatever tenant: it is what tells the tenant.
@@ -117,13 +126,18 @@ impl Store {
         old_until: Timestamp,
     ) -> Result<bool, StoreError> {
         let rotate = Statement::new(ROTATE).bind(tenant(scope)).bind(id).bind(secret).bind(old_until.as_microsecond());
-        self.change(ConditionalWrite::new(tenant(scope), rotate).and_then(tenants::changed(scope))).await
+        let act = AuditEntry::new(AuditAction::KeyRotated, scope, ("key", id))
+            .change(json!(null), json!({"oldSecretUntil": old_until}));
+        let rotate = ConditionalWrite::new(tenant(scope), rotate).and_then(tenants::changed(scope));
+        self.change(rotate.audited(act)).await
     }
 
     /// Removes a key; `false` when there is none.
     pub async fn remove_api_key(&self, scope: &Scope, id: &str) -> Result<bool, StoreError> {
         let remove = Statement::new(REMOVE).bind(tenant(scope)).bind(id);
-        self.change(ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope))).await
+        let act = AuditEntry::new(AuditAction::KeyRemoved, scope, ("key", id));
+        let remove = ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope));
+        self.change(remove.audited(act)).await
     }
 }
 

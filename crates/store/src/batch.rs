@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::{
-    StoreError,
+    AuditEntry, StoreError, audit,
     columns::Columns,
     counters::Counted,
     db::Transaction,
@@ -32,23 +32,59 @@ pub(crate) struct ConditionalWrite {
     first: Statement,
     then: Vec<Statement>,
     topics: Vec<Topic>,
+    accounting: Accounting,
+}
+
+/// Whether a write is an act that the audit log holds.
+enum Accounting {
+    /// Nobody said. Only tables that nobody administers are written so.
+    Unsaid,
+    /// It is, and is written there in the same transaction.
+    Act(Box<AuditEntry>),
+    /// It is no act of anybody, for the reason that stands where it is made.
+    NoAct,
 }
 
 impl ConditionalWrite {
     /// One statement of a tenant. It must say by `returning` what it touched, if anybody is to know.
     pub(crate) fn new(tenant: &str, first: Statement) -> Self {
-        Self { tenant: Some(tenant.to_owned()), first, then: Vec::new(), topics: Vec::new() }
+        Self { tenant: Some(tenant.to_owned()), ..Self::of_database(first) }
     }
 
     /// Rows of the database itself, such as a copy of another one's.
     pub(crate) fn of_database(first: Statement) -> Self {
-        Self { tenant: None, first, then: Vec::new(), topics: Vec::new() }
+        Self { tenant: None, first, then: Vec::new(), topics: Vec::new(), accounting: Accounting::Unsaid }
     }
 
     /// The same with one more statement that counts only if the first one does.
     pub(crate) fn and_then(mut self, next: Statement) -> Self {
         self.then.push(next);
         self
+    }
+
+    /// The same, written down in the audit log if it touched a row.
+    pub(crate) fn audited(self, act: AuditEntry) -> Self {
+        Self { accounting: Accounting::Act(Box::new(act)), ..self }
+    }
+
+    /// The same, although it is no act of anybody.
+    pub(crate) fn unaudited(self, _why: &'static str) -> Self {
+        Self { accounting: Accounting::NoAct, ..self }
+    }
+
+    /// The administered table that it changes without a word about the audit log, if it does.
+    pub(crate) fn unaccounted_table(&self) -> Option<&'static str> {
+        match self.accounting {
+            Accounting::Unsaid => audit::administered(&self.first.sql),
+            Accounting::Act(_) | Accounting::NoAct => None,
+        }
+    }
+
+    fn act(&self) -> Option<&AuditEntry> {
+        match &self.accounting {
+            Accounting::Act(act) => Some(act),
+            Accounting::Unsaid | Accounting::NoAct => None,
+        }
     }
 
     /// The same, told to those who wait for it.
@@ -67,6 +103,15 @@ impl StoreWrite {
             Self::Change(change) => change.tenant.as_deref(),
             Self::Mark => None,
         }
+    }
+
+    /// Whose numbers it takes, or whose audit log it writes to: nobody else writes there until the commit.
+    fn held_tenants(&self) -> impl Iterator<Item = &str> {
+        let act = match self {
+            Self::Change(change) => change.act(),
+            Self::Entry(_) | Self::Late(_) | Self::Mark => None,
+        };
+        self.tenant().into_iter().chain(act.map(AuditEntry::tenant))
     }
 
     /// Whom it concerns.
@@ -107,7 +152,7 @@ const ENDED_BY: &str = "select owner from calls where tenant = $1 and id = $2";
 pub(crate) async fn apply(tx: &impl Transaction, writes: &[&StoreWrite]) -> Result<Vec<bool>, StoreError> {
     let numbers = take_numbers(tx, writes).await?;
     let mut touched = vec![true; writes.len()];
-    let mut counted = Counted::default();
+    let (mut counted, mut acts) = (Counted::default(), Vec::new());
     for round in rounds(writes) {
         let (mut claims, mut claiming) = (Vec::new(), Vec::new());
         for place in &round {
@@ -137,6 +182,7 @@ pub(crate) async fn apply(tx: &impl Transaction, writes: &[&StoreWrite]) -> Resu
                     touched[*place] = found.is_some_and(|rows| !rows.is_empty());
                     if touched[*place] {
                         following.rest.extend(change.then.iter().cloned());
+                        acts.extend(change.act());
                     }
                 }
                 StoreWrite::Mark => {}
@@ -147,6 +193,7 @@ pub(crate) async fn apply(tx: &impl Transaction, writes: &[&StoreWrite]) -> Resu
         tx.run(&entries).await?;
     }
     tx.run(&counted.statements()).await?;
+    audit::append(tx, &acts).await?;
     Ok(touched)
 }
 
@@ -155,6 +202,9 @@ pub(crate) async fn apply(tx: &impl Transaction, writes: &[&StoreWrite]) -> Resu
 async fn take_numbers(tx: &impl Transaction, writes: &[&StoreWrite]) -> Result<Vec<i64>, StoreError> {
     let mut wanted: BTreeMap<&str, i64> = BTreeMap::new();
     for write in writes {
+        for tenant in write.held_tenants() {
+            wanted.entry(tenant).or_default();
+        }
         if let Some(tenant) = write.tenant() {
             *wanted.entry(tenant).or_default() += write.event_count();
         }

@@ -1,10 +1,11 @@
 //! The answers that are remembered.
 
-use haft_runtime::{CallerId, Grant, GrantId, Scope, Within, WorkspaceId};
+use haft_runtime::{CallerId, CallerRef, Grant, GrantId, Scope, Source, Within, WorkspaceId};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::ConditionalWrite,
     columns::{Columns, only, tenant, workspace},
     sql::{Row, Statement},
@@ -105,7 +106,8 @@ impl Store {
 
     /// Takes a remembered yes back. `false` means that there is none to take back.
     pub async fn revoke(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
-        self.change(ConditionalWrite::new(tenant(scope), of_grant(REVOKE, scope, grant))).await
+        let act = AuditEntry::new(AuditAction::GrantRevoked, scope, ("grant", grant.as_str()));
+        self.change(ConditionalWrite::new(tenant(scope), of_grant(REVOKE, scope, grant)).audited(act)).await
     }
 
     pub(crate) async fn usable_grants(&self, scope: &Scope, tool: &str) -> Result<Vec<Grant>, StoreError> {
@@ -117,11 +119,14 @@ impl Store {
     /// One conditional update, so that n uses are spent exactly n times, by however many processes.
     pub(crate) async fn spend_grant(&self, scope: &Scope, grant: &GrantId) -> Result<bool, StoreError> {
         let spend = of_grant(SPEND, scope, grant).bind(self.now().as_microsecond()).bind(workspace(scope));
-        self.change(ConditionalWrite::new(tenant(scope), spend)).await
+        self.change(ConditionalWrite::new(tenant(scope), spend).unaudited("the call that uses it is in the journal"))
+            .await
     }
 
     pub(crate) async fn remember_grant(&self, scope: &Scope, grant: &Grant) -> Result<(), StoreError> {
-        self.change(ConditionalWrite::new(tenant(scope), remembering(scope, grant)?)).await.map(drop)
+        let remember = ConditionalWrite::new(tenant(scope), remembering(scope, grant)?.push(" returning 1 as given"));
+        let giver = grant.given_by.clone().map(|id| CallerRef { name: id.to_string(), id });
+        self.change(remember.audited(given(scope, grant, giver.map(|giver| (giver, Source::House))))).await.map(drop)
     }
 }
 
@@ -162,6 +167,17 @@ pub(crate) fn remembering(scope: &Scope, grant: &Grant) -> Result<Statement, Sto
         .bind(grant.used)
         .bind(grant.created_at.as_microsecond());
     Ok(statement)
+}
+
+/// The act of giving a grant, by whoever that was.
+pub(crate) fn given(scope: &Scope, grant: &Grant, by: Option<(CallerRef, Source)>) -> AuditEntry {
+    let what = json!({"tool": grant.tool, "bounds": grant.bounds, "caller": grant.caller.as_ref().map(ToString::to_string),
+        "until": grant.until, "uses": grant.uses_left});
+    let act = AuditEntry::new(AuditAction::GrantGiven, scope, ("grant", grant.id.as_str())).change(Value::Null, what);
+    match by {
+        Some((by, source)) => act.by(by, source),
+        None => act,
+    }
 }
 
 fn grant_row(row: &Row) -> Result<GrantRow, StoreError> {

@@ -2,9 +2,11 @@
 
 use haft_runtime::Scope;
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
+    audit::hash_of,
     batch::ConditionalWrite,
     columns::{Columns, tenant},
     sql::{Row, Statement},
@@ -77,7 +79,9 @@ impl Store {
             .bind(Timestamp::now().as_microsecond())
             .bind(server.saved_by.as_str())
             .bind(server.body.as_str());
-        self.change(ConditionalWrite::new(tenant(scope), insert).and_then(tenants::changed(scope))).await
+        let act = of_server(AuditAction::ServerAdded, scope, &server.name).change(Value::Null, entry(server));
+        let insert = ConditionalWrite::new(tenant(scope), insert).and_then(tenants::changed(scope));
+        self.change(insert.audited(act)).await
     }
 
     /// The servers of a tenant, by name, without what is known of their tools.
@@ -98,7 +102,9 @@ impl Store {
             .bind(over)
             .bind(server.body.as_str())
             .bind(server.saved_by.as_str());
-        self.change(ConditionalWrite::new(tenant(scope), update).and_then(tenants::changed(scope))).await
+        let act = of_server(AuditAction::ServerChanged, scope, &server.name).change(Value::Null, entry(server));
+        let update = ConditionalWrite::new(tenant(scope), update).and_then(tenants::changed(scope));
+        self.change(update.audited(act)).await
     }
 
     /// Keeps what is known of a server's tools, if it is still at the revision `over`; `false` when it is not.
@@ -112,8 +118,12 @@ impl Store {
         let pin = Statement::new(PIN).bind(tenant(scope)).bind(name).bind(over).bind(pins);
         let pin = ConditionalWrite::new(tenant(scope), pin);
         self.change(match news {
-            PinNews::Tools => pin.and_then(tenants::changed(scope)),
-            PinNews::State => pin,
+            PinNews::Tools => {
+                let act = of_server(AuditAction::ServerAccepted, scope, name);
+                let act = act.change(Value::Null, json!({"sha256": hash_of(pins)}));
+                pin.and_then(tenants::changed(scope)).audited(act)
+            }
+            PinNews::State => pin.unaudited("it says only how the server is"),
         })
         .await
     }
@@ -121,8 +131,18 @@ impl Store {
     /// Removes a server with everything that is known of it; `false` when there is none.
     pub async fn remove_mcp_server(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
         let remove = Statement::new(REMOVE).bind(tenant(scope)).bind(name);
-        self.change(ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope))).await
+        let remove = ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope));
+        self.change(remove.audited(of_server(AuditAction::ServerRemoved, scope, name))).await
     }
+}
+
+fn of_server(action: AuditAction, scope: &Scope, name: &str) -> AuditEntry {
+    AuditEntry::new(action, scope, ("server", name))
+}
+
+/// What the log holds of an entry: which one it was, without whatever stands in its headers.
+fn entry(server: &NewMcpServer) -> Value {
+    json!({"sha256": hash_of(&server.body)})
 }
 
 fn record(row: &Row) -> Result<McpServerRow, StoreError> {

@@ -3,9 +3,10 @@
 use haft_runtime::{HouseWide, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::ConditionalWrite,
     columns::{Columns, tenant, word, workspace},
     sql::{Row, Statement},
@@ -141,6 +142,7 @@ const TOKEN: &str = consents!(
 );
 const CONSENT: &str = consents!("", "where c.id = $1");
 const OF_PERSON: &str = consents!("", "where c.tenant = $1 and c.person = $2 order by c.id");
+const LET_IN: &str = "select tenant, workspace, person, client_name from oauth_consents where id = $1";
 const USE: &str = "update oauth_tokens set used_at = $2 where id = $1 and used_at is null returning 1 as used";
 const PROLONG: &str = "update oauth_consents set expires_at = $2 where id = $1";
 const END: &str = "delete from oauth_consents where id = $1 returning 1 as ended";
@@ -189,7 +191,10 @@ impl Store {
             .bind(code.expires_at.as_microsecond());
         let used = Statement::new(CLIENT_USED).bind(consent.client.as_str()).bind(now);
         let write = ConditionalWrite::of_database(add).and_then(token(&consent.id, code)?).and_then(used);
-        self.change(write).await.map(drop)
+        let what = json!({"name": consent.client_name, "client": consent.client, "scopes": consent.scopes,
+            "person": consent.person, "workspace": workspace(scope)});
+        let act = AuditEntry::new(AuditAction::ProgramLetIn, scope, ("program", &consent.id));
+        self.change(write.audited(act.change(Value::Null, what))).await.map(drop)
     }
 
     /// The code or token with this hash, if its person is still a member.
@@ -226,7 +231,11 @@ impl Store {
 
     /// Takes a yes back, with everything that hangs on it; `false` when there is none.
     pub async fn end_consent(&self, _house: &HouseWide, id: &str) -> Result<bool, StoreError> {
-        let end = ConditionalWrite::of_database(Statement::new(END).bind(id));
+        let Some(row) = self.read_one(Statement::new(LET_IN).bind(id)).await? else { return Ok(false) };
+        let columns = Columns { of: "oauth_consents", row: &row };
+        let what = json!({"name": columns.text("client_name")?, "person": columns.text("person")?});
+        let act = AuditEntry::new(AuditAction::ProgramEnded, &columns.scope()?, ("program", id));
+        let end = ConditionalWrite::of_database(Statement::new(END).bind(id)).audited(act.change(what, Value::Null));
         self.change(end.and_then(Statement::new(END_TOKENS).bind(id))).await
     }
 
@@ -234,7 +243,8 @@ impl Store {
     pub async fn forget_expired_oauth(&self, _house: &HouseWide) -> Result<(), StoreError> {
         let now = Timestamp::now().as_microsecond();
         for (sql, before) in [(FORGET_TOKENS, now), (FORGET_CONSENTS, now), (FORGET_CLIENTS, now - A_DAY)] {
-            self.change(ConditionalWrite::of_database(Statement::new(sql).bind(before))).await?;
+            let forget = ConditionalWrite::of_database(Statement::new(sql).bind(before));
+            self.change(forget.unaudited("their time is over")).await?;
         }
         Ok(())
     }

@@ -2,13 +2,15 @@
 
 use haft_runtime::{HouseWide, Scope};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError, TenantRecord,
+    AuditAction, AuditEntry, Store, StoreError, TenantRecord,
     batch::ConditionalWrite,
     columns::{Columns, tenant},
     sql::{Row, Statement},
     tenants,
+    usage::within_quota,
 };
 
 /// A person.
@@ -48,8 +50,11 @@ const SET_PASSWORD: &str = "update people set password = $2 where id = $1 return
 /// Somebody of several tenants keeps the name that they have.
 const NAME: &str = "update people set name = $3 where id = $2 and not exists (select 1 from memberships \
                     where person = $2 and tenant <> $1) returning 1 as changed";
-const JOIN: &str = "insert into memberships (tenant, person, role, created_at) values ($1, $2, $3, $4) \
-                    on conflict do nothing returning 1 as added";
+const JOIN: &str = concat!(
+    "insert into memberships (tenant, person, role, created_at) select $1, $2, $3, $4",
+    within_quota!("people", "memberships c where", "$1"),
+    " on conflict do nothing returning 1 as added"
+);
 /// The last owner of a tenant stays one. Writes of a tenant come one after the other, so that two cannot both leave.
 const CHANGE_ROLE: &str = "update memberships set role = $3 where tenant = $1 and person = $2 and ($3 = 'owner' \
                            or role <> 'owner' or exists (select 1 from memberships o where o.tenant = $1 \
@@ -76,7 +81,8 @@ impl Store {
         let now = Timestamp::now().as_microsecond();
         let insert = Statement::new(INSERT).bind(person.id.as_str()).bind(person.email.as_str());
         let insert = insert.bind(person.name.as_str()).bind(now);
-        self.change(ConditionalWrite::of_database(insert)).await
+        // Whoever belongs to no tenant may nothing; joining one is the act.
+        self.change(ConditionalWrite::of_database(insert).unaudited("nobody in any tenant yet")).await
     }
 
     /// The person with this address.
@@ -90,29 +96,31 @@ impl Store {
     }
 
     /// Keeps the hash of a person's password, and ends all their sign-ins and links but one.
-    pub async fn set_password(
-        &self,
-        _house: &HouseWide,
-        (id, hash): (&str, &str),
-        but: &str,
-    ) -> Result<bool, StoreError> {
+    pub async fn set_password(&self, scope: &Scope, (id, hash): (&str, &str), but: &str) -> Result<bool, StoreError> {
         let set = ConditionalWrite::of_database(Statement::new(SET_PASSWORD).bind(id).bind(hash));
         let set = set.and_then(Statement::new(END_ALL_SIGN_INS).bind(id).bind(but));
         let set = set.and_then(Statement::new(END_ALL_LINKS).bind(id));
-        self.change(set.and_then(Statement::new(CHANGED_EVERYWHERE).bind(id))).await
+        let act = AuditEntry::new(AuditAction::PasswordSet, scope, ("person", id));
+        self.change(set.and_then(Statement::new(CHANGED_EVERYWHERE).bind(id)).audited(act)).await
     }
 
     /// Changes the name of somebody who belongs to this tenant alone; `false` when they do not.
     pub async fn name_person(&self, scope: &Scope, person: &str, name: &str) -> Result<bool, StoreError> {
         let change = Statement::new(NAME).bind(tenant(scope)).bind(person).bind(name);
-        self.change(ConditionalWrite::new(tenant(scope), change)).await
+        let act = AuditEntry::new(AuditAction::PersonRenamed, scope, ("person", person));
+        let act = act.change(Value::Null, json!({"name": name}));
+        self.change(ConditionalWrite::new(tenant(scope), change).audited(act)).await
     }
 
-    /// Takes somebody into a tenant; `false` when they are there already.
+    /// Takes somebody into a tenant; `false` when they are there already, or the tenant has as many people as it may.
     pub async fn add_member(&self, scope: &Scope, person: &str, role: &str) -> Result<bool, StoreError> {
         let now = Timestamp::now().as_microsecond();
         let join = Statement::new(JOIN).bind(tenant(scope)).bind(person).bind(role).bind(now);
-        self.change(ConditionalWrite::new(tenant(scope), join)).await
+        let email = self.read_one(Statement::new(BY_ID).bind(person)).await?;
+        let email = email.map(|row| Columns { of: "people", row: &row }.text("email")).transpose()?;
+        let act = AuditEntry::new(AuditAction::PersonAdded, scope, ("person", person));
+        let act = act.change(Value::Null, json!({"email": email, "role": role}));
+        self.change(ConditionalWrite::new(tenant(scope), join).audited(act)).await
     }
 
     /// Gives somebody another role, and ends their sign-ins there but one. `false` when they are no member, or the last
@@ -125,8 +133,10 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let change = Statement::new(CHANGE_ROLE).bind(tenant(scope)).bind(person).bind(role);
         let end = Statement::new(END_SIGN_INS).bind(person).bind(tenant(scope)).bind(but);
-        let change = ConditionalWrite::new(tenant(scope), change).and_then(end);
-        self.change(change.and_then(tenants::changed(scope))).await
+        let change = ConditionalWrite::new(tenant(scope), change).and_then(end).and_then(tenants::changed(scope));
+        let before = self.role_of(scope, person).await?;
+        let act = AuditEntry::new(AuditAction::RoleChanged, scope, ("person", person));
+        self.change(change.audited(act.change(json!({"role": before}), json!({"role": role})))).await
     }
 
     /// Takes somebody out of a tenant with their sign-ins, links and keys there; `false` when they were no member, or are
@@ -140,7 +150,9 @@ impl Store {
             tenants::changed(scope),
         ];
         let leave = ConditionalWrite::new(tenant(scope), leave);
-        self.change(ends.into_iter().fold(leave, ConditionalWrite::and_then)).await
+        let before = json!({"role": self.role_of(scope, person).await?});
+        let act = AuditEntry::new(AuditAction::PersonRemoved, scope, ("person", person)).change(before, Value::Null);
+        self.change(ends.into_iter().fold(leave, ConditionalWrite::and_then).audited(act)).await
     }
 
     /// The role of somebody in a tenant.

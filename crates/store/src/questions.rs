@@ -243,7 +243,8 @@ impl Store {
             .telling(Topic::Answered(call.to_string()))
             .telling(Topic::Questions);
         if let Answer::Always { grant } = &answered.answer {
-            change = change.and_then(grants::remembering(scope, grant)?);
+            let by = (answered.by.clone(), answered.source);
+            change = change.and_then(grants::remembering(scope, grant)?).audited(grants::given(scope, grant, Some(by)));
         }
         if self.change(change).await? {
             return Ok(AnswerReceipt::Taken);

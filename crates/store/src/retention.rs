@@ -40,6 +40,34 @@ pub struct Holding {
     pub last_turn: Timestamp,
 }
 
+/// What a tenant has beside its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldThings {
+    /// What was uploaded.
+    Media,
+    /// Items of inboxes that were read.
+    Inbox,
+    /// Sessions that no call is left of.
+    Sessions,
+}
+
+impl OldThings {
+    /// Which rows, where and since when.
+    fn rows(self) -> &'static str {
+        match self {
+            Self::Media => "from media where tenant = $1 and created_at < $2 and ready = 1",
+            Self::Inbox => "from inbox_items where tenant = $1 and consumed_at < $2",
+            Self::Sessions => {
+                "from sessions where tenant = $1 and created_at < $2 and not exists (select 1 from calls c where \
+                 c.tenant = $1 and c.session = sessions.id) and not exists (select 1 from open_calls c where \
+                 c.tenant = $1 and c.session = sessions.id)"
+            }
+        }
+    }
+}
+
+const OLD_PIECES: &str = "delete from media_pieces where tenant = $1 and media not in (select id from media \
+                          where tenant = $1)";
 const OLD_CALLS: &str = "select id, turn_of from calls where tenant = $1 and id < $2 and id > $3 order by id limit $4";
 const KEPT_OUTPUTS: &str = "select call, octet_length(body) as bytes from outputs where tenant = $1 and call > $2 \
                             order by call limit $3";
@@ -122,6 +150,26 @@ impl Store {
     pub async fn forget_outputs(&self, scope: &Scope, calls: &[CallId]) -> Result<(), StoreError> {
         let [outputs, ..] = FORGET;
         self.change(ConditionalWrite::new(tenant(scope), of_calls(outputs, scope, calls))).await.map(drop)
+    }
+
+    /// How many things of a kind a tenant has that are older than a time.
+    pub async fn count_old(&self, scope: &Scope, kind: OldThings, before: Timestamp) -> Result<u64, StoreError> {
+        let count = Statement::new(format!("select count(*) as old {}", kind.rows()));
+        let row = self.read_one(count.bind(tenant(scope)).bind(before.as_microsecond())).await?;
+        row.map_or(Ok(0), |row| Columns { of: "retention", row: &row }.number("old").map(i64::unsigned_abs))
+    }
+
+    /// Forgets them.
+    pub async fn forget_old(&self, scope: &Scope, kind: OldThings, before: Timestamp) -> Result<(), StoreError> {
+        let forget = Statement::new(format!("delete {} returning 1 as forgotten", kind.rows()));
+        let forget = forget.bind(tenant(scope)).bind(before.as_microsecond());
+        let forget = ConditionalWrite::new(tenant(scope), forget);
+        self.change(match kind {
+            OldThings::Media => forget.and_then(Statement::new(OLD_PIECES).bind(tenant(scope))),
+            OldThings::Inbox | OldThings::Sessions => forget,
+        })
+        .await
+        .map(drop)
     }
 
     /// What the journal says about the changes of a call; `None` when it does not know the call.

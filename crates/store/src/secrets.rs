@@ -2,9 +2,10 @@
 
 use haft_runtime::Scope;
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::{ConditionalWrite, StoreWrite},
     columns::{Columns, tenant},
     sql::{Row, Statement},
@@ -52,7 +53,9 @@ impl Store {
     ) -> Result<(), StoreError> {
         let now = Timestamp::now().as_microsecond();
         let set = Statement::new(SET).bind(tenant(scope)).bind(name).bind(hosts).bind(sealed).bind(now);
-        self.change(ConditionalWrite::new(tenant(scope), set).and_then(tenants::changed(scope))).await.map(drop)
+        let act = of_secret(AuditAction::SecretSet, scope, name).change(Value::Null, json!({"hosts": hosts}));
+        let set = ConditionalWrite::new(tenant(scope), set).and_then(tenants::changed(scope));
+        self.change(set.audited(act)).await.map(drop)
     }
 
     /// The secrets of a tenant, by name.
@@ -68,20 +71,28 @@ impl Store {
     /// Binds a secret that has no host yet to one; `false` when it has.
     pub async fn bind_secret(&self, scope: &Scope, name: &str, host: &str) -> Result<bool, StoreError> {
         let bind = Statement::new(BIND).bind(tenant(scope)).bind(name).bind(host);
-        self.change(ConditionalWrite::new(tenant(scope), bind)).await
+        let act = of_secret(AuditAction::SecretBound, scope, name).change(Value::Null, json!({"hosts": host}));
+        self.change(ConditionalWrite::new(tenant(scope), bind).audited(act)).await
     }
 
     /// Notes that a secret was used, behind whatever it was used for.
     pub async fn note_use_of_secret(&self, scope: &Scope, name: &str) -> Result<(), StoreError> {
         let used = Statement::new(USED).bind(tenant(scope)).bind(name).bind(Timestamp::now().as_microsecond());
-        self.queue().write_later(StoreWrite::Change(ConditionalWrite::new(tenant(scope), used))).await
+        let used = ConditionalWrite::new(tenant(scope), used).unaudited("it follows from a call");
+        self.queue().write_later(StoreWrite::Change(used)).await
     }
 
     /// Removes a secret; `false` when there is none.
     pub async fn remove_secret(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
         let remove = Statement::new(REMOVE).bind(tenant(scope)).bind(name);
-        self.change(ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope))).await
+        let remove = ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope));
+        self.change(remove.audited(of_secret(AuditAction::SecretRemoved, scope, name))).await
     }
+}
+
+/// An act on a secret. Its value is no part of it.
+fn of_secret(action: AuditAction, scope: &Scope, name: &str) -> AuditEntry {
+    AuditEntry::new(action, scope, ("secret", name))
 }
 
 fn record(row: &Row) -> Result<SealedSecret, StoreError> {

@@ -1,10 +1,10 @@
 //! Sign-ins of people, and the one-use links that lead to them. Both are found by the hash of what their person holds.
 
-use haft_runtime::{HouseWide, Scope};
+use haft_runtime::{CallerId, CallerKind, CallerRef, HouseWide, Scope, Source};
 use jiff::Timestamp;
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::ConditionalWrite,
     columns::{Columns, tenant},
     sql::{Row, Statement},
@@ -69,6 +69,8 @@ const FIND: &str = sign_ins!("s.id = $1");
 const OF_PERSON: &str = sign_ins!("s.person = $1 order by s.id");
 const END: &str = "delete from sign_ins where id = $1 returning 1 as ended";
 const MOVE: &str = "update sign_ins set tenant = $2 where id = $1 returning 1 as moved";
+const PERSON: &str = "select person from sign_ins where id = $1";
+const NAME: &str = "select name from people where id = $1";
 const ANY: &str = "select 1 as signed_in from sign_ins limit 1";
 const FORGET: &str = "delete from sign_ins where expires_at < $1";
 const FORGET_LINKS: &str = "delete from sign_in_links where expires_at < $1";
@@ -89,15 +91,22 @@ impl Store {
             .bind(sign_in.process.as_deref())
             .bind(now)
             .bind(sign_in.expires_at.as_microsecond());
-        self.change(ConditionalWrite::of_database(insert)).await.map(drop)
+        let act = AuditEntry::new(AuditAction::SignInBegan, scope, ("person", &sign_in.person));
+        let name = self.read_one(Statement::new(NAME).bind(sign_in.person.as_str())).await?;
+        let name = name.map(|row| Columns { of: "people", row: &row }.text("name")).transpose()?.unwrap_or_default();
+        let id = CallerId { kind: CallerKind::Person, id: sign_in.person.clone() };
+        let act = act.by(CallerRef { id, name }, Source::Web);
+        self.change(ConditionalWrite::of_database(insert).audited(act)).await.map(drop)
     }
 
     /// Forgets the sign-ins and links whose time is over.
     pub async fn forget_expired_sign_ins(&self, _house: &HouseWide) -> Result<(), StoreError> {
         let now = Timestamp::now().as_microsecond();
         let [sign_ins, links] = [FORGET, FORGET_LINKS].map(|sql| Statement::new(sql).bind(now));
-        self.change(ConditionalWrite::of_database(sign_ins)).await?;
-        self.change(ConditionalWrite::of_database(links)).await.map(drop)
+        for forget in [sign_ins, links] {
+            self.change(ConditionalWrite::of_database(forget).unaudited("their time is over")).await?;
+        }
+        Ok(())
     }
 
     /// Who holds this, if they are still signed in and still a member.
@@ -112,13 +121,21 @@ impl Store {
 
     /// Ends a sign-in that looks at this tenant; `false` when there is none.
     pub async fn end_sign_in(&self, scope: &Scope, id: &str) -> Result<bool, StoreError> {
-        let end = ConditionalWrite::of_database(Statement::new(END).bind(id));
-        self.change(end.and_then(tenants::changed(scope))).await
+        let end = ConditionalWrite::of_database(Statement::new(END).bind(id)).and_then(tenants::changed(scope));
+        let person = self.person_of_sign_in(id).await?.unwrap_or_default();
+        self.change(end.audited(AuditEntry::new(AuditAction::SignInEnded, scope, ("person", &person)))).await
     }
 
     /// Has somebody who is signed in look at another tenant from now on.
     pub async fn move_sign_in(&self, scope: &Scope, id: &str) -> Result<bool, StoreError> {
-        self.change(ConditionalWrite::of_database(Statement::new(MOVE).bind(id).bind(tenant(scope)))).await
+        let person = self.person_of_sign_in(id).await?.unwrap_or_default();
+        let act = AuditEntry::new(AuditAction::SignInMoved, scope, ("person", &person));
+        self.change(ConditionalWrite::of_database(Statement::new(MOVE).bind(id).bind(tenant(scope))).audited(act)).await
+    }
+
+    async fn person_of_sign_in(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let row = self.read_one(Statement::new(PERSON).bind(id)).await?;
+        row.map(|row| Columns { of: "sign_ins", row: &row }.text("person")).transpose()
     }
 
     /// Whether anybody has signed in.
@@ -134,7 +151,9 @@ impl Store {
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
         let add = Statement::new(ADD_LINK).bind(id).bind(person).bind(tenant(scope));
-        self.change(ConditionalWrite::of_database(add.bind(expires_at.as_microsecond()))).await.map(drop)
+        let act = AuditEntry::new(AuditAction::LinkMade, scope, ("person", person));
+        let add = ConditionalWrite::of_database(add.bind(expires_at.as_microsecond()));
+        self.change(add.audited(act)).await.map(drop)
     }
 
     /// Whether there is a link that has not been used and can be.
@@ -149,7 +168,8 @@ impl Store {
         let Some(row) = self.read_one(Statement::new(LINK).bind(id).bind(now)).await? else { return Ok(None) };
         let columns = Columns { of: "sign_in_links", row: &row };
         let found = (columns.scope_of_tenant()?, columns.text("person")?);
-        let used = self.change(ConditionalWrite::of_database(Statement::new(USE_LINK).bind(id).bind(now))).await?;
+        let using = ConditionalWrite::of_database(Statement::new(USE_LINK).bind(id).bind(now));
+        let used = self.change(using.unaudited("the sign-in that it leads to is the act")).await?;
         Ok(used.then_some(found))
     }
 }
@@ -175,7 +195,7 @@ fn record(row: &Row) -> Result<SignInRecord, StoreError> {
 mod tests {
     #[test]
     fn one_sign_in_is_found_without_reading_the_others() {
-        use super::{END, FIND, FORGET, FORGET_LINKS, LINK, MOVE, OF_PERSON, USE_LINK};
-        crate::schema::tests::assert_quick(&[FIND, OF_PERSON, END, MOVE, LINK, USE_LINK, FORGET, FORGET_LINKS]);
+        use super::{END, FIND, FORGET, FORGET_LINKS, LINK, MOVE, OF_PERSON, PERSON, USE_LINK};
+        crate::schema::tests::assert_quick(&[FIND, OF_PERSON, END, MOVE, LINK, USE_LINK, FORGET, FORGET_LINKS, PERSON]);
     }
 }

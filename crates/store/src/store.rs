@@ -215,6 +215,7 @@ impl Store {
 
     /// Runs statements in one transaction and says whether the first touched a row.
     pub(crate) async fn change(&self, change: ConditionalWrite) -> Result<bool, StoreError> {
+        debug_assert_eq!(change.unaccounted_table(), None, "say which act this is, or why it is none");
         self.inner.queue.change(change).await
     }
 

@@ -1,9 +1,10 @@
 //! What the operator has set for one tenant.
 
 use haft_runtime::Scope;
+use serde_json::Value;
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::ConditionalWrite,
     columns::{Columns, tenant},
     sql::Statement,
@@ -35,8 +36,16 @@ impl Store {
             None => key(INSERT),
             Some(before) => key(UPDATE).bind(before),
         };
-        self.change(ConditionalWrite::new(tenant(scope), change).and_then(tenants::changed(scope))).await
+        let act = AuditEntry::new(AuditAction::SettingChanged, scope, ("setting", name))
+            .change(before.map_or(Value::Null, said), said(value));
+        let change = ConditionalWrite::new(tenant(scope), change).and_then(tenants::changed(scope));
+        self.change(change.audited(act)).await
     }
+}
+
+/// What a setting says; most of them are JSON.
+fn said(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use haft_runtime::{HouseWide, Scope, TenantId};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::ConditionalWrite,
     columns::{Columns, tenant},
     copy,
@@ -56,7 +57,9 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let now = Timestamp::now().as_microsecond();
         let insert = Statement::new(INSERT).bind(id.as_str()).bind(slug).bind(name).bind(now);
-        self.change(ConditionalWrite::new(id.as_str(), insert)).await
+        let act = AuditEntry::in_tenant(AuditAction::TenantAdded, id, ("tenant", slug));
+        let act = act.change(Value::Null, json!({"name": name}));
+        self.change(ConditionalWrite::new(id.as_str(), insert).audited(act)).await
     }
 
     /// Every tenant, by slug.
@@ -111,10 +114,13 @@ impl Store {
         kept.map(|row| Columns { of: "meta", row: &row }.number("number")).transpose()
     }
 
-    /// Removes a tenant with everything that it has; `false` when there is none.
+    /// Removes a tenant with everything that it has but its audit log; `false` when there is none.
     pub async fn remove_tenant(&self, _house: &HouseWide, scope: &Scope) -> Result<bool, StoreError> {
-        let remove = ConditionalWrite::of_database(Statement::new(REMOVE).bind(tenant(scope)));
+        let slug = self.tenant_of(scope).await?.map(|record| record.slug).unwrap_or_default();
+        let act = AuditEntry::new(AuditAction::TenantRemoved, scope, ("tenant", &slug));
+        let remove = ConditionalWrite::of_database(Statement::new(REMOVE).bind(tenant(scope))).audited(act);
         let rows = copy::tables_of_tenants()
+            .filter(|table| *table != "audit")
             .map(|table| Statement::new(format!("delete from {table} where tenant = $1")).bind(tenant(scope)));
         self.change(rows.fold(remove, ConditionalWrite::and_then)).await
     }

@@ -3,12 +3,14 @@
 use haft_runtime::{HouseWide, Scope};
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     columns::{Columns, tenant},
     sql::{Row, Statement},
     tenants,
+    usage::within_quota,
 };
 
 /// What a row holds.
@@ -99,8 +101,13 @@ macro_rules! tools {
         concat!("select slug, kind, enabled, version, body, saved_by, saved_at from tools where tenant = $1 ", $rest)
     };
 }
-const INSERT: &str = "insert into tools (tenant, slug, kind, version, enabled, body, saved_by, saved_at) \
-                      values ($1, $2, $3, 1, $4, $5, $6, $7) on conflict do nothing returning 1 as saved";
+const INSERT: &str = concat!(
+    "insert into tools (tenant, slug, kind, version, enabled, body, saved_by, saved_at) ",
+    "select $1, $2, $3, 1, $4, $5, $6, $7",
+    // What a tenant changes of other tools is no tool of its own.
+    within_quota!("tools", "tools c where c.kind = 'tenant_custom' and", "$1"),
+    " or $3 <> 'tenant_custom' on conflict do nothing returning 1 as saved"
+);
 const UPDATE: &str = "update tools set version = version + 1, enabled = $5, body = $6, saved_by = $7, saved_at = $8 \
                       where tenant = $1 and slug = $2 and kind = $3 and version = $4 returning 1 as saved";
 const NOTE_VERSION: &str = "insert into tool_versions (tenant, slug, kind, version, hash, saved_by, saved_at) \
@@ -127,7 +134,11 @@ impl Store {
         let content =
             Statement::new(KEEP_CONTENT).bind(tenant(scope)).bind(tool.hash.as_str()).bind(tool.body.as_str());
         let save = tenants::write_of(scope, first).and_then(version).and_then(content);
-        self.change(save.and_then(tenants::changed(scope))).await
+        let before = if over == 0 { Value::Null } else { json!({"version": over}) };
+        let after = json!({"version": over + 1, "kind": tool.kind.word(), "enabled": tool.enabled, "sha256": tool.hash,
+            "allTenants": scope.tenant().is_all()});
+        let act = AuditEntry::new(AuditAction::ToolSaved, scope, ("tool", &tool.slug)).change(before, after);
+        self.change(save.and_then(tenants::changed(scope)).audited(act)).await
     }
 
     /// Everything that decides which tools a tenant has, all of the same moment.
@@ -153,7 +164,10 @@ impl Store {
     /// Removes a row with its versions; `false` when there is none.
     pub async fn remove_tool(&self, scope: &Scope, kind: ToolRowKind, slug: &str) -> Result<bool, StoreError> {
         let [remove, forget] = [REMOVE, FORGET].map(|sql| of_tool(sql, scope, kind, slug));
-        self.change(tenants::write_of(scope, remove).and_then(forget).and_then(tenants::changed(scope))).await
+        let before = json!({"kind": kind.word(), "allTenants": scope.tenant().is_all()});
+        let act = AuditEntry::new(AuditAction::ToolRemoved, scope, ("tool", slug)).change(before, Value::Null);
+        let remove = tenants::write_of(scope, remove).and_then(forget).and_then(tenants::changed(scope));
+        self.change(remove.audited(act)).await
     }
 
     /// Every save of a row, newest first.

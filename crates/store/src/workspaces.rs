@@ -2,9 +2,10 @@
 
 use haft_runtime::{HouseWide, Scope, WorkspaceId};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::ConditionalWrite,
     columns::{Columns, tenant, workspace},
     sql::{Row, Statement},
@@ -58,7 +59,10 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let now = Timestamp::now().as_microsecond();
         let insert = Statement::new(INSERT).bind(tenant(scope)).bind(id.as_str()).bind(name).bind(folder).bind(now);
-        self.change(ConditionalWrite::new(tenant(scope), insert).and_then(tenants::changed(scope))).await
+        let made = json!({"name": name, "folder": folder});
+        let act = AuditEntry::new(AuditAction::WorkspaceAdded, scope, ("workspace", id.as_str()));
+        let insert = ConditionalWrite::new(tenant(scope), insert).and_then(tenants::changed(scope));
+        self.change(insert.audited(act.change(Value::Null, made))).await
     }
 
     /// The workspace of a scope.
@@ -81,7 +85,8 @@ impl Store {
     /// Removes the workspace of a scope from the list; its folder stays. `false` when there is none.
     pub async fn remove_workspace(&self, scope: &Scope) -> Result<bool, StoreError> {
         let remove = Statement::new(REMOVE).bind(tenant(scope)).bind(workspace(scope));
-        self.change(ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope))).await
+        let remove = ConditionalWrite::new(tenant(scope), remove).and_then(tenants::changed(scope));
+        self.change(remove.audited(act_on(AuditAction::WorkspaceRemoved, scope))).await
     }
 
     /// The node where the workspace of a scope lives, if that is another one. One that lives nowhere yet lives here from now
@@ -91,7 +96,8 @@ impl Store {
         let Some(mut record) = self.workspace_of(scope).await? else { return Ok(None) };
         if record.node.is_none() {
             let settle = Statement::new(SETTLE).bind(tenant(scope)).bind(workspace(scope)).bind(this);
-            self.change(ConditionalWrite::new(tenant(scope), settle)).await?;
+            let settle = ConditionalWrite::new(tenant(scope), settle);
+            self.change(settle.unaudited("the node that uses it first has it")).await?;
             // Another node may have been quicker.
             record.node = self.workspace_of(scope).await?.and_then(|record| record.node);
         }
@@ -101,7 +107,9 @@ impl Store {
     /// Gives the workspace of a scope to a node; `false` when there is none.
     pub async fn move_workspace(&self, scope: &Scope, node: &str) -> Result<bool, StoreError> {
         let to = Statement::new(MOVE).bind(tenant(scope)).bind(workspace(scope)).bind(node);
-        self.change(ConditionalWrite::new(tenant(scope), to).and_then(tenants::changed(scope))).await
+        let act = act_on(AuditAction::WorkspaceMoved, scope).change(Value::Null, json!({"node": node}));
+        let to = ConditionalWrite::new(tenant(scope), to).and_then(tenants::changed(scope));
+        self.change(to.audited(act)).await
     }
 
     /// Gives everything that lives on one node to another name.
@@ -117,6 +125,11 @@ impl Store {
         let found = self.read_together(&used).await?;
         found.iter().flatten().next().map(|row| Columns { of: "calls", row }.scope()).transpose()
     }
+}
+
+/// An act on the workspace of a scope.
+fn act_on(action: AuditAction, scope: &Scope) -> AuditEntry {
+    AuditEntry::new(action, scope, ("workspace", workspace(scope).unwrap_or_default()))
 }
 
 fn record(row: &Row) -> Result<WorkspaceRecord, StoreError> {

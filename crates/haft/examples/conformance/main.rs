@@ -58,6 +58,7 @@ fn server(store: &Store, folder: &Path) -> Server {
         house: HouseWide::of_house(Within::Everything),
         policies: Arc::new(OnePolicy::new(Policy::without_rules(Isolation::None))),
         limits: Limits::default(),
+        spans: None,
     });
     let store = store.clone();
     Server::new(ServerDeps {

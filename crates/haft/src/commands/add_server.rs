@@ -11,6 +11,7 @@ use crate::{
     commands::{
         mistake,
         prompt::{Person, TerminalLines},
+        user_settings,
     },
     edits,
     settings::{
@@ -45,7 +46,7 @@ pub(crate) async fn add(new: &NewServer) -> Result<()> {
     if let Some(fault) = name_fault(&new.name) {
         return Err(mistake(format!("`{}` cannot be the name of a server: {fault}", new.name)));
     }
-    let settings = Settings::of_user()?;
+    let settings = user_settings()?;
     // What only adds to it in `haft.toml` is no server yet.
     let is_there = |server: &McpServer| server.name == new.name && !settings.mcp.adds_to_none(&new.name);
     let before = settings.mcp.servers().into_iter().find(is_there);

@@ -1,5 +1,6 @@
 //! `haft admin`: tenants, people, keys, workspaces, MCP servers and tools, whether or not a server runs.
 
+mod audit;
 mod master_key;
 mod mcp;
 mod tool;
@@ -7,8 +8,8 @@ mod tool;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use haft_platform::{KeyScope, KeyWish, Platform, Role, WorkspaceSummary, length_of_time};
-use haft_runtime::{Scope, ToolError};
+use haft_platform::{Actor, KeyScope, KeyWish, Platform, QuotaView, Role, WorkspaceSummary, acting_as, length_of_time};
+use haft_runtime::{CallerId, CallerKind, CallerRef, Scope, Source, ToolError};
 use haft_store::Store;
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ use crate::{
     exit::CliExit,
     house,
     master_key::master_key as key_of,
-    settings::Settings,
+    settings::{Settings, user_name},
     show::{Out, table::table},
 };
 
@@ -70,6 +71,11 @@ enum AdminNoun {
         #[command(subcommand)]
         command: tool::ToolCommand,
     },
+    /// Who did what: people, keys, roles, secrets, servers, tools, rules and settings
+    ///
+    /// Every administrative act is one row that nobody changes, each with the hash of the one before. With `--json` all of
+    /// them are printed, one object a line.
+    Audit(audit::AuditArgs),
 }
 
 #[derive(clap::Subcommand)]
@@ -94,18 +100,22 @@ enum TenantCommand {
         /// Its slug
         slug: String,
     },
-    /// Say what the tools and MCP servers of a tenant may reach
+    /// Say what the tools and MCP servers of a tenant may reach, and how much it may have
     ///
-    /// Private addresses are refused unless they are allowed: for one tenant here, for all tenants by `web.allow`.
+    /// Private addresses are refused unless they are allowed: for one tenant here, for all tenants by `web.allow`. Quotas are
+    /// calls_per_day, people, keys, tools, open_questions and media (a size); a tenant without one has no limit.
     Set {
         /// Its slug
         slug: String,
         /// A host, address or range that may be reached although it is not public, such as 10.1.0.5:8080
-        #[arg(long, value_name = "HOST[:PORT]", required_unless_present = "disallow")]
+        #[arg(long, value_name = "HOST[:PORT]", required_unless_present_any = ["disallow", "quota"])]
         allow: Vec<String>,
         /// One that was allowed and is to be refused again
         #[arg(long, value_name = "HOST[:PORT]")]
         disallow: Vec<String>,
+        /// The most that it may have, such as keys=20,media=2GB; keys= lifts one
+        #[arg(long, value_name = "NAME=MOST", value_delimiter = ',')]
+        quota: Vec<String>,
     },
 }
 
@@ -233,18 +243,40 @@ pub(crate) async fn run(out: &Out, args: Args, named: Option<PathBuf>) -> Result
     platform.have_local_tenant().await?;
     let named = named.map(|named| named.to_string_lossy().into_owned());
     let url = running_at(&settings.data).unwrap_or_else(|| format!("http://{}", settings.serve.listen));
-    let done = match args.noun {
-        AdminNoun::Tenant { command } => tenant(&platform, command).await,
-        AdminNoun::Person { command } => person(&platform, command, &url).await,
-        AdminNoun::Key { command } => api_key(&platform, command, named).await,
-        AdminNoun::Workspace { command } => workspace(&platform, command).await,
-        AdminNoun::Mcp { command } => mcp::run(&platform, command).await,
-        AdminNoun::MasterKey { command } => master_key::run(&settings, &command).await,
-        AdminNoun::Tool { command } => switch(&settings, platform, &command).await,
-    };
+    if let AdminNoun::Audit(args) = &args.noun {
+        let told = args.run(out, &platform).await;
+        store.leave().await.map_err(ToolError::from)?;
+        return told;
+    }
+    let done = act(&settings, platform, args.noun, (named, &url)).await;
     store.leave().await.map_err(ToolError::from)?;
     print(out, &done?);
     Ok(CliExit::Success)
+}
+
+/// Does something in the name of whoever has this machine, as the audit log has it.
+pub(crate) async fn as_operator<W: Future>(work: W) -> W::Output {
+    let id = CallerId { kind: CallerKind::Owner, id: "operator".to_owned() };
+    let by = Some(CallerRef { id, name: user_name() });
+    acting_as(Actor { by, source: Source::Cli, via: None, address: None }, work).await
+}
+
+async fn act(
+    settings: &Settings,
+    platform: Platform,
+    noun: AdminNoun,
+    (named, url): (Option<String>, &str),
+) -> Result<Told> {
+    match noun {
+        AdminNoun::Tenant { command } => tenant(&platform, command).await,
+        AdminNoun::Person { command } => person(&platform, command, url).await,
+        AdminNoun::Key { command } => api_key(&platform, command, named).await,
+        AdminNoun::Workspace { command } => workspace(&platform, command).await,
+        AdminNoun::Mcp { command } => mcp::run(&platform, command).await,
+        AdminNoun::Tool { command } => switch(settings, platform, &command).await,
+        AdminNoun::MasterKey { command } => master_key::run(settings, &command).await,
+        AdminNoun::Audit(_) => Err(mistake("the log is only read")),
+    }
 }
 
 /// What a command has to tell: a list, or one thing with a sentence.
@@ -291,25 +323,47 @@ async fn tenant(platform: &Platform, command: TenantCommand) -> Result<Told> {
             let servers = platform.servers(&scope).await?.len();
             let counts =
                 json!({"people": people.len(), "keys": keys.len(), "workspaces": workspaces, "servers": servers});
-            let allowed = platform.allowed_hosts(&scope).await?;
+            let (allowed, quotas) = (platform.allowed_hosts(&scope).await?, platform.quotas(&scope).await?);
             let sentence = format!(
-                "{slug} ({}): {} people, {} keys, {workspaces} workspaces, {servers} MCP servers; may reach {}",
+                "{slug} ({}): {} people, {} keys, {workspaces} workspaces, {servers} MCP servers; may reach {}\n{}",
                 tenant.name,
                 people.len(),
                 keys.len(),
-                reaches(&allowed)
+                reaches(&allowed),
+                limits(&quotas)
             );
-            Told::One(json!({"tenant": tenant, "counts": counts, "allow": allowed}), sentence)
+            let told = json!({"tenant": tenant, "counts": counts, "allow": allowed, "quotas": quotas});
+            Told::One(told, sentence)
         }
         TenantCommand::Remove { slug } => {
             platform.remove_tenant(&slug).await?;
             Told::One(json!({"removed": slug}), format!("tenant {slug} is gone with everything that it had"))
         }
-        TenantCommand::Set { slug, allow, disallow } => {
-            let hosts = platform.allow_hosts(&scope(platform, &slug).await?, &allow, &disallow).await?;
-            Told::One(json!({"slug": slug, "allow": hosts}), format!("{slug} may reach {}", reaches(&hosts)))
+        TenantCommand::Set { slug, allow, disallow, quota } => {
+            let scope = scope(platform, &slug).await?;
+            platform.set_quotas(&scope, &quota).await?;
+            let hosts = match allow.is_empty() && disallow.is_empty() {
+                true => platform.allowed_hosts(&scope).await?,
+                false => platform.allow_hosts(&scope, &allow, &disallow).await?,
+            };
+            let quotas = platform.quotas(&scope).await?;
+            let sentence = format!("{slug} may reach {}\n{}", reaches(&hosts), limits(&quotas));
+            Told::One(json!({"slug": slug, "allow": hosts, "quotas": quotas}), sentence)
         }
     })
+}
+
+/// What a tenant may have and has, in words.
+fn limits(quotas: &[QuotaView]) -> String {
+    let limited = quotas.iter().filter_map(|quota| Some((quota, quota.most?)));
+    let told = limited.map(|(quota, most)| {
+        let near = if quota.near { " (nearly used up)" } else { "" };
+        format!("  {:<16} {} of {most}{near}", quota.name, quota.used)
+    });
+    match told.collect::<Vec<_>>().as_slice() {
+        [] => "no quotas".to_owned(),
+        told => format!("quotas\n{}", told.join("\n")),
+    }
 }
 
 /// What a tenant may reach, in words.

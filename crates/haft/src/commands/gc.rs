@@ -7,8 +7,8 @@ use crate::{
     cli::Everywhere,
     commands::open,
     exit::CliExit,
-    retention::{SpaceUse, Sweep, Swept, sweep},
-    show::{Out, time::bytes},
+    retention::{SpaceUse, Sweep, Swept, sweep, sweep_tenants},
+    show::{Out, table::table, time::bytes},
 };
 
 #[derive(clap::Args)]
@@ -22,13 +22,23 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
     let house = open(everywhere).await?;
     let mode = if args.dry_run { Sweep::Look } else { Sweep::Remove };
     let swept = sweep(&house, mode).await?;
+    let tenants = sweep_tenants(&house, mode).await?;
     // The last one to close also gives the space of the write-ahead log back.
     house.close().await?;
     if out.json {
-        out.document(&json!({"dryRun": args.dry_run, "removed": swept}));
+        out.document(&json!({"dryRun": args.dry_run, "removed": swept, "tenants": tenants}));
         return Ok(CliExit::Success);
     }
     people(out, &swept, mode);
+    if !tenants.is_empty() {
+        out.line(if mode == Sweep::Look { "would delete of tenants" } else { "deleted of tenants" });
+        let row = |(slug, swept): &(String, Swept)| {
+            let counts = [swept.calls, swept.outputs.count, swept.media, swept.inbox, swept.sessions, swept.acts];
+            [slug.clone()].into_iter().chain(counts.map(|count| count.to_string())).collect()
+        };
+        let columns = ["tenant", "calls", "outputs", "media", "inbox", "sessions", "acts"];
+        out.text(&table(&columns, &tenants.iter().map(row).collect::<Vec<Vec<String>>>()));
+    }
     Ok(CliExit::Success)
 }
 

@@ -13,10 +13,11 @@ use crate::{
     commands::{
         mistake, open_in,
         prompt::{Person, see_through},
+        read_settings,
     },
     exit::CliExit,
     house::House,
-    settings::{self, Settings},
+    settings,
     show::{
         Out,
         style::{ADDED, DIM},
@@ -48,7 +49,7 @@ struct InitFile {
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let house = open_in(Settings::read(&folder)?, &folder).await?;
+    let house = open_in(read_settings(&folder)?, &folder).await?;
     let files = match &args.tool {
         Some(name) => {
             check_name(&house, name)?;

@@ -15,13 +15,12 @@ use tokio::{
 };
 
 use crate::{
-    commands::{mcp::random, mistake, open::browser, prompt::Interrupts, serve::make_private},
+    commands::{mcp::random, mistake, open::browser, prompt::Interrupts, serve::make_private, user_settings},
     exit::CliExit,
     remote::{
         Client, KEY,
         login::{Login, Tokens},
     },
-    settings::Settings,
     show::Out,
 };
 
@@ -50,7 +49,7 @@ pub(crate) struct LogoutArgs {
 }
 
 pub(crate) async fn login(out: &Out, args: &LoginArgs) -> Result<CliExit> {
-    let settings = Settings::of_user()?;
+    let settings = user_settings()?;
     let client = Client::unknown(&args.url)?;
     let url = client.url().to_owned();
     let about = client.get("/.well-known/oauth-authorization-server").await?;
@@ -86,7 +85,7 @@ pub(crate) async fn login(out: &Out, args: &LoginArgs) -> Result<CliExit> {
 }
 
 pub(crate) async fn logout(out: &Out, args: &LogoutArgs) -> Result<CliExit> {
-    let settings = Settings::of_user()?;
+    let settings = user_settings()?;
     let client = Client::unknown(&args.url)?;
     let url = client.url();
     let Some(tokens) = Login::forget(&settings.data, url)? else {

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Everywhere,
-    commands::{flags::parse_mode, prompt::Interrupts},
+    commands::{flags::parse_mode, prompt::Interrupts, read_settings},
     exit::CliExit,
     house::{self, House, OwnerCallers, ServingOptions},
     settings::{McpServer, Settings},
@@ -100,7 +100,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 async fn serve(everywhere: &Everywhere, args: &Serving) -> Result<CliExit> {
     let wanted = ToolPatterns::read(&args.tools)?;
     let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let settings = Settings::read(&folder)?;
+    let settings = read_settings(&folder)?;
     let ignored: Vec<String> = settings.mcp.servers().iter().filter_map(McpServer::ignored_keys).collect();
     let notes = settings.not_trusted.iter().chain(&settings.not_obeyed);
     for note in notes.chain(&settings.mcp.lost_additions()).chain(&ignored) {

@@ -173,7 +173,7 @@ fn list(out: &Out, house: &House) -> CliExit {
         out.line(&format!("\n{STRONG}{}{STRONG:#}{breaks}\n{}", state.wanted.name, wrapped(&safe(why), width())));
     }
     states.iter().filter_map(|state| state.wanted.ignored_keys()).for_each(|sentence| Out::warning(&sentence));
-    out.hint("what has changed: haft mcp-servers diff    start one anew: haft mcp-servers restart NAME");
+    out.hint("what changed: haft mcp-servers diff    start again: haft mcp-servers restart NAME");
     CliExit::Success
 }
 

@@ -29,6 +29,7 @@ pub(crate) mod mcp_servers;
 pub(crate) mod open;
 pub(crate) mod policy;
 pub(crate) mod prompt;
+pub(crate) mod receipt;
 mod remove_server;
 pub(crate) mod restore;
 pub(crate) mod secret;
@@ -88,6 +89,11 @@ pub(crate) async fn open_remote(everywhere: &Everywhere) -> Result<Option<Remote
 /// The settings that hold in a folder; what is wrong in them is a mistake of whoever wrote them.
 pub(crate) fn read_settings(folder: &Path) -> Result<Settings> {
     Settings::read(folder).map_err(|err| mistake(format!("{err:#}")))
+}
+
+/// The user's own settings, without those of a workspace; the same holds of what is wrong in them.
+pub(crate) fn user_settings() -> Result<Settings> {
+    Settings::of_user().map_err(|err| mistake(format!("{err:#}")))
 }
 
 /// The house of a folder, with these settings.

@@ -23,6 +23,7 @@ use crate::{
     show::{
         card::{Purpose, card},
         changes::DetailLevel,
+        fitting,
         safe::safe,
         style::{DIM, STRONG, WARN},
         table::{width, wrapped},
@@ -360,14 +361,14 @@ async fn edited(backend: &Backend, question: &Question, lines: &mut TerminalLine
     let input = match serde_json::from_str(&line) {
         Ok(input) => input,
         Err(err) => {
-            anstream::eprintln!("{}", arguments::not_json(&err));
+            anstream::eprintln!("{}", fitting(&arguments::not_json(&err)));
             return None;
         }
     };
     match backend.preview_edit(question, &input).await {
         Ok(preview) => anstream::eprint!("{}", card(&preview, DetailLevel::Short, backend.redactor())),
         Err(slip) => {
-            anstream::eprintln!("{WARN}{}{WARN:#} {}", slip.code, safe(&slip.message));
+            anstream::eprintln!("{WARN}{}{WARN:#}", fitting(&format!("{}: {}", slip.code, safe(&slip.message))));
             return None;
         }
     }

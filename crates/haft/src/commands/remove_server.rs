@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use haft_runtime::{ErrorCode, ToolError, nearest};
 
 use crate::{
+    commands::user_settings,
     edits,
     settings::{
         Settings,
@@ -17,7 +18,7 @@ use crate::{
 
 /// Removes its entry and what was accepted of it; everything else in the list stays as it is.
 pub(crate) fn remove(name: &str) -> Result<()> {
-    let settings = Settings::of_user()?;
+    let settings = user_settings()?;
     let list = settings.config.as_deref().map(|config| config.join(USER_LIST));
     let text = list.as_deref().map(edits::read).transpose()?.flatten().unwrap_or_default();
     let (Some(list), Some(written)) = (list, mcp::written_as(&text, name)) else {

@@ -7,7 +7,14 @@ use haft_runtime::ToolError;
 use haft_store::{CopiedTable, Options, Store};
 use serde_json::json;
 
-use crate::{cli::Everywhere, commands::mistake, exit::CliExit, house, settings::Settings, show::Out, workspace};
+use crate::{
+    cli::Everywhere,
+    commands::{mistake, read_settings},
+    exit::CliExit,
+    house,
+    show::Out,
+    workspace,
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -43,7 +50,7 @@ pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Resu
 
 async fn copy(everywhere: &Everywhere, out: &Out, args: &CopyArgs) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let settings = Settings::read(&folder)?;
+    let settings = read_settings(&folder)?;
     let house = house::wide(&folder);
     if settings.store_url.as_ref() == Some(&args.to) {
         return Err(mistake("that is the database in use; name another one"));

@@ -11,6 +11,7 @@ use crate::{
     commands::{
         open_in,
         prompt::{Person, TerminalLines},
+        user_settings,
     },
     exit::CliExit,
     project::Fault,
@@ -56,7 +57,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: Args) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
     // What the workspace itself says has no part in whether it is trusted.
-    let of_user = Settings::of_user()?;
+    let of_user = user_settings()?;
     if args.forget {
         return forget(out, &of_user, &folder);
     }

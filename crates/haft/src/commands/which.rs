@@ -255,8 +255,12 @@ async fn find(backend: &Backend, call: &CallId) -> Result<CallRecord> {
 async fn fits(backend: &Backend, record: &CallRecord, otherwise: DefaultCall) -> Result<bool> {
     let (turn, wanted) = match otherwise {
         DefaultCall::Last | DefaultCall::Waiting => return Ok(true),
-        DefaultCall::WithChanges => return Ok(record.turn.is_some()),
-        DefaultCall::Staged => (record.turn.clone().filter(|turn| turn.of == record.call), ChangeState::Staged),
+        DefaultCall::WithChanges => return Ok(!record.changed_nothing()),
+        DefaultCall::Staged => {
+            let own = record.turn.clone().filter(|turn| turn.of == record.call);
+            // A yes to some of the paths leaves the others, which its turn does not name.
+            (own.map(|turn| Turn { paths: None, ..turn }), ChangeState::Staged)
+        }
         DefaultCall::Committed => (reversal(record, Direction::Undo), ChangeState::Committed),
         DefaultCall::Undone => (reversal(record, Direction::Commit), ChangeState::Undone),
     };

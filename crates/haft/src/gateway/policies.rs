@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use haft_platform::{ApprovalRules, Platform, TenantRules};
-use haft_runtime::{Caller, Layers, Policies, Policy, Scope, Source, ToolError, Tools};
+use haft_runtime::{Caller, Layers, Policies, Policy, PolicyVersions, Scope, Source, ToolError, Tools};
 
 use super::folders::{OpenFolder, TenantFolders};
 use crate::{rooms, rules};
@@ -92,6 +92,7 @@ impl TenantPolicies {
             mode: Some(own.auto_approve),
             tightening: there.tightening.into_iter().chain(rules::named(approvals.asking(), tools)).collect(),
             minimum_unasked: there.minimum_unasked,
+            versions: Some(PolicyVersions { policy: own.version, approval_rules: approvals.version }),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Letting go of what is past, by jobs: of each tenant's journal, and of each node's data folder.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use haft_platform::{JobEnd, JobRunner};
+use haft_platform::{JobEnd, JobRunner, Platform};
 use haft_runtime::{ErrorCode, Scope, ToolError};
 use haft_store::{ClaimedJob, JobOwner, Store};
 
 use crate::{
-    retention::{Swept, sweep_folder, sweep_journal},
+    retention::{Sweep, Swept, sweep_folder, sweep_journal},
     settings::Settings,
 };
 
@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// Forgets the old calls and outputs of a tenant.
 pub(super) struct JournalRetention {
-    pub(super) store: Store,
+    pub(super) platform: Arc<Platform>,
     pub(super) settings: Settings,
 }
 
@@ -28,7 +28,9 @@ impl JobRunner for JournalRetention {
     fn run<'a>(&'a self, job: &'a ClaimedJob) -> BoxFuture<'a, Result<JobEnd, ToolError>> {
         Box::pin(async move {
             let JobOwner::Tenant(scope) = &job.of else { return Ok(JobEnd::Done) };
-            told(sweep_journal(&self.store, &self.settings, scope).await)
+            let own = self.platform.settings(scope).await?.retention;
+            let (store, settings) = (self.platform.store(), &self.settings);
+            told(sweep_journal(store, settings, (scope, &own), Sweep::Remove).await)
         })
     }
 }

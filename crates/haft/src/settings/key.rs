@@ -32,8 +32,13 @@ impl SettingKey {
     /// `approvals.mode` → `HAFT_APPROVALS_MODE`, for settings that a variable may set.
     pub fn variable(&self) -> Option<String> {
         match self.set_by {
-            SetBy::Workspace(_) | SetBy::User => Some(format!("HAFT_{}", self.name.to_uppercase().replace('.', "_"))),
+            SetBy::Workspace(_) | SetBy::User => Some(self.as_variable()),
             SetBy::UserFile => None,
         }
+    }
+
+    /// How a variable for it is called, or would be.
+    pub(super) fn as_variable(&self) -> String {
+        format!("HAFT_{}", self.name.to_uppercase().replace('.', "_"))
     }
 }

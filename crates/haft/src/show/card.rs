@@ -128,7 +128,8 @@ fn done(changes: &ChangeList, ran: bool) -> String {
         (0, _) => None,
         (_, false) => Some("commits exactly this".to_owned()),
         (1, true) if acts.is_empty() => Some("commits this path. The command does not run again".to_owned()),
-        (1, true) => Some("commits one path. The command does not run again".to_owned()),
+        (1, true) => Some("changes one more path. The command does not run again".to_owned()),
+        (many, true) if !acts.is_empty() => Some(format!("changes {many} more paths. The command does not run again")),
         (many, true) => Some(format!("commits these {many} paths. The command does not run again")),
     };
     acts.into_iter().chain(rest).collect::<Vec<_>>().join(" and ")

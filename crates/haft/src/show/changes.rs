@@ -56,7 +56,9 @@ pub(crate) fn taken_back(change: &Change) -> Change {
         (from, _) => (change.path.clone(), from.clone()),
     };
     let (added, removed) = (change.removed, change.added);
-    Change { path, from, kind, added, removed, replaces: None, diff: None, ..change.clone() }
+    // Only of what was made or removed as a whole it is known whether it could be run before.
+    let executable = change.executable && matches!(kind, ChangeKind::Created | ChangeKind::Deleted);
+    Change { path, from, kind, added, removed, executable, replaces: None, diff: None, flags: vec![], ..change.clone() }
 }
 
 /// What stands before each change.
@@ -254,7 +256,9 @@ fn facts(change: &Change) -> Vec<String> {
     }
     match (change.executable, change.kind) {
         (true, _) => facts.push("executable".to_owned()),
-        (false, ChangeKind::Mode) if !change.directory => facts.push("not executable".to_owned()),
+        (false, ChangeKind::Mode) if !change.directory && change.state != ChangeState::Undone => {
+            facts.push("not executable".to_owned())
+        }
         (false, _) => {}
     }
     facts

@@ -20,4 +20,4 @@ pub(crate) mod time;
 pub(crate) mod timeline;
 pub(crate) mod trust;
 
-pub(crate) use out::{Out, as_tool_error};
+pub(crate) use out::{Out, as_tool_error, fitting};

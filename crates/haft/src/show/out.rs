@@ -118,7 +118,7 @@ impl Out {
 }
 
 /// A message whose long lines are broken between words where a terminal would break them anywhere.
-fn fitting(message: &str) -> String {
+pub(crate) fn fitting(message: &str) -> String {
     if !std::io::stderr().is_terminal() {
         return message.to_owned();
     }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How long the lease of a dead node lasts, how long others take to look, and what a busy machine adds.
-const LEASE_IS_OVER: Duration = Duration::from_secs(60);
+pub(crate) const LEASE_IS_OVER: Duration = Duration::from_secs(60);
 /// A command that nothing else here runs.
 const COMMAND: &str = "echo x >> ran.txt; exec sleep 1234567";
 

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on fails, says what it measured, and starts programs itself"
 )]
 
+mod agreements;
 mod answers;
 mod catalogue;
 mod clocks;

@@ -265,6 +265,7 @@ async fn a_commit_that_has_begun_is_never_tried_again() {
         house: HouseWide::of_house(house.here.clone()),
         policies: Arc::new(OnePolicy::new(Policy::without_rules(Isolation::Namespaces))),
         limits: Limits::default(),
+        spans: None,
     });
     let mut write = request(&house, "write_file", json!({"path": "a", "content": "b\n"}));
     write.auto_approve = AutoApprove::Everything;

@@ -113,6 +113,7 @@ async fn nobody_lets_more_happen_unasked_than_the_guard_does() {
         house: HouseWide::of_house(house.here.clone()),
         policies: Arc::new(OnePolicy::new(rules)),
         limits: Limits::default(),
+        spans: None,
     });
     let mut wish = request(&house, "write_file", json!({"path": "a", "content": "a\n"}));
     wish.auto_approve = AutoApprove::Everything;

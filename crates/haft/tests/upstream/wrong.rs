@@ -186,6 +186,11 @@ fn one_that_cannot_fetch_says_which_line_to_add() {
     bench.list(&json!({ "fake": { "command": "sh", "args": ["-c", "echo getaddrinfo ENOTFOUND registry.example >&2; exit 1"] } }));
     let (code, message) = bench.fails("echo", &json!({}));
     assert!(code == "UNAVAILABLE" && message.contains("[mcp.servers.fake]\nnetwork = true"), "{message}");
+    for words in ["ENOTFOUND registry.example", "a: Read-only file system"] {
+        bench.list(&json!({ "fake": { "command": "sh", "args": ["-c", format!("echo {words} >&2; exit 1")] } }));
+        let (_, outcome) = bench.0.call("mcp__fake__echo", &json!({}), ALL);
+        assert_eq!(outcome["error"]["recoverable"], json!(false), "a line must be added first: {outcome:#}");
+    }
     bench.list(&json!({ "fake": { "command": "no-such-program" } }));
     let (_, message) = bench.fails("echo", &json!({}));
     assert!(message.contains("the program `no-such-program` was not found"), "{message}");

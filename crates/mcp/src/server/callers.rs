@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use futures_util::future::BoxFuture;
-use haft_runtime::{Caller, ToolError};
+use haft_runtime::{Caller, ToolError, TraceContext};
 use rmcp::{ErrorData, RoleServer, model::Extensions, service::RequestContext};
 
 use super::{Server, asking};
@@ -36,6 +36,11 @@ impl<'a> ClientPeer<'a> {
 /// The HTTP door puts the caller beside the request, before its body is read.
 pub(super) fn admitted(extensions: &Extensions) -> Option<&Caller> {
     extensions.get::<http::request::Parts>()?.extensions.get()
+}
+
+/// The place in a trace that the HTTP door knows of.
+pub(super) fn trace(extensions: &Extensions) -> Option<TraceContext> {
+    extensions.get::<http::request::Parts>()?.extensions.get().copied()
 }
 
 /// One request: the server, and whose it is.

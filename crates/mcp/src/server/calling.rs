@@ -87,6 +87,8 @@ pub(super) async fn call(
         return Ok(required.into());
     }
     let mut request = request(server, &params);
+    // This task is not that of the request, which knows the trace that it belongs to.
+    request.trace = request.trace.or_else(|| super::callers::trace(&context.extensions));
     request.wait = match way {
         AskMethod::Task | AskMethod::InputRequired => Duration::ZERO,
         AskMethod::Elicitation | AskMethod::Wait => patience(&context),

@@ -76,7 +76,8 @@ struct Teller {
 /// Progress must grow, and never beyond the whole. Where it is not known how far a call is, what was said is counted.
 #[derive(Default)]
 struct ToldProgress {
-    at: f64,
+    /// Nothing was told before.
+    at: Option<f64>,
     /// Known once a part of the whole was told.
     total: Option<f64>,
 }
@@ -87,15 +88,18 @@ const WHOLE: f64 = 100.0;
 const A_LITTLE: f64 = 0.001;
 
 impl ToldProgress {
-    /// Whether there is something to tell: whoever has heard of the whole hears of no more.
-    fn grow(&mut self, part: Option<ProgressPart>) -> bool {
+    /// How far to say it is, where there is something to tell: whoever has heard of the whole hears of no more.
+    fn grow(&mut self, part: Option<ProgressPart>) -> Option<f64> {
         let before = self.at;
-        match (part.filter(|part| part.done > self.at), self.total) {
-            (Some(part), _) => (self.at, self.total) = (part.done, Some(part.total)),
-            (None, Some(total)) => self.at += (total - self.at).max(0.0) * A_LITTLE,
-            (None, None) => self.at += 1.0,
-        }
-        self.at > before
+        let at = before.unwrap_or_default();
+        self.total = part.map(|part| part.total).filter(|total| *total > at).or(self.total);
+        let next = match (part, self.total) {
+            (Some(part), _) if before.is_none_or(|before| part.done > before) => part.done,
+            (_, Some(total)) => at + (total - at).max(0.0) * A_LITTLE,
+            (_, None) => at + 1.0,
+        };
+        self.at = Some(next);
+        before.is_none_or(|before| next > before).then_some(next)
     }
 }
 
@@ -111,12 +115,9 @@ impl Teller {
                 },
                 _ = alive.tick() => (None, still(last.as_deref())),
             };
-            if !self.progress.grow(part) {
-                continue;
-            }
-            let ToldProgress { at, total } = self.progress;
+            let Some(at) = self.progress.grow(part) else { continue };
             let mut said = ProgressNotificationParam::new(self.token.clone(), at).with_message(words.clone());
-            said.total = total;
+            said.total = self.progress.total;
             if self.peer.notify_progress(said).await.is_err() {
                 return;
             }
@@ -183,16 +184,25 @@ mod tests {
         let hundred = of(100.0);
         let parts = [None, hundred(5.0), None, hundred(5.0), hundred(60.0), hundred(7.0), hundred(100.0)];
         for part in parts.into_iter().chain((0..500).map(|_| None)) {
-            if progress.grow(part) {
-                told.push((progress.at, progress.total));
-            }
+            told.extend(progress.grow(part).map(|at| (at, progress.total)));
         }
         assert!(told.windows(2).all(|pair| pair[0].0 < pair[1].0), "{told:?}");
         assert_eq!((told[0], told[1], told.len()), ((1.0, None), (5.0, Some(100.0)), 7));
         assert_eq!(told[6], (100.0, Some(100.0)));
         let mut own = ToldProgress::default();
-        assert!(own.grow(of(7.0)(3.0)));
-        assert_eq!((own.at, own.total), (3.0, Some(7.0)));
-        assert!((0..9999).all(|_| own.grow(None)) && own.at < 7.0, "{}", own.at);
+        assert_eq!((own.grow(of(7.0)(3.0)), own.total), (Some(3.0), Some(7.0)));
+        assert!((0..9999).all(|_| own.grow(None).is_some_and(|at| at < 7.0)), "{:?}", own.at);
+    }
+
+    #[test]
+    fn a_count_from_nothing_and_one_after_other_words_have_their_total() {
+        let of_six = |done: f64| Some(ProgressPart { done, total: 6.0 });
+        let mut from_nothing = ToldProgress::default();
+        let told: Vec<_> = (0..4).map(|done| from_nothing.grow(of_six(done.into()))).collect();
+        assert_eq!((told, from_nothing.total), ((0..4).map(|done| Some(done.into())).collect(), Some(6.0)));
+        let mut after_words = ToldProgress::default();
+        assert_eq!((after_words.grow(None), after_words.total), (Some(1.0), None));
+        assert!(after_words.grow(of_six(0.0)).is_some_and(|at| at > 1.0 && at < 2.0));
+        assert_eq!((after_words.grow(of_six(2.0)), after_words.total), (Some(2.0), Some(6.0)));
     }
 }

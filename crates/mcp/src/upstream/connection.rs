@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_runtime::{ErrorCode, ToolCtx, ToolError};
+use haft_runtime::{ErrorCode, ToolCtx, ToolError, current_trace};
 use rmcp::{
     RoleClient,
     model::{
@@ -23,7 +23,7 @@ use super::{
     child::{Child, StderrTail},
     definition::{Dropped, ToolDefinition},
     era::{self, UpstreamService},
-    http::CallChain,
+    http::{CallChain, TraceHeader},
     notifications::Notifications,
     secret_filter::SecretFilter,
     server::{ServerDescription, Transport},
@@ -223,6 +223,9 @@ impl UpstreamConnection {
         request
             .extensions
             .insert(CallChain(ctx.caller.via.calls.iter().cloned().chain([ctx.call_id.to_string()]).collect()));
+        if let Some(trace) = current_trace() {
+            request.extensions.insert(TraceHeader(trace.header()));
+        }
         let request = ClientRequest::CallToolRequest(request);
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let handle = match sent {

@@ -42,6 +42,12 @@ pub const NEEDS_LOGIN: &str = "it needs a login";
 #[derive(Clone, Debug)]
 pub(super) struct CallChain(pub(super) Vec<String>);
 
+/// The place in a trace that a request belongs to, as a header has it.
+#[derive(Clone)]
+pub(super) struct TraceHeader(pub(super) String);
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
 /// Where a server is, and what is sent with every request to it.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -141,6 +147,8 @@ impl StreamableHttpClient for Guarded {
         {
             let calls = calls.iter().filter_map(|call| HeaderValue::from_str(call).ok());
             headers.extend(calls.map(|call| (CALL_ID, call)));
+            let trace = request.request.extensions().get::<TraceHeader>();
+            headers.extend(trace.and_then(|trace| HeaderValue::from_str(&trace.0).ok()).map(|it| (TRACEPARENT, it)));
         }
         let mut response = self.ask(Method::POST, &uri, serde_json::to_vec(&message)?, headers).await?;
         let text =

@@ -361,7 +361,7 @@ impl Upstream {
                 tracing::warn!(server = self.spec.name, reason = why, "upstream server did not start");
                 state.note(why.clone());
                 let mut error = self.unavailable(&format!("did not start: {why}"), &why);
-                if LASTING.iter().any(|words| why.contains(words)) {
+                if LASTING.iter().any(|words| why.contains(words)) || !self.hints(&why).is_empty() {
                     error.recoverable = false;
                     error = error.in_category(Category::Execution);
                 }
@@ -419,23 +419,34 @@ impl Upstream {
 
     /// What it said of a failure, and the setting that lets it write if it may not.
     pub(super) fn with_write_hint(&self, mut error: ToolError) -> ToolError {
-        let is_refused = ["EROFS", "ead-only file system"].iter().any(|words| error.message.contains(words));
-        if is_refused && !self.spec.writes && self.spec.host.is_none() {
-            error.message.push_str(&format!("\n{}", self.spec.entry.to_write(&self.spec.name)));
-        }
+        let hint = self.write_hint(&error.message);
+        error.message.extend(hint.map(|hint| format!("\n{hint}")));
         error
+    }
+
+    fn write_hint(&self, why: &str) -> Option<String> {
+        let is_refused = ["EROFS", "ead-only file system"].iter().any(|words| why.contains(words));
+        let may_not = is_refused && !self.spec.writes && self.spec.host.is_none();
+        may_not.then(|| self.spec.entry.to_write(&self.spec.name))
+    }
+
+    /// The settings that would help, as far as what it said tells.
+    fn hints(&self, why: &str) -> Vec<String> {
+        if self.spec.host.is_some() {
+            return Vec::new();
+        }
+        let (name, command, entry) = (&self.spec.name, &self.spec.command, &self.spec.entry);
+        let has_no_network = !self.spec.network && wants_a_network(command, why);
+        let network = has_no_network.then(|| entry.to_have_network(name));
+        let show = hidden(command, why).map(|folder| entry.to_show(&folder));
+        [network, show, self.write_hint(why)].into_iter().flatten().collect()
     }
 
     fn unavailable(&self, what: &str, why: &str) -> ToolError {
         let (name, command) = (&self.spec.name, &self.spec.command);
         let mut message = format!("the MCP server `{name}` (`{command}`) {what}");
-        if !self.spec.network && self.spec.host.is_none() && wants_a_network(command, why) {
-            message.push_str(&format!("\n{}", self.spec.entry.to_have_network(name)));
-        }
-        if let Some(folder) = hidden(command, why).filter(|_| self.spec.host.is_none()) {
-            message.push_str(&format!("\n{}", self.spec.entry.to_show(&folder)));
-        }
-        self.with_write_hint(ToolError::new(ErrorCode::Unavailable, message).with("server", name.as_str()))
+        message.extend(self.hints(why).into_iter().map(|hint| format!("\n{hint}")));
+        ToolError::new(ErrorCode::Unavailable, message).with("server", name.as_str())
     }
 }
 

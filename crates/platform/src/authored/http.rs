@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use futures_util::future::BoxFuture;
 use haft_runtime::{
     AnyTool, Described, Effect, ErrorCode, Prepared, Ran, Reach, Redactor, Shown, ToolCtx, ToolError, ToolOutput,
-    ToolSpec, secret_forms,
+    ToolSpec, current_trace, secret_forms,
 };
 use haft_sandbox::web::{Bytes, HeaderMap, Method, Refusal, Request, Response, Url, WebClient, WebError, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -20,6 +20,8 @@ use crate::{Platform, platform::mistake};
 
 /// Which call a request belongs to, after those that led to it.
 const CALL_ID: &str = "x-haft-call-id";
+/// The place in a trace that the request belongs to.
+const TRACEPARENT: &str = "traceparent";
 /// The most of an answer that is read, and of one that says that something went wrong.
 const LARGEST: usize = 8 << 20;
 const LARGEST_FAULT: usize = 4 << 10;
@@ -62,6 +64,9 @@ impl HttpTool {
         }
         for call in ctx.caller.via.calls.iter().map(String::as_str).chain([ctx.call_id.as_str()]) {
             headers.append(CALL_ID, call.parse().map_err(|_| mistake("the call has no id that can be sent"))?);
+        }
+        if let Some(trace) = current_trace().and_then(|trace| trace.header().parse().ok()) {
+            headers.entry(TRACEPARENT).or_insert(trace);
         }
         let method = self.execution.method();
         let mut body = Bytes::new();

@@ -14,7 +14,7 @@ use super::{
     AuthoredTool, AuthoredTools,
     overrides::{self, ToolOverride, in_force, refuse_loosening, without_loosening},
 };
-use crate::{platform::not_found, random};
+use crate::{QuotaKind, platform::not_found, random};
 
 /// Who saves what nobody in the tenant saved.
 const OPERATOR: &str = "operator";
@@ -270,7 +270,15 @@ impl AuthoredTools {
         let (slug, saved_by) = (tool.slug.clone(), by.to_owned());
         let enabled = tool.enabled != Some(false);
         let row = NewToolRow { slug, kind: ToolRowKind::Custom, enabled, body, hash, saved_by };
-        let saved = self.platform.store.save_tool(scope, &row, over).await?;
+        let store = &self.platform.store;
+        let saved = store.save_tool(scope, &row, over).await?;
+        if !saved
+            && over == 0
+            && store.tool_row(scope, ToolRowKind::Custom, &tool.slug).await?.is_none()
+            && let Some(full) = self.platform.reached_quota(scope, QuotaKind::Tools).await?
+        {
+            return Err(full);
+        }
         self.changed(scope).await?;
         Ok(saved)
     }

@@ -142,7 +142,14 @@ impl Row {
         };
         let (rules, tightening) = (self.rules.clone(), self.tightening.clone());
         let defaults = self.defaults.clone();
-        let policy = Policy { rules, defaults, tightening, minimum_unasked: Isolation::Namespaces, mode: self.tenant };
+        let policy = Policy {
+            rules,
+            defaults,
+            tightening,
+            minimum_unasked: Isolation::Namespaces,
+            mode: self.tenant,
+            versions: None,
+        };
         let spec = spec(self.asks);
         let input = json!({"path": "src/a"});
         let case = Case {

@@ -66,10 +66,12 @@ impl<S: Into<Stopped>> From<S> for Declined {
 }
 
 pub(crate) async fn approve(doors: &Doors, call: PreparedCall, log: &mut CallLog) -> Result<ApprovedCall, Declined> {
-    let decision = decided(doors, &call, log).await?;
+    log.effect = Some(call.effect());
+    let policy = doors.policies.of(&log.scope).await?;
+    let decision = decided(doors, &policy, &call, log).await?;
     match edit_counts_as_approval(&call, decision) {
         Decision::Yes { approved_by, by, grant } => {
-            log.approved(approved_by, by);
+            log.approved(approved_by, by, policy.versions);
             Ok(approved(call, Approval { by: approved_by, grant }))
         }
         Decision::No(error) => {
@@ -98,6 +100,7 @@ pub(crate) async fn apply_answer(
     answered: Answered,
     log: &mut CallLog,
 ) -> Result<ApprovedCall, Declined> {
+    log.effect = Some(call.effect());
     let paths = match answered.answer {
         Answer::Approve { paths } => paths,
         Answer::Always { .. } => None,
@@ -122,7 +125,7 @@ pub(crate) async fn apply_answer(
         discard(doors, &call).await?;
         return Err(error.into());
     }
-    log.approved(ApprovedBy::User, Some(answered.by.name));
+    log.approved(ApprovedBy::User, Some(answered.by.name), policy.versions);
     let mut call = approved(call, Approval { by: ApprovedBy::User, grant: None });
     if let (Evidence::Staged { turn, .. }, Some(paths)) = (&mut call.evidence, paths) {
         turn.paths = Some(paths);
@@ -182,11 +185,10 @@ fn approved(call: PreparedCall, approval: Approval) -> ApprovedCall {
 }
 
 /// The decision, with one use of its grant spent. A grant that ran out meanwhile does not count.
-async fn decided(doors: &Doors, call: &PreparedCall, log: &CallLog) -> Result<Decision, ToolError> {
+async fn decided(doors: &Doors, policy: &Policy, call: &PreparedCall, log: &CallLog) -> Result<Decision, ToolError> {
     let request = &call.call().request;
-    let policy = doors.policies.of(&log.scope).await?;
     let now = doors.questions.now();
-    let decision = decide_with(&policy, call, (&[], now));
+    let decision = decide_with(policy, call, (&[], now));
     // Grants are looked for only where one could turn the question into a yes.
     let grants_count = request.auto_approve == AutoApprove::Reads && matches!(decision, Decision::Ask { .. });
     if !grants_count {
@@ -194,7 +196,7 @@ async fn decided(doors: &Doors, call: &PreparedCall, log: &CallLog) -> Result<De
     }
     let mut grants = doors.questions.grants(&log.scope, &log.tool).await?;
     loop {
-        let decision = decide_with(&policy, call, (&grants, now));
+        let decision = decide_with(policy, call, (&grants, now));
         let Decision::Yes { grant: Some(grant), .. } = &decision else { return Ok(decision) };
         if doors.questions.spend(&log.scope, grant).await? {
             return Ok(decision);

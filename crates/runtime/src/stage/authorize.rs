@@ -18,6 +18,10 @@ pub(crate) async fn authorize(
 ) -> Result<AuthorizedCall, ToolError> {
     let request = &mut call.request;
     doors.guard.permit(&request.caller, call.tool.spec()).await?;
+    // A call that is carried on was counted when it began.
+    if !log.is_recorded() {
+        doors.guard.begin(&request.caller).await?;
+    }
     // Nobody lets more happen unasked than they may, whatever they wish for; the journal knows what held.
     let wished = request.auto_approve.min(doors.guard.most_unasked(&request.caller));
     request.auto_approve = doors.policies.of(&log.scope).await?.mode.unwrap_or(wished);

@@ -14,6 +14,7 @@ pub(super) struct CallTool;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only the schema is used: the call is handed on before it would be read")]
+#[schemars(example = serde_json::json!({ "tool": "mcp__issues__create", "input": { "title": "A bug" } }))]
 pub(super) struct Input {
     /// Its name, as `find_tools` gives it.
     tool: String,

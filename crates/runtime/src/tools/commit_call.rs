@@ -45,7 +45,7 @@ impl Tool for CommitCall {
 
     async fn prepare(&self, ctx: &ToolCtx, input: &Input) -> Result<Prepared<CommitCallOutput>, ToolError> {
         let record = self.0.find_here(&ctx.caller, &input.call_id).await?;
-        if record.turn.is_none() {
+        if record.changed_nothing() {
             let message = format!("{} changed no files, so there is nothing to commit", input.call_id);
             return Err(ToolError::new(ErrorCode::InvalidArgs, message));
         }

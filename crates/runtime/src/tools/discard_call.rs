@@ -32,7 +32,11 @@ impl Output for DiscardCallOutput {
 
 impl DiscardCall {
     async fn staged(&self, ctx: &ToolCtx, input: &Input) -> Result<Vec<String>, ToolError> {
-        self.0.find_here(&ctx.caller, &input.call_id).await?;
+        let record = self.0.find_here(&ctx.caller, &input.call_id).await?;
+        if record.changed_nothing() {
+            let message = format!("{} changed no files, so there is nothing to discard", input.call_id);
+            return Err(ToolError::new(ErrorCode::InvalidArgs, message));
+        }
         self.0.refuse_while_it_waits(&ctx.caller.scope, &input.call_id).await?;
         let staged = self.0.workbench.show(ctx.scope(), &input.call_id).await?.staged_paths();
         if staged.is_empty() {

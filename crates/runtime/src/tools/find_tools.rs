@@ -15,6 +15,7 @@ pub(super) struct FindTools(pub(super) Weak<dyn Catalog>);
 /// decide that something cannot be done. Use `call_tool` to call them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "query": "create an issue" }))]
 pub(super) struct Input {
     /// A tool's name, or words such as `create issue`.
     #[schemars(length(min = 1, max = 1000))]

@@ -221,6 +221,17 @@ fn a_look_at_the_status_is_derived() {
 }
 
 #[test]
+fn a_fetch_that_reaches_nobody_is_derived_and_one_that_brings_something_is_not() {
+    let world = repository();
+    let changes = over(&world, "nobody", "git fetch -q ./nowhere 2>/dev/null || true");
+    let list = changes.list();
+    assert_eq!(list.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), [".git/FETCH_HEAD"]);
+    assert!(list[0].derived && list[0].flags.is_empty());
+    let list = over(&world, "fetched", "git fetch -q .").list();
+    assert!(list.iter().all(|change| !change.derived && !change.flags.is_empty()), "{list:?}");
+}
+
+#[test]
 fn everything_else_is_listed_and_flagged() {
     let scripts = [
         "git config user.name B",

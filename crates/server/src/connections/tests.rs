@@ -62,8 +62,7 @@ impl Served {
             .route("/wait", get(wait))
             .route("/panic", get(|| async { if true { panic!("canary-of-a-panic") } else { "" } }))
             .route("/limited", post(limited))
-            .layer(from_fn(refusal::bound_target))
-            .layer(from_fn(refusal::survive));
+            .layer(from_fn(refusal::shape));
         let ended = tokio::spawn(serve(listener, router, most, stop.clone()));
         Self { address, stop, asked, go_on, ended }
     }

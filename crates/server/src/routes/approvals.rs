@@ -416,7 +416,7 @@ pub(super) async fn given(
     let (by, call) = (caller.who(), question.call.clone());
     let grant = if let Answer::Always { grant } = &answer { Some(grant.id.clone()) } else { None };
     let (tell, told) = oneshot::channel();
-    let carrying_on = app.under_way.spawn({
+    let carrying_on = app.carry_on({
         let app = Arc::clone(app);
         async move {
             let receipt = app.pipeline.give_answer(&caller, &question.id(), answer).await;

@@ -78,11 +78,11 @@ pub(super) async fn start(asked: Asked<NoFields, StartBody>) -> Result<JsonReply
     let caller = placed(app, asked.caller()?.clone(), body).await?;
     let tool = app.catalog.find(&caller, asked.part("slug")?).await?;
     app.guard.permit(&caller, tool.spec()).await?;
+    app.platform.refuse_beyond_quota(&caller.scope).await?;
     let mut request = CallRequest::new(caller, asked.part("slug")?, Value::Object(body.input.clone()));
     request.wait = if body.detach { Duration::ZERO } else { wait_of(body.wait)? };
-    let sent = format!("{:?}", asked.body);
     let in_hand = app.pipeline.in_hand().hold(&request.id);
-    match started_before(&asked, &request, &sent).await? {
+    match started_before(&asked, &request, || format!("{:?}", asked.body)).await? {
         Some(earlier) if body.detach => return Ok(begun(&earlier, &request.tool)),
         Some(earlier) => return told_again(app, &request.caller.scope, &earlier, request.wait).await,
         None => {}
@@ -103,7 +103,7 @@ async fn detached(
     in_hand: CallInHand,
 ) -> Result<JsonReply<JsonOf<Outcome>>, Problem> {
     let (scope, call, tool) = (request.caller.scope.clone(), request.id.clone(), request.tool.clone());
-    let mut calling = app.under_way.spawn({
+    let mut calling = app.carry_on({
         let app = Arc::clone(app);
         async move {
             // When the server ends it has as long as a call whose request is held, and is then cancelled like that.
@@ -157,10 +157,10 @@ pub(super) fn wait_of(seconds: Option<u64>) -> Result<Duration, Problem> {
 pub(super) async fn started_before<Q, B>(
     asked: &Asked<Q, B>,
     request: &CallRequest,
-    sent: &str,
+    sent: impl FnOnce() -> String,
 ) -> Result<Option<CallId>, Problem> {
     match key_of(asked)? {
-        Some(key) => started_by_key(&asked.app, key, request, sent).await,
+        Some(key) => started_by_key(&asked.app, key, request, &sent()).await,
         None => Ok(None),
     }
 }

@@ -182,9 +182,9 @@ async fn call<B>(
     let mut request = CallRequest::new(caller, tool, Value::Null);
     request.wait = Duration::ZERO;
     request.timeout = Some(WITHIN);
-    let sent = format!("{wish} {}", record.call);
+    let sent = || format!("{wish} {}", record.call);
     let _in_hand = asked.app.pipeline.in_hand().hold(&request.id);
-    if let Some(earlier) = started_before(asked, &request, &sent).await? {
+    if let Some(earlier) = started_before(asked, &request, sent).await? {
         let ended = asked.app.journal.ended(&record.scope, &earlier, WITHIN).await?;
         return ended.ok_or_else(|| Problem::new(ErrorCode::Busy, "this was begun before and goes on; ask again"));
     }

@@ -46,7 +46,8 @@ pub(super) async fn metrics(asked: Asked<NoFields, Body>) -> Result<Response, Pr
     let app = asked.app;
     let (questions, waiting) = app.platform.open_counts(COUNTED).await?;
     let (reads, commits) = app.platform.database_latency();
-    let text = app.metrics.text(&MetricsNow { questions, waiting, reads, commits });
+    let spans = app.spans.as_ref().map(|spans| spans.counts());
+    let text = app.metrics.text(&MetricsNow { questions, waiting, reads, commits, spans });
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 

@@ -3,6 +3,7 @@
 mod approval_card;
 mod approval_rules;
 mod approvals;
+mod audit;
 mod authored;
 mod batch;
 mod calls;
@@ -17,6 +18,7 @@ mod oauth;
 mod page;
 mod people;
 mod policy;
+mod receipts;
 mod remembered_yes;
 mod results;
 mod secrets;
@@ -43,6 +45,7 @@ pub(crate) fn all() -> Vec<Route> {
         keys::routes(),
         people::routes(),
         tenants::routes(),
+        audit::routes(),
         workspaces::routes(),
         secrets::routes(),
         media::routes(),
@@ -55,6 +58,7 @@ pub(crate) fn all() -> Vec<Route> {
         grants::routes(),
         calls::routes(),
         story::routes(),
+        receipts::routes(),
         changes::routes(),
         batch::routes(),
         results::routes(),

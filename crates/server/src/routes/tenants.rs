@@ -1,7 +1,7 @@
 //! One's own tenants, and what a tenant sets for itself.
 
 use axum::http::Method;
-use haft_platform::{Permission, TenantSettings, TenantView};
+use haft_platform::{Permission, QuotaView, TenantSettings, TenantView};
 use serde_json::{Value, json};
 
 use super::ListPage;
@@ -18,6 +18,7 @@ pub(super) fn routes() -> Vec<Route> {
         route(Method::GET, "/api/tenants", Known, "Lists one's own tenants.", list),
         route(Method::GET, "/api/tenants/{slug}", Known, "Shows one of one's own tenants.", show),
         route(Method::GET, "/api/settings", update, "Shows the tenant's settings.", settings),
+        route(Method::GET, "/api/quotas", Known, "Shows how much the tenant may have, and has.", quotas),
         route(Method::PUT, "/api/settings", update, "Replaces the tenant's settings.", set_settings),
     ]
 }
@@ -46,6 +47,11 @@ async fn own(asked: &Asked) -> Result<Vec<TenantView>, Problem> {
 /// What the tenant has set for itself.
 pub(super) async fn settings(asked: Asked) -> Result<JsonReply<TenantSettings>, Problem> {
     Ok(JsonReply::ok(asked.app.platform.settings(&asked.caller()?.scope).await?))
+}
+
+/// How much the tenant may have and use, and does.
+pub(super) async fn quotas(asked: Asked) -> Result<JsonReply<ListPage<QuotaView>>, Problem> {
+    Ok(JsonReply::ok(ListPage::whole(asked.app.platform.quotas(&asked.caller()?.scope).await?)))
 }
 
 /// Puts other settings in the place of those before. What is not named has its default.

@@ -8,8 +8,10 @@ use haft_runtime::{
 };
 use haft_store::{CallFilter, QuestionFilter};
 use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, TransactionBehavior};
 use serde_json::json;
 
+use crate::database::is_elsewhere;
 use crate::samples::{
     Answering, answered, ended, first, grant, here, house, later, new_store, now, open, opened, outcome, pending,
     question, scope, success,
@@ -55,6 +57,22 @@ async fn a_call_is_read_back_as_it_was_recorded() {
         [CallEvent::Started { attempt: 1 }, CallEvent::Completed { execution_time_ms: 7, late: false }]
     );
     assert!(events.is_sorted_by_key(|(cursor, _, _)| *cursor));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_nobody_knows_is_looked_up_without_waiting_for_the_writer() {
+    if is_elsewhere() {
+        return;
+    }
+    let (folder, store) = new_store().await;
+    let mut other = Connection::open(folder.path().join("data/haft.db")).unwrap();
+    let writing = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    store.record_later(&scope(), opened(CallState::Preparing)).await.unwrap();
+    let unknown = opened(CallState::Preparing).call;
+    let found = tokio::time::timeout(Duration::from_secs(2), Journal::find(&store, &scope(), &unknown)).await;
+    assert_eq!(found.expect("it waited for the writer").unwrap(), None);
+    drop(writing);
+    store.caught_up().await.unwrap();
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The store through its doors, on real databases.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod audit;
 mod authored;
 mod batches;
 mod copies;

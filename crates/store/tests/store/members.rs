@@ -79,7 +79,7 @@ async fn whoever_leaves_or_changes_is_signed_in_no_longer() {
     assert!(store.name_person(&bolt, "bob", "Robert").await.unwrap());
     signed_in(&store, &bolt, "new", "bob").await;
     let version = store.tenant_version(&bolt).await.unwrap();
-    assert!(store.set_password(&house(), ("bob", "hash"), "new").await.unwrap());
+    assert!(store.set_password(&bolt, ("bob", "hash"), "new").await.unwrap());
     assert_eq!(ids(store.sign_ins_of(&house(), "bob").await.unwrap()), ["new"]);
     assert!(store.tenant_version(&bolt).await.unwrap() > version);
     assert!(!store.remove_member(&acme, "ann").await.unwrap(), "the last owner stays");

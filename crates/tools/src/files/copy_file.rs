@@ -23,6 +23,7 @@ pub(crate) struct CopyFile(pub(crate) Arc<dyn Workspaces>);
 /// Copy a file, link or folder, with modes and times. To rename or move use `move_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "source": "config.toml", "dest": "config.old.toml" }))]
 pub(crate) struct Input {
     /// What to copy.
     source: String,

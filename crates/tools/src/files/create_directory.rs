@@ -16,6 +16,7 @@ pub(crate) struct CreateDirectory(pub(crate) Arc<dyn Workspaces>);
 /// folders itself.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "path": "docs/images" }))]
 pub(crate) struct Input {
     /// Path in the workspace.
     path: String,

@@ -18,6 +18,7 @@ pub(crate) struct DeleteFile(pub(crate) Arc<dyn Workspaces>);
 /// target. `undo_call` brings it back.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "path": "notes/old.txt" }))]
 pub(crate) struct Input {
     /// Path in the workspace.
     path: String,

@@ -20,6 +20,7 @@ pub(crate) struct MoveFile(pub(crate) Arc<dyn Workspaces>);
 /// keep the original use `copy_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "from": "src/old_name.rs", "to": "src/new_name.rs" }))]
 pub(crate) struct Input {
     /// What to move.
     from: String,

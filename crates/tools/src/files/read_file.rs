@@ -47,6 +47,7 @@ pub(crate) struct ReadFile(pub(crate) Arc<dyn Workspaces>);
 /// know where to look. Read a file before you edit it. To find files use `glob`, to find lines `grep`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "path": "README.md" }))]
 pub(crate) struct Input {
     /// Path in the workspace.
     path: String,

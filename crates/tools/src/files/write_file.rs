@@ -28,6 +28,7 @@ pub(crate) struct WriteFile(pub(crate) Arc<dyn Workspaces>);
 /// `edit_file`, which cannot lose the rest.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "path": "notes/todo.md", "content": "- buy milk\n" }))]
 pub(crate) struct Input {
     /// Path in the workspace.
     path: String,

@@ -33,6 +33,7 @@ pub(crate) struct GitBranch(pub(crate) Arc<dyn Workspaces>);
 /// and can be undone. To compare branches use `git_diff` or `git_log`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "name": "fix-typo", "create": true, "checkout": true }))]
 pub(crate) struct Input {
     /// The branch; without one all are listed.
     name: Option<String>,

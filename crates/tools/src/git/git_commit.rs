@@ -40,6 +40,7 @@ pub(crate) struct GitCommit(pub(crate) Arc<dyn Workspaces>);
 /// signed. Look with `git_status` and `git_diff` first. Applied once approved; can be undone.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "message": "Fix the typo", "files": ["README.md"] }))]
 pub(crate) struct Input {
     /// Commit message; one line, then more if needed.
     message: String,

@@ -21,6 +21,7 @@ pub(crate) struct GotoDefinition;
 /// use `references`; without a language server use `grep`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = json!({ "path": "src/main.rs", "line": 12, "col": 9 }))]
 pub(crate) struct Input {
     /// Path in the workspace.
     path: String,

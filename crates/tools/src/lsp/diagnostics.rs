@@ -22,6 +22,7 @@ pub(crate) struct Diagnostics;
 /// test the project use `shell_exec`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "path": "src/main.rs" }))]
 pub(crate) struct Input {
     /// Path in the workspace.
     path: String,

@@ -23,6 +23,7 @@ pub(crate) struct Hover;
 /// To read its code use `definition` and `read_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = json!({ "path": "src/main.rs", "line": 12, "col": 9 }))]
 pub(crate) struct Input {
     /// Path in the workspace.
     path: String,

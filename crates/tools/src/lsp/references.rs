@@ -24,6 +24,7 @@ pub(crate) struct References;
 /// apart.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "path": "src/main.rs", "line": 12, "col": 9 }))]
 pub(crate) struct Input {
     /// Path in the workspace.
     path: String,

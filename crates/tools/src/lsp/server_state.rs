@@ -201,9 +201,10 @@ impl LanguageServerState {
 
 impl std::fmt::Display for LoadingProgress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.percentage {
-            Some(part) => write!(f, "still {} ({part} %)", self.doing),
-            None => write!(f, "still {}", self.doing),
+        match (self.percentage, &self.work) {
+            (Some(part), _) => write!(f, "still {} ({part} %)", self.doing),
+            (None, Some(work)) => write!(f, "still {} ({})", self.doing, cut(work, 80)),
+            (None, None) => write!(f, "still {}", self.doing),
         }
     }
 }
@@ -230,4 +231,19 @@ impl LanguageServerTail {
 /// The beginning of a text.
 pub(super) fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_loads_is_told_by_its_part_or_by_its_words() {
+        let told = |percentage, work: Option<&str>| {
+            LoadingProgress { doing: "indexing", percentage, work: work.map(str::to_owned) }.to_string()
+        };
+        assert_eq!(told(Some(63), Some("Reading")), "still indexing (63 %)");
+        assert_eq!(told(None, Some("Fetching: metadata")), "still indexing (Fetching: metadata)");
+        assert_eq!(told(None, None), "still indexing");
+    }
 }

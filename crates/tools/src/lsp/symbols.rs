@@ -52,6 +52,7 @@ pub(crate) struct Symbols;
 /// long file before you read a part of it with `read_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(example = json!({ "path": "src/main.rs" }))]
 pub(crate) struct Input {
     /// Path in the workspace.
     path: String,

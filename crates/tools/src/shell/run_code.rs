@@ -24,6 +24,7 @@ pub(crate) struct RunCode(pub(crate) Arc<dyn Workspaces>);
 /// sandbox as `shell_exec`. For existing commands and builds use `shell_exec`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "language": "python", "code": "print(6 * 7)" }))]
 pub(crate) struct Input {
     /// What it is written in.
     language: Language,

@@ -21,6 +21,7 @@ pub(crate) struct ShellBackground(pub(crate) Arc<dyn Workspaces>);
 /// it on 127.0.0.1. Read it with `shell_output`, end it with `shell_kill`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "command": "npm run dev" }))]
 pub(crate) struct Input {
     /// The bash command.
     #[schemars(length(min = 1, max = 32768))]

@@ -26,6 +26,7 @@ pub(crate) struct ShellExec(pub(crate) Arc<dyn Workspaces>);
 /// their jobs; use `shell_background` for servers and watchers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "command": "cargo test" }))]
 pub(crate) struct Input {
     /// The bash command.
     #[schemars(length(min = 1, max = 32768))]

@@ -21,6 +21,7 @@ pub(crate) struct ShellKill(pub(crate) Arc<dyn Workspaces>);
 /// signal is killed.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "taskId": "bg_1" }))]
 pub(crate) struct Input {
     /// From `shell_background`.
     task_id: String,

@@ -18,6 +18,7 @@ pub(crate) struct ShellOutput(pub(crate) Arc<dyn Workspaces>);
 /// `nextOffset` as `offset`, and `waitMs` to wait for more. The last 1 MiB is kept.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "taskId": "bg_1" }))]
 pub(crate) struct Input {
     /// From `shell_background`.
     task_id: String,

@@ -34,7 +34,10 @@ pub(super) fn failed(what: &str, error: &WebError) -> ToolError {
         WebError::SlowToConnect { .. } => {
             network(&why, "`web.connect` is how long it may").in_category(Category::Timeout)
         }
-        WebError::Silent { .. } => network(&why, "`web.silence` is how long it may be").in_category(Category::Timeout),
+        WebError::Silent { .. } => {
+            network(&why, "a longer `timeoutMs` gives it more time, and so does `web.silence` in the settings")
+                .in_category(Category::Timeout)
+        }
         WebError::Late => {
             let next = "`timeoutMs` is how long it may take";
             ToolError::new(ErrorCode::Timeout, format!("cannot {what}: {why}; {next}"))

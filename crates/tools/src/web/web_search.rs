@@ -31,6 +31,7 @@ pub(crate) struct WebSearch {
 /// the workspace use `grep`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = serde_json::json!({ "query": "rust tls libraries" }))]
 pub(crate) struct Input {
     /// What to search for.
     #[schemars(length(min = 1, max = 400))]

@@ -21,8 +21,8 @@ pub(super) enum MasterKeyCommand {
     /// Where the key is the file secret.key of the data folder, a new one is made. Where it is the variable
     /// HAFT_SECRET_KEY, set HAFT_SECRET_KEY_NEW to the new one, and HAFT_SECRET_KEY to it afterwards. End every server
     /// first. It happens in one transaction: if it is killed, either the old key holds or the new one. What was derived
-    /// from the old key stops working: signed addresses of media, tokens by which programs end a call, and the states of
-    /// MCP requests that wait for an answer.
+    /// from the old key stops working: signed addresses of media, tokens by which programs end a call, states of MCP
+    /// requests that wait for an answer, and receipts for whoever asks this haft to check them.
     Rotate,
 }
 
@@ -91,7 +91,7 @@ fn told(rotation: KeyRotation, new: &MasterKey, is_file: bool, started: bool) ->
         sentence.push_str(&format!("; set {SECRET_KEY} to it on every node before you start haft"));
     }
     sentence.push_str(
-        "\nsigned addresses of media, tokens by which programs end a call, and states of MCP requests from before no longer work",
+        "\nsigned addresses of media, tokens by which programs end a call, and states of MCP requests from before no longer work; receipts from before are checked only by the public key that they were given with",
     );
     if started {
         sentence.push_str("\na haft was started meanwhile: start it again");

@@ -21,6 +21,7 @@ use crate::{
         },
         open_in,
         prompt::{Person, TerminalLines},
+        read_settings, user_settings,
     },
     edits,
     exit::CliExit,
@@ -88,7 +89,7 @@ struct SettingsEdit {
 
 pub(crate) async fn run(everywhere: &Everywhere, out: &Out, args: &Args) -> Result<CliExit> {
     let folder = workspace::find(everywhere.workspace.as_deref())?;
-    let settings = Settings::of_user()?;
+    let settings = user_settings()?;
     let user = UserFolders::of(&settings)?;
     let whom = if args.user { For::User } else { For::Workspace };
     let place = args.client.place(whom, &folder, &user);
@@ -140,7 +141,7 @@ async fn write(edit: &SettingsEdit, folder: &Path) -> Result<Option<String>> {
         Some(before) => input["expectedHash"] = Value::from(hex(before.as_bytes())),
         None => input["ifExists"] = Value::from("fail"),
     }
-    let backend = Backend::here(open_in(Settings::read(folder)?, folder).await?);
+    let backend = Backend::here(open_in(read_settings(folder)?, folder).await?);
     let call = init::write(&backend, path, input).await;
     backend.leave().await?;
     call?.map(Some).with_context(|| format!("{path} was made by somebody else just now; run this again"))

@@ -41,21 +41,27 @@ impl Draft {
             }
         }
         for (git, places) in folders {
-            match places.as_slice() {
-                // A look at the status refreshes what git remembers of the files.
-                [only] if self.is_index_of(&git, only) && !self.forgets_files(only) => self.call_derived(only),
-                _ => {
-                    if let Some(action) = self.action_in(&git, &places) {
-                        self.tell(&places, action);
-                    }
-                    self.bind(&places);
-                }
+            if places.iter().all(|place| self.is_note(&git, place)) {
+                places.iter().for_each(|place| self.call_derived(place));
+                continue;
             }
+            if let Some(action) = self.action_in(&git, &places) {
+                self.tell(&places, action);
+            }
+            self.bind(&places);
         }
     }
 
-    fn is_index_of(&self, git: &Path, place: &WorkspacePath) -> bool {
-        place.as_path() == self.root.own_git_folder(git).join("index")
+    /// Whether git only notes something for itself: a look at the status refreshes what it remembers of the files, and a
+    /// fetch that reaches nobody empties its list of what was fetched.
+    fn is_note(&self, git: &Path, place: &WorkspacePath) -> bool {
+        let is_called = |name: &str| place.as_path() == self.root.own_git_folder(git).join(name);
+        is_called("index") && !self.forgets_files(place) || is_called("FETCH_HEAD") && self.is_emptied(place)
+    }
+
+    fn is_emptied(&self, place: &WorkspacePath) -> bool {
+        let staged = self.open_staged(&(place.clone(), PathBuf::new()));
+        staged.and_then(|file| file.metadata().ok()).is_some_and(|meta| meta.is_file() && meta.len() == 0)
     }
 
     /// Whether git would no longer know a file that it knows: what is not tracked may be taken for build output.
@@ -65,8 +71,8 @@ impl Draft {
         after.is_none_or(|after| !before.is_subset(&after))
     }
 
-    fn call_derived(&mut self, index: &WorkspacePath) {
-        let Some(item) = self.items.get_mut(index) else { return };
+    fn call_derived(&mut self, note: &WorkspacePath) {
+        let Some(item) = self.items.get_mut(note) else { return };
         if item.staged.is_some_and(|staged| staged.kind() == EntryKind::File) {
             item.derived = true;
             unflag(item);
