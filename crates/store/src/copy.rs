@@ -3,7 +3,7 @@
 use haft_runtime::HouseWide;
 
 use crate::{
-    Snapshot, Store, StoreError,
+    DatabaseSnapshot, Store, StoreError,
     batch::{ConditionalWrite, StoreWrite},
     columns::Columns,
     schema::VERSIONS,
@@ -120,7 +120,7 @@ impl Store {
     }
 }
 
-impl Snapshot {
+impl DatabaseSnapshot {
     /// How many rows each table has.
     pub async fn counts(&self, _house: &HouseWide) -> Result<Vec<(&'static str, i64)>, StoreError> {
         let mut counts = Vec::new();

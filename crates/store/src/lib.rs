@@ -83,7 +83,7 @@ pub use sealed::SealedRow;
 pub use secrets::SealedSecret;
 pub use sessions::{SessionCalls, SessionRecord};
 pub use sign_ins::{NewSignIn, SignInRecord};
-pub use snapshot::Snapshot;
+pub use snapshot::DatabaseSnapshot;
 pub use store::{Durability, Health, Options, Store};
 pub use tenants::TenantRecord;
 pub use tool_rows::{NewToolRow, TenantToolRows, ToolRow, ToolRowKind, ToolVersion};

@@ -13,16 +13,16 @@ use crate::{
 };
 
 /// What the database held at one moment. It holds a connection until it is dropped.
-pub struct Snapshot {
+pub struct DatabaseSnapshot {
     db: Arc<Db>,
     held: ReadSnapshot,
 }
 
 impl Store {
     /// Everything as it is now.
-    pub async fn snapshot(&self, _house: &HouseWide) -> Result<Snapshot, StoreError> {
+    pub async fn snapshot(&self, _house: &HouseWide) -> Result<DatabaseSnapshot, StoreError> {
         let db = self.db();
-        Ok(Snapshot { held: db.snapshot().await?, db })
+        Ok(DatabaseSnapshot { held: db.snapshot().await?, db })
     }
 
     /// Writes page after page, as `Db::load` does.
@@ -34,7 +34,7 @@ impl Store {
     }
 }
 
-impl Snapshot {
+impl DatabaseSnapshot {
     /// The number of the master key at that moment.
     pub(crate) async fn master_key_number(&self) -> Result<Option<i64>, StoreError> {
         let kept = self.read(&tenants::kept_key()).await?;

@@ -64,7 +64,6 @@ pub(super) fn read(
     }
     let (head, has_key, mut found) = (reading.head, reading.has_key, reading.found);
     let (Some(head), Some(manifest)) = (head, manifest) else { bail!("{DAMAGED}: its end is missing") };
-    drop(entries);
     // The rest of the gzip stream has its checksum.
     io::copy(&mut archive.into_inner(), &mut io::sink()).context(DAMAGED)?;
     ensure!(packed.fill_buf()?.is_empty(), "{DAMAGED}: something stands behind its end");

@@ -14,7 +14,7 @@ use haft_sandbox::{
     changes::{self, HeldWorkspaces},
     read_tree,
 };
-use haft_store::{CopyOver, Durability, Options, Snapshot, Store};
+use haft_store::{CopyOver, DatabaseSnapshot, Durability, Options, Store};
 use jiff::Timestamp;
 
 use super::{
@@ -127,7 +127,7 @@ async fn copy_folders<W: Write>(
     store: &Store,
     archive: &mut ArchiveWriter<W>,
     out: Out,
-) -> Result<Snapshot> {
+) -> Result<DatabaseSnapshot> {
     let data = &settings.data;
     let held =
         HeldWorkspaces::take(data, &folders::kept_workspaces(data)).context("commits are under way; try again")?;
@@ -168,7 +168,7 @@ async fn copy_folders<W: Write>(
 
 /// Copies the rows into a file of their own, whatever database they are from, and that into the archive.
 async fn copy_database<W: Write>(
-    snapshot: &Snapshot,
+    snapshot: &DatabaseSnapshot,
     (archive, aside): (&mut ArchiveWriter<W>, &Path),
     out: Out,
 ) -> Result<std::collections::BTreeMap<String, i64>> {

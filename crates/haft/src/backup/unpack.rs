@@ -90,7 +90,7 @@ impl Unpacker {
     /// A folder beneath the top that no link leads to.
     fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
         if path.as_os_str().is_empty() {
-            return Ok(self.handle.try_clone()?);
+            return self.handle.try_clone();
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
