@@ -30,6 +30,13 @@ pub(super) fn staging(data: &Path) -> PathBuf {
 /// Decides that what was prepared counts, and puts it in its place.
 pub(super) fn decide(data: &Path) -> Result<()> {
     let staging = staging(data);
+    // What an earlier restore was about to remove when it was killed would be in the way.
+    match fs::remove_dir_all(beside(data, REPLACED)) {
+        Err(err) if err.kind() != io::ErrorKind::NotFound => {
+            return Err(err).context("cannot remove what was replaced before");
+        }
+        Ok(()) | Err(_) => {}
+    }
     let prepared = File::open(&staging)?;
     rustix::fs::syncfs(&prepared)?;
     fs::rename(&staging, beside(data, RESTORED)).context("cannot put the restored data in its place")?;
