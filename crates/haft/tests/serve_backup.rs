@@ -256,7 +256,13 @@ fn a_backup_under_load_holds_everything_that_was_acknowledged_and_goes_on_elsewh
         assert!(download(&again, key, id) == *bytes, "{id}");
     }
     // Every other call either has its file, or has not touched it.
-    let listed = again.get("/api/calls?tool=write_file&limit=200", Some(key)).body;
+    // Those that were under way are ended first.
+    let listed = until(|| {
+        let listed = again.get("/api/calls?tool=write_file&limit=200", Some(key)).body;
+        let is_under_way = |call: &Value| call["state"] == "executing" || call["state"] == "preparing";
+        let states = listed["items"].as_array().unwrap().iter();
+        (!states.clone().any(is_under_way)).then_some(listed)
+    });
     for call in listed["items"].as_array().unwrap() {
         let whole = again.get(&format!("/api/calls/{}", call["callId"].as_str().unwrap()), Some(key)).body;
         let file = shop.join(whole["input"]["path"].as_str().unwrap());
