@@ -8,6 +8,20 @@ export type AcceptBody = {
   digest?: string | null;
 };
 
+/** Who did something, and how they came. */
+export type ActorView = {
+  /** Who, as `kind:id`; absent where nobody was known. */
+  id?: string | null;
+  /** What they were called. */
+  name?: string | null;
+  /** Through which door: `web`, `api`, `mcp`, `cli`, `house`. */
+  source: string;
+  /** By which key, program or sign-in. */
+  via?: string | null;
+  /** From which address. */
+  address?: string | null;
+};
+
 /** Somebody's yes, where approval rules decide who says it. */
 export type AgreementView = {
   /** The person, or the key where nobody is behind it. */
@@ -188,6 +202,36 @@ export type Audio = {
   mimeType: string;
   /** The bytes in base64. */
   data: string;
+};
+
+/** One act. */
+export type AuditView = {
+  /** Which row of the tenant's log, from 1. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** What was done, such as `key.added`. */
+  action: string;
+  /** To what, as `kind:id`. */
+  on: string;
+  /** Who did it. */
+  by: ActorView;
+  /** What it was and what it is now, without secrets. */
+  change?: unknown;
+  /** The hash of the row before, as hexadecimal digits. */
+  previous: string;
+  /** The hash of this row. */
+  hash: string;
+  /** Whose log it is in, where it is one of several. */
+  tenant?: string | null;
+};
+
+/** One page of a list. */
+export type AuditViewPage = {
+  /** What is on it. */
+  items: Array<AuditView>;
+  /** What leads to the next one; absent on the last. */
+  next?: string | null;
 };
 
 /** A tool as somebody wrote it, checked. */
@@ -494,7 +538,7 @@ export type Embedded = ({
 });
 
 /** Why a call did not succeed. Each code has a page in `docs/errors/`. */
-export type ErrorCode = "INVALID_ARGS" | "INVALID_PATH" | "FILE_NOT_FOUND" | "PERMISSION_DENIED" | "TIMEOUT" | "EXECUTION_ERROR" | "TOOL_NOT_FOUND" | "FORBIDDEN" | "UNAUTHORIZED" | "NOT_FOUND" | "RATE_LIMITED" | "UPSTREAM_ERROR" | "COMMAND_BLOCKED" | "NOT_TRUSTED" | "TOOL_HELD" | "URL_NOT_ALLOWED" | "ALREADY_EXISTS" | "IS_A_DIRECTORY" | "NOT_A_DIRECTORY" | "NOT_EMPTY" | "NO_MATCH" | "AMBIGUOUS_MATCH" | "STALE_FILE" | "BINARY_FILE" | "TOO_LARGE" | "RESOURCE_LIMIT" | "SANDBOX_UNAVAILABLE" | "UNAVAILABLE" | "NETWORK_ERROR" | "BUSY" | "REJECTED" | "APPROVAL_EXPIRED" | "CANCELLED" | "EXPIRED" | "CONFLICT" | "INTERRUPTED" | "OUTCOME_UNKNOWN" | "STORE_UNAVAILABLE" | "OUTPUT_INVALID" | "INTERNAL";
+export type ErrorCode = "INVALID_ARGS" | "INVALID_PATH" | "FILE_NOT_FOUND" | "PERMISSION_DENIED" | "TIMEOUT" | "EXECUTION_ERROR" | "TOOL_NOT_FOUND" | "FORBIDDEN" | "UNAUTHORIZED" | "NOT_FOUND" | "RATE_LIMITED" | "QUOTA_REACHED" | "UPSTREAM_ERROR" | "COMMAND_BLOCKED" | "NOT_TRUSTED" | "TOOL_HELD" | "URL_NOT_ALLOWED" | "ALREADY_EXISTS" | "IS_A_DIRECTORY" | "NOT_A_DIRECTORY" | "NOT_EMPTY" | "NO_MATCH" | "AMBIGUOUS_MATCH" | "STALE_FILE" | "BINARY_FILE" | "TOO_LARGE" | "RESOURCE_LIMIT" | "SANDBOX_UNAVAILABLE" | "UNAVAILABLE" | "NETWORK_ERROR" | "BUSY" | "REJECTED" | "APPROVAL_EXPIRED" | "CANCELLED" | "EXPIRED" | "CONFLICT" | "INTERRUPTED" | "OUTCOME_UNKNOWN" | "STORE_UNAVAILABLE" | "OUTPUT_INVALID" | "INTERNAL";
 
 /** The request of a `gateway` tool. */
 export type Execution = {
@@ -658,6 +702,8 @@ export type KeyView = {
   expiresAt?: string | null;
   /** When it was last used, to the minute. */
   lastUsedAt?: string | null;
+  /** Until when the secret counts that it had before. */
+  oldSecretUntil?: string | null;
 };
 
 /** One page of a list. */
@@ -849,6 +895,26 @@ export type Problem = {
   };
 };
 
+/** How much of something a tenant may have, and has. */
+export type QuotaView = {
+  /** What it is about: `calls_per_day`, `people`, `keys`, `tools`, `open_questions` or `media` (bytes). */
+  name: string;
+  /** The most; absent where the operator set none. */
+  most?: number | null;
+  /** How much it is now. Calls are counted only where there is a quota, open questions up to 10,000. */
+  used: number;
+  /** Whether four fifths of it are used. */
+  near: boolean;
+};
+
+/** One page of a list. */
+export type QuotaViewPage = {
+  /** What is on it. */
+  items: Array<QuotaView>;
+  /** What leads to the next one; absent on the last. */
+  next?: string | null;
+};
+
 /** The one host that a call reaches. */
 export type Reach = {
   /** Its name or address. */
@@ -857,6 +923,68 @@ export type Reach = {
   listed: boolean;
   /** Whether the call sends something there that may change it; bounds on hosts cover only what is read. */
   sends: boolean;
+};
+
+/** What a yes was about. Digests are SHA-256 of canonical JSON: keys in order, no spaces. */
+export type Receipt = {
+  /** Always `haft-receipt-1`. */
+  format: string;
+  /** The tenant. */
+  tenant: string;
+  /** The call. */
+  callId: string;
+  /** The tool. */
+  tool: string;
+  /** Who asked for the call. */
+  caller: CallerRef;
+  /** Who said yes; empty where a rule, a grant or the mode did. */
+  answeredBy: Array<ReceiptAnswer>;
+  /** What said yes: `user`, `auto` or `config`. */
+  how: ApprovedBy;
+  /** The rule or the grant, where one said yes. */
+  rule?: string | null;
+  /** The digest of the exact input. */
+  inputDigest: string;
+  /** How far the call reaches. */
+  effect?: Effect | null;
+  /** The digest of what the call would do, or did where nobody was asked. */
+  effectDigest: string;
+  /** The digest of all that the question showed, where somebody was asked. */
+  questionDigest?: string | null;
+  /** The version of the tenant's policy that held. */
+  policyVersion?: number | null;
+  /** The version of the tenant's approval rules that held. */
+  rulesVersion?: number | null;
+  /** When the yes counted. */
+  at: string;
+  /** The id of the key that signed this. */
+  keyId: string;
+  /** The Ed25519 signature of the canonical JSON of all the rest, in base64. */
+  signature: string;
+};
+
+/** The yes of one person. */
+export type ReceiptAnswer = {
+  /** What kind of caller. */
+  kind: CallerKind;
+  /** Which one of that kind, within the tenant. */
+  id: string;
+  /** The name people see. */
+  name: string;
+  /** Through which door. */
+  source: Source;
+  /** When. */
+  at: string;
+};
+
+/** What others check receipts by. */
+export type ReceiptKey = {
+  /** Always `Ed25519`. */
+  algorithm: string;
+  /** What receipts name it by. */
+  keyId: string;
+  /** The public key, in base64. */
+  publicKey: string;
 };
 
 /** A no. */
@@ -911,6 +1039,12 @@ export type ResultWindow = {
 
 /** One result, or several. */
 export type Results = Array<GivenResult> | GivenResult;
+
+/** What is wanted of a new secret. */
+export type RotateBody = {
+  /** How long the old secret counts beside the new one, such as `24h`; not at all by default. */
+  grace?: string | null;
+};
 
 /** A secret to be set. */
 export type SecretBody = {
@@ -1028,12 +1162,26 @@ export type TenantBody = {
   slug: string;
 };
 
+/** For how many days a tenant keeps what is past, each from 1 to 3650. What is not set is kept as long as the operator says; nothing is kept longer. */
+export type TenantRetention = {
+  /** Ended calls, with their questions and events. */
+  journalDays?: number | null;
+  /** The whole of long results. */
+  outputsDays?: number | null;
+  /** What was uploaded; without it, until somebody removes it. */
+  mediaDays?: number | null;
+  /** Items of inboxes that were read; without it, for ever. */
+  inboxDays?: number | null;
+};
+
 /** The settings of a tenant. What is not set has its default. */
 export type TenantSettings = {
   /** After how many hours people must sign in again, from 1 to 720. */
   signInHours: number;
   /** After how many days a new key ends at the latest, from 1 to 3650; without it a key lasts until it is removed. */
   keyDays?: number | null;
+  /** How long what is past is kept, where that is shorter than the operator keeps it. */
+  retention?: TenantRetention;
 };
 
 /** The settings of a tenant. What is not set has its default. */
@@ -1042,6 +1190,8 @@ export type TenantSettingsBody = {
   signInHours?: number;
   /** After how many days a new key ends at the latest, from 1 to 3650; without it a key lasts until it is removed. */
   keyDays?: number | null;
+  /** How long what is past is kept, where that is shorter than the operator keeps it. */
+  retention?: TenantRetention;
 };
 
 /** A tenant as others see it. */
@@ -1467,6 +1617,15 @@ export interface Routes {
     body: KeyBody;
     reply: KeyReply;
   };
+  /** Gives a key another secret, shown once. */
+  "POST /api/keys/{id}/rotate": {
+    path: {
+      id: string;
+    };
+    query: undefined;
+    body: RotateBody;
+    reply: KeyReply;
+  };
   /** Removes a key. */
   "DELETE /api/keys/{id}": {
     path: {
@@ -1544,6 +1703,35 @@ export interface Routes {
     query: undefined;
     body: TenantSettingsBody;
     reply: TenantSettings;
+  };
+  /** Shows how much the tenant may have, and has. */
+  "GET /api/quotas": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: QuotaViewPage;
+  };
+  /** Lists administrative acts, newest first; as JSON Lines with `format=jsonl`. */
+  "GET /api/audit": {
+    path: undefined;
+    query: {
+      /** Acts of this kind, such as `key.added`. */
+      action?: string;
+      /** By whom, as `person:ID` or `key:ID`. */
+      by?: string;
+      /** On what, as `kind:id`. */
+      on?: string;
+      /** Not before this time. */
+      since?: string;
+      /** How many, 50 by default and 200 at most. */
+      limit?: number;
+      /** What the page before gave as `next`. */
+      after?: string;
+      /** `json`, or `jsonl` for one row a line. */
+      format?: string;
+    };
+    body: undefined;
+    reply: AuditViewPage;
   };
   /** Lists workspaces. */
   "GET /api/workspaces": {
@@ -2019,6 +2207,22 @@ export interface Routes {
     };
     body: undefined;
     reply: Outcome;
+  };
+  /** What a yes was about, signed. */
+  "GET /api/calls/{id}/receipt": {
+    path: {
+      id: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: Receipt;
+  };
+  /** The public key that receipts are checked by. */
+  "GET /api/receipts/key": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: ReceiptKey;
   };
   /** Shows its changes. */
   "GET /api/calls/{id}/changes": {
