@@ -34,7 +34,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["trust", "init", "doctor", "mcp", "mcp-servers", "completions"]),
     ("Serve tenants", &["serve", "open", "admin", "secret"]),
     ("Use a server", &["login", "logout"]),
-    ("Data", &["gc", "store"]),
+    ("Data", &["backup", "restore", "gc", "store"]),
     ("Learn", &["help"]),
 ];
 
@@ -149,6 +149,18 @@ pub(crate) enum CliCommand {
     Init(commands::init::Args),
     /// Delete old data: calls, outputs, changes, what crashes left
     Gc(commands::gc::Args),
+    /// Write everything that haft keeps into one file, while it runs
+    ///
+    /// The file holds the database, media, staged and committed changes, the workspaces that haft keeps, and the secrets
+    /// of this user, as they are at one moment. Commits wait while files are copied, 20 seconds at most; everything else
+    /// goes on. The master key, which opens the secrets of tenants, is in it only with `--with-key`.
+    Backup(commands::backup::Args),
+    /// Put a backup in the place of what is here
+    ///
+    /// Everything is checked before anything is touched: the whole file, its version, and the fingerprint of the master
+    /// key. Then it is unpacked aside and put in place by renames, so that a restore that is killed leaves the old data or
+    /// the new. End every haft that uses the data first.
+    Restore(commands::restore::Args),
     /// Copy the database to another one
     Store(commands::store::Args),
     /// Set, list and remove the secrets that tools of a tenant use
@@ -278,6 +290,8 @@ impl CliCommand {
             | Self::Trust(_)
             | Self::Init(_)
             | Self::Gc(_)
+            | Self::Backup(_)
+            | Self::Restore(_)
             | Self::Store(_)
             | Self::Secret(_)
             | Self::Doctor
@@ -333,6 +347,8 @@ pub async fn run(mut cli: Cli) -> CliExit {
         Some(CliCommand::Init(args)) => commands::init::run(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Gc(args)) => commands::gc::run(&cli.everywhere, &out, &args).await,
         Some(CliCommand::Store(args)) => commands::store::run(&cli.everywhere, &out, &args).await,
+        Some(CliCommand::Backup(args)) => commands::backup::run(&out, &args).await,
+        Some(CliCommand::Restore(args)) => commands::restore::run(&out, &args).await,
         Some(CliCommand::Serve(args)) => commands::serve::run(&out, &args).await,
         Some(CliCommand::Open(args)) => as_operator(commands::open::run(&out, &args)).await,
         Some(CliCommand::Admin(args)) => as_operator(commands::admin::run(&out, args, cli.everywhere.workspace)).await,

@@ -99,6 +99,8 @@ pub(crate) async fn build(
     let (password, providers) = settings.sign_in_methods()?;
     let platform = Arc::new(Platform::new(store.clone(), wide(), key));
     platform.have_local_tenant().await?;
+    // Whoever puts another database in the place of this one has to know.
+    store.announce(&wide()).await.map_err(ToolError::from)?;
     let folders = Arc::new(TenantFolders::new(settings.clone(), platform.clone()));
     let workspaces: Arc<dyn Workspaces> = folders.clone();
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(workspaces.clone()));

@@ -1,6 +1,7 @@
 //! The program: settings, commands, and the houses they are built from.
 
 mod backend;
+mod backup;
 pub mod cli;
 mod commands;
 pub mod complete;
@@ -11,6 +12,7 @@ mod gateway;
 pub mod house;
 pub mod logging;
 mod logins;
+mod master_key;
 mod notify;
 mod open_files;
 mod project;

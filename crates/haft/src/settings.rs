@@ -477,7 +477,8 @@ const OTHER_VARIABLES: &[&str] = &[
     SERVER,
     crate::remote::KEY,
     crate::commands::mcp::TOKEN,
-    crate::commands::serve::SECRET_KEY,
+    crate::master_key::SECRET_KEY,
+    crate::master_key::NEW_SECRET_KEY,
     crate::complete::VARIABLE,
 ];
 
@@ -607,6 +608,8 @@ impl Settings {
                 .context("neither HAFT_DATA_DIR nor HOME is set; set HAFT_DATA_DIR to a folder of your own")?
                 .join("haft"),
         };
+        // Whatever is read from here on is read from the data that counts.
+        crate::backup::switch::finish(&data)?;
         let mut settings = Self::defaults(data);
         if std::env::var_os("HAFT_DATA_DIR").is_some() {
             settings.serve.node = serve::node_of(&settings.data);

@@ -35,6 +35,8 @@ pub struct CallerIdentity {
     pub sign_in: Option<SignInRecord>,
     /// The yes by which a program asks for a person.
     pub consent: Option<String>,
+    /// The hash of the secret of the key that was used.
+    pub key_secret: Option<String>,
     /// When the credential ends by itself.
     pub until: Option<Timestamp>,
 }
@@ -60,9 +62,10 @@ impl Platform {
             return Ok(None);
         };
         let known = self.store.api_key(&self.house, id).await?;
-        let Some(key) = known.filter(|key| random::is_secret(&key.secret, secret)) else { return Ok(None) };
+        let Some(key) = known else { return Ok(None) };
+        let Some(by) = KeySecret::of(&key, |known| random::is_secret(known, secret)) else { return Ok(None) };
         self.note_use(id).await;
-        Ok(self.of_key(key, source))
+        Ok(self.of_key(key, source, by))
     }
 
     async fn cookie(&self, text: &str) -> Result<Option<CallerIdentity>, ToolError> {
@@ -86,7 +89,11 @@ impl Platform {
             },
             (None, CallerKind::Key) => {
                 let known = self.store.api_key(&self.house, &caller.id.id).await?;
-                Ok(known.and_then(|key| self.of_key(key, caller.source)))
+                // Whoever came with a secret that was replaced stays only as long as that one counts.
+                let used = identity.key_secret.as_deref();
+                let Some(key) = known else { return Ok(None) };
+                let by = KeySecret::of(&key, |known| used == Some(known));
+                Ok(by.and_then(|by| self.of_key(key, caller.source, by)))
             }
             (None, _) => Ok(None),
         }
@@ -103,7 +110,7 @@ impl Platform {
     }
 
     /// Who asks by a key; nobody once it is over or whoever made it has left.
-    fn of_key(&self, key: ApiKeyRecord, source: Source) -> Option<CallerIdentity> {
+    fn of_key(&self, key: ApiKeyRecord, source: Source, by: KeySecret) -> Option<CallerIdentity> {
         if !counts(&key) {
             return None;
         }
@@ -116,7 +123,9 @@ impl Platform {
             source,
             via: Via::default(),
         };
-        Some(CallerIdentity { caller, tenant: key.slug, sign_in: None, consent: None, until: key.expires_at })
+        let until = [key.expires_at, by.until].into_iter().flatten().min();
+        let key_secret = Some(by.hash);
+        Some(CallerIdentity { caller, tenant: key.slug, sign_in: None, consent: None, key_secret, until })
     }
 
     async fn of_sign_in(&self, mut known: SignInRecord) -> Result<Option<CallerIdentity>, ToolError> {
@@ -136,7 +145,26 @@ impl Platform {
             via: Via::default(),
         };
         let until = Some(known.expires_at);
-        Ok(Some(CallerIdentity { caller, tenant: known.slug.clone(), sign_in: Some(known), consent: None, until }))
+        let (tenant, key_secret) = (known.slug.clone(), None);
+        Ok(Some(CallerIdentity { caller, tenant, sign_in: Some(known), consent: None, key_secret, until }))
+    }
+}
+
+/// One of the secrets of a key that count now.
+struct KeySecret {
+    hash: String,
+    /// Until when, for one that was replaced.
+    until: Option<Timestamp>,
+}
+
+impl KeySecret {
+    /// The one that was used, by its hash.
+    fn of(key: &ApiKeyRecord, is_used: impl Fn(&str) -> bool) -> Option<Self> {
+        if is_used(&key.secret) {
+            return Some(Self { hash: key.secret.clone(), until: None });
+        }
+        let (hash, until) = key.old_secret.clone().filter(|(_, until)| *until > Timestamp::now())?;
+        is_used(&hash).then_some(Self { hash, until: Some(until) })
     }
 }
 

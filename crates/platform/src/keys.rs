@@ -18,8 +18,9 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
+const LONGEST_GRACE: Duration = Duration::from_secs(30 * 24 * 3600);
 const MINUTE: Duration = Duration::from_secs(60);
-/// For how many keys it is remembered when their use was noted.
+/// For how many keys and secrets it is remembered when their use was noted.
 const MOST_NOTED: usize = 10_000;
 
 /// A key right after it was made; its secret is never shown again.
@@ -66,6 +67,9 @@ pub struct KeyView {
     /// When it was last used, to the minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
+    /// Until when the secret counts that it had before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old_secret_until: Option<Timestamp>,
 }
 
 impl From<ApiKeyRecord> for KeyView {
@@ -79,6 +83,7 @@ impl From<ApiKeyRecord> for KeyView {
             created_at: record.created_at,
             expires_at: record.expires_at,
             last_used_at: record.last_used_at,
+            old_secret_until: record.old_secret.map(|(_, until)| until).filter(|until| *until > Timestamp::now()),
         }
     }
 }
@@ -133,18 +138,48 @@ impl Platform {
         Ok(MadeKey { key: format!("haft_{id}_{secret}"), id })
     }
 
-    /// Notes that a key was used, once a minute. Nobody waits for it, and nothing fails by it.
-    pub(crate) async fn note_use(&self, id: &str) {
+    /// Gives a key that a caller may see another secret.
+    pub async fn rotate_key(&self, caller: &Caller, id: &str, grace: Option<Duration>) -> Result<MadeKey, ToolError> {
+        let keys = self.store.api_keys(&caller.scope).await?;
+        if !keys.iter().any(|key| key.id == id && may_manage(caller, key)) {
+            return Err(not_found(&format!("key `{id}`")));
+        }
+        self.rotate_key_of(&caller.scope, id, grace).await
+    }
+
+    /// Gives a key of a tenant another secret, for the operator. The one before counts for this long, and not at all
+    /// without it.
+    pub async fn rotate_key_of(&self, scope: &Scope, id: &str, grace: Option<Duration>) -> Result<MadeKey, ToolError> {
+        let grace = grace.unwrap_or_default();
+        if grace > LONGEST_GRACE {
+            return Err(mistake("`grace` is too long: the old secret of a key counts for 30 days at most"));
+        }
+        let until = Timestamp::now().checked_add(grace).unwrap_or(Timestamp::MAX);
+        let secret = random::text(random::SECRET)?;
+        match self.store.rotate_api_key(scope, (id, &random::hash(&secret)), until).await? {
+            true => Ok(MadeKey { key: format!("haft_{id}_{secret}"), id: id.to_owned() }),
+            false => Err(not_found(&format!("key `{id}`"))),
+        }
+    }
+
+    /// Whether the use of something is noted now: once a minute.
+    pub(crate) fn is_noted_now(&self, of: &str) -> bool {
         let now = Instant::now();
-        {
-            let mut noted = self.noted_keys.lock().unwrap_or_else(PoisonError::into_inner);
-            if noted.get(id).is_some_and(|last| now - *last < MINUTE) {
-                return;
-            }
-            if noted.len() >= MOST_NOTED {
-                noted.retain(|_, last| now - *last < MINUTE);
-            }
-            noted.insert(id.to_owned(), now);
+        let mut noted = self.noted_uses.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.get(of).is_some_and(|last| now - *last < MINUTE) {
+            return false;
+        }
+        if noted.len() >= MOST_NOTED {
+            noted.retain(|_, last| now - *last < MINUTE);
+        }
+        noted.insert(of.to_owned(), now);
+        true
+    }
+
+    /// Notes that a key was used. Nobody waits for it, and nothing fails by it.
+    pub(crate) async fn note_use(&self, id: &str) {
+        if !self.is_noted_now(id) {
+            return;
         }
         if let Err(error) = self.store.note_use_of_key(&self.house, id).await {
             tracing::warn!(%error, "the use of a key could not be noted");

@@ -308,7 +308,7 @@ impl Platform {
             via: Via::default(),
         };
         let (tenant, consent) = (consent.slug.clone(), Some(consent.id.clone()));
-        CallerIdentity { caller, tenant, sign_in: None, consent, until }
+        CallerIdentity { caller, tenant, sign_in: None, consent, key_secret: None, until }
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Platform {
     /// Hashing a password takes memory and time on purpose: only so many at once.
     pub(crate) hashing: Semaphore,
     /// When the use of each key was last noted.
-    pub(crate) noted_keys: Mutex<HashMap<String, Instant>>,
+    pub(crate) noted_uses: Mutex<HashMap<String, Instant>>,
     /// What keys may do, by their scopes and, of those that somebody made, by the role of whoever made them.
     pub(crate) key_permissions: Mutex<HashMap<KeyKind, Permissions>>,
     /// What programs say of themselves at their own addresses.
@@ -64,7 +64,7 @@ impl Platform {
             quota_cache: QuotaCache::default(),
             attempts: Attempts::default(),
             hashing: Semaphore::new(HASHES_AT_ONCE),
-            noted_keys: Mutex::default(),
+            noted_uses: Mutex::default(),
             key_permissions: Mutex::default(),
             documents: ClientDocuments::default(),
         }

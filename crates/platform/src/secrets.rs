@@ -2,6 +2,8 @@
 
 use haft_runtime::{Caller, ErrorCode, Scope, ToolError};
 use haft_sandbox::web::Url;
+use haft_store::SealedSecret;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
@@ -20,6 +22,13 @@ pub struct SecretView {
     pub name: String,
     /// Where it may be sent; empty until the first tool uses it.
     pub hosts: Vec<String>,
+    /// When its value was set.
+    pub set_at: Timestamp,
+    /// When it was last used, to the minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<Timestamp>,
+    /// The tools and, as `mcp:NAME`, the MCP servers that name it.
+    pub used_by: Vec<String>,
 }
 
 impl Platform {
@@ -46,13 +55,23 @@ impl Platform {
         let sealed = self.key.seal(&sealed_as(scope, name), value)?;
         self.store.set_secret(scope, (name, &hosts.join(",")), sealed).await?;
         let kept = self.store.secret(scope, name).await?.ok_or_else(|| not_found(&format!("secret `{name}`")))?;
-        Ok(SecretView { name: name.to_owned(), hosts: listed(&kept.hosts) })
+        let users = self.users_of_secrets(scope).await?;
+        Ok(view(kept, &users))
     }
 
     /// The secrets of a tenant, without their values.
     pub async fn secrets(&self, scope: &Scope) -> Result<Vec<SecretView>, ToolError> {
         let all = self.store.secrets(scope).await?;
-        Ok(all.into_iter().map(|one| SecretView { hosts: listed(&one.hosts), name: one.name }).collect())
+        let users = self.users_of_secrets(scope).await?;
+        Ok(all.into_iter().map(|one| view(one, &users)).collect())
+    }
+
+    /// Everything that may name a secret: what it is called, and its text.
+    async fn users_of_secrets(&self, scope: &Scope) -> Result<Vec<(String, String)>, ToolError> {
+        let tools = self.store.tools_of_tenant(scope, &self.house).await?.rows;
+        let servers = self.store.mcp_servers(scope).await?;
+        let tools = tools.into_iter().map(|tool| (tool.slug, tool.body));
+        Ok(tools.chain(servers.into_iter().map(|server| (format!("mcp:{}", server.name), server.body))).collect())
     }
 
     /// Removes a secret; tools that name it fail from then on.
@@ -103,8 +122,29 @@ impl Platform {
         let found = self.store.secret(scope, name).await?.ok_or_else(unset)?;
         // Invariant: a secret is opened only for one of its hosts.
         is_for(name, &found.hosts, host)?;
-        self.key.open(&sealed_as(scope, name), &found.sealed)
+        let value = self.key.open(&sealed_as(scope, name), &found.sealed)?;
+        if self.is_noted_now(&sealed_as(scope, name))
+            && let Err(error) = self.store.note_use_of_secret(scope, name).await
+        {
+            tracing::warn!(%error, "the use of a secret could not be noted");
+        }
+        Ok(value)
     }
+}
+
+fn view(secret: SealedSecret, users: &[(String, String)]) -> SecretView {
+    let mut used_by: Vec<String> =
+        users.iter().filter(|(_, text)| names_secret(text, &secret.name)).map(|(user, _)| user.clone()).collect();
+    used_by.sort_unstable();
+    used_by.dedup();
+    let hosts = listed(&secret.hosts);
+    SecretView { name: secret.name, hosts, set_at: secret.created_at, last_used_at: secret.last_used_at, used_by }
+}
+
+/// Whether a text has `secret:NAME` in it, and not the name of a longer one.
+fn names_secret(text: &str, name: &str) -> bool {
+    let is_end = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+    text.split("secret:").skip(1).any(|rest| rest.strip_prefix(name).is_some_and(is_end))
 }
 
 /// Refuses whoever names secrets and may not use any.
@@ -144,4 +184,19 @@ fn is_for(name: &str, hosts: &str, host: &str) -> Result<(), ToolError> {
     let owner = if hosts.is_empty() { "no host yet; save a tool with it, or set its hosts" } else { hosts };
     let message = format!("the secret `{name}` may not be sent to `{host}`; it belongs to {owner}");
     Err(ToolError::new(ErrorCode::Forbidden, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_secret;
+
+    #[test]
+    fn a_secret_is_named_by_its_whole_name() {
+        for text in ["Bearer {{secret:TOKEN}}", "secret:TOKEN", "a secret:TOKEN_2 secret:TOKEN"] {
+            assert!(names_secret(text, "TOKEN"), "{text}");
+        }
+        for text in ["{{secret:TOKEN_2}}", "{{secret:MY_TOKEN}}", "TOKEN", ""] {
+            assert!(!names_secret(text, "TOKEN"), "{text}");
+        }
+    }
 }

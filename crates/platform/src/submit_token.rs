@@ -40,7 +40,8 @@ impl SubmitToken {
             source: Source::Api,
             via: Via::default(),
         };
-        Ok(Some(CallerIdentity { caller, tenant: tenant.slug, sign_in: None, consent: None, until: None }))
+        let tenant = tenant.slug;
+        Ok(Some(CallerIdentity { caller, tenant, sign_in: None, consent: None, key_secret: None, until: None }))
     }
 }
 

@@ -97,10 +97,35 @@ struct WalkLevel {
     left: Vec<OsString>,
 }
 
+/// What a walk does about a folder that is gone when it comes to it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GoneFolder {
+    Refuse,
+    Skip,
+}
+
 /// Visits `name` in `start` and everything beneath, in path order; links are not followed.
 pub(crate) fn walk<E: From<Errno>>(
     start: BorrowedFd<'_>,
     name: &OsStr,
+    visit: impl FnMut(Visit<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    walk_with(start, name, GoneFolder::Refuse, visit)
+}
+
+/// The same in a tree that others change: a folder that goes meanwhile has nothing to visit.
+pub(crate) fn walk_while_changing<E: From<Errno>>(
+    start: BorrowedFd<'_>,
+    name: &OsStr,
+    visit: impl FnMut(Visit<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    walk_with(start, name, GoneFolder::Skip, visit)
+}
+
+fn walk_with<E: From<Errno>>(
+    start: BorrowedFd<'_>,
+    name: &OsStr,
+    gone: GoneFolder,
     mut visit: impl FnMut(Visit<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let seen = look_at(start, name)?.ok_or(Errno::NOENT)?;
@@ -123,7 +148,10 @@ pub(crate) fn walk<E: From<Errno>>(
         let Some(seen) = look_at(open.deepest()?, &name)? else { continue };
         visit(Visit::Entry(WalkStep { dir: open.deepest()?, name: &name, seen: &seen, depth: levels.len() }))?;
         if seen.kind() == EntryKind::Directory {
-            open.enter_below(&name)?;
+            match open.enter_below(&name) {
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if gone == GoneFolder::Skip => continue,
+                entered => entered?,
+            }
             levels.push(WalkLevel { name, seen, left: names_to_visit(open.deepest()?)? });
         }
     }

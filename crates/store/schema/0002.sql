@@ -67,7 +67,8 @@ create table sign_in_links (
 ) {small_table};
 create index sign_in_links_by_end on sign_in_links (expires_at);
 
--- Keys of programs; the secret is kept as its hash. Who made one is empty when the operator did.
+-- Keys of programs; the secret is kept as its hash. Who made one is empty when the operator did. A secret that was replaced
+-- may count for a while longer.
 create table api_keys (
     id {text} primary key,
     tenant {text} not null,
@@ -78,7 +79,9 @@ create table api_keys (
     made_by {text},
     created_at {int} not null,
     expires_at {int},
-    last_used_at {int}
+    last_used_at {int},
+    old_secret {text},
+    old_until {int}
 ) {small_table};
 create index api_keys_of_tenant on api_keys (tenant, id);
 
@@ -133,6 +136,7 @@ create table secrets (
     hosts {text} not null,
     sealed {bytes} not null,
     created_at {int} not null,
+    last_used_at {int},
     primary key (tenant, name)
 ) {small_table};
 

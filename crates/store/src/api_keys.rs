@@ -28,6 +28,8 @@ pub struct ApiKeyRecord {
     pub name: String,
     /// The hash of its secret.
     pub secret: String,
+    /// The hash of the secret before it, and until when that counts.
+    pub old_secret: Option<(String, Timestamp)>,
     /// What it is for, as words with commas between.
     pub scopes: String,
     /// Who made it, and their role now: `None` where the operator did, and a role of `None` for whoever left.
@@ -61,7 +63,7 @@ macro_rules! keys {
     ($rest:literal) => {
         concat!(
             "select k.id, k.tenant, k.workspace, k.name, k.secret, k.scopes, k.made_by, k.created_at, ",
-            "k.expires_at, k.last_used_at, m.role, t.slug, t.version from api_keys k join tenants t on t.id = k.tenant left join memberships m ",
+            "k.expires_at, k.last_used_at, k.old_secret, k.old_until, m.role, t.slug, t.version from api_keys k join tenants t on t.id = k.tenant left join memberships m ",
             "on m.tenant = k.tenant and m.person = k.made_by where ",
             $rest
         )
@@ -77,6 +79,8 @@ const FIND: &str = keys!("k.id = $1");
 const ALL: &str = keys!("k.tenant = $1 order by k.id");
 const USED: &str = "update api_keys set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $2) \
                     returning 1 as noted";
+const ROTATE: &str = "update api_keys set old_secret = secret, old_until = $4, secret = $3 \
+                      where tenant = $1 and id = $2 returning 1 as rotated";
 const REMOVE: &str = "delete from api_keys where tenant = $1 and id = $2 returning 1 as removed";
 
 impl Store {
@@ -114,6 +118,20 @@ impl Store {
         self.queue().write_later(StoreWrite::Change(ConditionalWrite::of_database(used))).await
     }
 
+    /// Gives a key another secret; the one before counts until then. `false` when there is no such key.
+    pub async fn rotate_api_key(
+        &self,
+        scope: &Scope,
+        (id, secret): (&str, &str),
+        old_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let rotate = Statement::new(ROTATE).bind(tenant(scope)).bind(id).bind(secret).bind(old_until.as_microsecond());
+        let act = AuditEntry::new(AuditAction::KeyRotated, scope, ("key", id))
+            .change(json!(null), json!({"oldSecretUntil": old_until}));
+        let rotate = ConditionalWrite::new(tenant(scope), rotate).and_then(tenants::changed(scope));
+        self.change(rotate.audited(act)).await
+    }
+
     /// Removes a key; `false` when there is none.
     pub async fn remove_api_key(&self, scope: &Scope, id: &str) -> Result<bool, StoreError> {
         let remove = Statement::new(REMOVE).bind(tenant(scope)).bind(id);
@@ -133,6 +151,7 @@ fn record(row: &Row) -> Result<ApiKeyRecord, StoreError> {
         version: columns.number("version")?,
         name: columns.text("name")?,
         secret: columns.text("secret")?,
+        old_secret: columns.text_or_none("old_secret")?.zip(columns.time_or_none("old_until")?),
         scopes: columns.text("scopes")?,
         made_by: columns.text_or_none("made_by")?.map(|person| (person, role)),
         created_at: columns.time("created_at")?,
@@ -145,6 +164,6 @@ fn record(row: &Row) -> Result<ApiKeyRecord, StoreError> {
 mod tests {
     #[test]
     fn one_key_is_found_without_reading_the_others() {
-        crate::schema::tests::assert_quick(&[super::FIND, super::ALL, super::USED, super::REMOVE]);
+        crate::schema::tests::assert_quick(&[super::FIND, super::ALL, super::USED, super::ROTATE, super::REMOVE]);
     }
 }

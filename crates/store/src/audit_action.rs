@@ -46,6 +46,7 @@ actions! {
     SignInMoved = "sign_in.moved", "Somebody who is signed in looks at another tenant.";
     SignInEnded = "sign_in.ended", "Somebody signed out.";
     KeyAdded = "key.added", "A key was made.";
+    KeyRotated = "key.rotated", "A key got another secret.";
     KeyRemoved = "key.removed", "A key was removed.";
     WorkspaceAdded = "workspace.added", "A workspace was added.";
     WorkspaceMoved = "workspace.moved", "A workspace was given to another node.";

@@ -3,7 +3,7 @@
 use haft_runtime::HouseWide;
 
 use crate::{
-    Store, StoreError,
+    DatabaseSnapshot, Store, StoreError,
     batch::{ConditionalWrite, StoreWrite},
     columns::Columns,
     schema::VERSIONS,
@@ -18,20 +18,20 @@ const LARGE_PAGE: i64 = 8;
 const LEFT_OUT: [&str; 2] = ["meta", "nodes"];
 
 /// A table as the schema has it. Its key comes first in its columns.
-struct TableSpec {
-    name: &'static str,
-    columns: Vec<ColumnSpec>,
+pub(crate) struct TableSpec {
+    pub(crate) name: &'static str,
+    pub(crate) columns: Vec<ColumnSpec>,
     key: usize,
 }
 
-struct ColumnSpec {
-    name: &'static str,
+pub(crate) struct ColumnSpec {
+    pub(crate) name: &'static str,
     is_number: bool,
     is_bytes: bool,
 }
 
 /// Every table that is copied, from the text of the schema: none can be forgotten here.
-fn tables() -> Vec<TableSpec> {
+pub(crate) fn tables() -> Vec<TableSpec> {
     let texts = VERSIONS.iter().flat_map(|text| text.split("create table ").skip(1));
     let mut tables: Vec<TableSpec> =
         texts.filter_map(TableSpec::read).filter(|table| !LEFT_OUT.contains(&table.name)).collect();
@@ -61,36 +61,28 @@ pub struct CopiedTable {
     pub to: i64,
 }
 
+/// Whether a copy takes the place of what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyOver {
+    /// It is refused where anything is.
+    Nothing,
+    /// What is there goes in the same transaction, where the database is a server.
+    Everything,
+}
+
 impl Store {
     /// Copies everything into another database that is still empty, and counts it on both sides. Nobody may write to
     /// either meanwhile. `told` hears of every page.
     pub async fn copy_to(
         &self,
-        _house: &HouseWide,
+        house: &HouseWide,
         other: &Store,
         told: impl Fn(&'static str, i64),
     ) -> Result<Vec<CopiedTable>, StoreError> {
         if let Some(busy) = self.first_alive().await? {
             return Err(StoreError::InUse(busy));
         }
-        let tables = tables();
-        for table in &tables {
-            if other.count(table).await? > 0 {
-                return Err(StoreError::NotEmpty(table.name));
-            }
-        }
-        let mut copied = Vec::new();
-        // The numbers come last: the first page of anything else would make them anew.
-        let is_numbers = |table: &&TableSpec| table.name == "heads";
-        for table in tables.iter().filter(|table| !is_numbers(table)).chain(tables.iter().filter(is_numbers)) {
-            self.copy_table(other, table, &told).await?;
-            copied.push(CopiedTable {
-                table: table.name,
-                from: self.count(table).await?,
-                to: other.count(table).await?,
-            });
-        }
-        Ok(copied)
+        self.snapshot(house).await?.copy_to(house, (other, CopyOver::Nothing), told).await
     }
 
     /// Removes everything, so that a copy can take its place.
@@ -105,34 +97,14 @@ impl Store {
         Ok(())
     }
 
-    async fn copy_table(
-        &self,
-        other: &Store,
-        table: &TableSpec,
-        told: &impl Fn(&'static str, i64),
-    ) -> Result<(), StoreError> {
-        let (mut last, mut done) = (None, 0);
-        loop {
-            let rows = self.read(table.page(last.as_ref())).await?;
-            let Some(end) = rows.last() else { return Ok(()) };
-            last = Some(end.clone());
-            done += i64::try_from(rows.len()).unwrap_or(i64::MAX);
-            let mut inserts = rows.iter().map(|row| table.insert(row));
-            if let Some(first) = inserts.next() {
-                // Without a tenant of its own: it takes no numbers.
-                let change = inserts.fold(
-                    ConditionalWrite::of_database(first.push(" returning 1 as copied")),
-                    ConditionalWrite::and_then,
-                );
-                other.write(StoreWrite::Change(change)).await?;
+    /// The first table that has rows; `None` where the database is empty.
+    pub async fn first_filled(&self, _house: &HouseWide) -> Result<Option<&'static str>, StoreError> {
+        for table in tables() {
+            if self.read_one(table.any_row()).await?.is_some() {
+                return Ok(Some(table.name));
             }
-            told(table.name, done);
         }
-    }
-
-    async fn count(&self, table: &TableSpec) -> Result<i64, StoreError> {
-        let count = Statement::new(format!("select count(*) as rows from {}", table.name));
-        self.read_one(count).await?.map_or(Ok(0), |row| Columns { of: table.name, row: &row }.number("rows"))
+        Ok(None)
     }
 
     /// A call that another process carries at this moment.
@@ -146,6 +118,64 @@ impl Store {
         }
         Ok(None)
     }
+}
+
+impl DatabaseSnapshot {
+    /// How many rows each table has.
+    pub async fn counts(&self, _house: &HouseWide) -> Result<Vec<(&'static str, i64)>, StoreError> {
+        let mut counts = Vec::new();
+        for table in tables() {
+            counts.push((table.name, count(&table, &self.read(&table.count()).await?)?));
+        }
+        Ok(counts)
+    }
+
+    /// Copies everything into another database, and counts it on both sides. A server has all of it or nothing
+    /// afterwards. `told` hears of every page.
+    pub async fn copy_to(
+        &self,
+        house: &HouseWide,
+        (other, over): (&Store, CopyOver),
+        told: impl Fn(&'static str, i64),
+    ) -> Result<Vec<CopiedTable>, StoreError> {
+        let tables = tables();
+        let mut first = match (over, other.first_filled(house).await?) {
+            (CopyOver::Nothing, Some(filled)) => return Err(StoreError::NotEmpty(filled)),
+            (CopyOver::Nothing, None) => None,
+            (CopyOver::Everything, _) => Some(tables.iter().map(TableSpec::delete).collect()),
+        };
+        let (mut place, mut last, mut done) = (0, None, 0);
+        let next_page = async || -> Result<Option<Vec<Statement>>, StoreError> {
+            if let Some(first) = first.take() {
+                return Ok(Some(first));
+            }
+            while let Some(table) = tables.get(place) {
+                let rows = self.read(&table.page(last.as_ref())).await?;
+                if let Some(end) = rows.last() {
+                    last = Some(end.clone());
+                    done += i64::try_from(rows.len()).unwrap_or(i64::MAX);
+                    told(table.name, done);
+                    return Ok(Some(rows.iter().map(|row| table.insert(row)).collect()));
+                }
+                (place, last, done) = (place + 1, None, 0);
+            }
+            Ok(None)
+        };
+        other.load(next_page).await?;
+        if let Some(key) = self.master_key_number().await? {
+            other.note_master_key(house, key).await?;
+        }
+        let mut copied = Vec::new();
+        for table in &tables {
+            let from = count(table, &self.read(&table.count()).await?)?;
+            copied.push(CopiedTable { table: table.name, from, to: count(table, &other.read(table.count()).await?)? });
+        }
+        Ok(copied)
+    }
+}
+
+fn count(table: &TableSpec, rows: &[Row]) -> Result<i64, StoreError> {
+    rows.first().map_or(Ok(0), |row| Columns { of: table.name, row }.number("rows"))
 }
 
 impl TableSpec {
@@ -162,6 +192,23 @@ impl TableSpec {
             table.columns.push(ColumnSpec::read(line)?);
         }
         Some(table)
+    }
+
+    fn count(&self) -> Statement {
+        Statement::new(format!("select count(*) as rows from {}", self.name))
+    }
+
+    fn any_row(&self) -> Statement {
+        Statement::new(format!("select 1 as filled from {} limit 1", self.name))
+    }
+
+    fn delete(&self) -> Statement {
+        Statement::new(format!("delete from {}", self.name))
+    }
+
+    /// The names of the columns of its key.
+    pub(crate) fn key_names(&self) -> Vec<&'static str> {
+        self.columns.iter().take(self.key).map(|column| column.name).collect()
     }
 
     /// The names of the first so many columns, with commas between.

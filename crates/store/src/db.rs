@@ -1,6 +1,6 @@
 //! The database: SQLite or PostgreSQL. Only this file and the two drivers know that there are two.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Mutex, time::Duration};
 
 use futures_util::FutureExt;
 use jiff::Timestamp;
@@ -9,7 +9,8 @@ use crate::{
     Durability, StoreError,
     batch::{self, StoreWrite},
     faults::Faults,
-    postgres::Postgres,
+    lock::lock,
+    postgres::{LentConnection, Postgres},
     sql::{Row, Statement},
     sqlite::Sqlite,
 };
@@ -24,6 +25,12 @@ const RERUNS: usize = 50;
 pub(crate) enum Db {
     Sqlite(Box<Sqlite>),
     Postgres(Box<Postgres>),
+}
+
+/// A connection within a transaction that only reads.
+pub(crate) enum ReadSnapshot {
+    Sqlite(Mutex<rusqlite::Connection>),
+    Postgres(LentConnection),
 }
 
 /// A transaction that is under way.
@@ -66,6 +73,43 @@ impl Db {
         match self {
             Self::Sqlite(sqlite) => sqlite.read(statements).await,
             Self::Postgres(postgres) => postgres.read(statements).await,
+        }
+    }
+
+    /// Everything as it is now, for as long as the connection is held.
+    pub(crate) async fn snapshot(&self) -> Result<ReadSnapshot, StoreError> {
+        Ok(match self {
+            Self::Sqlite(sqlite) => ReadSnapshot::Sqlite(Mutex::new(sqlite.snapshot()?)),
+            Self::Postgres(postgres) => ReadSnapshot::Postgres(postgres.snapshot().await?),
+        })
+    }
+
+    /// The rows of one statement, as of the moment of a snapshot.
+    pub(crate) async fn read_within(&self, held: &ReadSnapshot, statement: &Statement) -> Result<Vec<Row>, StoreError> {
+        match (self, held) {
+            (_, ReadSnapshot::Sqlite(conn)) => crate::sqlite::run(&lock(conn), statement),
+            (Self::Postgres(postgres), ReadSnapshot::Postgres(lent)) => postgres.read_within(lent, statement).await,
+            (Self::Sqlite(_), ReadSnapshot::Postgres(_)) => Err(StoreError::Closed),
+        }
+    }
+
+    /// Writes page after page: all or nothing on a server. A file is new and used by nobody yet, so that each page is
+    /// written by itself.
+    pub(crate) async fn load(
+        &self,
+        mut next_page: impl AsyncFnMut() -> Result<Option<Vec<Statement>>, StoreError>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => {
+                while let Some(page) = next_page().await? {
+                    let run = |conn: &rusqlite::Connection| {
+                        page.iter().try_for_each(|statement| crate::sqlite::run(conn, statement).map(drop))
+                    };
+                    sqlite.transaction(sqlite.busy_limit(), run)?;
+                }
+                Ok(())
+            }
+            Self::Postgres(postgres) => postgres.load(next_page).await,
         }
     }
 

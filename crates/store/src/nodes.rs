@@ -138,6 +138,18 @@ impl StoreNode {
         }
     }
 
+    /// How many others live.
+    pub(crate) async fn count_others(&self) -> Result<usize, StoreError> {
+        match &self.proof {
+            Proof::Lock(folder) => {
+                let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+                let others = names.filter(|name| name.to_str().is_some_and(|name| is_id(name) && name != self.id));
+                Ok(others.filter(|name| matches!(look_at_file(&folder.join(name)), Life::Alive)).count())
+            }
+            Proof::Lease(db, _) => Ok(db.read(&NodeLease::others(&self.id)).await?.len()),
+        }
+    }
+
     /// Removes what is left of a dead node, whose lock the caller holds.
     pub(crate) fn forget(&self, id: &str, held: Option<File>) {
         if let (Some(lock), Proof::Lock(folder)) = (held, &self.proof) {

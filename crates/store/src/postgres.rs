@@ -45,6 +45,8 @@ const CONNECTIONS: usize = 8;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
+/// How long one page of a copy may take.
+const PAGE_ANSWER: Duration = Duration::from_secs(300);
 /// How long a connection that is free is waited for, and how long between two looks for one.
 const FREE: Duration = Duration::from_secs(5);
 const FREE_PAUSE: Duration = Duration::from_millis(20);
@@ -98,7 +100,7 @@ impl Drop for PostgresConnection {
 }
 
 /// A connection in use; it goes back when it is given back, and is closed otherwise.
-struct Lent {
+pub(crate) struct LentConnection {
     connection: PostgresConnection,
     _permit: OwnedSemaphorePermit,
 }
@@ -172,6 +174,46 @@ impl Postgres {
         };
         self.give_back(lent);
         Ok(rows)
+    }
+
+    /// A connection that sees everything as it is now.
+    pub(crate) async fn snapshot(&self) -> Result<LentConnection, StoreError> {
+        let lent = self.lend().await?;
+        let client = &lent.connection.client;
+        self.told(client, "begin isolation level repeatable read read only").await?;
+        // It begins with the first look.
+        self.answered(run_all(client, &[Versions::statement()])).await?;
+        Ok(lent)
+    }
+
+    /// The rows of one statement on such a connection.
+    pub(crate) async fn read_within(
+        &self,
+        lent: &LentConnection,
+        statement: &Statement,
+    ) -> Result<Vec<Row>, StoreError> {
+        let answers = run_all(&lent.connection.client, std::slice::from_ref(statement));
+        let rows = timeout(PAGE_ANSWER, answers).await.unwrap_or_else(|_| Err(self.silent()))?;
+        Ok(rows.into_iter().next().unwrap_or_default())
+    }
+
+    /// Writes page after page in one transaction.
+    pub(crate) async fn load(
+        &self,
+        mut next_page: impl AsyncFnMut() -> Result<Option<Vec<Statement>>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let lent = self.lend().await?;
+        let client = &lent.connection.client;
+        self.told(client, "begin").await?;
+        while let Some(page) = next_page().await? {
+            timeout(PAGE_ANSWER, run_all(client, &page)).await.unwrap_or_else(|_| Err(self.silent()))?;
+        }
+        let committed = timeout(PAGE_ANSWER, client.batch_execute("commit")).await;
+        // An error at this point says nothing: the server may have committed before the connection broke.
+        let unknown = || StoreError::CommitUnknown { place: self.place.clone() };
+        committed.map_err(|_| unknown())?.map_err(|_| unknown())?;
+        self.give_back(lent);
+        Ok(())
     }
 
     /// Writes to be committed together.
@@ -250,7 +292,7 @@ impl Postgres {
         lock(&self.idle).clear();
     }
 
-    async fn lend(&self) -> Result<Lent, StoreError> {
+    async fn lend(&self) -> Result<LentConnection, StoreError> {
         let deadline = Instant::now() + FREE;
         let free = timeout_at(deadline, Arc::clone(&self.free).acquire_owned()).await;
         let permit = free.map_err(|_| self.silent())?.map_err(|_| StoreError::Closed)?;
@@ -267,12 +309,12 @@ impl Postgres {
             match connected {
                 // One that is in use now may be free in a moment.
                 Err(StoreError::NoConnection { .. }) if Instant::now() < deadline => sleep(FREE_PAUSE).await,
-                connected => return Ok(Lent { connection: connected?, _permit: permit }),
+                connected => return Ok(LentConnection { connection: connected?, _permit: permit }),
             }
         }
     }
 
-    fn give_back(&self, lent: Lent) {
+    fn give_back(&self, lent: LentConnection) {
         if !self.free.is_closed() {
             lock(&self.idle).push(lent.connection);
         }
@@ -522,6 +564,13 @@ impl NodeLease {
     /// A row if it has not run out.
     pub(crate) fn alive(id: &str) -> Statement {
         let sql = "select 1 as alive from nodes where id = $1 \
+                   and lease_until > (extract(epoch from clock_timestamp()) * 1000000)::bigint";
+        Self::statement(sql).bind(id)
+    }
+
+    /// Every other one that has not run out.
+    pub(crate) fn others(id: &str) -> Statement {
+        let sql = "select id from nodes where id <> $1 \
                    and lease_until > (extract(epoch from clock_timestamp()) * 1000000)::bigint";
         Self::statement(sql).bind(id)
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     AuditAction, AuditEntry, Store, StoreError,
-    batch::ConditionalWrite,
+    batch::{ConditionalWrite, StoreWrite},
     columns::{Columns, tenant},
     sql::{Row, Statement},
     tenants,
@@ -21,13 +21,15 @@ pub struct SealedSecret {
     pub hosts: String,
     /// Its value, as the master key sealed it.
     pub sealed: Vec<u8>,
-    /// Since when.
+    /// When it was set.
     pub created_at: Timestamp,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
 }
 
 macro_rules! secrets {
     ($rest:literal) => {
-        concat!("select name, hosts, sealed, created_at from secrets where tenant = $1 ", $rest)
+        concat!("select name, hosts, sealed, created_at, last_used_at from secrets where tenant = $1 ", $rest)
     };
 }
 const SET: &str = "insert into secrets (tenant, name, hosts, sealed, created_at) values ($1, $2, $3, $4, $5) \
@@ -37,6 +39,8 @@ const SET: &str = "insert into secrets (tenant, name, hosts, sealed, created_at)
 const ALL: &str = secrets!("order by name");
 const FIND: &str = secrets!("and name = $2");
 const BIND: &str = "update secrets set hosts = $3 where tenant = $1 and name = $2 and hosts = '' returning 1 as bound";
+const USED: &str = "update secrets set last_used_at = $3 where tenant = $1 and name = $2 \
+                    and (last_used_at is null or last_used_at < $3) returning 1 as noted";
 const REMOVE: &str = "delete from secrets where tenant = $1 and name = $2 returning 1 as removed";
 
 impl Store {
@@ -71,6 +75,13 @@ impl Store {
         self.change(ConditionalWrite::new(tenant(scope), bind).audited(act)).await
     }
 
+    /// Notes that a secret was used, behind whatever it was used for.
+    pub async fn note_use_of_secret(&self, scope: &Scope, name: &str) -> Result<(), StoreError> {
+        let used = Statement::new(USED).bind(tenant(scope)).bind(name).bind(Timestamp::now().as_microsecond());
+        let used = ConditionalWrite::new(tenant(scope), used).unaudited("it follows from a call");
+        self.queue().write_later(StoreWrite::Change(used)).await
+    }
+
     /// Removes a secret; `false` when there is none.
     pub async fn remove_secret(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
         let remove = Statement::new(REMOVE).bind(tenant(scope)).bind(name);
@@ -91,6 +102,7 @@ fn record(row: &Row) -> Result<SealedSecret, StoreError> {
         hosts: columns.text("hosts")?,
         sealed: columns.bytes("sealed")?.to_vec(),
         created_at: columns.time("created_at")?,
+        last_used_at: columns.time_or_none("last_used_at")?,
     })
 }
 
@@ -98,7 +110,7 @@ fn record(row: &Row) -> Result<SealedSecret, StoreError> {
 mod tests {
     #[test]
     fn one_secret_is_found_without_reading_the_others() {
-        use super::{ALL, BIND, FIND, REMOVE};
-        crate::schema::tests::assert_quick(&[ALL, FIND, BIND, REMOVE]);
+        use super::{ALL, BIND, FIND, REMOVE, USED};
+        crate::schema::tests::assert_quick(&[ALL, FIND, BIND, REMOVE, USED]);
     }
 }

@@ -123,10 +123,31 @@ impl Sqlite {
         std::mem::forget(lock(&self.writer).take());
     }
 
+    /// A connection of its own that sees everything as it is now.
+    pub(crate) fn snapshot(&self) -> Result<Connection, StoreError> {
+        let conn = self.reader()?;
+        conn.execute_batch("begin")?;
+        // It begins with the first look.
+        run(&conn, &Versions::statement())?;
+        Ok(conn)
+    }
+
     fn reader(&self) -> Result<Connection, StoreError> {
         let conn = connect(&self.path)?;
         conn.pragma_update(None, "query_only", true)?;
         Ok(conn)
+    }
+}
+
+/// A connection that nobody has beside it; `None` where the database is in use.
+pub(crate) fn connect_alone(path: &Path) -> Result<Option<Connection>, StoreError> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(Duration::from_millis(500))?;
+    conn.pragma_update(None, "locking_mode", "exclusive")?;
+    match conn.execute_batch("begin exclusive; rollback").map_err(StoreError::from) {
+        Ok(()) => Ok(Some(conn)),
+        Err(StoreError::Busy(_)) => Ok(None),
+        Err(err) => Err(err),
     }
 }
 

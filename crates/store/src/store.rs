@@ -224,6 +224,10 @@ impl Store {
         self.inner.queue.write(write).await.map(drop)
     }
 
+    pub(crate) fn db(&self) -> Arc<Db> {
+        Arc::clone(&self.inner.db)
+    }
+
     pub(crate) fn queue(&self) -> &WriteQueue {
         &self.inner.queue
     }

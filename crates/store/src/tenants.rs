@@ -41,7 +41,10 @@ const VERSION: &str = "select slug, version from tenants where id = $1";
 const REMOVE: &str = "delete from tenants where id = $1 returning 1 as removed";
 const KEY_NAME: &str = "master_key";
 const NOTE_KEY: &str = "insert into meta (name, number) values ($1, $2) on conflict do nothing returning 1 as noted";
+const CHANGE_KEY: &str = "insert into meta (name, number) values ($1, $2) \
+                          on conflict (name) do update set number = excluded.number returning 1 as noted";
 const KEPT_KEY: &str = "select number from meta where name = $1";
+const REPLACE_KEY: &str = "update meta set number = $3 where name = $1 and number = $2 returning 1 as replaced";
 const BUMP: &str = "update tenants set version = version + 1 where id = $1";
 const BUMP_ALL: &str = "update tenants set version = version + 1";
 
@@ -85,13 +88,30 @@ impl Store {
         row.map_or(Ok(0), |row| Columns { of: "tenants", row: &row }.number("version"))
     }
 
+    /// Notes which master key this database is used with, whatever was noted before.
+    pub async fn note_master_key(&self, _house: &HouseWide, number: i64) -> Result<(), StoreError> {
+        let note = Statement::new(CHANGE_KEY).bind(KEY_NAME).bind(number);
+        self.change(ConditionalWrite::of_database(note)).await.map(drop)
+    }
+
     /// Notes which master key this database is used with; another one than before is refused.
-    pub async fn check_master_key(&self, _house: &HouseWide, number: i64) -> Result<(), StoreError> {
-        let note = Statement::new(NOTE_KEY).bind(KEY_NAME).bind(number);
-        self.change(ConditionalWrite::of_database(note)).await?;
-        let kept = self.read_one(Statement::new(KEPT_KEY).bind(KEY_NAME)).await?;
-        let kept = kept.map(|row| Columns { of: "meta", row: &row }.number("number")).transpose()?;
+    pub async fn check_master_key(&self, house: &HouseWide, number: i64) -> Result<(), StoreError> {
+        let kept = match self.master_key_number(house).await? {
+            Some(kept) => Some(kept),
+            None => {
+                let note = Statement::new(NOTE_KEY).bind(KEY_NAME).bind(number);
+                self.change(ConditionalWrite::of_database(note)).await?;
+                // Another process may have been quicker.
+                self.master_key_number(house).await?
+            }
+        };
         if kept == Some(number) { Ok(()) } else { Err(StoreError::AnotherKey) }
+    }
+
+    /// The number of the master key that this database is used with, once it is known.
+    pub async fn master_key_number(&self, _house: &HouseWide) -> Result<Option<i64>, StoreError> {
+        let kept = self.read_one(kept_key()).await?;
+        kept.map(|row| Columns { of: "meta", row: &row }.number("number")).transpose()
     }
 
     /// Removes a tenant with everything that it has but its audit log; `false` when there is none.
@@ -104,6 +124,16 @@ impl Store {
             .map(|table| Statement::new(format!("delete from {table} where tenant = $1")).bind(tenant(scope)));
         self.change(rows.fold(remove, ConditionalWrite::and_then)).await
     }
+}
+
+/// What reads the number of the master key.
+pub(crate) fn kept_key() -> Statement {
+    Statement::new(KEPT_KEY).bind(KEY_NAME)
+}
+
+/// What notes another master key in the place of one.
+pub(crate) fn replace_key(old: i64, new: i64) -> Statement {
+    Statement::new(REPLACE_KEY).bind(KEY_NAME).bind(old).bind(new)
 }
 
 /// What says that a tenant has other tools, rules or workspaces now. What holds for all tenants changes each of them, so that

@@ -1,6 +1,6 @@
 //! The folders that tenants work in.
 
-use haft_runtime::{Scope, WorkspaceId};
+use haft_runtime::{HouseWide, Scope, WorkspaceId};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -40,6 +40,10 @@ const ALL: &str = workspaces!("where tenant = $1 order by id");
 const REMOVE: &str = "delete from workspaces where tenant = $1 and id = $2 returning 1 as removed";
 const SETTLE: &str =
     "update workspaces set node = $3 where tenant = $1 and id = $2 and node is null returning 1 as settled";
+const RENAME_NODE: [&str; 2] = [
+    "update workspaces set node = $2 where node = $1",
+    "update jobs set node = $2, name = case when name = $1 then $2 else name end where node = $1",
+];
 const MOVE: &str = "update workspaces set node = $3 where tenant = $1 and id = $2 returning 1 as moved";
 /// Every folder in which the owner of this machine has used haft.
 const USED_ENDED: &str = "select tenant, workspace from calls where tenant = $1 and workspace = $2 limit 1";
@@ -106,6 +110,13 @@ impl Store {
         let act = act_on(AuditAction::WorkspaceMoved, scope).change(Value::Null, json!({"node": node}));
         let to = ConditionalWrite::new(tenant(scope), to).and_then(tenants::changed(scope));
         self.change(to.audited(act)).await
+    }
+
+    /// Gives everything that lives on one node to another name.
+    pub async fn rename_node(&self, _house: &HouseWide, from: &str, to: &str) -> Result<(), StoreError> {
+        let rename = RENAME_NODE.map(|sql| vec![Statement::new(sql).bind(from).bind(to)]);
+        let mut pages = rename.into_iter();
+        self.load(async || Ok(pages.next())).await
     }
 
     /// The scope of a folder in which calls of this tenant have worked.

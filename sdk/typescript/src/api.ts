@@ -704,6 +704,8 @@ export type KeyView = {
   expiresAt?: string | null;
   /** When it was last used, to the minute. */
   lastUsedAt?: string | null;
+  /** Until when the secret counts that it had before. */
+  oldSecretUntil?: string | null;
 };
 
 /** One page of a list. */
@@ -1050,6 +1052,12 @@ export type ResultWindow = {
 
 /** One result, or several. */
 export type Results = Array<GivenResult> | GivenResult;
+
+/** What is wanted of a new secret. */
+export type RotateBody = {
+  /** How long the old secret counts beside the new one, such as `24h`; not at all by default. */
+  grace?: string | null;
+};
 
 /** A secret to be set. */
 export type SecretBody = {
@@ -1632,6 +1640,15 @@ export interface Routes {
     path: undefined;
     query: undefined;
     body: KeyBody;
+    reply: KeyReply;
+  };
+  /** Gives a key another secret, shown once. */
+  "POST /api/keys/{id}/rotate": {
+    path: {
+      id: string;
+    };
+    query: undefined;
+    body: RotateBody;
     reply: KeyReply;
   };
   /** Removes a key. */

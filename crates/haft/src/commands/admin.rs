@@ -1,13 +1,14 @@
 //! `haft admin`: tenants, people, keys, workspaces, MCP servers and tools, whether or not a server runs.
 
 mod audit;
+mod master_key;
 mod mcp;
 mod tool;
 
 use std::path::PathBuf;
 
 use anyhow::Result;
-use haft_platform::{Actor, KeyScope, KeyWish, Platform, QuotaView, Role, WorkspaceSummary, acting_as};
+use haft_platform::{Actor, KeyScope, KeyWish, Platform, QuotaView, Role, WorkspaceSummary, acting_as, length_of_time};
 use haft_runtime::{CallerId, CallerKind, CallerRef, Scope, Source, ToolError};
 use haft_store::Store;
 use serde_json::{Value, json};
@@ -15,10 +16,11 @@ use serde_json::{Value, json};
 use crate::{
     commands::{
         mistake,
-        serve::{master_key, of_user, running_at},
+        serve::{of_user, running_at},
     },
     exit::CliExit,
     house,
+    master_key::master_key as key_of,
     settings::{Settings, user_name},
     show::{Out, table::table},
 };
@@ -58,6 +60,11 @@ enum AdminNoun {
     Mcp {
         #[command(subcommand)]
         command: mcp::AdminMcpCommand,
+    },
+    /// The key that seals every secret
+    MasterKey {
+        #[command(subcommand)]
+        command: master_key::MasterKeyCommand,
     },
     /// Which tools there are
     Tool {
@@ -167,6 +174,17 @@ enum KeyCommand {
         #[arg(long)]
         tenant: String,
     },
+    /// Give a key another secret, and print it once; its name and scopes stay
+    Rotate {
+        /// Its id
+        id: String,
+        /// The tenant
+        #[arg(long)]
+        tenant: String,
+        /// How long the old secret counts beside the new one, such as 24h [default: not at all]
+        #[arg(long, value_name = "TIME")]
+        grace: Option<String>,
+    },
     /// Remove a key
     Remove {
         /// Its id
@@ -220,7 +238,11 @@ enum WorkspaceCommand {
 /// Runs an administrator's command. `named` is what `--workspace` says, which here is a workspace's name.
 pub(crate) async fn run(out: &Out, args: Args, named: Option<PathBuf>) -> Result<CliExit> {
     let settings = of_user(args.database.as_deref())?;
-    let key = master_key(&settings)?;
+    if let AdminNoun::MasterKey { command } = &args.noun {
+        print(out, &master_key::run(&settings, command).await?);
+        return Ok(CliExit::Success);
+    }
+    let key = key_of(&settings)?;
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
     let platform = Platform::new(store.clone(), house::whole(), key);
     platform.have_local_tenant().await?;
@@ -257,6 +279,7 @@ async fn act(
         AdminNoun::Workspace { command } => workspace(&platform, command).await,
         AdminNoun::Mcp { command } => mcp::run(&platform, command).await,
         AdminNoun::Tool { command } => switch(settings, platform, &command).await,
+        AdminNoun::MasterKey { command } => master_key::run(settings, &command).await,
         AdminNoun::Audit(_) => Err(mistake("the log is only read")),
     }
 }
@@ -405,6 +428,12 @@ async fn api_key(platform: &Platform, command: KeyCommand, named: Option<String>
         KeyCommand::List { tenant } => {
             let keys = platform.keys_of(&scope(platform, &tenant).await?).await?;
             Told::List(keys.iter().map(|key| json!(key)).collect(), &["id", "name", "scopes", "workspace"])
+        }
+        KeyCommand::Rotate { id, tenant, grace } => {
+            let unread = || mistake("`--grace` is a time such as 30m, 24h or 7d");
+            let grace = grace.as_deref().map(|text| length_of_time(text).ok_or_else(unread)).transpose()?;
+            let made = platform.rotate_key_of(&scope(platform, &tenant).await?, &id, grace).await?;
+            Told::One(json!(made), format!("shown this once: {}", made.key))
         }
         KeyCommand::Remove { id, tenant } => {
             platform.remove_key_of(&scope(platform, &tenant).await?, &id).await?;

@@ -25,10 +25,11 @@ use tokio::{
 use crate::{
     commands::{
         mistake,
-        serve::{ServerState, make_private, master_key, of_user},
+        serve::{ServerState, make_private, of_user},
     },
     exit::CliExit,
     house,
+    master_key::master_key,
     settings::{LOG, Settings},
     show::Out,
 };

@@ -11,13 +11,10 @@ use serde_json::{Value, json};
 use crate::{
     backend::Backend,
     cli::{Everywhere, ServerFlag},
-    commands::{
-        mistake,
-        serve::{master_key, of_user},
-        which::open_named,
-    },
+    commands::{mistake, serve::of_user, which::open_named},
     exit::CliExit,
     house,
+    master_key::master_key,
     show::Out,
 };
 

@@ -9,13 +9,11 @@ use haft_store::Store;
 use serde_json::json;
 
 use crate::{
-    commands::{
-        mistake,
-        serve::{master_key, of_user},
-    },
+    commands::{mistake, serve::of_user},
     exit::CliExit,
     house,
-    show::Out,
+    master_key::{self, master_key},
+    show::{Out, table::table, time::ago},
 };
 
 #[derive(clap::Args)]
@@ -26,12 +24,12 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum SecretCommand {
-    /// Set a secret; its value is read from standard input
+    /// Set a secret, or give it another value; the value is read from standard input
     ///
-    /// The value is kept encrypted and is never shown again. Tools name it by `{{secret:NAME}}`, and it is sent to its
+    /// A new value counts from the next use on, and the hosts stay as they are. The value is kept encrypted and is never shown again. Tools name it by `{{secret:NAME}}`, and it is sent to its
     /// hosts only. Without `--hosts` that is the host of the first tool that uses it.
     Set(SetArgs),
-    /// List the secrets of a tenant, without their values
+    /// List the secrets of a tenant with their last use and what names them, without their values
     List(TenantArgs),
     /// Remove a secret
     Remove(RemoveArgs),
@@ -83,7 +81,7 @@ pub(crate) async fn run(out: &Out, args: &Args) -> Result<CliExit> {
             if out.json {
                 out.document(&json!({"items": all}));
             } else {
-                all.iter().for_each(|one| told(out, one));
+                listed(out, &all);
             }
             close(platform).await
         }
@@ -112,10 +110,25 @@ fn told(out: &Out, secret: &SecretView) {
     out.line(&format!("{}  for {hosts}", secret.name));
 }
 
+fn listed(out: &Out, secrets: &[SecretView]) {
+    if secrets.is_empty() {
+        out.line("none yet");
+        return;
+    }
+    let row = |one: &SecretView| {
+        let used = one.last_used_at.map_or_else(|| "never".to_owned(), ago);
+        vec![one.name.clone(), one.hosts.join(", "), ago(one.set_at), used, one.used_by.join(", ")]
+    };
+    let rows: Vec<Vec<String>> = secrets.iter().map(row).collect();
+    out.text(&table(&["name", "hosts", "set", "last used", "named by"], &rows));
+}
+
 async fn open(of: &TenantArgs) -> Result<(Platform, Scope)> {
     let settings = of_user(None)?;
-    let key = master_key(&settings)?;
+    master_key(&settings)?;
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
+    // What another key had sealed nobody could open.
+    let key = master_key::checked(&settings, &store).await?;
     let platform = Platform::new(store, house::whole(), key);
     platform.have_local_tenant().await?;
     let scope = platform.tenant(&of.tenant).await?.scope;

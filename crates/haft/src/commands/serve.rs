@@ -6,12 +6,11 @@ mod stop;
 use std::{io, io::IsTerminal, net::SocketAddr, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
-use haft_platform::{MasterKey, SignInsLast};
+use haft_platform::SignInsLast;
 use haft_runtime::ToolError;
 use haft_server::Place;
 use haft_store::{Durability, Store};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tokio::{
     net::TcpListener,
     time::{sleep, timeout},
@@ -19,16 +18,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    commands::{mcp::kept_secret, mistake, prompt::Interrupts},
+    commands::{mistake, prompt::Interrupts},
     demo,
     exit::CliExit,
     house::{self, TenantHouse},
-    open_files,
+    master_key, open_files,
     settings::{LogFormat, Settings, listen_address, public_address},
     show::Out,
 };
-use record::RunningServer;
-pub(crate) use record::{ServerState, make_private};
+pub(crate) use record::{RunningServer, ServerState, make_private};
 
 /// How long what is under way may take to end by itself, how long after it was cut short, and all in all.
 const BY_ITSELF: Duration = Duration::from_secs(20);
@@ -37,8 +35,6 @@ const LEAVING: Duration = Duration::from_secs(5);
 const LONGEST_END: Duration = Duration::from_secs(30);
 /// How often a server in the background looks whether anybody needs it.
 const IDLE_LOOK: Duration = Duration::from_secs(10);
-/// The variable with the key that everything secret is derived from.
-pub(crate) const SECRET_KEY: &str = "HAFT_SECRET_KEY";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -94,9 +90,10 @@ pub(crate) async fn run(out: &Out, args: &Args) -> Result<CliExit> {
     let listener = listener(&settings, args)?;
     let place = Place { listens_at: listener.local_addr()?, public_url: settings.serve.public_url.clone() };
     let last = if place.public_url.is_some() { SignInsLast::TheirTime } else { SignInsLast::WithTheProcess };
-    let key = master_key(&settings)?;
+    // A key that is missing is told before the database is asked.
+    master_key::master_key(&settings)?;
     let store = Store::open(&settings.data, settings.store()).await.map_err(ToolError::from)?;
-    store.check_master_key(&house::whole(), key.number()).await.map_err(ToolError::from)?;
+    let key = master_key::checked(&settings, &store).await?;
     let house = house::of_tenants(settings.clone(), store, key, (place.clone(), last)).await?;
     if args.demo {
         demo::add(&house, &settings).await?;
@@ -261,22 +258,6 @@ async fn nobody_needs(house: &TenantHouse, idle: Option<Duration>) {
         let nothing_waits = || async { matches!(house.app.platform.open_counts(1).await, Ok((0, _))) };
         if house.app.metrics.idle_for() >= idle && nothing_waits().await {
             return;
-        }
-    }
-}
-
-/// The key that everything secret is derived from: that of the variable, or one that is made once and kept.
-pub(crate) fn master_key(settings: &Settings) -> Result<MasterKey> {
-    match settings.variables.get(SECRET_KEY).map(|given| given.trim()).filter(|given| !given.is_empty()) {
-        Some(given) if given.len() < 32 => Err(mistake(format!("{SECRET_KEY} must have at least 32 characters"))),
-        Some(given) => Ok(MasterKey::new(&Sha256::digest(given.as_bytes()).into())),
-        None if settings.store_url.is_some() => {
-            let why = "several nodes may share the database, and each needs the same key";
-            Err(mistake(format!("set {SECRET_KEY} to at least 32 random characters: {why}")))
-        }
-        None => {
-            make_private(&settings.data)?;
-            Ok(MasterKey::new(&kept_secret(&settings.data.join("secret.key"))?))
         }
     }
 }

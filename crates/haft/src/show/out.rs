@@ -104,6 +104,11 @@ impl Out {
         anstream::eprintln!("{WRONG}{head}{WRONG:#}{told}");
     }
 
+    /// What a command came to, where standard output is taken.
+    pub(crate) fn note(message: &str) {
+        anstream::eprintln!("{}", fitting(&safe(message)));
+    }
+
     /// Something to know beside the result, on standard error.
     pub(crate) fn warning(message: &str) {
         let told = fitting(&format!("warning: {}", safe(message)));

@@ -76,6 +76,11 @@ impl Gateway {
         Self::launch(self.folder.take().unwrap(), flags, variables)
     }
 
+    /// On the data of a folder that somebody else has filled.
+    pub(crate) fn start_in(folder: TempDir, variables: &[(&str, &str)]) -> Self {
+        Self::launch(folder, &[], variables)
+    }
+
     fn launch(folder: TempDir, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let log = std::fs::OpenOptions::new().append(true).create(true).open(folder.path().join("log")).unwrap();
         let mut child = haft(&folder, &[&["serve", "--listen", "127.0.0.1:0", "--json"], flags].concat())

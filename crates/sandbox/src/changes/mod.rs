@@ -1,5 +1,6 @@
 //! Files that a call would create, change or delete: planned, shown, committed, undone and recovered.
 
+mod carry;
 mod change;
 mod change_log;
 mod check;
@@ -33,6 +34,7 @@ mod trail;
 mod tree;
 mod turn;
 
+pub use carry::{COMMITS_WAIT, CarriedEntries, HeldWorkspaces, inodes_of, is_kept, rebind, sets};
 pub use change::{ChangeDirection, FileChange, FileChangeKind, FileChangeState, Selection};
 pub use copying::{Folders, PlannedCopy};
 pub use draft::{Draft, Expected, PlannedWrite};

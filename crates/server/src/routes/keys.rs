@@ -1,7 +1,7 @@
 //! Keys of programs.
 
 use axum::http::Method;
-use haft_platform::{KeyScope, KeyView, KeyWish, Permission};
+use haft_platform::{KeyScope, KeyView, KeyWish, Permission, length_of_time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,13 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         route(Method::GET, "/api/keys", Needs(Permission::KeysOwnManage), "Lists keys.", list),
         route(Method::POST, "/api/keys", Needs(Permission::KeysOwnManage), "Makes a key, shown once.", add),
+        route(
+            Method::POST,
+            "/api/keys/{id}/rotate",
+            Needs(Permission::KeysOwnManage),
+            "Gives a key another secret, shown once.",
+            rotate,
+        ),
         route(Method::DELETE, "/api/keys/{id}", Needs(Permission::KeysOwnManage), "Removes a key.", remove),
     ]
 }
@@ -66,6 +73,22 @@ pub(super) async fn add(asked: Asked<NoFields, KeyBody>) -> Result<JsonReply<Key
 fn unknown_scope(word: &str) -> Problem {
     let all: Vec<&str> = KeyScope::ALL.iter().map(|scope| scope.word()).collect();
     Problem::mistake(format!("there is no scope `{word}`; there are {}", all.join(", ")))
+}
+
+/// What is wanted of a new secret.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RotateBody {
+    /// How long the old secret counts beside the new one, such as `24h`; not at all by default.
+    grace: Option<String>,
+}
+
+/// Gives a key another secret.
+pub(super) async fn rotate(asked: Asked<NoFields, RotateBody>) -> Result<JsonReply<KeyReply>, Problem> {
+    let unread = || Problem::mistake("`grace` is a time such as `30m`, `24h` or `7d`");
+    let grace = asked.body.grace.as_deref().map(|text| length_of_time(text).ok_or_else(unread)).transpose()?;
+    let made = asked.app.platform.rotate_key(asked.caller()?, asked.part("id")?, grace).await?;
+    Ok(JsonReply::ok(KeyReply { id: made.id, key: made.key }))
 }
 
 /// Removes a key; it is refused from the next request on.
