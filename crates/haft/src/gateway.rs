@@ -15,8 +15,8 @@ use anyhow::Result;
 use futures_util::future::BoxFuture;
 use haft_mcp::{Callers, ClientPeer, QuestionListeners, Server, ServerDeps};
 use haft_platform::{
-    AuthoredTools, JobLoop, JobRunner, MasterKey, Notices, OidcSignIn, PatchedTools, Platform, SignInsLast, TenantGuard,
-    TenantWeb, WorkspaceFolder,
+    AuthoredTools, JobLoop, JobRunner, MasterKey, Notices, OidcSignIn, PatchedTools, Platform, SignInsLast,
+    TenantGuard, TenantWeb, WorkspaceFolder,
 };
 use haft_runtime::{
     Caller, Catalog, Doors, ErrorCode, HouseWide, Journal, LayerSource, Layers, Limits, Pipeline, Questions, Redactor,

@@ -21,8 +21,8 @@ use crate::{
     show::Out,
 };
 use device::DeviceLogin;
-pub(crate) use page::{SAID_WITHIN, asked_for, say};
 use page::LoginPage;
+pub(crate) use page::{SAID_WITHIN, asked_for, say};
 
 /// What this program asks for.
 const SCOPES: &str = "tools:read tools:execute approvals:decide events:read";
