@@ -162,7 +162,7 @@ impl Store {
     /// Keeps which notices a member wants; `false` when they are no member.
     pub async fn set_notices(&self, scope: &Scope, person: &str, wanted: &str) -> Result<bool, StoreError> {
         let set = Statement::new(SET_NOTICES).bind(tenant(scope)).bind(person).bind(wanted);
-        let act = AuditEntry::new(AuditAction::PersonRenamed, scope, ("person", person));
+        let act = AuditEntry::new(AuditAction::SettingChanged, scope, ("person", person));
         let act = act.change(Value::Null, json!({"notices": wanted}));
         self.change(ConditionalWrite::new(tenant(scope), set).audited(act)).await
     }
