@@ -163,7 +163,9 @@ impl Store {
     /// Keeps which notices a member wants; `false` when they are no member.
     pub async fn set_notices(&self, scope: &Scope, person: &str, wanted: &str) -> Result<bool, StoreError> {
         let set = Statement::new(SET_NOTICES).bind(tenant(scope)).bind(person).bind(wanted);
-        self.change(ConditionalWrite::new(tenant(scope), set)).await
+        let act = AuditEntry::new(AuditAction::SettingChanged, scope, ("person", person));
+        let act = act.change(Value::Null, json!({"notices": wanted}));
+        self.change(ConditionalWrite::new(tenant(scope), set).audited(act)).await
     }
 
     /// The role of somebody in a tenant.
