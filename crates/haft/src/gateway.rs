@@ -96,11 +96,7 @@ pub(crate) async fn build(
     key: MasterKey,
     (place, sign_ins_last): (Place, SignInsLast),
 ) -> Result<TenantHouse> {
-    let (password, providers) = settings.sign_in_methods()?;
-    let platform = Arc::new(Platform::new(store.clone(), wide(), key));
-    platform.have_local_tenant().await?;
-    // Whoever puts another database in the place of this one has to know.
-    store.announce(&wide()).await.map_err(ToolError::from)?;
+    let platform = announced(&store, key).await?;
     let folders = Arc::new(TenantFolders::new(settings.clone(), platform.clone()));
     let workspaces: Arc<dyn Workspaces> = folders.clone();
     let workbench: Arc<dyn Workbench> = Arc::new(SandboxWorkbench::new(workspaces.clone()));
@@ -115,8 +111,7 @@ pub(crate) async fn build(
     let (asked, notifier) = (Arc::new(QuestionListeners::default()), Arc::new(Notifier::new(&settings)));
     let guard = Arc::new(TenantGuard::new(platform.clone()));
     let metrics = Arc::new(Metrics::new(authored.code_names()));
-    let collector = settings.telemetry.collector(&settings.data, &settings.variables)?;
-    let telemetry = collector.map(|collector| Telemetry::start(&collector, &settings.serve.node)).transpose()?;
+    let telemetry = telemetry(&settings)?;
     let spans = telemetry.clone().map(|telemetry| telemetry as Arc<dyn SpanSink>);
     let pipeline = Pipeline::new(Doors {
         catalog: catalog.clone(),
@@ -131,10 +126,9 @@ pub(crate) async fn build(
         spans: spans.clone(),
     });
     let mcp = mcp_server(&settings, &platform, &pipeline, (listed, asked));
-    let channels = (settings.mailer()?, web.clone());
-    let notices = Arc::new(Notices::new(platform.clone(), channels, place.url(), settings.mail.times));
+    let notices = notices(&settings, &platform, (&web, &place))?;
     let jobs = jobs(&settings, &platform, &pipeline, notices.clone()).await?;
-    let oidc = OidcSignIn::new(platform.clone(), providers, web.everybody());
+    let sign_in = sign_in_methods(&settings, &platform, &web)?;
     let app = Arc::new(App {
         platform,
         pipeline,
@@ -151,7 +145,7 @@ pub(crate) async fn build(
         limits: settings.serve.limits.at(&place),
         place,
         sign_ins_last,
-        sign_in: SignInMethods { password, oidc },
+        sign_in,
         requests: OpenRequests::default(),
         media_limits: settings.serve.media,
         stop: CancellationToken::new(),
@@ -161,6 +155,33 @@ pub(crate) async fn build(
     });
     app.pipeline.recover_in_background().await?;
     Ok(TenantHouse { app, mcp, jobs, folders, servers, notifier, telemetry, store })
+}
+
+/// The rules of everybody in a store, which knows from now on that a server uses it: whoever would put another database in
+/// its place is refused.
+async fn announced(store: &Store, key: MasterKey) -> Result<Arc<Platform>> {
+    let platform = Arc::new(Platform::new(store.clone(), wide(), key));
+    platform.have_local_tenant().await?;
+    store.announce(&wide()).await.map_err(ToolError::from)?;
+    Ok(platform)
+}
+
+/// Where spans go, if anybody wants them.
+fn telemetry(settings: &Settings) -> Result<Option<Arc<Telemetry>>> {
+    let collector = settings.telemetry.collector(&settings.data, &settings.variables)?;
+    collector.map(|collector| Telemetry::start(&collector, &settings.serve.node)).transpose()
+}
+
+/// Who tells people of questions.
+fn notices(settings: &Settings, platform: &Arc<Platform>, (web, place): (&TenantWeb, &Place)) -> Result<Arc<Notices>> {
+    let channels = (settings.mailer()?, web.clone());
+    Ok(Arc::new(Notices::new(platform.clone(), channels, place.url(), settings.mail.times)))
+}
+
+/// How people sign in, apart from links.
+fn sign_in_methods(settings: &Settings, platform: &Arc<Platform>, web: &TenantWeb) -> Result<SignInMethods> {
+    let (password, providers) = settings.sign_in_methods()?;
+    Ok(SignInMethods { password, oidc: OidcSignIn::new(platform.clone(), providers, web.everybody()) })
 }
 
 /// The tools over MCP, for whoever the HTTP door lets in.

@@ -767,7 +767,7 @@ pub(crate) fn ignored_variables() -> Vec<String> {
 /// Whether no setting can have been meant: neither one with a few other letters nor one of the same section.
 fn is_of_somebody_else(variable: &str) -> bool {
     let known: Vec<String> = KEYS.iter().map(SettingKey::as_variable).collect();
-    let section = |name: &str| name.splitn(3, '_').nth(1).map(str::to_owned);
+    let section = |name: &str| name.split('_').nth(1).map(str::to_owned);
     nearest(variable, known.iter().map(String::as_str)).is_empty()
         && known.iter().all(|known| section(known) != section(variable))
 }

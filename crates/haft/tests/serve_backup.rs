@@ -210,6 +210,25 @@ fn work(served: &Gateway, key: &str, done: &Acknowledged, stop: &AtomicBool) {
     });
 }
 
+/// Each call either has its file, or has not touched it. Those that were under way are ended first.
+fn every_call_is_whole(served: &Gateway, key: &str, shop: &Path) {
+    let listed = until(|| {
+        let listed = served.get("/api/calls?tool=write_file&limit=200", Some(key)).body;
+        let is_under_way = |call: &Value| call["state"] == "executing" || call["state"] == "preparing";
+        let states = listed["items"].as_array().unwrap().iter();
+        (!states.clone().any(is_under_way)).then_some(listed)
+    });
+    for call in listed["items"].as_array().unwrap() {
+        let whole = served.get(&format!("/api/calls/{}", call["callId"].as_str().unwrap()), Some(key)).body;
+        let file = shop.join(whole["input"]["path"].as_str().unwrap());
+        match call["status"].as_str().unwrap() {
+            "success" => assert!(file.exists(), "{call}"),
+            "pending" => assert!(!file.exists(), "{call}"),
+            _ => {}
+        }
+    }
+}
+
 #[test]
 fn a_backup_under_load_holds_everything_that_was_acknowledged_and_goes_on_elsewhere() {
     let site = Site::new("first");
@@ -255,23 +274,7 @@ fn a_backup_under_load_holds_everything_that_was_acknowledged_and_goes_on_elsewh
     for (id, bytes) in &uploaded {
         assert!(download(&again, key, id) == *bytes, "{id}");
     }
-    // Every other call either has its file, or has not touched it.
-    // Those that were under way are ended first.
-    let listed = until(|| {
-        let listed = again.get("/api/calls?tool=write_file&limit=200", Some(key)).body;
-        let is_under_way = |call: &Value| call["state"] == "executing" || call["state"] == "preparing";
-        let states = listed["items"].as_array().unwrap().iter();
-        (!states.clone().any(is_under_way)).then_some(listed)
-    });
-    for call in listed["items"].as_array().unwrap() {
-        let whole = again.get(&format!("/api/calls/{}", call["callId"].as_str().unwrap()), Some(key)).body;
-        let file = shop.join(whole["input"]["path"].as_str().unwrap());
-        match call["status"].as_str().unwrap() {
-            "success" => assert!(file.exists(), "{call}"),
-            "pending" => assert!(!file.exists(), "{call}"),
-            _ => {}
-        }
-    }
+    every_call_is_whole(&again, key, &shop);
     // What waited is committed, and what was committed is undone.
     approve(&again, key, &waiting);
     assert_eq!(fs::read_to_string(shop.join("waits.txt")).unwrap(), "later");

@@ -12,7 +12,11 @@ use crate::{
 };
 
 /// Every table with a column `sealed`, and what its rows are sealed as: a text with names of columns in braces.
-const SEALED: &[(&str, &str)] = &[("secrets", "{tenant}/{name}")];
+const SEALED: &[(&str, &str)] = &[
+    ("secrets", "{tenant}/{name}"),
+    ("upstream_logins", "login/{tenant}/{server}/{holder}"),
+    ("upstream_login_attempts", "login/{tenant}/{server}/{holder}"),
+];
 
 /// A value that the master key has sealed.
 #[derive(Clone)]

@@ -110,6 +110,8 @@ export type ApprovalCard = ({
   workspace: WorkspaceId | null;
   askedAt: string;
   expiresAt: string;
+  /** When it was passed on to others, because nobody had answered in time. */
+  escalatedAt?: string | null;
   /** Which bound of which grant nearly matched. */
   nearly?: string | null;
   answer?: string;
@@ -444,6 +446,25 @@ export type ChangesView = {
   output?: string | null;
 };
 
+/** How a channel went last. */
+export type ChannelView = {
+  /** Whether it is set up. */
+  available: boolean;
+  /** How many notices wait to be sent. */
+  waiting: number;
+  sentAt?: string | null;
+  failedAt?: string | null;
+  /** What went wrong last. */
+  failure?: string | null;
+  /** How often notices were given up. */
+  givenUp: number;
+};
+
+export type ChannelViews = {
+  mail: ChannelView;
+  webhook: ChannelView;
+};
+
 /** The answer of whoever was asked. */
 export type ConsentBody = {
   response_type?: string | null;
@@ -514,6 +535,19 @@ export type Described = {
   must_ask?: string | null;
   /** The host that haft itself would reach for it; `None` when it reaches none, or nobody can tell which. */
   reach?: Reach | null;
+};
+
+/** The answer of whoever was asked. */
+export type DeviceAnswerBody = {
+  /** The code that the device shows. */
+  code: string;
+  /** Which of one's tenants. */
+  tenant: string;
+  /** The workspace there; none when it is empty or absent. */
+  workspace?: string | null;
+  /** What the program may do, of what it asked for. */
+  scopes: Array<string>;
+  allow: boolean;
 };
 
 /** Nothing but that it is done. */
@@ -734,6 +768,9 @@ export type LoginLink = {
   expiresAt: string;
 };
 
+/** Of which questions somebody hears by mail. */
+export type MailWish = "off" | "mine" | "all";
+
 /** Who asks. */
 export type Me = {
   caller: CallerRef;
@@ -746,6 +783,28 @@ export type Me = {
 
 /** What may happen without asking. */
 export type ModeWord = "none" | "safe" | "all";
+
+/** A kind of question. */
+export type NoticeKind = "approval" | "form" | "result";
+
+/** Where a tenant is told of questions by HTTP. */
+export type NoticeWebhook = {
+  /** An address that takes what Slack's incoming webhooks take. `{{secret:NAME}}` stands for a secret of the tenant. */
+  url: string;
+  /** The name of the secret that each request is signed with. */
+  secret?: string | null;
+};
+
+/** What a tenant is told. */
+export type NoticesView = {
+  /** What holds for people who have not chosen. */
+  mail: MailWish;
+  /** Where the tenant itself is told. */
+  webhook?: NoticeWebhook | null;
+  /** Of which kinds of questions people are told. */
+  kinds: Array<NoticeKind>;
+  channels: ChannelViews;
+};
 
 /** One of them. */
 export type OfferView = {
@@ -762,6 +821,9 @@ export type OffersView = {
   /** Why it cannot. */
   withheld?: string | null;
 };
+
+/** What happens to a question that nobody has answered in time. */
+export type OnExpiry = "reject" | "escalate";
 
 /** How a call ended, or where it stands while it waits. */
 export type Outcome = ({
@@ -821,6 +883,18 @@ export type OutsideFailure = {
   message: string;
 };
 
+/** Of what somebody is told. */
+export type OwnNoticesView = {
+  /** Of which questions one hears by mail. */
+  mail: MailWish;
+  /** Whether one has chosen that, and not the tenant. */
+  chosen: boolean;
+  /** Where mail goes. */
+  address: string;
+  /** Whether there is a server that takes mail. */
+  available: boolean;
+};
+
 /** Another name of a parameter, which is never listed. */
 export type ParameterAlias = {
   /** What may be written. */
@@ -867,6 +941,12 @@ export type PersonBody = {
 export type PersonChangeBody = {
   role?: string | null;
   name?: string | null;
+};
+
+/** What somebody wants for themselves. */
+export type PersonNotices = {
+  /** `None` for what the tenant has set. */
+  mail?: MailWish | null;
 };
 
 export type PlainAnswer = "approve" | "reject";
@@ -1146,7 +1226,7 @@ export type SignedAddress = {
 };
 
 /** Through which door a call or an answer came in. */
-export type Source = "cli" | "mcp" | "web" | "api" | "edit" | "house";
+export type Source = "cli" | "mcp" | "web" | "api" | "link" | "edit" | "house";
 
 /** A call to be made. */
 export type StartBody = {
@@ -1185,6 +1265,16 @@ export type Submission = {
 /** Which tenant to change to. */
 export type TenantBody = {
   slug: string;
+};
+
+/** What a tenant wants to be told, and where. */
+export type TenantNotices = {
+  /** What holds for people who have not chosen. */
+  mail?: MailWish;
+  /** Where the tenant itself is told. */
+  webhook?: NoticeWebhook | null;
+  /** Of which kinds of questions people are told. */
+  kinds?: Array<NoticeKind>;
 };
 
 /** For how many days a tenant keeps what is past, each from 1 to 3650. What is not set is kept as long as the operator says; nothing is kept longer. */
@@ -1227,6 +1317,22 @@ export type TenantView = {
   slug: string;
   /** The name that people read. */
   name: string;
+};
+
+/** What is to be tried. */
+export type TestBody = {
+  /** `mail` (the default), to oneself, or `webhook`. */
+  channel?: TestChannel;
+};
+
+export type TestChannel = "mail" | "webhook";
+
+/** What was sent. */
+export type TestReply = {
+  channel: TestChannel;
+  sent: boolean;
+  /** The address that it went to. */
+  to?: string | null;
 };
 
 /** What a caller learns about a call that did not succeed. */
@@ -1409,6 +1515,10 @@ export type WrittenApprovalRule = {
   escalateAfter?: string | null;
   /** Who those are. */
   escalateTo?: Approvers | null;
+  /** What happens when nobody has answered in time; `reject` when absent. It is never a yes. */
+  onExpiry?: OnExpiry | null;
+  /** Whether a yes counts only from somebody who is signed in, not by a key, a program or a link in a mail. */
+  signIn?: boolean;
 };
 
 /** A rule as it is written. */
@@ -1429,6 +1539,10 @@ export type WrittenApprovalRuleBody = {
   escalateAfter?: string | null;
   /** Who those are. */
   escalateTo?: Approvers | null;
+  /** What happens when nobody has answered in time; `reject` when absent. It is never a yes. */
+  onExpiry?: OnExpiry | null;
+  /** Whether a yes counts only from somebody who is signed in, not by a key, a program or a link in a mail. */
+  signIn?: boolean;
 };
 
 /** Every route, by its method and path. */
@@ -1471,7 +1585,12 @@ export interface Routes {
   /** The page to sign in. */
   "GET /sign-in": {
     path: undefined;
-    query: undefined;
+    query: {
+      /** The page here that is shown then. */
+      to?: string;
+      /** The tenant; the first one by default. */
+      tenant?: string;
+    };
     body: undefined;
     reply: unknown;
   };
@@ -1486,6 +1605,35 @@ export interface Routes {
   "GET /sign-in.js": {
     path: undefined;
     query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** Goes to a provider to sign in there. */
+  "GET /sign-in/oidc/{provider}": {
+    path: {
+      provider: string;
+    };
+    query: {
+      /** The page here that is shown then. */
+      to?: string;
+      /** The tenant; the first one by default. */
+      tenant?: string;
+    };
+    body: undefined;
+    reply: unknown;
+  };
+  /** Comes back from a provider. */
+  "GET /sign-in/oidc/{provider}/back": {
+    path: {
+      provider: string;
+    };
+    query: {
+      state?: string;
+      code?: string;
+      iss?: string;
+      error?: string;
+      error_description?: string;
+    };
     body: undefined;
     reply: unknown;
   };
@@ -1627,6 +1775,32 @@ export interface Routes {
     query: undefined;
     body: undefined;
     reply: Done;
+  };
+  /** Gives codes to a program on a device. */
+  "POST /oauth/device": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** The page on which somebody types the code of a device. */
+  "GET /device": {
+    path: undefined;
+    query: {
+      /** The code that the device shows. */
+      code?: string;
+      /** What somebody has just answered. */
+      answered?: string;
+    };
+    body: undefined;
+    reply: unknown;
+  };
+  /** Lets the program on a device in, or refuses it. */
+  "POST /api/oauth/devices": {
+    path: undefined;
+    query: undefined;
+    body: DeviceAnswerBody;
+    reply: ConsentReply;
   };
   /** Lists keys. */
   "GET /api/keys": {
@@ -2558,5 +2732,67 @@ export interface Routes {
     query: undefined;
     body: ApprovalRulesBodyBody;
     reply: ApprovalRulesView;
+  };
+  /** Shows of what the tenant is told, and how that went. */
+  "GET /api/notices": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: NoticesView;
+  };
+  /** Changes of what the tenant is told. */
+  "PUT /api/notices": {
+    path: undefined;
+    query: undefined;
+    body: TenantNotices;
+    reply: NoticesView;
+  };
+  /** Sends a notice to try it. */
+  "POST /api/notices/test": {
+    path: undefined;
+    query: undefined;
+    body: TestBody;
+    reply: TestReply;
+  };
+  /** Shows of what one is told oneself. */
+  "GET /api/me/notices": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    reply: OwnNoticesView;
+  };
+  /** Changes of what one is told oneself. */
+  "PUT /api/me/notices": {
+    path: undefined;
+    query: undefined;
+    body: PersonNotices;
+    reply: OwnNoticesView;
+  };
+  /** Shows what somebody is asked by a link. */
+  "GET /a/{token}": {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** Chooses an answer, which decides nothing yet. */
+  "POST /a/{token}": {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: unknown;
+  };
+  /** Confirms the answer that was chosen. */
+  "POST /a/{token}/confirm": {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    reply: unknown;
   };
 }

@@ -11,9 +11,9 @@ use haft_sandbox::web::WebClient;
 use haft_store::Store;
 
 use crate::{
-    commands::serve::master_key,
     house,
     logins::KeptLogin,
+    master_key,
     settings::{McpServer, Settings, mcp::Reached},
 };
 
@@ -42,7 +42,7 @@ impl SettingsLogins {
         if let Some(platform) = self.platform.get() {
             return Ok(platform.clone());
         }
-        let platform = Arc::new(Platform::new(self.store.clone(), house::whole(), master_key(settings)?));
+        let platform = Arc::new(Platform::new(self.store.clone(), house::whole(), master_key::master_key(settings)?));
         Ok(self.platform.get_or_init(|| platform).clone())
     }
 

@@ -51,7 +51,7 @@ async fn of_two_nodes_one_tells_and_what_is_answered_is_told_to_nobody() {
     let (listeners, scope) = (listeners(), scope());
     let told = [&store, &other].map(|store| store.tell_listeners(&scope, &found[0], (&listeners, None)));
     let told = futures_util::future::join_all(told).await;
-    assert_eq!(told.iter().filter(|told| *told.as_ref().is_ok_and(|told| *told)).count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|told| told.as_ref().is_ok_and(|told| *told)).count(), 1, "{told:?}");
     store.reply(&scope, &first(&two.call), &answered("anna")).await.unwrap();
     assert!(due(&store).await.is_empty(), "the one was told, and the other is answered");
     assert!(!store.tell_listeners(&scope, &found[1], (&listeners, None)).await.unwrap());
@@ -100,7 +100,7 @@ async fn a_question_is_passed_on_once_and_its_new_people_are_told() {
         Question { expires_at: now + SignedDuration::from_hours(48), escalated_at: Some(now), ..was.clone() };
     let both = [&store, &other].map(|store| store.escalate_question(&scope, &was, &passed_on));
     let both = futures_util::future::join_all(both).await;
-    assert_eq!(both.iter().filter(|done| *done.as_ref().is_ok_and(|done| *done)).count(), 1, "{both:?}");
+    assert_eq!(both.iter().filter(|done| done.as_ref().is_ok_and(|done| *done)).count(), 1, "{both:?}");
     let (found, _) = Questions::find(&store, &scope, &was.call).await.unwrap().unwrap();
     assert_eq!(found.escalated_at, passed_on.escalated_at);
     assert_eq!(due(&store).await.len(), 1);
