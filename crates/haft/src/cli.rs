@@ -30,7 +30,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Use tools", &["call", "batch", "tools"]),
     ("Answer questions", &["approvals", "approve", "reject", "grants", "policy"]),
     ("Changes of a call", &["changes", "commit", "discard", "undo", "redo"]),
-    ("Follow calls", &["log", "wait", "cancel", "stats"]),
+    ("Follow calls", &["log", "wait", "cancel", "stats", "receipt"]),
     ("Set up", &["trust", "init", "doctor", "mcp", "mcp-servers", "completions"]),
     ("Serve tenants", &["serve", "open", "admin", "secret"]),
     ("Use a server", &["login", "logout"]),

@@ -9,7 +9,7 @@ use http_client::{Gateway, person::Person};
 use serde_json::{Value, json};
 
 /// Every route that changes something by an administrative act, with the act that it writes down.
-const ACTS: [(&str, &str); 30] = [
+const ACTS: [(&str, &str); 35] = [
     ("POST /api/tools", "tool.saved"),
     ("PATCH /api/tools/{slug}", "tool.saved"),
     ("DELETE /api/tools/{slug}", "tool.removed"),
@@ -17,6 +17,7 @@ const ACTS: [(&str, &str); 30] = [
     ("POST /api/grants", "grant.given"),
     ("DELETE /api/grants/{id}", "grant.revoked"),
     ("POST /api/keys", "key.added"),
+    ("POST /api/keys/{id}/rotate", "key.rotated"),
     ("DELETE /api/keys/{id}", "key.removed"),
     ("POST /api/sign-in", "sign_in.began"),
     ("POST /sign-in", "sign_in.began"),
@@ -25,6 +26,7 @@ const ACTS: [(&str, &str); 30] = [
     ("POST /api/me/password", "password.set"),
     ("DELETE /api/me/sign-ins/{id}", "sign_in.ended"),
     ("POST /api/oauth/consents", "program.let_in"),
+    ("POST /api/oauth/devices", "program.let_in"),
     ("POST /oauth/revoke", "program.ended"),
     ("DELETE /api/me/programs/{id}", "program.ended"),
     ("POST /api/people", "person.added"),
@@ -33,21 +35,26 @@ const ACTS: [(&str, &str); 30] = [
     ("PUT /api/policy", "setting.changed"),
     ("PUT /api/approval-rules", "setting.changed"),
     ("PUT /api/settings", "setting.changed"),
+    ("PUT /api/notices", "setting.changed"),
+    ("PUT /api/me/notices", "setting.changed"),
     ("PUT /api/secrets/{name}", "secret.set"),
     ("DELETE /api/secrets/{name}", "secret.removed"),
     ("POST /api/servers", "server.added"),
     ("PATCH /api/servers/{name}", "server.changed"),
     ("DELETE /api/servers/{name}", "server.removed"),
     ("POST /api/servers/{name}/accept", "server.accepted"),
+    ("DELETE /api/servers/{name}/login", "server.logged_out"),
     ("POST /api/workspaces", "workspace.added"),
 ];
 const MORE_ACTS: [(&str, &str); 1] = [("DELETE /api/workspaces/{name}", "workspace.removed")];
 
 /// Every other route that is no GET: calls and answers, which the journal holds, and what changes nothing that others have.
-const OTHERS: [&str; 28] = [
+const OTHERS: [&str; 33] = [
     "POST /mcp",
     "POST /approve",
     "POST /reject",
+    "POST /a/{token}",
+    "POST /a/{token}/confirm",
     "POST /api/approvals/answer",
     "POST /api/approvals/{id}/approve",
     "POST /api/approvals/{id}/fill",
@@ -63,15 +70,19 @@ const OTHERS: [&str; 28] = [
     "POST /api/media",
     "POST /api/media/{id}/sign",
     "DELETE /api/media/{id}",
+    "POST /api/notices/test",
     "POST /api/policy/replay",
     "POST /api/runs/{runId}/tool-results",
     "POST /api/servers/{name}/refresh",
+    // What has been begun is an act when it is ended.
+    "POST /api/servers/{name}/login",
     "POST /api/sessions",
     "POST /api/tool-results",
     "POST /api/tools/{slug}/calls",
     "POST /api/tools/{slug}/test",
     "POST /api/tools/{slug}/test/stream",
     // A program that nobody has let in yet may nothing, and codes and tokens hang on the yes that let it in.
+    "POST /oauth/device",
     "POST /oauth/register",
     "POST /oauth/token",
 ];
@@ -126,6 +137,7 @@ fn each_act_is_one_row_that_says_who_and_holds_no_secret() {
     ok(&eve.ask("DELETE", &format!("/api/grants/{}", grant["id"].as_str().unwrap()), None));
     ok(&eve.ask("DELETE", "/api/tools/deploy", None));
     let key = ok(&eve.post("/api/keys", json!({"name": "ci", "scopes": ["tools:read"]})));
+    ok(&eve.post(&format!("/api/keys/{}/rotate", key["id"].as_str().unwrap()), json!({})));
     ok(&eve.ask("DELETE", &format!("/api/keys/{}", key["id"].as_str().unwrap()), None));
     let ann = ok(&eve.post("/api/people", json!({"email": "ann@example.org", "role": "member"})));
     let ann = format!("/api/people/{}", ann["id"].as_str().unwrap());
@@ -154,7 +166,7 @@ fn each_act_is_one_row_that_says_who_and_holds_no_secret() {
     let bolt = rows(&served, "bolt", &[]);
     let seen: BTreeSet<&str> = acme.iter().chain(&bolt).filter_map(|row| row["action"].as_str()).collect();
     // What needs a program or a server at the other end is driven where those are.
-    let elsewhere = ["program.let_in", "program.ended", "server.accepted"];
+    let elsewhere = ["program.let_in", "program.ended", "server.accepted", "server.logged_out"];
     for (route, act) in ACTS.iter().chain(&MORE_ACTS).filter(|(_, act)| !elsewhere.contains(act)) {
         assert!(seen.contains(act), "{route} writes {act}: {seen:?}");
     }

@@ -216,7 +216,9 @@ fn secrets_are_set_and_never_shown() {
     let ann = Person::added(&served, "ann@example.org", "acme", "member");
     let put = |name: &str, body: Value| eve.ask("PUT", &format!("/api/secrets/{name}"), Some(body));
     let set = put("TOKEN", json!({"value": "s3cr3t-canary", "hosts": ["API.example.org"]}));
-    assert_eq!((set.status, &set.body), (200, &json!({"name": "TOKEN", "hosts": ["api.example.org"]})));
+    let shown: Vec<&String> = set.body.as_object().unwrap().keys().collect();
+    assert_eq!((set.status, shown), (200, ["name", "hosts", "setAt", "usedBy"].map(str::to_owned).iter().collect()));
+    assert_eq!((&set.body["name"], &set.body["hosts"]), (&json!("TOKEN"), &json!(["api.example.org"])));
     let rotated = put("TOKEN", json!({"value": "s3cr3t-canary-2"}));
     assert_eq!(rotated.body["hosts"], json!(["api.example.org"]), "a new value goes where the old one went");
     for (name, body) in [

@@ -259,12 +259,13 @@ pub(crate) async fn append(tx: &impl Transaction, acts: &[&AuditEntry]) -> Resul
 }
 
 /// Tables whose rows say who may do what, or what there is: every change of one is an act.
-const ADMINISTERED: [&str; 14] = [
+const ADMINISTERED: [&str; 16] = [
     "api_keys",
     "grants",
     "mcp_servers",
     "memberships",
     "oauth_consents",
+    "oidc_accounts",
     "people",
     "quotas",
     "secrets",
@@ -273,6 +274,7 @@ const ADMINISTERED: [&str; 14] = [
     "tenant_settings",
     "tenants",
     "tools",
+    "upstream_logins",
     "workspaces",
 ];
 
@@ -288,7 +290,7 @@ mod tests {
     use super::*;
 
     /// Tables that hold calls and what belongs to them, what follows from other tables, or nobody's data.
-    const OTHERS: [&str; 23] = [
+    const OTHERS: [&str; 29] = [
         "agreements",
         "audit",
         "calls",
@@ -300,17 +302,23 @@ mod tests {
         "inbox_items",
         "jobs",
         "late_results",
+        "link_choices",
         "media",
         "media_pieces",
         "meta",
         "nodes",
+        "notice_channels",
+        "notices",
         "oauth_clients",
+        "oauth_devices",
         "oauth_tokens",
+        "oidc_requests",
         "open_calls",
         "outputs",
         "questions",
         "sessions",
         "tool_versions",
+        "upstream_login_attempts",
         "usage",
     ];
 

@@ -40,6 +40,8 @@ actions! {
     PersonRemoved = "person.removed", "Somebody was taken out of the tenant, with their keys and sign-ins.";
     RoleChanged = "role.changed", "Somebody has another role.";
     PasswordSet = "password.set", "Somebody set their password.";
+    AccountLinked = "account.linked", "Somebody signs in with an account of a provider from now on.";
+    AccountUnlinked = "account.unlinked", "The accounts that somebody signed in with were forgotten.";
     LinkMade = "link.made", "A link was made by which somebody signs in once.";
     SignInBegan = "sign_in.began", "Somebody signed in.";
     SignInFailed = "sign_in.failed", "A sign-in was refused.";
@@ -60,6 +62,8 @@ actions! {
     ServerChanged = "server.changed", "The entry of an MCP server was changed.";
     ServerAccepted = "server.accepted", "Other tools of an MCP server are accepted or held than before.";
     ServerRemoved = "server.removed", "An MCP server was removed.";
+    ServerLoggedIn = "server.logged_in", "Somebody logged in at an MCP server, for themselves or for the tenant.";
+    ServerLoggedOut = "server.logged_out", "A login at an MCP server was given up.";
     SettingChanged = "setting.changed", "A setting, the policy, or the approval rules were changed.";
     QuotaSet = "quota.set", "A quota of the tenant was set or lifted.";
     GrantGiven = "grant.given", "A yes was given that is remembered.";

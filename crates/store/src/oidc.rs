@@ -1,10 +1,11 @@
 //! Signing in by OpenID Connect: browsers that are at a provider, and which account there is whom.
 
-use haft_runtime::HouseWide;
+use haft_runtime::{HouseWide, TenantId};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::ConditionalWrite,
     columns::Columns,
     sql::{Row, Statement},
@@ -99,13 +100,20 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let link = Statement::new(LINK).bind(account.issuer).bind(account.subject).bind(person);
         let link = link.bind(Timestamp::now().as_microsecond());
-        self.change(ConditionalWrite::of_database(link)).await
+        let act = act(AuditAction::AccountLinked, person).change(Value::Null, json!({"issuer": account.issuer}));
+        self.change(ConditionalWrite::of_database(link).audited(act)).await
     }
 
     /// Forgets all accounts of a person; `false` when there are none.
     pub async fn unlink_accounts(&self, _house: &HouseWide, person: &str) -> Result<bool, StoreError> {
-        self.change(ConditionalWrite::of_database(Statement::new(UNLINK).bind(person))).await
+        let unlink = ConditionalWrite::of_database(Statement::new(UNLINK).bind(person));
+        self.change(unlink.audited(act(AuditAction::AccountUnlinked, person))).await
     }
+}
+
+/// An act about somebody in whichever tenants: it is in the operator's log.
+fn act(action: AuditAction, person: &str) -> AuditEntry {
+    AuditEntry::in_tenant(action, &TenantId::local(), ("person", person))
 }
 
 fn request(row: &Row) -> Result<OidcRequest, StoreError> {

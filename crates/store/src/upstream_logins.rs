@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use haft_runtime::{HouseWide, Scope};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    Store, StoreError,
+    AuditAction, AuditEntry, Store, StoreError,
     batch::ConditionalWrite,
     columns::{Columns, tenant},
     sql::{Row, Statement},
@@ -77,7 +78,9 @@ impl Store {
     /// Keeps a login, in the place of any before it.
     pub async fn set_upstream_login(&self, scope: &Scope, key: &LoginKey, sealed: Vec<u8>) -> Result<(), StoreError> {
         let set = of(SET, scope, key).bind(Timestamp::now().as_microsecond()).bind(sealed);
-        self.change(ConditionalWrite::new(tenant(scope), set)).await.map(drop)
+        self.change(ConditionalWrite::new(tenant(scope), set).audited(act(AuditAction::ServerLoggedIn, scope, key)))
+            .await
+            .map(drop)
     }
 
     /// Keeps a login, if it is still at the revision `over`, and ends the turn; `false` when it is not.
@@ -88,7 +91,8 @@ impl Store {
         sealed: Vec<u8>,
     ) -> Result<bool, StoreError> {
         let save = of(SAVE, scope, key).bind(over).bind(sealed);
-        self.change(ConditionalWrite::new(tenant(scope), save)).await
+        self.change(ConditionalWrite::new(tenant(scope), save).unaudited("it is the same login with newer tokens"))
+            .await
     }
 
     /// Takes the turn to refresh a login for so long; `false` when somebody else has it, or has had it by now.
@@ -101,12 +105,13 @@ impl Store {
         let now = self.now();
         let until = now.checked_add(length).unwrap_or(Timestamp::MAX);
         let take = of(TAKE_TURN, scope, key).bind(over).bind(now.as_microsecond()).bind(until.as_microsecond());
-        self.change(ConditionalWrite::new(tenant(scope), take)).await
+        self.change(ConditionalWrite::new(tenant(scope), take).unaudited("the login stays what it is")).await
     }
 
     /// Removes a login; `false` when there is none.
     pub async fn remove_upstream_login(&self, scope: &Scope, key: &LoginKey) -> Result<bool, StoreError> {
-        self.change(ConditionalWrite::new(tenant(scope), of(REMOVE, scope, key))).await
+        let remove = ConditionalWrite::new(tenant(scope), of(REMOVE, scope, key));
+        self.change(remove.audited(act(AuditAction::ServerLoggedOut, scope, key))).await
     }
 
     /// Keeps what a login goes on with.
@@ -150,6 +155,11 @@ pub(crate) fn forget_server(scope: &Scope, server: &str) -> [Statement; 2] {
 /// What goes with a person who leaves a tenant.
 pub(crate) fn forget_person(scope: &Scope, person: &str) -> Statement {
     Statement::new(FORGET_HOLDER).bind(tenant(scope)).bind(format!("person:{person}"))
+}
+
+/// What the audit log says of a login: at which server, and whose.
+fn act(action: AuditAction, scope: &Scope, key: &LoginKey) -> AuditEntry {
+    AuditEntry::new(action, scope, ("server", &key.server)).change(Value::Null, json!({"for": key.holder}))
 }
 
 fn of(sql: &'static str, scope: &Scope, key: &LoginKey) -> Statement {
