@@ -139,6 +139,7 @@ fn a_device_is_let_in_for_a_person_and_for_what_they_chose() {
     ];
     let (status, renewed) = site.form("/oauth/token", &refresh);
     assert_eq!((status, site.status(&renewed["access_token"])), (200, 200), "{renewed}");
+    assert_eq!(site.served.acts("acme", "program.let_in"), 1);
     // Whoever shows the code once more has stolen it, or it was stolen from them.
     assert_eq!(site.poll(&device).1["error"], "invalid_grant");
     assert_eq!(site.status(&renewed["access_token"]), 401);

@@ -118,6 +118,7 @@ fn each_person_logs_in_for_themselves_and_nobody_uses_the_login_of_another() {
     is_nobody(&whoami(&ann));
     assert_eq!(whoami(&bob)["result"]["content"], "bob-there");
     assert_eq!(ann.ask("DELETE", "/api/servers/docs/login", None).status, 404);
+    assert_eq!((served.acts("acme", "server.logged_in"), served.acts("acme", "server.logged_out")), (2, 1));
     assert_eq!(peer.count("foreign"), 0, "nothing else was ever sent as a token");
 }
 

@@ -244,6 +244,7 @@ fn an_account_is_who_it_was_linked_with_and_an_address_counts_once_and_verified(
     refused(&site.attempt(&thief), 403, "Another account of Acme good is linked with ann@acme.example already");
     site.served.admin(&["person", "unlink", "ann@acme.example"]);
     assert_eq!(site.signs_in(&thief)["caller"]["id"], ann, "once the operator says so");
+    assert_eq!((site.served.acts("local", "account.linked"), site.served.acts("local", "account.unlinked")), (2, 1));
 
     let bob = json!({"claims": {"sub": "bob-1", "email": "bob@acme.example"}});
     assert_ne!(site.signs_in(&bob)["caller"]["id"], ann);

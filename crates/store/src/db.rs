@@ -105,7 +105,14 @@ impl Db {
                     let run = |conn: &rusqlite::Connection| {
                         page.iter().try_for_each(|statement| crate::sqlite::run(conn, statement).map(drop))
                     };
-                    sqlite.transaction(sqlite.busy_limit(), run)?;
+                    let mut reruns = Reruns::default();
+                    loop {
+                        let written = sqlite.transaction(sqlite.busy_limit(), run);
+                        if !reruns.allow_another(&written).await {
+                            written?;
+                            break;
+                        }
+                    }
                 }
                 Ok(())
             }
@@ -216,7 +223,7 @@ struct Reruns {
 
 impl Reruns {
     /// Whether a transaction that came to this is run again, after a while where that helps.
-    async fn allow_another(&mut self, written: &Result<Vec<bool>, StoreError>) -> bool {
+    async fn allow_another<T>(&mut self, written: &Result<T, StoreError>) -> bool {
         match written {
             Err(StoreError::Conflict(_)) if self.conflicts < RERUNS => self.conflicts += 1,
             // Nothing was committed: that would be told otherwise.

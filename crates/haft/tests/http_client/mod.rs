@@ -183,6 +183,13 @@ impl Gateway {
         serde_json::from_slice(&done.stdout).unwrap()
     }
 
+    /// How many acts of a kind the audit log of a tenant has.
+    pub(crate) fn acts(&self, tenant: &str, action: &str) -> usize {
+        let log = self.haft(&["admin", "audit", "--json", "--tenant", tenant, "--action", action]).output().unwrap();
+        assert!(log.status.success(), "{}", String::from_utf8_lossy(&log.stderr));
+        log.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
+    }
+
     /// A new key of a tenant.
     pub(crate) fn key(&self, name: &str, tenant: &str, scopes: &str) -> String {
         let made = self.admin(&["key", "add", name, "--tenant", tenant, "--scopes", scopes]);
