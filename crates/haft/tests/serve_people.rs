@@ -234,7 +234,7 @@ fn secrets_are_set_and_never_shown() {
         assert!(!said.contains("canary") && !said.contains("1234567890123"), "{said}");
     }
     let listed = eve.get("/api/secrets").body;
-    assert_eq!(listed["items"], json!([{"name": "TOKEN", "hosts": ["api.example.org"]}]));
+    assert_eq!(listed["items"], json!([rotated.body]));
     assert_eq!(code(&ann.get("/api/secrets")), (403, "FORBIDDEN"));
     assert_eq!(eve.ask("DELETE", "/api/secrets/TOKEN", None).status, 200);
     assert_eq!(code(&eve.ask("DELETE", "/api/secrets/TOKEN", None)), (404, "NOT_FOUND"));
