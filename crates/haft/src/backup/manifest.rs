@@ -47,9 +47,9 @@ pub(crate) struct BackupManifest {
     /// The rows of each table.
     pub(crate) tables: BTreeMap<String, i64>,
     /// The sets of changes that can be committed or undone.
-    pub(crate) changes: u64,
+    pub(crate) changes: usize,
     /// Files, folders and links, with the database.
-    pub(crate) entries: u64,
+    pub(crate) entries: usize,
     /// The bytes in them.
     pub(crate) bytes: u64,
     /// What was not copied: pipes, sockets, devices, files that may not be read.

@@ -136,7 +136,7 @@ async fn copy_folders<W: Write>(
     let (mut told, mut left_out) = (begun, Vec::new());
     for (name, folder) in folders::copied(data)? {
         let is_set = name.starts_with(CHANGES);
-        archive.manifest.changes += u64::from(is_set);
+        archive.manifest.changes += usize::from(is_set);
         let copied = read_tree(&folder, |entry| {
             if is_set && !changes::is_kept(&entry.path) {
                 return Ok(());

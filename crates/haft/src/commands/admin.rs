@@ -22,7 +22,7 @@ use crate::{
     house,
     master_key::master_key as key_of,
     settings::{Settings, user_name},
-    show::{Out, table::table},
+    show::{Out, table::table, time::count},
 };
 
 #[derive(clap::Args)]
@@ -330,10 +330,12 @@ async fn tenant(platform: &Platform, command: TenantCommand) -> Result<Told> {
                 json!({"people": people.len(), "keys": keys.len(), "workspaces": workspaces, "servers": servers});
             let (allowed, quotas) = (platform.allowed_hosts(&scope).await?, platform.quotas(&scope).await?);
             let sentence = format!(
-                "{slug} ({}): {} people, {} keys, {workspaces} workspaces, {servers} MCP servers; may reach {}\n{}",
+                "{slug} ({}): {}, {}, {}, {}; may reach {}\n{}",
                 tenant.name,
-                people.len(),
-                keys.len(),
+                if people.len() == 1 { "1 person".to_owned() } else { format!("{} people", people.len()) },
+                count(keys.len(), "key"),
+                count(workspaces, "workspace"),
+                count(servers, "MCP server"),
                 reaches(&allowed),
                 limits(&quotas)
             );

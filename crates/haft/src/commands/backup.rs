@@ -9,7 +9,10 @@ use crate::{
     backup::{BackupManifest, BackupTarget, BackupWish, take},
     commands::serve::of_user,
     exit::CliExit,
-    show::{Out, time::bytes},
+    show::{
+        Out,
+        time::{bytes, count},
+    },
 };
 
 #[derive(clap::Args)]
@@ -57,6 +60,11 @@ pub(crate) async fn run(out: &Out, args: &Args) -> Result<CliExit> {
 /// What a backup holds, in words.
 fn counted(manifest: &BackupManifest) -> String {
     let (rows, tables) = (manifest.rows(), manifest.tables.len());
-    let (sets, entries, size) = (manifest.changes, manifest.entries, bytes(manifest.bytes));
-    format!("{rows} rows of {tables} tables, changes of {sets} calls, {entries} files and folders, {size}")
+    format!("{rows} rows of {tables} tables, {}", files(manifest))
+}
+
+/// What a backup holds beside its rows.
+pub(crate) fn files(manifest: &BackupManifest) -> String {
+    let (calls, entries) = (count(manifest.changes, "call"), manifest.entries);
+    format!("changes of {calls}, files and folders: {entries}, {}", bytes(manifest.bytes))
 }

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::{
     backup::{RestoreWish, RestoredBackup, restore},
-    commands::serve::of_user,
+    commands::{backup::files, serve::of_user},
     exit::CliExit,
-    show::{Out, time::bytes},
+    show::Out,
 };
 
 #[derive(clap::Args)]
@@ -44,8 +44,7 @@ pub(crate) async fn run(out: &Out, args: &Args) -> Result<CliExit> {
     for (table, from, to) in tables.iter().filter(|(_, from, to)| from + to > 0) {
         out.line(&format!("{table:<20} {from:>9} rows in the backup, {to:>9} here"));
     }
-    let (sets, entries, size) = (manifest.changes, manifest.entries, bytes(manifest.bytes));
-    out.line(&format!("changes of {sets} calls, {entries} files and folders, {size}, taken {taken_at}"));
+    out.line(&format!("{}, taken {taken_at}", files(manifest)));
     match args.check {
         true => out.line("the backup is whole; nothing was restored"),
         false => out.hint("`haft serve` goes on from there; what was under way then is interrupted"),
