@@ -133,7 +133,7 @@ pub(crate) enum CliCommand {
     Cancel(commands::cancel::Args),
     /// Wait until a call has ended
     Wait(commands::wait::Args),
-    /// Print what the yes to a call was about, signed, or check such a receipt
+    /// Print or check a signed receipt of the yes to a call
     Receipt(commands::receipt::Args),
     /// List, add and revoke remembered answers
     Grants(commands::grants::Args),
